@@ -1,0 +1,1 @@
+"""The deterministic agent of each role, used when no model is configured."""

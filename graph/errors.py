@@ -1,0 +1,86 @@
+"""The errors of the whole project: one root, each with a message that says what to do."""
+
+from __future__ import annotations
+
+
+class MaraError(RuntimeError):
+    """Root of every error this project raises on purpose.
+
+    Attributes:
+        exit_code: what the command line exits with.
+        hint: what to do about it; empty when the message already says so.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(f"{message}. {hint}" if hint else message)
+        self.message = message
+        self.hint = hint
+
+    @property
+    def kind(self) -> str:
+        """The name of the error in JSON output and in the state's ``errors``."""
+        return type(self).__name__
+
+
+class BadInput(MaraError, ValueError):
+    """What the user gave cannot be used: a file, a line, a question, a setting."""
+
+    exit_code = 2
+
+
+class WorkspaceMissing(BadInput):
+    """There is no workspace at that place, or it holds no passage yet."""
+
+
+class EmbeddingMismatch(BadInput):
+    """The workspace was written by another embedding model than the one configured."""
+
+
+class DependencyMissing(BadInput):
+    """An optional package is needed for what was asked and is not installed."""
+
+
+class ServiceUnavailable(MaraError):
+    """A model or a server that the run needs does not answer as it should."""
+
+    exit_code = 3
+
+
+class ModelUnavailable(ServiceUnavailable):
+    """The chat or embedding endpoint refused the request, or cannot be used at all."""
+
+
+class TransportFault(ModelUnavailable):
+    """The endpoint could not be reached, was busy or broke off: worth another try."""
+
+
+class StoreUnavailable(ServiceUnavailable):
+    """The Chroma server does not answer."""
+
+
+class WorkspaceDamaged(MaraError):
+    """The workspace cannot be read, or was written in a format this version does not know."""
+
+    exit_code = 4
+
+
+class WorkspaceLocked(MaraError):
+    """Another process is writing to the workspace."""
+
+    exit_code = 4
+
+
+class MalformedReply(MaraError, ValueError):
+    """A model's reply is not what it was asked for.
+
+    Attributes:
+        reason: what is wrong with it, in words that can be fed back to the model.
+        raw: the reply as it came.
+    """
+
+    def __init__(self, reason: str, raw: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.raw = raw

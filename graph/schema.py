@@ -1,0 +1,151 @@
+"""The types of the knowledge graph: passages, facts, relation types and their factors."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from graph.text import normalise_name
+
+MetadataValue = str | int | float | bool
+
+
+class RelationType(StrEnum):
+    """What an edge of the graph means."""
+
+    HIERARCHICAL = "HIERARCHICAL"
+    TEMPORAL = "TEMPORAL"
+    SPATIAL = "SPATIAL"
+    CAUSALITY = "CAUSALITY"
+    ATTRIBUTION = "ATTRIBUTION"
+    SYNONYMY = "SYNONYMY"
+    PRIMARY = "PRIMARY"
+    SECONDARY = "SECONDARY"
+    PERIPHERAL = "PERIPHERAL"
+
+
+ENTITY_RELATIONS = (
+    RelationType.HIERARCHICAL,
+    RelationType.TEMPORAL,
+    RelationType.SPATIAL,
+    RelationType.CAUSALITY,
+    RelationType.ATTRIBUTION,
+)
+"""Relation types between two entities that a fact can carry and the manager weighs."""
+
+PASSAGE_RELATIONS = (RelationType.PRIMARY, RelationType.SECONDARY, RelationType.PERIPHERAL)
+"""Relation types between an entity and a passage."""
+
+
+def stable_id(kind: str, *parts: str) -> str:
+    """Return an id that depends on the parts alone: the same on every machine, in every run."""
+    digest = hashlib.blake2b(digest_size=12)
+    for part in parts:
+        digest.update(part.encode("utf-8", "surrogatepass"))
+        digest.update(b"\x00")
+    return f"{kind}-{digest.hexdigest()}"
+
+
+def entity_id(name: str) -> str:
+    """Return the id of the entity of that name; two spellings of one normal form share it."""
+    return stable_id("entity", normalise_name(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """One statement of a passage, as extracted or imported."""
+
+    subject: str
+    predicate: str
+    object: str
+    relation: RelationType = RelationType.ATTRIBUTION
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of text that can be retrieved and cited.
+
+    Attributes:
+        id: given by the corpus, or a hash of source and content.
+        source: the file or address it came from.
+        metadata: what the user or the loader knows about it; scalars alone, so that Chroma can filter on them.
+    """
+
+    id: str
+    title: str
+    text: str
+    source: str = ""
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
+
+    @property
+    def content(self) -> str:
+        """The text that is embedded and searched: the title, a newline, the text."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What was found in one passage.
+
+    Attributes:
+        entities: names as they stand in the passage.
+        triples: typed statements; identical ones within a passage are already collapsed.
+        extractor: who found them: ``offline``, ``import``, or a model's name.
+        notes: how many items were dropped or defaulted, by reason.
+    """
+
+    entities: tuple[str, ...]
+    triples: tuple[Triple, ...]
+    extractor: str
+    notes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A statement of the corpus, whichever passages hold it."""
+
+    subject: str
+    predicate: str
+    object: str
+    relation: RelationType
+
+    @property
+    def id(self) -> str:
+        """Hash of the normal form of its four parts."""
+        names = (normalise_name(part) for part in (self.subject, self.predicate, self.object))
+        return stable_id("fact", *names, self.relation)
+
+    @property
+    def text(self) -> str:
+        """The text that is embedded: never the type, never the confidence."""
+        return f"{self.subject} {self.predicate} {self.object}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredFact:
+    """A fact with its similarity to the question, in [0, 1]."""
+
+    fact: Fact
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class RelationFactors:
+    """The manager's β: how much each relation type matters for a question.
+
+    Each category sums to 1. Keys are names of ``ENTITY_RELATIONS`` and ``PASSAGE_RELATIONS``.
+    """
+
+    entity_entity: Mapping[str, float]
+    entity_passage: Mapping[str, float]
+
+    @staticmethod
+    def uniform() -> RelationFactors:
+        """Return the factors that prefer nothing."""
+        return RelationFactors(
+            {relation.value: 1 / len(ENTITY_RELATIONS) for relation in ENTITY_RELATIONS},
+            {relation.value: 1 / len(PASSAGE_RELATIONS) for relation in PASSAGE_RELATIONS},
+        )

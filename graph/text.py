@@ -1,0 +1,80 @@
+"""Unicode-aware text: normal forms of names, tokens in any script, sentences with their spans."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+import regex
+
+_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
+_EDGE_PUNCTUATION = regex.compile(r"^[^\p{L}\p{M}\p{N}]+|[^\p{L}\p{M}\p{N}]+$")
+# Scripts written without spaces, or (Hangul) with particles glued to names: one token a character.
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_TOKEN = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[[\p{{L}}\p{{M}}\p{{N}}]--[{_UNSPACED}]]+", regex.V1)
+_UNSPACED_TOKEN = regex.compile(rf"[{_UNSPACED}]")
+_TRAILING_PARENTHESIS = re.compile(r"\s*\([^()]*\)\s*$")
+_SENTENCE_END = regex.compile(
+    r"(?<=[\p{Ll}\p{N}\)\]\"'”’»%][.!?]|[。！？।؟…]|[.!?][\"'”’»\)])(?<!\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Inc|Ltd|Co|Corp|approx|ca|e\.g|i\.e|etc)\.)"
+    r"(?:\s+(?=[\p{Lu}\p{Lo}\p{N}\"'“‘«\(\[])|(?<=[。！？।])\s*)|\n\s*\n"
+)
+
+
+@lru_cache(maxsize=200_000)
+def normalise_name(name: str) -> str:
+    """Return the normal form under which spellings of one name meet.
+
+    NFKC, casefold, one space between words, no punctuation at the edges. Never empties a name that
+    holds any visible character: where stripping would leave nothing, the unstripped form stays.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    spaced = " ".join(folded.translate(_INVISIBLE).split())
+    return _EDGE_PUNCTUATION.sub("", spaced) or spaced
+
+
+def tokens(text: str) -> list[str]:
+    """Split normalised text into tokens: words, and single characters of scripts written without spaces."""
+    return _TOKEN.findall(normalise_name(text))
+
+
+def token_spans(text: str) -> list[tuple[str, int, int]]:
+    """Return (normalised token, start, end) with offsets into the text as given."""
+    return [(normalise_name(match[0]), match.start(), match.end()) for match in _TOKEN.finditer(text)]
+
+
+def is_unspaced(token: str) -> bool:
+    """Tell whether a token is a character of a script written without spaces."""
+    return _UNSPACED_TOKEN.match(token) is not None
+
+
+def name_length(name: str) -> int:
+    """Count letters and digits; a character of a script written without spaces counts as two."""
+    return sum(
+        2 if is_unspaced(character) else 1
+        for character in normalise_name(name)
+        if unicodedata.category(character)[0] in "LN"
+    )
+
+
+def title_name(title: str) -> str:
+    """Return the name a title stands for: the title without a trailing parenthesis."""
+    return _TRAILING_PARENTHESIS.sub("", title).strip() or title.strip()
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of each sentence; together they cover all that is not white space."""
+    spans = []
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        spans.append((start, match.start()))
+        start = match.end()
+    spans.append((start, len(text)))
+    trimmed = []
+    for begin, end in spans:
+        piece = text[begin:end]
+        left = begin + len(piece) - len(piece.lstrip())
+        right = begin + len(piece.rstrip())
+        if right > left:
+            trimmed.append((left, right))
+    return trimmed

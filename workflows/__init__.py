@@ -1,0 +1,1 @@
+"""The LangGraph state machines and the ways to run them."""

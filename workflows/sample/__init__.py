@@ -1,0 +1,1 @@
+"""The bundled sample corpus and its questions."""
