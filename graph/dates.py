@@ -1,0 +1,63 @@
+"""Dates in text: whether a phrase is a date, and where dates stand in a sentence."""
+
+from __future__ import annotations
+
+import re
+
+_MONTHS = (
+    "january|february|march|april|may|june|july|august|september|october|november|december"
+    "|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec"
+)
+_MONTH = rf"(?:{_MONTHS})\b\.?"
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_YEAR = r"[12]\d{3}"
+
+_WORD = re.compile(r"\w+")
+_MONTH_WORD = re.compile(_MONTHS)
+_CALENDAR_WORD = re.compile(rf"{_YEAR}|\d{{2,4}}s|\d{{3,4}}年.*|century|centuries|millennium|decade")
+_SMALL_NUMBER = re.compile(r"\d{1,2}(?:st|nd|rd|th)?|\d{3}")
+_ERAS = frozenset(("bc", "bce", "ad", "ce"))
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_SEASONS = "spring summer autumn fall winter"
+_ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+_LINKING_WORDS = (
+    "in on at of the a an and to from since until till by circa c ca about around approximately between through during "
+    "before after early mid middle late b d e s year years present today"
+)
+_DATE_WORDS = _ERAS | frozenset(" ".join((_WEEKDAYS, _SEASONS, _ORDINALS, _LINKING_WORDS)).split())
+
+_DATE = re.compile(
+    rf"(?<!\d[.,–—-])\b(?:{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR}\b)?"
+    rf"|{_MONTH} {_DAY}\b(?:,? {_YEAR}\b)?"
+    rf"|{_MONTH},? {_YEAR}\b"
+    rf"|(?:{_ORDINALS.replace(' ', '|')}|\d{{1,2}}(?:st|nd|rd|th))[ -]century(?: (?:bc|bce|ad|ce)\b)?"
+    rf"|\d{{1,4}} (?:bc|bce|ad|ce)\b"
+    rf"|{_YEAR}\s?[-–—/]\s?(?:[12]\d{{3}}|\d{{2}})\b(?![-–—])"
+    rf"|{_YEAR}s?\b(?![.,]\d|[-–—]\d))"
+    r"|(?<!\d)\d{3,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?",
+    re.IGNORECASE,
+)
+
+
+def is_date(text: str) -> bool:
+    """Tell whether a text is a date and nothing else: a year, day, month, decade or century, or a range of them."""
+    anchored = False
+    small_number = False
+    era = False
+    for word in _WORD.findall(text.casefold()):
+        if _CALENDAR_WORD.fullmatch(word) or _MONTH_WORD.fullmatch(word):
+            anchored = True
+        elif _SMALL_NUMBER.fullmatch(word):
+            small_number = True
+        elif word not in _DATE_WORDS:
+            return False
+        era = era or word in _ERAS
+    return anchored or (small_number and era)
+
+
+def date_spans(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of each date in a text, left to right; a month alone is no date ("may", "march")."""
+    return [match.span() for match in _DATE.finditer(text)]

@@ -1,0 +1,83 @@
+"""Building what is derived from the record: the snapshot, the BM25 index and the vector search index."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from graph.build import build_graph
+from graph.errors import MaraError
+from graph.knowledge_graph import KnowledgeGraph, load_header, save
+from graph.record import Record
+from graph.sparse import SparseIndex
+from graph.store import Vectors, VectorStore, passage_metadata
+from graph.workspace import Workspace
+
+
+def publish(workspace: Workspace, record: Record) -> KnowledgeGraph:
+    """Derive the record's generation and make it current; the caller holds the writer's lock.
+
+    The embedded search index starts as a copy of the last generation's, so that a small change writes little.
+    """
+    folder = workspace.index_folder(record.generation)
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    graph = build_graph(record)
+    save(graph, folder)
+    SparseIndex.build([passage.content for passage in graph.passages]).save(folder / "bm25")
+    _write_search_index(workspace, record, graph, folder)
+    workspace.publish(record)
+    return graph
+
+
+def open_store(workspace: Workspace, workspace_id: str, generation: int) -> VectorStore:
+    """Open the search index: the server that ``MARA_CHROMA_URL`` names, or the generation's embedded one."""
+    url = os.environ.get("MARA_CHROMA_URL")
+    if url:
+        return VectorStore.server(url, workspace_id)
+    return VectorStore.embedded(workspace.index_folder(generation) / "chroma")
+
+
+def _write_search_index(workspace: Workspace, record: Record, graph: KnowledgeGraph, folder: Path) -> None:
+    if not os.environ.get("MARA_CHROMA_URL"):
+        _copy_last_index(workspace, record, folder)
+        try:
+            _synchronise(workspace, record, graph)
+            return
+        except MaraError:
+            # The copy may be damaged; what is derived can always be made from nothing.
+            shutil.rmtree(folder / "chroma", ignore_errors=True)
+    _synchronise(workspace, record, graph)
+
+
+def _copy_last_index(workspace: Workspace, record: Record, folder: Path) -> None:
+    """Start from the current generation's index, unless another model made it."""
+    current = workspace.current()
+    if current is None or current == record.generation:
+        return
+    last = workspace.index_folder(current)
+    try:
+        same_model = load_header(last)["embedding_model"] == record.embedding_model
+    except (OSError, ValueError, KeyError):
+        return
+    if same_model and (last / "chroma").is_dir():
+        shutil.copytree(last / "chroma", folder / "chroma")
+
+
+def _synchronise(workspace: Workspace, record: Record, graph: KnowledgeGraph) -> None:
+    store = open_store(workspace, record.workspace_id, record.generation)
+    try:
+        if store.embedding_model() not in ("", record.embedding_model):
+            store.drop()
+        ids, _, vectors = record.facts()
+        store.synchronise("facts", Vectors(ids, vectors), record.embedding_model)
+        fingerprints = record.fingerprints()
+        metadata = [passage_metadata(fingerprints[p.id], p.source, p.metadata) for p in graph.passages]
+        passages = Vectors([p.id for p in graph.passages], np.asarray(graph.passage_vectors), metadata)
+        store.synchronise("passages", passages, record.embedding_model)
+    finally:
+        store.close()

@@ -1,0 +1,192 @@
+"""Embedding models: the embedded one, or any OpenAI-compatible endpoint; chosen by the environment."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.endpoint import as_mara_error, timeout_s
+from graph.errors import EmbeddingMismatch
+from graph.minilm import MiniLMEmbedder, unit_rows
+
+if TYPE_CHECKING:
+    from langchain_openai import OpenAIEmbeddings
+
+QUESTION_TO_FACT = "Given a question, retrieve facts that help to answer it"
+QUESTION_TO_PASSAGE = "Given a question, retrieve passages that help to answer it"
+_EMBEDDED = MiniLMEmbedder.model_id
+_BATCH = 256
+_CACHED_QUESTIONS = 1024
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors."""
+
+    @property
+    def model_id(self) -> str:
+        """What the workspace remembers; another id means other vectors."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Length of each vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one unit vector a text, shape (len(texts), dimension)."""
+        ...
+
+    def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
+        """Return the question's unit vector under an instruction, shape (dimension,)."""
+        ...
+
+    def count_windows(self, texts: Sequence[str]) -> list[int]:
+        """Return in how many pieces each text is read."""
+        ...
+
+    def understands(self, text: str) -> bool:
+        """Tell whether the similarity of the text's vector to others means anything."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefixes:
+    """How a family of embedding models marks questions and passages."""
+
+    question: str = ""
+    passage: str = ""
+
+
+def prefixes_of(model: str) -> _Prefixes:
+    """Return the prefixes that a model was trained with, by its published name; none for unknown models."""
+    name = model.casefold().rsplit("/", 1)[-1]
+    if "e5" in name and "instruct" not in name and "mistral" not in name:
+        return _Prefixes("query: ", "passage: ")
+    if "instruct" in name or "nv-embed" in name or "qwen3-embedding" in name:
+        return _Prefixes("Instruct: {instruction}\nQuery: ")
+    return _Prefixes()
+
+
+class OpenAIEmbedder:
+    """An embedding model behind an OpenAI-compatible endpoint.
+
+    Raises from ``embed`` and ``embed_question``: TransportFault when the endpoint cannot be reached or is busy,
+    ModelUnavailable when it refuses.
+    """
+
+    def __init__(self, model: str, base_url: str | None, api_key: str | None) -> None:
+        self._model = model
+        self._base_url = base_url
+        self._api_key = api_key
+        self._prefixes = prefixes_of(model)
+        self._lock = threading.Lock()
+        self._client: OpenAIEmbeddings | None = None
+        self._dimension = 0
+
+    @property
+    def model_id(self) -> str:
+        """``openai:`` and the model's name: the endpoint may move, the vectors stay."""
+        return f"openai:{self._model}"
+
+    @property
+    def dimension(self) -> int:
+        """Length of each vector, learnt from the first reply."""
+        if not self._dimension:
+            self.embed(["dimension"])
+        return self._dimension
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one unit vector a text, shape (len(texts), dimension)."""
+        return self._request([self._prefixes.passage + text for text in texts])
+
+    def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
+        """Return the question's unit vector under an instruction, shape (dimension,)."""
+        prefix = self._prefixes.question.format(instruction=instruction)
+        vector: NDArray[np.float32] = self._request([prefix + question])[0]
+        return vector
+
+    def count_windows(self, texts: Sequence[str]) -> list[int]:
+        """Return 1 for each text: what the endpoint does with long texts is its own affair."""
+        return [1] * len(texts)
+
+    def understands(self, text: str) -> bool:
+        """Return True: an endpoint's model is taken to know every script."""
+        return True
+
+    def _request(self, texts: list[str]) -> NDArray[np.float32]:
+        if not texts:
+            return np.zeros((0, self._dimension), dtype=np.float32)
+        try:
+            # A blank input is refused by OpenAI; a space stands for it.
+            vectors = np.asarray(self._open().embed_documents([text or " " for text in texts]), dtype=np.float32)
+        except Exception as fault:
+            raise as_mara_error(fault, "embedding") from fault
+        self._dimension = vectors.shape[1]
+        return unit_rows(vectors)
+
+    def _open(self) -> OpenAIEmbeddings:
+        with self._lock:
+            if self._client is None:
+                from langchain_openai import OpenAIEmbeddings
+                from pydantic import SecretStr
+
+                self._client = OpenAIEmbeddings(
+                    model=self._model,
+                    base_url=self._base_url,
+                    api_key=SecretStr(self._api_key or "none"),
+                    timeout=timeout_s(),
+                    max_retries=2,
+                    chunk_size=_BATCH,
+                    check_embedding_ctx_length=False,
+                )
+            return self._client
+
+
+@lru_cache(maxsize=8)
+def _embedder(model: str, base_url: str | None, api_key: str | None) -> Embedder:
+    return MiniLMEmbedder() if model == _EMBEDDED else OpenAIEmbedder(model, base_url, api_key)
+
+
+def configured_embedder() -> Embedder:
+    """Return the embedding model that the environment names, the embedded one if it names none.
+
+    ``MARA_EMBEDDING_MODEL`` is the model, ``MARA_EMBEDDING_BASE_URL`` its endpoint (``OPENAI_BASE_URL`` if unset),
+    ``OPENAI_API_KEY`` the key. A chat key alone changes no embedding: a workspace keeps its model.
+    """
+    base_url = os.environ.get("MARA_EMBEDDING_BASE_URL") or os.environ.get("OPENAI_BASE_URL") or None
+    return _embedder(
+        os.environ.get("MARA_EMBEDDING_MODEL") or _EMBEDDED, base_url, os.environ.get("OPENAI_API_KEY") or None
+    )
+
+
+def check_embedder(embedder: Embedder, model_id: str) -> None:
+    """Raise EmbeddingMismatch when a workspace was written by another model than the configured one."""
+    if embedder.model_id != model_id:
+        raise EmbeddingMismatch(
+            f"The workspace was embedded with {model_id!r}, but {embedder.model_id!r} is configured",
+            "Set MARA_EMBEDDING_MODEL back, or run `mara reembed` to embed the workspace anew",
+        )
+
+
+class QuestionCache:
+    """Vectors of recent questions, keyed by question, model and instruction; safe across threads."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._lookup = lru_cache(maxsize=_CACHED_QUESTIONS)(self._compute)
+
+    def vector(self, question: str, instruction: str) -> NDArray[np.float32]:
+        """Return the question's unit vector, computed at most once while it stays in the cache."""
+        return self._lookup(question, self._embedder.model_id, instruction)
+
+    def _compute(self, question: str, model_id: str, instruction: str) -> NDArray[np.float32]:
+        vector = self._embedder.embed_question(question, instruction)
+        vector.setflags(write=False)
+        return vector

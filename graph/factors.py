@@ -1,0 +1,139 @@
+"""From β to one multiplier a kind of edge and side: the policies by which relation types steer the walk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.knowledge_graph import EDGE_KINDS, IS_PASSAGE_KIND, PassageLink
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType
+
+
+class FactorPolicy(StrEnum):
+    """How β becomes a factor."""
+
+    NEUTRAL = "neutral"
+    """1 - λ + λ n β with n types in the category: uniform β is exactly the walk without β."""
+    CATEGORY = "category"
+    """β itself, as in the source documents."""
+
+
+class SynonymyPolicy(StrEnum):
+    """Which factor SYNONYMY edges take."""
+
+    NEUTRAL = "neutral"
+    ATTRIBUTION = "attribution"
+
+
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """Multipliers that an edge takes by the side it is left from, before β.
+
+    From an entity the walk should go to the passage that is about it, from a passage to what the passage mentions.
+    """
+
+    fact: float = 1.0
+    synonym: float = 1.0
+    from_entity: Mapping[PassageLink, float] = field(default_factory=dict)
+    from_passage: Mapping[PassageLink, float] = field(default_factory=dict)
+
+
+UNDIRECTED = Directions()
+"""Every edge weighs the same from both sides."""
+
+DIRECTED = Directions(
+    fact=0.3,
+    synonym=0.3,
+    from_entity={PassageLink.OWN_TITLE: 10.0, PassageLink.OTHER_TITLE: 1.0, PassageLink.MENTION: 1.0},
+    from_passage={PassageLink.OWN_TITLE: 0.1, PassageLink.OTHER_TITLE: 2.0, PassageLink.MENTION: 0.3},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeFactors:
+    """One multiplier for each of ``EDGE_KINDS``, by the side an edge is left from.
+
+    Edges between entities are always left from an entity: both arrays hold the same value there.
+
+    Attributes:
+        from_entity: shape (len(EDGE_KINDS),), non-negative.
+        from_passage: the same for arcs from a passage to an entity.
+        unknown: relation types that β did not name and that took their category's mean.
+    """
+
+    from_entity: NDArray[np.float64]
+    from_passage: NDArray[np.float64]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether every edge weighs the same from both sides, so that an undirected walk does."""
+        return bool(np.array_equal(self.from_entity, self.from_passage))
+
+
+def edge_factors(
+    beta: RelationFactors | None,
+    *,
+    policy: FactorPolicy = FactorPolicy.NEUTRAL,
+    strength: float = 1.0,
+    synonymy: SynonymyPolicy = SynonymyPolicy.NEUTRAL,
+    directions: Directions = UNDIRECTED,
+) -> EdgeFactors:
+    """Return the factors of a question; ``beta`` None is the walk without β.
+
+    Args:
+        beta: the manager's factors.
+        policy: how β becomes a factor.
+        strength: λ in [0, 1], how far the neutral policy follows β.
+        synonymy: which factor SYNONYMY takes; under ``category`` neutral means 1.
+        directions: multipliers by side, before β.
+    """
+    by_type, unknown = _factor_by_type(beta, policy, strength)
+    by_type[RelationType.SYNONYMY] = (
+        by_type[RelationType.ATTRIBUTION] if synonymy is SynonymyPolicy.ATTRIBUTION else 1.0
+    )
+    from_entity = np.empty(len(EDGE_KINDS))
+    from_passage = np.empty(len(EDGE_KINDS))
+    for index, kind in enumerate(EDGE_KINDS):
+        factor = by_type[kind.relation]
+        if kind.link is not None:
+            from_entity[index] = factor * directions.from_entity.get(kind.link, 1.0)
+            from_passage[index] = factor * directions.from_passage.get(kind.link, 1.0)
+        else:
+            base = directions.synonym if kind.relation is RelationType.SYNONYMY else directions.fact
+            from_entity[index] = from_passage[index] = factor * base
+    return EdgeFactors(from_entity, from_passage, unknown)
+
+
+def _factor_by_type(
+    beta: RelationFactors | None, policy: FactorPolicy, strength: float
+) -> tuple[dict[RelationType, float], tuple[str, ...]]:
+    """Return the factor of every weighed type, and the types that β does not name."""
+    factors: dict[RelationType, float] = {}
+    unknown: list[str] = []
+    for relations, given in (
+        (ENTITY_RELATIONS, beta.entity_entity if beta else None),
+        (PASSAGE_RELATIONS, beta.entity_passage if beta else None),
+    ):
+        for relation in relations:
+            if given is None:
+                factors[relation] = 1.0
+                continue
+            share = given.get(relation)
+            if share is None:
+                unknown.append(relation)
+                share = sum(given.values()) / len(given) if given else 1 / len(relations)
+            factors[relation] = (
+                share if policy is FactorPolicy.CATEGORY else 1 - strength + strength * len(relations) * share
+            )
+    return factors, tuple(unknown)
+
+
+def passage_side(kinds: NDArray[np.uint8], factors: EdgeFactors) -> NDArray[np.float64]:
+    """Return each edge's factor when it is left from its target: a passage for passage edges, else an entity."""
+    back: NDArray[np.float64] = np.where(IS_PASSAGE_KIND, factors.from_passage, factors.from_entity)[kinds]
+    return back

@@ -1,0 +1,168 @@
+"""An open workspace: the graph of one generation and its search indexes, ready to answer questions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.derive import open_store, publish
+from graph.embeddings import QUESTION_TO_FACT, QUESTION_TO_PASSAGE, Embedder, QuestionCache, check_embedder
+from graph.errors import WorkspaceDamaged, WorkspaceLocked
+from graph.knowledge_graph import GraphFact, KnowledgeGraph, load
+from graph.sparse import SparseIndex
+from graph.store import VectorStore
+from graph.workspace import GenerationHold, Workspace
+
+_OVERFETCH = 2
+_OPEN_ATTEMPTS = 5
+
+
+class Index:
+    """One generation of a workspace, open for reading; safe across threads.
+
+    Attributes:
+        graph: the snapshot.
+        embedder: the model that encodes questions.
+    """
+
+    def __init__(
+        self, graph: KnowledgeGraph, store: VectorStore, sparse: SparseIndex, embedder: Embedder, hold: GenerationHold
+    ) -> None:
+        self.graph = graph
+        self.embedder = embedder
+        self._store = store
+        self._sparse = sparse
+        self._hold = hold
+        self._questions = QuestionCache(embedder)
+
+    @property
+    def store_name(self) -> str:
+        """Which Chroma serves: ``embedded``, or a server's address."""
+        return self._store.where
+
+    def encode(self, question: str) -> None:
+        """Compute the question's two vectors, so that later look-ups find them in the cache."""
+        self._questions.vector(question, QUESTION_TO_FACT)
+        self._questions.vector(question, QUESTION_TO_PASSAGE)
+
+    def search_facts(self, question: str, k: int) -> list[tuple[GraphFact, float]]:
+        """Return the ``k`` facts nearest to the question with their cosines clipped to [0, 1], nearest first."""
+        found = self._search("facts", self._questions.vector(question, QUESTION_TO_FACT), k, self.graph.facts)
+        return [(self.graph.facts[key], min(1.0, max(0.0, cosine))) for key, cosine in found]
+
+    def least_fact_score(self, question: str) -> float:
+        """Return the cosine of the fact farthest from the question: the nearest one to the opposite vector."""
+        opposite = -self._questions.vector(question, QUESTION_TO_FACT)
+        return -self._search("facts", opposite, 1, self.graph.facts)[0][1]
+
+    def search_passages(self, question: str, k: int) -> list[tuple[int, float]]:
+        """Return (passage, cosine) of the ``k`` passages nearest to the question, nearest first."""
+        vector = self._questions.vector(question, QUESTION_TO_PASSAGE)
+        found = self._search("passages", vector, k, self.graph.passage_index)
+        return [(self.graph.passage_index[key], cosine) for key, cosine in found]
+
+    def score_passages(self, question: str) -> NDArray[np.float64]:
+        """Return the cosine of every passage, exactly, shape (n_passages,)."""
+        vector = self._questions.vector(question, QUESTION_TO_PASSAGE)
+        return np.asarray(self.graph.passage_vectors @ vector, dtype=np.float64)
+
+    def score_passages_sparse(self, question: str) -> NDArray[np.float64]:
+        """Return the BM25 score of every passage, shape (n_passages,)."""
+        return self._sparse.scores(question)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._store.close()
+        self._hold.release()
+
+    def _search(
+        self, name: str, vector: NDArray[np.float32], k: int, known: Mapping[str, object]
+    ) -> list[tuple[str, float]]:
+        """Search, dropping what a server holds of another generation; ask for more where that leaves too few."""
+        k = min(k, len(known))
+        wanted = k
+        while True:
+            hits = self._store.search(name, vector, wanted)
+            mine = [(key, cosine) for key, cosine in hits if key in known]
+            if len(mine) >= k or len(hits) < wanted:
+                return mine[:k]
+            wanted *= _OVERFETCH
+
+
+def open_index(root: Path, embedder: Embedder) -> Index:
+    """Open the newest generation of a workspace; one that is missing, behind or damaged is first derived again.
+
+    Raises:
+        WorkspaceMissing: there is no workspace, or it is empty.
+        EmbeddingMismatch: another model wrote it.
+        WorkspaceDamaged: its record cannot be read.
+        WorkspaceLocked: it has to be derived again, and another process is writing.
+    """
+    workspace = Workspace(root)
+    fault: Exception | None = None
+    for _ in range(_OPEN_ATTEMPTS):
+        with workspace.open_record() as record:
+            workspace.check_passages(record)
+            check_embedder(embedder, record.embedding_model)
+            current = workspace.current()
+            if current is None or current != record.generation or fault is not None:
+                try:
+                    with workspace.writing():
+                        if fault is not None or workspace.current() != record.generation:
+                            publish(workspace, record)
+                except WorkspaceLocked:
+                    # A writer is at work: what it last published still answers, if it can be opened.
+                    if current is None or fault is not None:
+                        raise
+                current = workspace.current()
+            workspace_id = record.workspace_id
+        try:
+            return _open_generation(workspace, current or 0, workspace_id, embedder)
+        except (OSError, ValueError, WorkspaceDamaged) as error:
+            fault = error
+    raise WorkspaceDamaged(f"The index of {root} cannot be opened ({fault})", "Delete its index folder") from fault
+
+
+def _open_generation(workspace: Workspace, generation: int, workspace_id: str, embedder: Embedder) -> Index:
+    hold = workspace.hold(generation)
+    try:
+        folder = workspace.index_folder(generation)
+        graph = load(folder)
+        sparse = SparseIndex.load(folder / "bm25", len(graph.passages))
+        store = open_store(workspace, workspace_id, generation)
+        if store.where == "embedded":
+            _check_counts(store, graph)
+        return Index(graph, store, sparse, embedder, hold)
+    except BaseException:
+        hold.release()
+        raise
+
+
+def _check_counts(store: VectorStore, graph: KnowledgeGraph) -> None:
+    for name, expected in (("facts", len(graph.facts)), ("passages", len(graph.passages))):
+        if store.count(name) != expected:
+            store.close()
+            raise WorkspaceDamaged(f"The search index holds {store.count(name)} {name} instead of {expected}")
+
+
+class IndexPool:
+    """The open indexes of a process, one a workspace; a newer generation replaces the one at hand."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[tuple[Path, str, str], Index] = {}
+
+    def get(self, root: Path, embedder: Embedder, chroma_url: str) -> Index:
+        """Return the workspace's newest index, opening it when it is not open or no longer the newest."""
+        key = (root.absolute(), embedder.model_id, chroma_url)
+        with self._lock:
+            index = self._open.get(key)
+            if index is not None and index.graph.generation == Workspace(root).current():
+                return index
+            fresh = open_index(root, embedder)
+            self._open[key] = fresh
+            return fresh

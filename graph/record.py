@@ -1,0 +1,355 @@
+"""The record of a workspace: one SQLite file that holds everything which cannot be derived again.
+
+Passages with their extracted entities and triples, and every vector. Its transaction is the commit; the search
+index and the snapshot are derived from it and can be rebuilt without embedding anything.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.errors import WorkspaceDamaged
+from graph.schema import Extraction, Fact, Passage, RelationType, Triple, entity_id, stable_id
+from graph.text import normalise_name, title_name
+
+FORMAT_VERSION = 1
+_BUSY_TIMEOUT_S = 30.0
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE passages (
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, text TEXT NOT NULL, source TEXT NOT NULL, metadata TEXT NOT NULL,
+    fingerprint TEXT NOT NULL, extractor TEXT NOT NULL, entities TEXT NOT NULL, triples TEXT NOT NULL,
+    notes TEXT NOT NULL, windows INTEGER NOT NULL, vector BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE names (id TEXT PRIMARY KEY, name TEXT NOT NULL, vector BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE facts (id TEXT PRIMARY KEY, text TEXT NOT NULL, vector BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE passage_names (
+    passage_id TEXT NOT NULL REFERENCES passages(id) ON DELETE CASCADE, name_id TEXT NOT NULL,
+    PRIMARY KEY (passage_id, name_id)
+) WITHOUT ROWID;
+CREATE INDEX passages_of_name ON passage_names (name_id);
+CREATE TABLE passage_facts (
+    passage_id TEXT NOT NULL REFERENCES passages(id) ON DELETE CASCADE, fact_id TEXT NOT NULL,
+    PRIMARY KEY (passage_id, fact_id)
+) WITHOUT ROWID;
+CREATE INDEX passages_of_fact ON passage_facts (fact_id);
+CREATE TABLE synonyms (
+    a TEXT NOT NULL REFERENCES names(id) ON DELETE CASCADE, b TEXT NOT NULL REFERENCES names(id) ON DELETE CASCADE,
+    cosine REAL NOT NULL, PRIMARY KEY (a, b), CHECK (a < b)
+) WITHOUT ROWID;
+CREATE INDEX synonyms_of_b ON synonyms (b);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One passage as the record keeps it: what it is, what was found in it, and its unit vector."""
+
+    passage: Passage
+    extraction: Extraction
+    windows: int
+    vector: NDArray[np.float32]
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything in the entry that was given or extracted; equal means nothing to do."""
+        return fingerprint(self.passage, self.extraction)
+
+
+@dataclass(frozen=True, slots=True)
+class NewVectors:
+    """Vectors of names or facts that the record does not hold yet; texts and rows correspond."""
+
+    texts: Mapping[str, str]
+    vectors: NDArray[np.float32]
+
+
+def fingerprint(passage: Passage, extraction: Extraction) -> str:
+    """Return a hash of a passage's content, metadata and extraction."""
+    return stable_id(
+        "entry",
+        passage.title,
+        passage.text,
+        passage.source,
+        json.dumps(dict(passage.metadata), sort_keys=True, ensure_ascii=False),
+        json.dumps(extraction.entities, ensure_ascii=False),
+        _triples_to_json(extraction.triples),
+    )
+
+
+def names_of(passage: Passage, extraction: Extraction) -> dict[str, str]:
+    """Return {entity id: normal form} of every name of a passage: its title, its entities, its triples' ends."""
+    spelled = [*extraction.entities, *(end for t in extraction.triples for end in (t.subject, t.object))]
+    if passage.title:
+        spelled.append(title_name(passage.title))
+    return {entity_id(name): normalise_name(name) for name in spelled if normalise_name(name)}
+
+
+def facts_of(extraction: Extraction) -> dict[str, str]:
+    """Return {fact id: text to embed} of a passage; the text is the normal form, so that it depends on nothing else."""
+    texts = {}
+    for triple in extraction.triples:
+        fact = Fact(triple.subject, triple.predicate, triple.object, triple.relation)
+        texts[fact.id] = normalise_name(fact.text)
+    return texts
+
+
+class Record:
+    """An open record. One writer at a time (the workspace's lock sees to it); readers need none."""
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        """Open the record at ``path``.
+
+        Raises:
+            WorkspaceDamaged: there is none (and ``create`` is false), it is no SQLite file, or of another format.
+        """
+        if not create and not path.exists():
+            raise WorkspaceDamaged(f"There is no record at {path}", "Index the documents again with `mara index`")
+        self._path = path
+        with self._damage_named():
+            self._db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("PRAGMA foreign_keys = ON")
+            if create and not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+                self._create()
+        self._check_format()
+
+    def __enter__(self) -> Record:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @property
+    def workspace_id(self) -> str:
+        """Random id given when the record was created."""
+        return self._meta("workspace_id")
+
+    @property
+    def generation(self) -> int:
+        """Counts the commits; what is derived is stamped with it."""
+        return int(self._meta("generation"))
+
+    @property
+    def embedding_model(self) -> str:
+        """Id of the model that made the vectors; empty before the first commit."""
+        return self._meta("embedding_model")
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors; 0 before the first commit."""
+        return int(self._meta("dimension"))
+
+    def fingerprints(self) -> dict[str, str]:
+        """Return {passage id: fingerprint}."""
+        return dict(self._db.execute("SELECT id, fingerprint FROM passages"))
+
+    def extraction_keys(self) -> dict[str, str]:
+        """Return {passage id: extractor} for every passage."""
+        return dict(self._db.execute("SELECT id, extractor FROM passages"))
+
+    def missing_names(self, ids: Iterable[str]) -> set[str]:
+        """Return the ids that the record has no name vector for."""
+        return set(ids) - {row[0] for row in self._db.execute("SELECT id FROM names")}
+
+    def missing_facts(self, ids: Iterable[str]) -> set[str]:
+        """Return the ids that the record has no fact vector for."""
+        return set(ids) - {row[0] for row in self._db.execute("SELECT id FROM facts")}
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every entry, by passage id."""
+        rows = self._db.execute(
+            "SELECT id, title, text, source, metadata, extractor, entities, triples, notes, windows, vector"
+            " FROM passages ORDER BY id"
+        )
+        for pid, title, text, source, metadata, extractor, entities, triples, notes, windows, vector in rows:
+            passage = Passage(pid, title, text, source, json.loads(metadata))
+            extraction = Extraction(
+                tuple(json.loads(entities)), _triples_from_json(triples), extractor, json.loads(notes)
+            )
+            yield Entry(passage, extraction, windows, np.frombuffer(vector, dtype=np.float32))
+
+    def names(self) -> tuple[list[str], list[str], NDArray[np.float32]]:
+        """Return ids, normal forms and vectors of all names, by id."""
+        return self._texts_with_vectors("SELECT id, name, vector FROM names ORDER BY id")
+
+    def facts(self) -> tuple[list[str], list[str], NDArray[np.float32]]:
+        """Return ids, texts and vectors of all facts, by id."""
+        return self._texts_with_vectors("SELECT id, text, vector FROM facts ORDER BY id")
+
+    def synonyms(self) -> list[tuple[str, str, float]]:
+        """Return (name id, name id, cosine) for each pair once, the smaller id first."""
+        return list(self._db.execute("SELECT a, b, cosine FROM synonyms ORDER BY a, b"))
+
+    def count_passages(self) -> int:
+        """Return how many passages the record holds."""
+        return int(self._db.execute("SELECT count(*) FROM passages").fetchone()[0])
+
+    def commit(
+        self,
+        entries: Sequence[Entry],
+        names: NewVectors,
+        facts: NewVectors,
+        synonyms: Iterable[tuple[str, str, float]],
+        embedding_model: str,
+        removed: Iterable[str] = (),
+    ) -> bool:
+        """Write entries (replacing those of the same id) and drop ``removed``, in one transaction.
+
+        Names and facts that no passage holds any more go with the last passage that held them.
+
+        Returns:
+            Whether any passage was replaced or dropped, and so names may have gone.
+        """
+        with self._transaction():
+            replaced = self._delete([*(entry.passage.id for entry in entries), *removed])
+            self._db.executemany("INSERT INTO passages VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", map(_row, entries))
+            self._insert_vectors("names", names)
+            self._insert_vectors("facts", facts)
+            self._db.executemany("INSERT OR REPLACE INTO synonyms VALUES (?,?,?)", synonyms)
+            for entry in entries:
+                held_names = names_of(entry.passage, entry.extraction)
+                self._link("passage_names", entry.passage.id, held_names)
+                self._link("passage_facts", entry.passage.id, facts_of(entry.extraction))
+            if replaced:
+                self._db.execute("DELETE FROM names WHERE id NOT IN (SELECT name_id FROM passage_names)")
+                self._db.execute("DELETE FROM facts WHERE id NOT IN (SELECT fact_id FROM passage_facts)")
+            if entries:
+                self._set_meta("embedding_model", embedding_model)
+                self._set_meta("dimension", str(entries[0].vector.shape[0]))
+            self._set_meta("generation", str(self.generation + 1))
+        return replaced > 0
+
+    def replace_vectors(
+        self,
+        passages: NewVectors,
+        windows: Sequence[int],
+        names: NewVectors,
+        facts: NewVectors,
+        synonyms: Iterable[tuple[str, str, float]],
+        embedding_model: str,
+    ) -> None:
+        """Put another model's vectors in place of all present ones, in one transaction."""
+        with self._transaction():
+            rows = [(passages.vectors[i].tobytes(), windows[i], key) for i, key in enumerate(passages.texts)]
+            self._db.executemany("UPDATE passages SET vector = ?, windows = ? WHERE id = ?", rows)
+            self._db.execute("DELETE FROM synonyms")
+            self._db.execute("DELETE FROM names")
+            self._db.execute("DELETE FROM facts")
+            self._insert_vectors("names", names)
+            self._insert_vectors("facts", facts)
+            self._db.executemany("INSERT INTO synonyms VALUES (?,?,?)", synonyms)
+            self._set_meta("embedding_model", embedding_model)
+            self._set_meta("dimension", str(passages.vectors.shape[1]))
+            self._set_meta("generation", str(self.generation + 1))
+
+    def _create(self) -> None:
+        with self._transaction():
+            for statement in _SCHEMA.split(";"):
+                self._db.execute(statement)
+            self._set_meta("format_version", str(FORMAT_VERSION))
+            self._set_meta("workspace_id", uuid.uuid4().hex)
+            self._set_meta("generation", "0")
+            self._set_meta("embedding_model", "")
+            self._set_meta("dimension", "0")
+
+    def _check_format(self) -> None:
+        with self._damage_named():
+            version = self._meta("format_version")
+        if version != str(FORMAT_VERSION):
+            age = "an older" if version.isdigit() and int(version) < FORMAT_VERSION else "a newer"
+            raise WorkspaceDamaged(
+                f"{self._path} is of format {version}, written by {age} version of mara (this one reads"
+                f" {FORMAT_VERSION})",
+                "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
+            )
+
+    def _delete(self, ids: Sequence[str]) -> int:
+        return self._db.executemany("DELETE FROM passages WHERE id = ?", [(key,) for key in ids]).rowcount
+
+    def _insert_vectors(self, table: str, new: NewVectors) -> None:
+        rows = ((key, text, new.vectors[i].tobytes()) for i, (key, text) in enumerate(new.texts.items()))
+        self._db.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?,?,?)", rows)
+
+    def _link(self, table: str, passage_id: str, held: Iterable[str]) -> None:
+        self._db.executemany(f"INSERT INTO {table} VALUES (?,?)", [(passage_id, key) for key in held])
+
+    def _texts_with_vectors(self, query: str) -> tuple[list[str], list[str], NDArray[np.float32]]:
+        ids, texts, blobs = [], [], []
+        for key, text, vector in self._db.execute(query):
+            ids.append(key)
+            texts.append(text)
+            blobs.append(vector)
+        flat = np.frombuffer(b"".join(blobs), dtype=np.float32)
+        return ids, texts, flat.reshape(len(ids), self.dimension) if ids else np.zeros((0, 0), dtype=np.float32)
+
+    def _meta(self, key: str) -> str:
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            raise WorkspaceDamaged(f"{self._path} lacks {key!r}", "Restore it from a backup or index again")
+        return str(row[0])
+
+    def _set_meta(self, key: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    @contextmanager
+    def _damage_named(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as fault:
+            raise WorkspaceDamaged(
+                f"{self._path} cannot be read ({fault})", "Restore it from a backup, or index into a new workspace"
+            ) from fault
+
+
+def _row(entry: Entry) -> tuple[object, ...]:
+    passage, extraction = entry.passage, entry.extraction
+    return (
+        passage.id,
+        passage.title,
+        passage.text,
+        passage.source,
+        json.dumps(dict(passage.metadata), sort_keys=True, ensure_ascii=False),
+        entry.fingerprint,
+        extraction.extractor,
+        json.dumps(extraction.entities, ensure_ascii=False),
+        _triples_to_json(extraction.triples),
+        json.dumps(dict(extraction.notes), sort_keys=True),
+        entry.windows,
+        entry.vector.astype(np.float32).tobytes(),
+    )
+
+
+def _triples_to_json(triples: Sequence[Triple]) -> str:
+    return json.dumps(
+        [[t.subject, t.predicate, t.object, t.relation.value, t.confidence] for t in triples], ensure_ascii=False
+    )
+
+
+def _triples_from_json(text: str) -> tuple[Triple, ...]:
+    return tuple(Triple(s, p, o, RelationType(relation), float(c)) for s, p, o, relation, c in json.loads(text))

@@ -1,0 +1,199 @@
+"""A workspace on disk: its manifest, its lock, and the generations of what is derived from its record."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
+from graph.record import FORMAT_VERSION, Record
+
+DEFAULT_WORKSPACE = ".mara"
+_NO_WORKSPACE_HINT = "Index some documents first: `mara index SOURCE...`, or `mara demo` for the sample corpus"
+
+
+def default_workspace() -> Path:
+    """Return ``MARA_WORKSPACE``, or ``./.mara`` when it is not set."""
+    return Path(os.environ.get("MARA_WORKSPACE") or DEFAULT_WORKSPACE)
+
+
+def resolve_workspace(name: str) -> Path:
+    """Return the folder of the workspace that a caller names; the default one for an empty name.
+
+    In a LangGraph server the name comes from a client: there it is a plain name beside the default workspace,
+    never a path.
+
+    Raises:
+        BadInput: a client of a server gave a path.
+    """
+    default = default_workspace()
+    if not name:
+        return default
+    if "langgraph_api" not in sys.modules:
+        return Path(name)
+    if name in (".", "..") or Path(name).name != name or "\\" in name:
+        raise BadInput(
+            f"{name!r} is not the name of a workspace", "Give the name of a folder beside the default workspace"
+        )
+    return default.absolute().parent / name
+
+
+class Workspace:
+    """The files of one workspace: manifest.json, record.sqlite, CURRENT, index/<generation>/ and lock."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def record_path(self) -> Path:
+        """Where the record is."""
+        return self.root / "record.sqlite"
+
+    def index_folder(self, generation: int) -> Path:
+        """Where the derived files of a generation are."""
+        return self.root / "index" / str(generation)
+
+    def create(self) -> None:
+        """Make the folder and an empty record where there is none yet.
+
+        Raises:
+            BadInput: the folder cannot be made or written.
+            WorkspaceDamaged: there is a workspace of another format.
+        """
+        self._check_manifest()
+        try:
+            (self.root / "index").mkdir(parents=True, exist_ok=True)
+        except OSError as fault:
+            raise BadInput(
+                f"{self.root} cannot be used as a workspace ({fault.strerror})", "Choose another folder"
+            ) from fault
+        Record(self.record_path, create=True).close()
+
+    def open_record(self) -> Record:
+        """Open the record. Raises WorkspaceMissing where there is none, WorkspaceDamaged where it cannot be read."""
+        self._check_manifest()
+        if not self.record_path.exists():
+            raise WorkspaceMissing(f"There is no workspace at {self.root}", _NO_WORKSPACE_HINT)
+        return Record(self.record_path)
+
+    def check_passages(self, record: Record) -> None:
+        """Raise WorkspaceMissing when the record holds no passage."""
+        if not record.count_passages():
+            raise WorkspaceMissing(f"The workspace at {self.root} holds no passage", _NO_WORKSPACE_HINT)
+
+    def current(self) -> int | None:
+        """Return the generation that readers should open, or None before the first."""
+        try:
+            return int((self.root / "CURRENT").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return None
+
+    def publish(self, record: Record) -> None:
+        """Make the record's generation the current one, and remove those that nobody holds any more."""
+        manifest = {
+            "format_version": FORMAT_VERSION,
+            "workspace_id": record.workspace_id,
+            "embedding_model": record.embedding_model,
+            "embedding_dimension": record.dimension,
+            "generation": record.generation,
+        }
+        _write_atomically(self.root / "manifest.json", json.dumps(manifest, indent=2) + "\n")
+        _write_atomically(self.root / "CURRENT", f"{record.generation}\n")
+        self._prune(keep=record.generation)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the writer's lock. Raises WorkspaceLocked, naming the owner, while another process holds it."""
+        from filelock import FileLock, Timeout
+
+        lock = FileLock(self.root / "lock", timeout=0, is_singleton=True)
+        owner = self.root / "lock.owner"
+        try:
+            lock.acquire()
+        except Timeout as fault:
+            who = owner.read_text(encoding="utf-8") if owner.exists() else "another process"
+            raise WorkspaceLocked(
+                f"{self.root} is being written by {who}", "Wait until it is done, or stop that process"
+            ) from fault
+        try:
+            owner.write_text(f"process {os.getpid()}", encoding="utf-8")
+            yield
+        finally:
+            owner.unlink(missing_ok=True)
+            lock.release()
+
+    def hold(self, generation: int) -> GenerationHold:
+        """Keep a generation from being removed while it is read. Raises OSError when it is gone."""
+        return GenerationHold(self.index_folder(generation))
+
+    def _check_manifest(self) -> None:
+        path = self.root / "manifest.json"
+        if self.root.exists() and not self.root.is_dir():
+            raise BadInput(f"{self.root} is a file, not a workspace", "Name a folder")
+        if not path.exists():
+            return
+        try:
+            version = json.loads(path.read_text(encoding="utf-8"))["format_version"]
+        except (OSError, ValueError, KeyError, TypeError) as fault:
+            raise WorkspaceDamaged(
+                f"{path} cannot be read", "Delete that file: the next `mara index` writes it again from the record"
+            ) from fault
+        if version != FORMAT_VERSION:
+            raise WorkspaceDamaged(
+                f"{self.root} was written in format {version}; this version of mara reads {FORMAT_VERSION}",
+                "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
+            )
+
+    def _prune(self, keep: int) -> None:
+        """Remove every other generation that no reader holds; one that is held stays until the next publication."""
+        for folder in (self.root / "index").iterdir():
+            if folder.name != str(keep) and not GenerationHold.is_held(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+class GenerationHold:
+    """A reader's claim on a generation; it ends with ``release`` or with the process."""
+
+    _FILE = "held.db"
+
+    def __init__(self, folder: Path) -> None:
+        from filelock import ReadWriteLock
+
+        if not folder.is_dir():
+            raise FileNotFoundError(folder)
+        self._lock = ReadWriteLock(folder / self._FILE, is_singleton=False)
+        self._lock.acquire_read()
+
+    def release(self) -> None:
+        """Give the generation back."""
+        self._lock.close()
+
+    @classmethod
+    def is_held(cls, folder: Path) -> bool:
+        """Tell whether any process holds the generation in that folder."""
+        from filelock import ReadWriteLock, Timeout
+
+        if not (folder / cls._FILE).exists():
+            return False
+        lock = ReadWriteLock(folder / cls._FILE, is_singleton=False)
+        try:
+            lock.acquire_write(blocking=False)
+        except Timeout:
+            return True
+        finally:
+            lock.close()
+        return False
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

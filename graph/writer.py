@@ -1,0 +1,154 @@
+"""Writing to the record: passages and what was extracted from them, embedded and committed batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.embeddings import Embedder, check_embedder
+from graph.record import Entry, NewVectors, Record, facts_of, fingerprint, names_of
+from graph.schema import Extraction, Passage, Triple
+from graph.text import name_length, normalise_name
+
+SYNONYM_COSINE = 0.8
+SYNONYM_SHORTEST = 3
+"""A synonym edge needs names of at least this many letters or digits."""
+_BLOCK_ROWS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class WriteReport:
+    """What one batch did: how many passages were written, and what was dropped on the way."""
+
+    passages: int
+    long_passages: int
+    notes: Mapping[str, int]
+
+
+class Writer:
+    """Embeds and commits batches of passages; keeps the name vectors in memory to find synonyms of new names."""
+
+    def __init__(self, record: Record, embedder: Embedder) -> None:
+        """Raises EmbeddingMismatch when the record holds another model's vectors."""
+        if record.embedding_model:
+            check_embedder(embedder, record.embedding_model)
+        self._record = record
+        self._embedder = embedder
+        self._names = self._load_names()
+
+    def write(self, batch: Sequence[tuple[Passage, Extraction]], removed: Iterable[str] = ()) -> WriteReport:
+        """Commit a batch in one transaction; passages of a known id are replaced, ``removed`` ones dropped."""
+        cleaned = [(passage, clean_extraction(extraction)) for passage, extraction in batch]
+        contents = [passage.content for passage, _ in cleaned]
+        vectors = self._embedder.embed(contents)
+        windows = self._embedder.count_windows(contents)
+        entries = [Entry(p, x, windows[i], vectors[i]) for i, (p, x) in enumerate(cleaned)]
+        names = self._embed_missing(_merge(names_of(p, x) for p, x in cleaned), self._record.missing_names)
+        facts = self._embed_missing(_merge(facts_of(x) for _, x in cleaned), self._record.missing_facts)
+        synonyms = self._names.add(list(names.texts), list(names.texts.values()), names.vectors)
+        if self._record.commit(entries, names, facts, synonyms, self._embedder.model_id, removed):
+            self._names = self._load_names()
+        notes: dict[str, int] = {}
+        for _, extraction in cleaned:
+            for reason, count in extraction.notes.items():
+                notes[reason] = notes.get(reason, 0) + count
+        return WriteReport(len(entries), sum(count > 1 for count in windows), notes)
+
+    def _load_names(self) -> _NameVectors:
+        names = _NameVectors(self._embedder.understands)
+        names.learn(*self._record.names())
+        return names
+
+    def _embed_missing(self, texts: Mapping[str, str], missing: Callable[[Iterable[str]], set[str]]) -> NewVectors:
+        wanted = missing(texts)
+        new = {key: text for key, text in texts.items() if key in wanted}
+        return NewVectors(new, self._embedder.embed(list(new.values())))
+
+
+def unchanged(record: Record, passages: Sequence[tuple[Passage, Extraction]]) -> set[str]:
+    """Return the ids of passages that the record already holds just so."""
+    known = record.fingerprints()
+    return {p.id for p, x in passages if known.get(p.id) == fingerprint(p, clean_extraction(x))}
+
+
+def reembed(record: Record, embedder: Embedder) -> None:
+    """Replace every vector of the record by another model's, in one commit."""
+    entries = list(record.entries())
+    contents = {entry.passage.id: entry.passage.content for entry in entries}
+    name_texts = _merge(names_of(entry.passage, entry.extraction) for entry in entries)
+    fact_texts = _merge(facts_of(entry.extraction) for entry in entries)
+    passages = NewVectors(contents, embedder.embed(list(contents.values())))
+    names = NewVectors(name_texts, embedder.embed(list(name_texts.values())))
+    facts = NewVectors(fact_texts, embedder.embed(list(fact_texts.values())))
+    found = _NameVectors(embedder.understands).add(list(name_texts), list(name_texts.values()), names.vectors)
+    windows = embedder.count_windows(list(contents.values()))
+    record.replace_vectors(passages, windows, names, facts, found, embedder.model_id)
+
+
+def clean_extraction(extraction: Extraction) -> Extraction:
+    """Drop what cannot stand in a graph (a triple without a name at an end) and collapse identical triples.
+
+    Identical means the same (subject, predicate, object, relation); the highest confidence is kept. What was
+    dropped is counted in ``notes``.
+    """
+    kept: dict[tuple[str, str, str, str], Triple] = {}
+    nameless = 0
+    for triple in extraction.triples:
+        confidence = min(1.0, max(0.0, triple.confidence))
+        subject, object_ = normalise_name(triple.subject), normalise_name(triple.object)
+        if not subject or not object_:
+            nameless += 1
+            continue
+        key = (subject, normalise_name(triple.predicate), object_, triple.relation.value)
+        if key not in kept or confidence > kept[key].confidence:
+            kept[key] = replace(triple, confidence=confidence)
+    entities = tuple(dict.fromkeys(name for name in extraction.entities if normalise_name(name)))
+    collapsed = len(extraction.triples) - nameless - len(kept)
+    dropped = {"triples without a name": nameless, "identical triples": collapsed}
+    notes = {**extraction.notes, **{reason: count for reason, count in dropped.items() if count}}
+    return replace(extraction, entities=entities, triples=tuple(kept.values()), notes=notes)
+
+
+class _NameVectors:
+    """The names that may have synonyms, with their vectors; an exact block product finds pairs of new names."""
+
+    def __init__(self, understands: Callable[[str], bool]) -> None:
+        self._understands = understands
+        self._ids: list[str] = []
+        self._blocks: list[NDArray[np.float32]] = []
+
+    def add(
+        self, ids: Sequence[str], names: Sequence[str], vectors: NDArray[np.float32]
+    ) -> list[tuple[str, str, float]]:
+        """Take in new names; return (smaller id, larger id, cosine) of each new pair that reaches the bar."""
+        first = len(self._ids)
+        self.learn(ids, names, vectors)
+        return list(self._pairs(first)) if len(self._ids) > first else []
+
+    def learn(self, ids: Sequence[str], names: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Take in names whose pairs are known already."""
+        rows = [i for i, name in enumerate(names) if name_length(name) >= SYNONYM_SHORTEST and self._understands(name)]
+        if rows:
+            self._ids.extend(ids[i] for i in rows)
+            self._blocks.append(vectors[rows])
+
+    def _pairs(self, first: int) -> Iterator[tuple[str, str, float]]:
+        everything = np.concatenate(self._blocks)
+        self._blocks = [everything]
+        for start in range(first, len(everything), _BLOCK_ROWS):
+            cosine = everything[start : start + _BLOCK_ROWS] @ everything.T
+            for row, column in zip(*np.nonzero(cosine >= SYNONYM_COSINE), strict=True):
+                new, other = start + int(row), int(column)
+                if other < new:
+                    a, b = sorted((self._ids[new], self._ids[other]))
+                    yield a, b, min(1.0, float(cosine[row, column]))
+
+
+def _merge(texts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    merged: dict[str, str] = {}
+    for some in texts:
+        merged.update(some)
+    return merged
