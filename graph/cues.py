@@ -109,7 +109,9 @@ CUES: Mapping[RelationType, tuple[str, ...]] = MappingProxyType(
 ATTRIBUTION_EXCEPTIONS = r"(?:named|modell?ed|patterned) after|(?:started|begun|ended) (?:by|with)"
 """Predicates that begin like a cue of another type and tell an attribution."""
 
-PLACE_PREPOSITIONS = r"(?:in|at|on|from|through|across|between)$"
+PLACE_PREPOSITIONS = (
+    r"(?:in|at|on|through|across|between)$|^(?:(?:is|was|are|were|comes?|came|hails?|hailed|originat(?:es|ed)) )?from$"
+)
 """Prepositions at a predicate's end: a place follows, when the object looks like a name and is no date."""
 
 QUESTION_CUES: Mapping[RelationType, tuple[tuple[str, float], ...]] = MappingProxyType(

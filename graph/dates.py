@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 
 _MONTHS = (
-    "january|february|march|april|may|june|july|august|september|october|november|december"
-    "|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec"
+    "January|February|March|April|May|June|July|August|September|October|November|December"
+    "|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec"
 )
 _MONTH = rf"(?:{_MONTHS})\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _YEAR = r"[12]\d{3}"
+_ERA = r" (?:BC|BCE|AD|CE)\b"
 
 _WORD = re.compile(r"\w+")
-_MONTH_WORD = re.compile(_MONTHS)
+_MONTH_WORD = re.compile(_MONTHS.lower())
 _CALENDAR_WORD = re.compile(rf"{_YEAR}|\d{{2,4}}s|\d{{3,4}}年.*|century|centuries|millennium|decade")
 _SMALL_NUMBER = re.compile(r"\d{1,2}(?:st|nd|rd|th)?|\d{3}")
 _ERAS = frozenset(("bc", "bce", "ad", "ce"))
@@ -29,16 +30,16 @@ _LINKING_WORDS = (
 )
 _DATE_WORDS = _ERAS | frozenset(" ".join((_WEEKDAYS, _SEASONS, _ORDINALS, _LINKING_WORDS)).split())
 
+_CENTURY = rf"(?:(?:early|mid|late)[ -])?(?:{_ORDINALS.replace(' ', '|')}|\d{{1,2}}(?:st|nd|rd|th))[ -][Cc]entury"
 _DATE = re.compile(
     rf"(?<!\d[.,–—-])\b(?:{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR}\b)?"
     rf"|{_MONTH} {_DAY}\b(?:,? {_YEAR}\b)?"
     rf"|{_MONTH},? {_YEAR}\b"
-    rf"|(?:{_ORDINALS.replace(' ', '|')}|\d{{1,2}}(?:st|nd|rd|th))[ -]century(?: (?:bc|bce|ad|ce)\b)?"
-    rf"|\d{{1,4}} (?:bc|bce|ad|ce)\b"
+    rf"|{_CENTURY}(?:{_ERA})?"
+    rf"|\d{{1,4}}{_ERA}"
     rf"|{_YEAR}\s?[-–—/]\s?(?:[12]\d{{3}}|\d{{2}})\b(?![-–—])"
     rf"|{_YEAR}s?\b(?![.,]\d|[-–—]\d))"
-    r"|(?<!\d)\d{3,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?",
-    re.IGNORECASE,
+    r"|(?<!\d)\d{3,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?"
 )
 
 
@@ -59,5 +60,5 @@ def is_date(text: str) -> bool:
 
 
 def date_spans(text: str) -> list[tuple[int, int]]:
-    """Return (start, end) of each date in a text, left to right; a month alone is no date ("may", "march")."""
+    """Return (start, end) of each date in a text, left to right; a month alone is no date."""
     return [match.span() for match in _DATE.finditer(text)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from graph.workspace import GenerationHold, Workspace
 
 _OVERFETCH = 2
 _OPEN_ATTEMPTS = 5
+_KEPT_OPEN = 2
 
 
 class Index:
@@ -150,19 +152,35 @@ def _check_counts(store: VectorStore, graph: KnowledgeGraph) -> None:
 
 
 class IndexPool:
-    """The open indexes of a process, one a workspace; a newer generation replaces the one at hand."""
+    """The open indexes of a process: each workspace's newest generation, and the one before for runs under way."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: dict[tuple[Path, str, str], Index] = {}
+        self._open: dict[tuple[Path, str, str], list[Index]] = {}
 
-    def get(self, root: Path, embedder: Embedder, chroma_url: str) -> Index:
-        """Return the workspace's newest index, opening it when it is not open or no longer the newest."""
-        key = (root.absolute(), embedder.model_id, chroma_url)
+    def get(self, root: Path, embedder: Embedder, generation: int | None = None) -> Index:
+        """Return a workspace's index: that of ``generation`` while it is still open, else the newest.
+
+        Raises what `open_index` raises.
+        """
+        key = (root.absolute(), embedder.model_id, os.environ.get("MARA_CHROMA_URL") or "")
         with self._lock:
-            index = self._open.get(key)
-            if index is not None and index.graph.generation == Workspace(root).current():
-                return index
-            fresh = open_index(root, embedder)
-            self._open[key] = fresh
-            return fresh
+            held = self._open.setdefault(key, [])
+            newest = Workspace(root).current()
+            for index in reversed(held):
+                if index.graph.generation == (newest if generation is None else generation):
+                    return index
+            if not held or held[-1].graph.generation != newest:
+                held.append(open_index(root, embedder))
+            for stale in held[:-_KEPT_OPEN]:
+                stale.close()
+            del held[:-_KEPT_OPEN]
+            return held[-1]
+
+    def close(self) -> None:
+        """Close every index."""
+        with self._lock:
+            for held in self._open.values():
+                for index in held:
+                    index.close()
+            self._open.clear()

@@ -98,7 +98,7 @@ def type_triple(subject: str, predicate: str, object: str) -> tuple[RelationType
     if named in ENTITY_RELATIONS:
         return named, True
     plain = " ".join(predicate.translate(_SEPARATORS).casefold().split())
-    if is_date(object) and _takes_date(plain):
+    if is_date(object) and (not object.strip().isdecimal() or _takes_date(plain)):
         return RelationType.TEMPORAL, True
     cue = _last_cue(plain)
     if cue == "PLACE":

@@ -1,0 +1,305 @@
+"""Ask a chat model for text or for a validated object, over the OpenAI protocol.
+
+Replies are parsed strictly: what is not exactly one valid object is refused with a reason that can be fed back, and
+never repaired. Text that comes from users and documents goes into prompts through `quoted` alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from agents.roles import Feedback
+from graph.endpoint import as_mara_error
+from graph.errors import MalformedReply, MaraError, ModelUnavailable
+from prompts import fill
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_openai import ChatOpenAI
+
+T = TypeVar("T", bound=BaseModel)
+
+_PLACEHOLDER_KEY = "no-key"
+_MAX_FED_BACK = 4_000
+_MAX_DETAIL = 300
+_MAX_REASONS = 3
+
+_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
+_FENCED = re.compile(r"^```[\w-]*[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+_FORMAT_WORDS = re.compile(r"response[_ ]format|json_schema", re.IGNORECASE)
+_NOT_IN_KEYS = re.compile(r"[^!-~]")
+# What could end the quoted line, or read as markup of a chat template: written as JSON escapes.
+_UNQUOTABLE = re.compile("[<\x7f-\x9f\u2028\u2029\ud800-\udfff]|```")
+
+
+class ChatModel:
+    """A chat model behind an OpenAI-compatible endpoint; its client is built at the first request.
+
+    Safe to use from several threads. Remembers when the server turns out not to take ``response_format``.
+
+    Attributes:
+        name: the model's name, as the server knows it.
+    """
+
+    def __init__(
+        self, name: str, temperature: float, *, base_url: str | None, api_key: SecretStr, timeout_s: float
+    ) -> None:
+        self.name = name
+        self._temperature = temperature
+        self._base_url = base_url
+        self._api_key = api_key
+        self._timeout_s = timeout_s
+        self._client: ChatOpenAI | None = None
+        self._lock = threading.Lock()
+        self._takes_response_format = True
+
+    def complete(self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None = None) -> str:
+        """Return the text of the reply; ``response_format`` is left out for servers that refuse it.
+
+        Raises:
+            MalformedReply: the reply is empty, or was cut at the token limit.
+            TransportFault: the endpoint could not be reached, was busy or broke off.
+            ModelUnavailable: the endpoint refused the key, the model or the request.
+        """
+        if not self._takes_response_format:
+            response_format = None
+        # Not the `response_format` parameter: with it, langchain and openai parse replies by rules of their own.
+        extra: dict[str, Any] = {"extra_body": {"response_format": response_format}} if response_format else {}
+        client = self._open()
+        try:
+            message = client.invoke(list(messages), **extra)
+        except _endpoint_faults() as fault:
+            if response_format and _refuses_response_format(fault):
+                self._takes_response_format = False
+                return self.complete(messages)
+            raise self._as_error(fault) from None
+        return _text_of(message)
+
+    def _open(self) -> ChatOpenAI:
+        with self._lock:
+            if self._client is None:
+                from langchain_openai import ChatOpenAI
+
+                self._client = ChatOpenAI(
+                    model=self.name,
+                    temperature=self._temperature,
+                    base_url=self._base_url,
+                    api_key=self._api_key,
+                    timeout=self._timeout_s,
+                    max_retries=0,
+                    use_responses_api=False,
+                )
+            return self._client
+
+    def _as_error(self, fault: Exception) -> MaraError:
+        """The project's error for a fault, with the server's own words where it refused the request, and no key."""
+        error = as_mara_error(fault, "chat")
+        if getattr(fault, "status_code", 0) in (401, 403) or not hasattr(fault, "status_code"):
+            return error
+        body = getattr(fault, "body", None)
+        said = body.get("message") if isinstance(body, dict) else None
+        detail = " ".join(str(said or getattr(fault, "message", "")).split())
+        detail = detail.replace(self._api_key.get_secret_value(), "***")[:_MAX_DETAIL]
+        return type(error)(f"{error.message}: {detail}" if detail else error.message, error.hint)
+
+
+def open_chat_model(
+    model: str, temperature: float, *, base_url: str | None, api_key: str | None, timeout_s: float
+) -> ChatModel:
+    """Return a chat model; no request is made and nothing heavy is imported before the first question.
+
+    Args:
+        model: its name, as the server knows it.
+        temperature: from 0 (always the likeliest words) to 2.
+        base_url: the server, usually ending in ``/v1``; None is OpenAI.
+        api_key: may be missing where ``base_url`` is given (vLLM and Ollama ask for none).
+        timeout_s: seconds without a sign of life after which a request is given up.
+
+    Raises:
+        ModelUnavailable: there is neither a key nor a server, or the key cannot be one.
+    """
+    key = (api_key or "").strip()
+    if not key and not base_url:
+        raise ModelUnavailable(
+            "No chat model is configured", "Set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"
+        )
+    if _NOT_IN_KEYS.search(key):
+        raise ModelUnavailable("OPENAI_API_KEY holds characters that no key has", "Set OPENAI_API_KEY again")
+    return ChatModel(
+        model, temperature, base_url=base_url or None, api_key=SecretStr(key or _PLACEHOLDER_KEY), timeout_s=timeout_s
+    )
+
+
+def ask_text(model: ChatModel, messages: Sequence[BaseMessage]) -> str:
+    """Return the reply as plain text, without the model's thinking.
+
+    Raises:
+        MalformedReply: the reply is empty, was cut at the token limit, or never ends its thinking.
+        TransportFault: the endpoint could not be reached, was busy or broke off.
+        ModelUnavailable: the endpoint refused the key, the model or the request.
+    """
+    raw = model.complete(messages)
+    text = without_thinking(raw)
+    if not text:
+        raise MalformedReply("The reply is empty", raw)
+    return text
+
+
+def ask_object(model: ChatModel, messages: Sequence[BaseMessage], schema: type[T]) -> T:
+    """Return the reply as an object of ``schema``; the prompt must state the schema too, since servers may ignore it.
+
+    Raises:
+        MalformedReply: the reply is not exactly one object valid against the schema.
+        TransportFault: the endpoint could not be reached, was busy or broke off.
+        ModelUnavailable: the endpoint refused the key, the model or the request.
+    """
+    return parse_object(ask_json(model, messages, schema), schema)
+
+
+def ask_json(model: ChatModel, messages: Sequence[BaseMessage], schema: type[BaseModel]) -> str:
+    """Return the raw reply to a request for an object of ``schema``, for `parse_object`; raises as `ask_text` does."""
+    json_schema = {"name": schema.__name__, "schema": schema.model_json_schema()}
+    return model.complete(messages, {"type": "json_schema", "json_schema": json_schema})
+
+
+def schema_text(schema: type[BaseModel]) -> str:
+    """Return a schema as a prompt states it: JSON on one line."""
+    return json.dumps(schema.model_json_schema(), ensure_ascii=False)
+
+
+def quoted(label: str, value: object) -> str:
+    """Return untrusted material as one line of JSON inside a labelled fence.
+
+    Line ends, quotes, fences and the ``<`` of chat-template markup are written as JSON escapes, so no text within
+    the value can end the line, the string or the fence that hold it. ``value`` is anything JSON can hold.
+    """
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    escaped = _UNQUOTABLE.sub(lambda match: "".join(f"\\u{ord(character):04x}" for character in match[0]), line)
+    return f"Quoted material ({label}):\n```json\n{escaped}\n```"
+
+
+def prompt_messages(system: str, material: str, feedback: Feedback | None = None) -> list[BaseMessage]:
+    """Return the messages of a request: the agent's system prompt, its `quoted` material, and why to answer again."""
+    from langchain_core.messages import HumanMessage, SystemMessage
+
+    return [SystemMessage(system), HumanMessage(material), *feedback_messages(feedback)]
+
+
+def feedback_messages(feedback: Feedback | None) -> list[BaseMessage]:
+    """Return the message that feeds a refused reply back: the reason and the reply as data; none without feedback."""
+    from langchain_core.messages import HumanMessage
+
+    if feedback is None:
+        return []
+    material = {"reason": feedback.reason, "reply": feedback.raw[:_MAX_FED_BACK]}
+    return [HumanMessage(fill("feedback", material=quoted("last reply", material)))]
+
+
+def without_thinking(text: str) -> str:
+    """Return a reply without its ``<think>`` blocks; one whose opening tag the server swallowed counts too.
+
+    Raises:
+        MalformedReply: the reply starts to think and never ends.
+    """
+    body = _THINKING.sub("", text).strip()
+    if body.startswith("<think>"):
+        raise MalformedReply("The reply never ends its <think> block", text)
+    thought, closed, rest = body.partition("</think>")
+    return rest.strip() if closed and "<think>" not in thought else body
+
+
+def parse_object(text: str, schema: type[T]) -> T:
+    """Return the one JSON object of a reply, validated strictly against a schema.
+
+    The object may stand alone, in the reply's one code fence, or in prose without any other brace.
+
+    Raises:
+        MalformedReply: there is no object or more than one, it is cut or not JSON (repeated keys, NaN and Infinity
+            included), or not valid against the schema.
+    """
+    body = without_thinking(text)
+    fenced = _FENCED.findall(body)
+    try:
+        value = _only_object(fenced[0].strip() if len(fenced) == 1 else body)
+        return schema.model_validate_json(json.dumps(value), strict=True)
+    except ValidationError as error:
+        raise MalformedReply(_reasons(error), text) from None
+    except json.JSONDecodeError as error:
+        raise MalformedReply(f"The reply is not valid JSON, or is cut: {error.msg}", text) from None
+    except RecursionError:
+        raise MalformedReply("The reply is nested too deeply", text) from None
+    except ValueError as error:
+        raise MalformedReply(str(error), text) from None
+
+
+def _only_object(body: str) -> dict[str, Any]:
+    """The one top-level JSON object of a text. Raises ValueError with the reason where there is not exactly one."""
+    if not body:
+        raise ValueError("The reply is empty")
+    start = body.find("{")
+    if start < 0:
+        raise ValueError("The reply holds no JSON object")
+    if body.startswith("[") or body[:start].rstrip().endswith("["):
+        raise ValueError("The reply is a list, not one JSON object")
+    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant, parse_float=_finite)
+    value, end = decoder.raw_decode(body, start)
+    if "}" in body[:start] or any(brace in body[end:] for brace in "{}"):
+        raise ValueError("The reply holds more than one JSON object, or a stray brace")
+    assert isinstance(value, dict)
+    return value
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("The reply repeats a key within one object")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"The reply holds {name}, which is no JSON number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("The reply holds a number that is out of range")
+    return number
+
+
+def _reasons(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    reasons = [f"{'.'.join(map(str, item['loc'])) or 'reply'}: {item['msg']}" for item in found[:_MAX_REASONS]]
+    return "The reply does not fit the schema: " + "; ".join(reasons)
+
+
+def _text_of(message: AIMessage) -> str:
+    text = str(message.text)
+    finish_reason = str(message.response_metadata.get("finish_reason"))
+    if finish_reason.startswith("length"):
+        raise MalformedReply("The reply was cut at the token limit", text)
+    if not text.strip():
+        raise MalformedReply("The reply is empty", text)
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise MalformedReply("The reply holds broken Unicode", text.encode("utf-8", "replace").decode())
+    return text
+
+
+def _endpoint_faults() -> tuple[type[Exception], ...]:
+    """What the client raises when the endpoint is at fault; the built-in ones, when a body is not the protocol's."""
+    import httpx
+    import openai
+
+    protocol = (ValueError, KeyError, TypeError, IndexError, AttributeError)
+    return (openai.OpenAIError, httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, *protocol)
+
+
+def _refuses_response_format(fault: Exception) -> bool:
+    return getattr(fault, "status_code", 0) in (400, 422) and _FORMAT_WORDS.search(str(fault)) is not None

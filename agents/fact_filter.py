@@ -1,0 +1,119 @@
+"""Recognition memory on a chat model: it picks, among the candidate facts, those worth starting from."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, JsonValue, WithJsonSchema
+
+from agents.chat import ChatModel, ask_json, parse_object, prompt_messages, quoted, schema_text
+from agents.roles import FactChoice, Feedback
+from graph.errors import MalformedReply
+from graph.schema import ScoredFact
+from graph.text import normalise_name
+from prompts import fill
+
+FactParts = tuple[str, str, str]
+
+_MAX_NOTATION = 2_000
+_FACT_SCHEMA = {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 3}
+
+
+class FactFilterReply(BaseModel):
+    """The chosen facts; each a list of subject, predicate and object."""
+
+    facts: Annotated[
+        list[list[JsonValue] | dict[str, JsonValue] | str], WithJsonSchema({"type": "array", "items": _FACT_SCHEMA})
+    ]
+
+
+class ChatFactFilter:
+    """Asks a chat model which candidate facts help to answer the question."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    def choose(
+        self, question: str, candidates: Sequence[ScoredFact], max_facts: int, feedback: Feedback | None = None
+    ) -> FactChoice:
+        """Return the candidates that the model picked, in the candidates' order; without candidates, ask nothing.
+
+        A pick counts only if its normal form is a candidate's; anything else is dropped and counted, never matched
+        to something near. Repeated picks count once. Of more than ``max_facts`` picks the first in the candidates'
+        order stay; the rest are not counted as dropped, since they were candidates.
+
+        Raises:
+            MalformedReply: the reply is not of the schema, or picks facts of which none is a candidate.
+        """
+        if not candidates:
+            return FactChoice(())
+        positions: dict[FactParts, int] = {}
+        for position, candidate in enumerate(candidates):
+            fact = candidate.fact
+            positions.setdefault(_normal_form((fact.subject, fact.predicate, fact.object)), position)
+        shown = [candidates[position].fact for position in positions.values()]
+        system = fill("fact_filter", max_facts=max_facts, schema=schema_text(FactFilterReply))
+        material = {"question": question, "facts": [[fact.subject, fact.predicate, fact.object] for fact in shown]}
+        messages = prompt_messages(system, quoted("question and facts", material), feedback)
+        raw = ask_json(self._model, messages, FactFilterReply)
+        items = parse_object(raw, FactFilterReply).facts
+        found = [positions.get(_normal_form(parts)) if (parts := parse_fact(item)) else None for item in items]
+        picked = sorted({position for position in found if position is not None})
+        if found and not picked:
+            raise MalformedReply("None of the chosen facts is in the list: copy them letter by letter", raw)
+        kept = tuple(candidates[position] for position in picked[:max_facts])
+        return FactChoice(kept, dropped=found.count(None))
+
+
+def parse_fact(item: object) -> FactParts | None:
+    """Return subject, predicate and object of a fact in any accepted notation, or None where it is none.
+
+    Accepted: ``s ||| p ||| o``, a list or tuple, an object with these three keys, and the text of any of them as
+    JSON or as a Python tuple. Lists of five parts carry a type and a confidence, which are left out. Texts above
+    2,000 characters are refused unread.
+    """
+    if isinstance(item, str):
+        return _parse_notation(item.strip()) if len(item) <= _MAX_NOTATION else None
+    if isinstance(item, dict):
+        return _three_parts([item.get(key) for key in ("subject", "predicate", "object")])
+    if isinstance(item, list | tuple) and len(item) in (3, 5):
+        return _three_parts(item[:3])
+    return None
+
+
+def _parse_notation(text: str) -> FactParts | None:
+    value = _literal(text)
+    if value is not None:
+        return parse_fact(value)
+    parts = text.split("|||")
+    return _three_parts(parts[:3]) if len(parts) in (3, 5) else None
+
+
+def _literal(text: str) -> list[object] | tuple[object, ...] | dict[str, object] | None:
+    """The list or object that a text is in JSON, or the list or tuple it is in Python; None where it is none."""
+    try:
+        value = json.loads(text)
+        return value if isinstance(value, list | dict) else None
+    except (ValueError, RecursionError):
+        pass
+    try:
+        value = ast.literal_eval(text) if text[:1] in ("(", "[") else None
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return value if isinstance(value, list | tuple) else None
+
+
+def _three_parts(parts: Sequence[object]) -> FactParts | None:
+    """The parts as text, if each is a name or a number."""
+    if any(isinstance(part, bool) or not isinstance(part, str | int | float) for part in parts):
+        return None
+    subject, predicate, object_ = (str(part).strip() for part in parts)
+    return (subject, predicate, object_) if subject and predicate and object_ else None
+
+
+def _normal_form(parts: FactParts) -> FactParts:
+    subject, predicate, object_ = map(normalise_name, parts)
+    return subject, predicate, object_

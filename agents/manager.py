@@ -1,0 +1,153 @@
+"""The manager on a chat model: it says which relation types matter for a question (β)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, FiniteFloat, WithJsonSchema
+
+from agents.chat import ChatModel, ask_object, prompt_messages, quoted, schema_text
+from agents.roles import Feedback, RelationWeights
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType
+from graph.taxonomy import DEFINITIONS, relation_type_of
+from prompts import fill
+
+FACTOR_FLOOR = 0.02
+"""The least share of a relation type: a zero would delete its edges."""
+
+PASSAGE_WEIGHTS = (0.01, 0.1)
+"""Lowest and highest passage weight that a manager may choose."""
+
+DEFAULT_PASSAGE_WEIGHT = 0.05
+
+_MAX_NAME = 40
+
+
+def _factors_schema(relations: Iterable[RelationType]) -> dict[str, Any]:
+    names = [relation.value for relation in relations]
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(names, share),
+        "required": names,
+        "additionalProperties": False,
+    }
+
+
+_PASSAGE_WEIGHT_SCHEMA = {"type": "number", "minimum": PASSAGE_WEIGHTS[0], "maximum": PASSAGE_WEIGHTS[1]}
+
+
+def _ask_for_everything(schema: dict[str, Any]) -> None:
+    """State the schema more tightly than replies are read: what is left out or added is defaulted and counted."""
+    schema["additionalProperties"] = False
+    schema["required"] = list(schema["properties"])
+    del schema["properties"]["passage_weight"]["default"]
+
+
+class ManagerReply(BaseModel):
+    """How much each relation type matters for the question, and how much the passages do."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=_ask_for_everything)
+
+    entity_entity: Annotated[dict[str, FiniteFloat], WithJsonSchema(_factors_schema(ENTITY_RELATIONS))]
+    entity_passage: Annotated[dict[str, FiniteFloat], WithJsonSchema(_factors_schema(PASSAGE_RELATIONS))]
+    passage_weight: Annotated[FiniteFloat | None, WithJsonSchema(_PASSAGE_WEIGHT_SCHEMA)] = None
+
+
+class ChatManager:
+    """Asks a chat model to weigh the relation types for a question."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    def weigh(self, question: str, feedback: Feedback | None = None) -> RelationWeights:
+        """Return the weights of the question, normalised by `normalise_factors`.
+
+        Raises:
+            MalformedReply: the reply is not of the schema; text, NaN or Infinity in place of a number included.
+        """
+        system = fill(
+            "manager",
+            entity_relations=_definition_list(ENTITY_RELATIONS),
+            passage_relations=_definition_list(PASSAGE_RELATIONS),
+            lowest_passage_weight=PASSAGE_WEIGHTS[0],
+            usual_passage_weight=DEFAULT_PASSAGE_WEIGHT,
+            highest_passage_weight=PASSAGE_WEIGHTS[1],
+            schema=schema_text(ManagerReply),
+        )
+        messages = prompt_messages(system, quoted("question", {"question": question}), feedback)
+        reply = ask_object(self._model, messages, ManagerReply)
+        weights = normalise_factors(reply.entity_entity, reply.entity_passage, reply.passage_weight)
+        unknown = tuple(name[:_MAX_NAME] for name in reply.model_extra or {})
+        return RelationWeights(weights.factors, weights.passage_weight, weights.defaulted + unknown)
+
+
+def normalise_factors(
+    entity_entity: Mapping[str, float], entity_passage: Mapping[str, float], passage_weight: float | None = None
+) -> RelationWeights:
+    """Return a manager's raw numbers as weights: complete, within limits, each category summing to 1.
+
+    Names match case-insensitively. A type left out counts 0, values are clamped to [0, 1], each category is divided
+    by its sum (all zeros: uniform), and no type gets less than `FACTOR_FLOOR`: types below it are lifted to it and
+    the others shrink in proportion, so shares that were above it keep their ratios. The passage weight is clamped to
+    `PASSAGE_WEIGHTS`; None gives `DEFAULT_PASSAGE_WEIGHT`.
+
+    Args:
+        entity_entity: finite numbers by type name.
+        entity_passage: finite numbers by type name.
+        passage_weight: a finite number, or None.
+
+    Returns:
+        The weights; ``defaulted`` names every type left out, clamped or repeated, every name that is no type of its
+        category, a category that fell back to uniform, and ``passage_weight`` where it was missing or clamped.
+    """
+    entity_factors, entity_notes = _category("entity_entity", entity_entity, ENTITY_RELATIONS)
+    passage_factors, passage_notes = _category("entity_passage", entity_passage, PASSAGE_RELATIONS)
+    wanted = DEFAULT_PASSAGE_WEIGHT if passage_weight is None else passage_weight
+    clamped = min(max(wanted, PASSAGE_WEIGHTS[0]), PASSAGE_WEIGHTS[1])
+    weight_notes = [] if clamped == passage_weight else ["passage_weight"]
+    return RelationWeights(
+        RelationFactors(entity_factors, passage_factors),
+        clamped,
+        tuple(entity_notes + passage_notes + weight_notes),
+    )
+
+
+def _category(
+    category: str, given: Mapping[str, float], relations: tuple[RelationType, ...]
+) -> tuple[dict[str, float], list[str]]:
+    """The shares of one category, and what was defaulted on the way."""
+    notes = []
+    clamped: dict[str, float] = {}
+    for name, value in given.items():
+        relation = relation_type_of(name)
+        if relation not in relations or relation.value in clamped:
+            notes.append(name[:_MAX_NAME])
+            continue
+        clamped[relation.value] = min(max(value, 0.0), 1.0)
+        if clamped[relation.value] != value:
+            notes.append(relation.value)
+    names = [relation.value for relation in relations]
+    notes += [name for name in names if name not in clamped]
+    total = sum(clamped.values())
+    if total == 0:
+        return dict.fromkeys(names, 1 / len(names)), [*notes, category]
+    return _with_floor({name: clamped.get(name, 0.0) / total for name in names}), notes
+
+
+def _with_floor(shares: Mapping[str, float]) -> dict[str, float]:
+    """Shares that sum to 1, none below the floor; scaling the others down may push one more below, hence the loop."""
+    lifted: set[str] = set()
+    while True:
+        free = sum(share for name, share in shares.items() if name not in lifted)
+        scale = (1 - FACTOR_FLOOR * len(lifted)) / free
+        result = {name: FACTOR_FLOOR if name in lifted else share * scale for name, share in shares.items()}
+        below = {name for name, share in result.items() if share < FACTOR_FLOOR}
+        if not below:
+            return result
+        lifted |= below
+
+
+def _definition_list(relations: Iterable[RelationType]) -> str:
+    return "\n".join(f"- {relation.value}: {DEFINITIONS[relation]}" for relation in relations)

@@ -1,0 +1,161 @@
+"""Sentences as rows of words, marks and entities, with the verbs told by their form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from agents.offline.entity_spans import EntityScan, EntitySpan, SpanKind
+from agents.offline.words import ADVERBS, AUXILIARIES, DETERMINERS, PREPOSITIONS, PRONOUNS, RELATIVES, word_set
+
+
+class Item(NamedTuple):
+    """A word, a mark or an entity of a sentence; ``lower`` is empty for an entity."""
+
+    lower: str
+    start: int
+    end: int
+    span: EntitySpan | None = None
+    is_word: bool = False
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it is an entity that can do or be something: no date, no quantity."""
+        return self.span is not None and self.span.kind not in (SpanKind.DATE, SpanKind.QUANTITY)
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What stands in parentheses, and the position of the item before them in the sentence without it (-1: none)."""
+
+    owner: int
+    items: tuple[Item, ...]
+
+
+_PAST = word_set(
+    "wrote written led won built held made began begun born sang sung became ran taught bought sold sent spent lost "
+    "found gave given took taken went gone grew grown knew known left lay lain fought drew drawn drove driven came met "
+    "chosen broke broken brought bound shot set put hit cut sat stood told thought rose risen fell fallen flew flown "
+    "chose wore worn split spread struck sought said saw seen shown threw thrown got kept paid rode swam wove"
+)
+_PRESENT = word_set(
+    "includes include contains contain plays play stars star features feature serves serve lies lie leads lead borders "
+    "border covers cover connects connect runs run flows flow owns own operates operate offers offer provides provide "
+    "makes make takes take gives give goes go comes come begins begin ends end lives live works work teaches teach "
+    "holds hold represents represent consists consist comprises comprise belongs belong refers refer means mean "
+    "describes describe tells tell follows follow depicts depict portrays portray hosts host produces produce "
+    "publishes publish causes cause results result enables enable prevents prevent affects affect allows allow "
+    "appears appear occurs occur stands stand sits sit forms form uses use shares share marks mark links link joins "
+    "join competes compete studies study enters enter crosses cross receives receive"
+)
+_GERUNDS = word_set(
+    "starring featuring including containing causing leading serving making becoming winning following consisting "
+    "covering playing working using writing directing producing holding representing connecting resulting comprising "
+    "bordering forming appearing joining"
+)
+_PLACE_PREPOSITIONS = word_set("in at near from of to around outside")
+_NO_VERBS = word_set(
+    "hundred indeed exceed proceed succeed breed weed naked sacred aged embed need seed feed reed deed"
+)
+_THIRD_PERSONS = word_set("he she it who")
+_BEFORE_FINITE = PRONOUNS | RELATIVES
+_AFTER_PARTICIPLE = PREPOSITIONS | DETERMINERS | PRONOUNS | ADVERBS | RELATIVES | word_set("and or but to")
+
+
+def sentence_items(scan: EntityScan) -> list[list[Item]]:
+    """Return the items of each sentence, in order; an item that crosses a sentence's end belongs to where it starts."""
+    entities = [Item("", span.start, span.end, span) for span in scan.spans]
+    merged = []
+    position = 0
+    for token in scan.tokens:
+        while position < len(entities) and entities[position].end <= token.start:
+            merged.append(entities[position])
+            position += 1
+        if position == len(entities) or token.end <= entities[position].start:
+            merged.append(Item(token.lower, token.start, token.end, None, token.is_word))
+    merged.extend(entities[position:])
+    sentences: list[list[Item]] = [[] for _ in scan.sentences]
+    current = 0
+    for item in merged:
+        while current + 1 < len(sentences) and item.start >= scan.sentences[current + 1][0]:
+            current += 1
+        sentences[current].append(item)
+    return sentences
+
+
+def joined_places(items: Sequence[Item], text: str) -> tuple[list[Item], list[tuple[str, str]]]:
+    """Join "in Flint, Michigan" into one entity, and return with it the pairs (place, what it lies in).
+
+    Only right after a preposition of place, and not where the commas list names ("in Oslo, Bergen and Narvik").
+    """
+    joined: list[Item] = []
+    pairs = []
+    position = 0
+    while position < len(items):
+        last = position
+        if joined and joined[-1].lower in _PLACE_PREPOSITIONS and _is_plain_name(items[position]):
+            while last + 2 < len(items) and items[last + 1].lower == "," and _is_plain_name(items[last + 2]):
+                last += 2
+            if _goes_on_as_list(items, last):
+                last = position
+        item = items[position]
+        if last > position:
+            place = text[item.start : items[last].end]
+            item = Item("", item.start, items[last].end, EntitySpan(place, item.start, items[last].end, SpanKind.NAME))
+            pairs.append((place, text[items[last].start : items[last].end]))
+        joined.append(item)
+        position = last + 1
+    return joined, pairs
+
+
+def _is_plain_name(item: Item) -> bool:
+    return item.span is not None and item.span.kind is SpanKind.NAME
+
+
+def _goes_on_as_list(items: Sequence[Item], last: int) -> bool:
+    following = [item.lower for item in items[last + 1 : last + 3]]
+    return any(word in ("and", "or", "&") for word in following)
+
+
+def without_asides(items: Sequence[Item]) -> tuple[list[Item], list[Aside]]:
+    """Split a sentence into what stands outside and inside parentheses; a parenthesis never closed opens nothing."""
+    outside: list[Item] = []
+    asides: list[Aside] = []
+    inside: list[Item] = []
+    depth = 0
+    for item in items:
+        if item.lower == "(":
+            depth += 1
+        elif item.lower == ")":
+            if depth == 1:
+                asides.append(Aside(len(outside) - 1, tuple(inside)))
+                inside = []
+            depth = max(0, depth - 1)
+        elif depth:
+            inside.append(item)
+        else:
+            outside.append(item)
+    return [*outside, *inside], asides
+
+
+def verb_flags(items: Sequence[Item]) -> list[bool]:
+    """Tell for each item whether it is a verb or an auxiliary, by its form and its neighbours."""
+    return [_is_verb(items, position) for position in range(len(items))]
+
+
+def _is_verb(items: Sequence[Item], position: int) -> bool:
+    word = items[position].lower
+    if word in AUXILIARIES or word in _PAST or word in _GERUNDS:
+        return True
+    previous = items[position - 1] if position else None
+    if word.endswith("s") and previous is not None and previous.lower in _THIRD_PERSONS:
+        return True
+    if word in _PRESENT:
+        return previous is not None and previous.lower not in DETERMINERS and previous.lower not in PREPOSITIONS
+    if not word.endswith("ed") or len(word) < 4 or word in _NO_VERBS:
+        return False
+    if previous is not None and (previous.span is not None or previous.lower in AUXILIARIES | _BEFORE_FINITE):
+        return True
+    following = items[position + 1] if position + 1 < len(items) else None
+    return following is None or not following.is_word or following.lower in _AFTER_PARTICIPLE

@@ -1,0 +1,374 @@
+"""Statements of a sentence: who or what, a verb or preposition, and each entity that follows.
+
+A shallow reading: each entity is related to the sentence's subject (or to the entity right before it) by the verb
+group or preposition that precedes it. English alone has verbs here; elsewhere only co-occurrence is stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agents.offline.asides import EXPLICIT, LIKELY, UNCERTAIN, Statement, aside_statements
+from agents.offline.clauses import Aside, Item, verb_flags, without_asides
+from agents.offline.entity_spans import SpanKind
+from agents.offline.topic import Topic
+from agents.offline.words import (
+    ADVERBS,
+    AUXILIARIES,
+    CONJUNCTIONS,
+    COPULAS,
+    DETERMINERS,
+    PREPOSITIONS,
+    RELATIVES,
+    word_set,
+)
+from graph.schema import RelationType
+from graph.taxonomy import type_triple
+
+_LONGEST_TAIL = 4
+_LONGEST_PHRASE = 8
+_DATE_PREPOSITIONS = word_set("in on at")
+_NO_NOUNS = PREPOSITIONS | CONJUNCTIONS | RELATIVES | ADVERBS | DETERMINERS
+_LIST_WORDS = word_set(", and or & as well both") | DETERMINERS
+_POSSESSIVES = word_set("its his her their")
+_SUBJECT_PRONOUNS = word_set("it he she they this these")
+_CAUSAL_VERBS = {
+    "caused": "",
+    "causes": "",
+    "causing": "",
+    "enabled": "",
+    "enables": "",
+    "prevented": "",
+    "prevents": "",
+    "led": "to",
+    "leads": "to",
+    "leading": "to",
+    "resulted": "in",
+    "results": "in",
+    "resulting": "in",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The last statement made of a verb: a list goes on with its predicate, an adjunct with its verb."""
+
+    subject: str
+    verb: str
+    predicate: str
+
+
+class SentenceReader:
+    """Reads one sentence.
+
+    Args:
+        text: the passage, into which the items' offsets point.
+        items: the sentence.
+        topic: what the passage is about; pronouns and "the company" stand for it.
+    """
+
+    def __init__(self, text: str, items: Sequence[Item], topic: Topic) -> None:
+        self._text = text
+        self._topic = topic
+        self._items, self._asides = without_asides(items)
+        self._verb = verb_flags(self._items)
+        self._last_names: list[int | None] = [None]
+        for position, item in enumerate(self._items):
+            self._last_names.append(position if item.is_name else self._last_names[-1])
+        self._main_verb = next((position for position, flag in enumerate(self._verb) if flag), len(self._items))
+        self._subject_position = self._find_subject()
+        self._names_subject = self._subject_position is not None
+        self._subject = self._name(self._subject_position) if self._subject_position is not None else topic.name
+        self._certainty = EXPLICIT if self._names_subject else self._topic_certainty()
+        self._class_end = self._main_verb
+        self._last: _Last | None = None
+        self._statements: list[Statement] = []
+
+    def read(self) -> list[Statement]:
+        """Return the statements in the order of their objects."""
+        self._read_class()
+        previous: int | None = None
+        window: list[int] = []
+        for position, item in enumerate(self._items):
+            if item.span is None:
+                if item.lower in (";", ":", "—", "–"):
+                    previous, window = None, []
+                else:
+                    window.append(position)
+                continue
+            if self._describes_name(position):
+                window.append(position)
+                continue
+            if position != self._subject_position:
+                self._relate(position, window, previous)
+            previous, window = position, []
+        self._read_effects()
+        for aside in self._asides:
+            self._statements.extend(aside_statements(aside.items, self._owner(aside)))
+        return self._statements
+
+    # The subject.
+
+    def _find_subject(self) -> int | None:
+        """The first name before the verb that nothing governs; None where "it" or "the ..." stands for the topic."""
+        if self._items and self._items[0].lower in _POSSESSIVES | _SUBJECT_PRONOUNS:
+            return None
+        for position in range(self._main_verb):
+            if self._items[position].is_name and not self._is_governed(position) and not self._is_adjective(position):
+                return position
+        return None
+
+    def _is_governed(self, position: int) -> bool:
+        """Whether a preposition or verb stands before a name and the few nouns and determiners that belong to it."""
+        for before in range(position - 1, max(-1, position - 1 - _LONGEST_TAIL), -1):
+            item = self._items[before]
+            if item.lower in PREPOSITIONS or self._verb[before]:
+                return True
+            if not (item.lower in DETERMINERS or item.is_name or self._is_plain_noun(before)):
+                return False
+        return False
+
+    def _is_adjective(self, position: int) -> bool:
+        """Whether a noun, another name or "'s" follows directly: the "American" of "American singer"."""
+        if position + 1 >= len(self._items):
+            return False
+        following = self._items[position + 1]
+        if following.span is not None:
+            return following.is_name and following.start - self._items[position].end <= 1
+        return following.lower == "'s" or self._is_plain_noun(position + 1)
+
+    def _describes_name(self, position: int) -> bool:
+        """Whether a name only describes a later one: the "Welsh" of "by Welsh singer Bonnie Tyler"."""
+        if not self._items[position].is_name or self._main_verb < position < self._class_end:
+            return False
+        after = position + 1
+        while after < min(len(self._items), position + 4) and self._is_plain_noun(after):
+            after += 1
+        return position + 1 < after < len(self._items) and self._items[after].is_name
+
+    def _is_plain_noun(self, position: int) -> bool:
+        item = self._items[position]
+        return item.is_word and item.lower.isalpha() and not self._verb[position] and item.lower not in _NO_NOUNS
+
+    def _topic_certainty(self) -> float:
+        """How surely a sentence without a named subject is about the topic."""
+        first = [item.lower for item in self._items[:3]]
+        if not first:
+            return UNCERTAIN
+        if first[0] in _POSSESSIVES | _SUBJECT_PRONOUNS:
+            return LIKELY
+        return LIKELY if first[0] == "the" and self._topic.is_called(first[1:]) else UNCERTAIN
+
+    def _name(self, position: int) -> str:
+        span = self._items[position].span
+        return self._topic.resolve(span.text) if span is not None else ""
+
+    # What the subject is.
+
+    def _read_class(self) -> None:
+        """State the noun phrase after the sentence's "is", and note how far it reaches."""
+        position = self._main_verb
+        if position >= len(self._items) or self._items[position].lower not in COPULAS:
+            return
+        start = position + 1
+        while start < len(self._items) and self._items[start].lower in ADVERBS:
+            start += 1
+        if start >= len(self._items) or self._verb[start]:
+            return
+        if self._items[start].lower in DETERMINERS:
+            start += 1
+        end = self._phrase_end(start)
+        words = [item.lower for item in self._items[start:end] if item.is_word]
+        self._class_end = end
+        if not words or words[-1].endswith("ly"):
+            return
+        self._topic.learn_class(words)
+        self._state(self._subject, "is", self._slice(start, end), self._certainty)
+
+    def _phrase_end(self, start: int) -> int:
+        """The end of a noun phrase: before a mark, verb, preposition or relative; "of" and plain words go along."""
+        end = start
+        while end < len(self._items) and end - start < _LONGEST_PHRASE:
+            item = self._items[end]
+            if item.span is None and (not item.is_word or self._verb[end] or item.lower in RELATIVES):
+                break
+            if item.lower in PREPOSITIONS and not self._of_goes_along(end):
+                break
+            end += 1
+        while end > start and self._items[end - 1].lower in CONJUNCTIONS | PREPOSITIONS | ADVERBS | DETERMINERS:
+            end -= 1
+        return end
+
+    def _of_goes_along(self, position: int) -> bool:
+        following = self._items[position + 1 : position + 3]
+        return self._items[position].lower == "of" and bool(following) and all(item.is_word for item in following)
+
+    def _read_effects(self) -> None:
+        """State what is caused where no entity names it: "the drought caused famine"."""
+        for position, item in enumerate(self._items):
+            particle = _CAUSAL_VERBS.get(item.lower)
+            if particle is None:
+                continue
+            start = position + 1
+            if particle:
+                if start >= len(self._items) or self._items[start].lower != particle:
+                    continue
+                start += 1
+            if start < len(self._items) and self._items[start].lower in DETERMINERS:
+                start += 1
+            end = self._phrase_end(start)
+            if any(item.is_word for item in self._items[start:end]):
+                predicate = f"{item.lower} {particle}".strip()
+                self._state(self._subject, predicate, self._slice(start, end), min(self._certainty, LIKELY))
+
+    # How an entity is related.
+
+    def _relate(self, position: int, window: list[int], previous: int | None) -> None:
+        if self._main_verb < position < self._class_end:
+            self._state_of_class(position)
+            return
+        words = [self._items[index].lower for index in window]
+        verb = next((index for index in reversed(range(len(window))) if self._verb[window[index]]), None)
+        if verb is not None:
+            self._relate_by_verb(position, window, verb, previous)
+        elif previous is not None and words[:1] == ["'s"] and self._items[position].is_name:
+            self._state(self._name(position), " ".join([*words[1:], "of"]), self._name(previous), LIKELY)
+        elif previous is not None and _is_apposition(words):
+            self._relate_apposition(position, words[1:], previous)
+        elif not [word for word in words if word not in _LIST_WORDS]:
+            self._continue_list(position, words)
+        else:
+            self._relate_by_preposition(position, words, previous)
+
+    def _state_of_class(self, position: int) -> None:
+        """A date or name inside "is a 1995 American film" is a property of the subject."""
+        span = self._items[position].span
+        predicate = "dated" if span is not None and span.kind is SpanKind.DATE else "is"
+        self._state(self._subject, predicate, self._name(position), min(self._certainty, LIKELY))
+
+    def _relate_by_verb(self, position: int, window: list[int], verb: int, previous: int | None) -> None:
+        words = [self._items[index].lower for index in window]
+        first = verb
+        while first > 0 and (self._verb[window[first - 1]] or words[first - 1] in ADVERBS or words[first - 1] == "and"):
+            first -= 1
+        while words[first] == "and":
+            first += 1
+        group = words[first : verb + 1]
+        if any(word not in AUXILIARIES and word not in ADVERBS for word in group):
+            group = [word for word in group if word not in AUXILIARIES]
+        tail = words[verb + 1 :]
+        subject, certainty = self._subject_of(window, first, previous)
+        if "," in tail:
+            certainty = UNCERTAIN
+            tail = tail[len(tail) - tail[::-1].index(",") :]
+            if all(word in CONJUNCTIONS for word in tail):
+                return
+        verb_text = self._noun_before_verb(window[first]) + " ".join(group)
+        predicate = " ".join([verb_text, *_short_tail(tail, group[-1] in COPULAS)])
+        self._last = _Last(subject, verb_text, predicate)
+        self._state(subject, self._fitted(predicate, position), self._name(position), certainty)
+
+    def _subject_of(self, window: list[int], first: int, previous: int | None) -> tuple[str, float]:
+        """The subject of a verb group, and how sure it is.
+
+        The name right before it, if that name opens a clause or "who" follows it; else the sentence's subject.
+        """
+        lead = [self._items[index].lower for index in window[:first]]
+        is_next = all(word == "," or word in RELATIVES or word in CONJUNCTIONS for word in lead)
+        if previous is None or not is_next or not self._items[previous].is_name:
+            return self._subject, self._certainty
+        if previous == self._subject_position:
+            return self._subject, EXPLICIT
+        if any(word in RELATIVES for word in lead):
+            return self._name(previous), LIKELY
+        if not lead and not self._is_governed(previous):
+            self._subject, self._certainty = self._name(previous), LIKELY
+            return self._subject, LIKELY
+        return self._subject, self._certainty
+
+    def _noun_before_verb(self, verb: int) -> str:
+        """The noun of "Its director was ..." or "The population is ...", which belongs to the predicate."""
+        if verb != self._main_verb or self._names_subject or self._items[verb].lower not in COPULAS:
+            return ""
+        first = self._items[0].lower
+        words = [item.lower for item in self._items[1:verb]]
+        if first not in _POSSESSIVES | {"the"} or not words or len(words) > 3 or self._topic.is_called(words):
+            return ""
+        return "".join(f"{word} " for word in words if word.isalpha())
+
+    def _fitted(self, predicate: str, position: int) -> str:
+        """A predicate without the preposition that a date does not need: ("Nissan", "founded", "1933")."""
+        span = self._items[position].span
+        verb, _, preposition = predicate.rpartition(" ")
+        if span is None or span.kind is not SpanKind.DATE or not verb or preposition not in _DATE_PREPOSITIONS:
+            return predicate
+        return verb if type_triple("", verb, span.text)[0] is RelationType.TEMPORAL else predicate
+
+    def _relate_apposition(self, position: int, words: list[str], previous: int) -> None:
+        """State what "X, the capital of Y" says."""
+        noun = " ".join(_without_determiner(words)[-_LONGEST_TAIL:])
+        subject = self._name(previous) if self._items[previous].is_name else self._subject
+        self._state(subject, noun, self._name(position), LIKELY)
+
+    def _continue_list(self, position: int, words: list[str]) -> None:
+        if self._last is not None and words and position > self._main_verb:
+            predicate = self._fitted(self._last.predicate, position)
+            self._state(self._last.subject, predicate, self._name(position), min(self._certainty, LIKELY))
+
+    def _relate_by_preposition(self, position: int, words: list[str], previous: int | None) -> None:
+        content = [word for word in words if word not in _LIST_WORDS and word not in ADVERBS]
+        if len(content) == 1 and content[0] in PREPOSITIONS:
+            preposition = content[0]
+            if preposition == "of" and previous is not None and self._items[previous].is_name:
+                self._state(self._name(previous), "of", self._name(position), UNCERTAIN)
+                return
+            verb = self._last.verb if self._last is not None else self._main_verb_text()
+            if verb and preposition != "of":
+                subject = self._last.subject if self._last is not None else self._subject
+                predicate = self._fitted(f"{verb} {preposition}", position)
+                self._state(subject, predicate, self._name(position), min(self._certainty, LIKELY))
+                return
+        predicate = " ".join(_without_determiner([word for word in words if word.isalpha()])[-_LONGEST_TAIL:])
+        self._state(self._subject, predicate or "with", self._name(position), UNCERTAIN)
+
+    def _main_verb_text(self) -> str:
+        end = self._main_verb
+        while end < len(self._items) and (self._verb[end] or self._items[end].lower in ADVERBS):
+            end += 1
+        words = [item.lower for item in self._items[self._main_verb : end]]
+        lexical = [word for word in words if word not in AUXILIARIES]
+        return " ".join(lexical or words)
+
+    def _owner(self, aside: Aside) -> str:
+        """The name that stands before a parenthesis, else the topic."""
+        position = self._last_names[aside.owner + 1]
+        return self._topic.name if position is None else self._name(position)
+
+    def _slice(self, start: int, end: int) -> str:
+        return self._text[self._items[start].start : self._items[end - 1].end]
+
+    def _state(self, subject: str, predicate: str, object: str, confidence: float) -> None:
+        if subject and object and predicate:
+            self._statements.append(Statement(subject, predicate, object, confidence))
+
+
+def _without_determiner(words: list[str]) -> list[str]:
+    return words[1:] if words and words[0] in DETERMINERS else words
+
+
+def _is_apposition(words: Sequence[str]) -> bool:
+    """Whether words are those between the names of "X, the capital of Y"."""
+    return len(words) > 2 and words[0] == "," and words[1] not in _NO_NOUNS - DETERMINERS and words[-1] in PREPOSITIONS
+
+
+def _short_tail(tail: list[str], after_copula: bool) -> list[str]:
+    """What follows the verb, up to its last preposition: whole if short, else that preposition, with its noun.
+
+    After "is" the noun belongs to the predicate: "is (a small village and) suburb of".
+    """
+    last = next((index for index in reversed(range(len(tail))) if tail[index] in PREPOSITIONS), None)
+    if last is None:
+        return []
+    kept = tail[: last + 1]
+    return kept if len(kept) <= _LONGEST_TAIL else kept[-2 if after_copula else -1 :]

@@ -1,0 +1,55 @@
+"""What a passage is about, and the ways its sentences refer to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agents.offline.words import CONJUNCTIONS, word_set
+from graph.text import title_name, tokens
+
+_USUAL_NOUNS = word_set(
+    "company film movie song album single book novel series show city town village municipality river lake island "
+    "mountain band group team club school university college station airport organization organisation species genus "
+    "game building church museum magazine newspaper journal"
+)
+
+
+class Topic:
+    """The name in a passage's title, its parts, and the nouns that stand for it ("the company").
+
+    Args:
+        title: the title; empty where the passage has none.
+    """
+
+    def __init__(self, title: str) -> None:
+        self.name = title_name(title)
+        self.aliases: list[str] = []
+        self._words = tokens(self.name)
+        self._nouns = set(_USUAL_NOUNS)
+        self._is_plain_name = len(self._words) > 1 and all(
+            word[0].isupper() for word in self.name.split() if word[0].isalpha()
+        )
+
+    def resolve(self, name: str) -> str:
+        """Return the topic's name for a name that means it: its last word ("Turing"), or it with middle names.
+
+        Only a title of capitalised words alone, without a comma, is taken apart: "Bonn" is not "University of Bonn".
+        """
+        if not self._is_plain_name or "," in self.name or name == self.name:
+            return name
+        words = tokens(name)
+        if words == self._words[-1:]:
+            return self.name
+        if len(words) > len(self._words) and words[0] == self._words[0] and words[-1] == self._words[-1]:
+            if name not in self.aliases:
+                self.aliases.append(name)
+            return self.name
+        return name
+
+    def is_called(self, words: Iterable[str]) -> bool:
+        """Tell whether a noun that stands for the topic opens the words after "the"."""
+        return any(word in self._nouns for word in words)
+
+    def learn_class(self, words: Iterable[str]) -> None:
+        """Remember the nouns of "<topic> is a <words>"; the first such sentence alone defines the topic."""
+        self._nouns.update(word for word in words if len(word) > 2 and word not in CONJUNCTIONS)

@@ -1,0 +1,126 @@
+"""The settings of a run: what Studio shows as a form, and Python passes as ``context``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from graph.errors import BadInput
+from graph.factors import FactorPolicy, SynonymyPolicy
+from graph.modes import Mode, Preset, WalkSettings, settings_of
+
+QUESTION_LIMIT = 10_000
+"""Characters a question may have."""
+
+
+class Question(BaseModel):
+    """What is asked."""
+
+    question: str = Field(
+        title="Question",
+        description="A question in plain words, in any language; it may need several documents at once.",
+        min_length=1,
+        max_length=QUESTION_LIMIT,
+        pattern=r"\S",
+        examples=["When was Nissan founded?"],
+    )
+
+
+class Context(BaseModel):
+    """The settings of a run. Where a field may be empty, the mode's own value holds."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workspace: str = Field("", description="Workspace to ask: empty for MARA_WORKSPACE or ./.mara.", max_length=4096)
+    mode: Mode = Field(
+        Mode.MARA,
+        description="How passages are found: a relation-aware walk (mara), the published baseline (hipporag2), or"
+        " similarity alone (dense, sparse, hybrid).",
+    )
+    preset: Preset = Field(
+        Preset.MARA, description="Settings of the mara walk: measured ones (mara), or those of its documents (seed)."
+    )
+    model: str = Field(
+        "",
+        description="Chat model. Empty: MARA_CHAT_MODEL where a key or a server is configured, else the offline"
+        " agents; 'offline': always the offline agents.",
+        max_length=256,
+    )
+    temperature: float = Field(0.0, ge=0, le=2, description="Temperature of the fact filter and the answerer.")
+    manager_temperature: float = Field(0.3, ge=0, le=2, description="Temperature of the manager.")
+    top_k: int = Field(10, ge=1, le=200, description="How many passages are returned.")
+    answer_passages: int = Field(
+        5, ge=1, le=50, description="How many of the best passages the answer is written from."
+    )
+    filter_facts: bool = Field(True, description="Let the recognition-memory filter choose among the candidate facts.")
+    max_facts: int = Field(4, ge=1, le=50, description="How many facts the filter may keep.")
+    weigh_relations: bool = Field(True, description="Let the manager's β steer the walk (mode mara).")
+    max_json_retries: int = Field(2, ge=0, le=5, description="How often a malformed reply is asked for again.")
+    damping: float | None = Field(None, ge=0, le=0.99, description="Probability of following an edge (mara 0.7).")
+    passage_weight: float | None = Field(
+        None, ge=0, le=10, description="Weight of the best passage seed, beside entity seeds of about 1 (mara 1)."
+    )
+    adaptive_passage_weight: bool | None = Field(
+        None, description="Let the manager's passage weight scale that weight (mara: no)."
+    )
+    passage_seeds: int | None = Field(
+        None, ge=0, le=10_000, description="How many of the best passages are seeds; 0 for all (mara 200)."
+    )
+    seed_sharpness: float | None = Field(
+        None, ge=1, le=20, description="Power on the passage seeds' scores; 1 is linear (mara 4)."
+    )
+    alpha: float | None = Field(None, ge=0, le=1, description="Share of the dense score in the hybrid one (0.65).")
+    fact_candidates: int | None = Field(None, ge=1, le=200, description="How many facts are looked up (mara 10).")
+    entity_seeds: int | None = Field(
+        None, ge=0, le=200, description="How many entities of the kept facts are seeds (mara 5)."
+    )
+    name_weight: float | None = Field(
+        None, ge=0, le=10, description="Weight of a name in the question as a seed; 0 for none (mara 1)."
+    )
+    policy: FactorPolicy | None = Field(
+        None, description="How β becomes a factor: around 1 (neutral), or as it is (category)."
+    )
+    relation_strength: float | None = Field(
+        None, ge=0, le=1, description="λ: how far the neutral policy follows β; 0 is the walk without β (mara 0.5)."
+    )
+    synonymy: SynonymyPolicy | None = Field(
+        None, description="Factor of synonym edges: their own (neutral), or that of ATTRIBUTION."
+    )
+
+    def walk_settings(self) -> WalkSettings:
+        """Return the mode's settings with what this context changes."""
+        own = settings_of(self.mode, self.preset)
+        names = own.__dataclass_fields__.keys() & type(self).model_fields.keys()
+        given: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        settings = replace(own, **given)
+        return settings if self.weigh_relations else replace(settings, beta=False)
+
+
+def context_of(runtime: Runtime[Context]) -> Context:
+    """Return the run's context; the defaults where plain Python passed none."""
+    return runtime.context or Context()
+
+
+def make_context(**settings: Any) -> Context:
+    """Return a context from settings that a person gave; None means not given.
+
+    Raises:
+        BadInput: a setting is unknown or out of its range, named in the message.
+    """
+    try:
+        return Context(**{name: value for name, value in settings.items() if value is not None})
+    except ValidationError as fault:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fault.errors())
+        raise BadInput(f"A setting cannot be used ({problems})", "See `mara ask --help`") from fault
+
+
+def check_question(question: str) -> str:
+    """Return the question. Raises BadInput when it is empty or longer than 10,000 characters."""
+    if not question.strip():
+        raise BadInput("The question is empty", "Ask something")
+    if len(question) > QUESTION_LIMIT:
+        raise BadInput(f"The question has {len(question):,} characters", f"Shorten it to {QUESTION_LIMIT:,} at most")
+    return question

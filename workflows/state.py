@@ -1,0 +1,163 @@
+"""The typed state that the workflows share: plain JSON-like values, no vector, no graph, no score of all passages."""
+
+from __future__ import annotations
+
+from typing import Annotated, NotRequired, TypedDict
+
+from agents.roles import Feedback
+from graph.errors import MalformedReply
+
+
+class PassageHit(TypedDict):
+    """A retrieved passage with the score of the mode that ranked it."""
+
+    id: str
+    title: str
+    text: str
+    score: float
+
+
+class FactHit(TypedDict):
+    """A candidate fact; ``kept`` tells whether the walk starts from it."""
+
+    id: str
+    subject: str
+    predicate: str
+    object: str
+    relation: str
+    score: float
+    kept: bool
+
+
+class EntitySeed(TypedDict):
+    """An entity that the walk starts from."""
+
+    id: str
+    text: str
+    weight: float
+
+
+class PassageSeed(TypedDict):
+    """A passage that the walk starts from."""
+
+    id: str
+    weight: float
+
+
+class SeedSet(TypedDict):
+    """The restart vector in words: all entity seeds, and the passage seeds, heaviest first."""
+
+    entities: list[EntitySeed]
+    passages: list[PassageSeed]
+
+
+class Factors(TypedDict):
+    """The manager's β."""
+
+    entity_entity: dict[str, float]
+    entity_passage: dict[str, float]
+
+
+class CitationMark(TypedDict):
+    """A cited passage and, where found, the characters of its text that hold the words."""
+
+    number: int
+    passage_id: str
+    start: int | None
+    end: int | None
+
+
+class ErrorRecord(TypedDict):
+    """Something that went wrong and was dealt with."""
+
+    node: str
+    kind: str
+    message: str
+    attempt: int
+    raw: str
+
+
+class Refusal(TypedDict):
+    """A reply that was refused, to be fed back."""
+
+    reason: str
+    raw: str
+
+
+class Models(TypedDict):
+    """What answered: the chat model (or ``offline``), the embedding model, the vector store."""
+
+    chat: str
+    embedding: str
+    store: str
+
+
+def add_errors(present: list[ErrorRecord], new: list[ErrorRecord] | None) -> list[ErrorRecord]:
+    """Append; None starts afresh, so that a thread can be asked again."""
+    return [] if new is None else [*present, *new]
+
+
+def add_timings(present: dict[str, float], new: dict[str, float] | None) -> dict[str, float]:
+    """Add milliseconds node by node, so that retries count; None starts afresh."""
+    if new is None:
+        return {}
+    return {**present, **{node: round(present.get(node, 0.0) + ms, 3) for node, ms in new.items()}}
+
+
+class RetrievalOutput(TypedDict):
+    """What retrieval gives."""
+
+    question: str
+    mode: str
+    passages: NotRequired[list[PassageHit]]
+    ranked_by: NotRequired[str]
+    facts: NotRequired[list[FactHit]]
+    fact_outcome: NotRequired[str]
+    relation_factors: NotRequired[Factors | None]
+    passage_weight: NotRequired[float | None]
+    seeds: NotRequired[SeedSet]
+    timings_ms: Annotated[dict[str, float], add_timings]
+    errors: Annotated[list[ErrorRecord], add_errors]
+    models: NotRequired[Models]
+    generation: NotRequired[int]
+
+
+class RetrievalState(RetrievalOutput):
+    """What retrieval works with, beside what it gives: the counters of its retry loops."""
+
+    filter_attempts: NotRequired[int]
+    filter_refusal: NotRequired[Refusal | None]
+    manager_attempts: NotRequired[int]
+    manager_refusal: NotRequired[Refusal | None]
+    adaptive_passage_weight: NotRequired[float | None]
+
+
+class Output(RetrievalOutput):
+    """What the workflow answers."""
+
+    workflow: NotRequired[str]
+    answer: NotRequired[str]
+    plain_answer: NotRequired[str]
+    citations: NotRequired[list[CitationMark]]
+
+
+class State(RetrievalState, Output):
+    """What the main workflow works with."""
+
+    answer_attempts: NotRequired[int]
+    answer_refusal: NotRequired[Refusal | None]
+
+
+def feedback_from(refusal: Refusal | None) -> Feedback | None:
+    """Return what to feed back to the model."""
+    return Feedback(refusal["reason"], refusal["raw"]) if refusal else None
+
+
+def refusal_of(fault: MalformedReply) -> Refusal:
+    """Return a malformed reply as state."""
+    return Refusal(reason=fault.reason, raw=fault.raw)
+
+
+def error_of(node: str, kind: str, message: str, attempt: int, raw: str = "") -> ErrorRecord:
+    """Return an entry for ``errors``; a long reply is cut to 2,000 characters."""
+    return ErrorRecord(node=node, kind=kind, message=message, attempt=attempt, raw=raw[:2000])
