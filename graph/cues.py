@@ -61,8 +61,8 @@ CUES: Mapping[RelationType, tuple[str, ...]] = MappingProxyType(
         RelationType.SPATIAL: (
             r"(?:located|situated|headquartered|stationed|positioned|buried|housed)"
             r"(?: (?:in|at|on|near|along|within|between|by))?",
-            r"(?:based|lives?|lived|living|reside[sd]?|residing|settled|dwells?|raised|grew up|stands|stood)"
-            r" (?:in|at|on|near)",
+            r"based (?:in|at|near)",
+            r"(?:live[sd]?|living|reside[sd]?|residing|settled|dwells?|raised|grew up|stands|stood) (?:in|at|on|near)",
             r"(?:location|place|headquarters|birthplace|region|address|residence|site|venue|hometown|position)s?"
             r"(?: of| in)?",
             r"lies(?: \w+)?|border(?:s|ed|ing)?(?: (?:by|on|with|to|between))?|shares? (?:a )?border(?: with)?",
@@ -109,10 +109,13 @@ CUES: Mapping[RelationType, tuple[str, ...]] = MappingProxyType(
 ATTRIBUTION_EXCEPTIONS = r"(?:named|modell?ed|patterned) after|(?:started|begun|ended) (?:by|with)"
 """Predicates that begin like a cue of another type and tell an attribution."""
 
-PLACE_PREPOSITIONS = (
-    r"(?:in|at|on|through|across|between)$|^(?:(?:is|was|are|were|comes?|came|hails?|hailed|originat(?:es|ed)) )?from$"
-)
+PLACE_PREPOSITIONS = r"(?:in|at)$"
 """Prepositions at a predicate's end: a place follows, when the object looks like a name and is no date."""
+
+WEAK_PLACE_PREPOSITIONS = (
+    r"(?:on|through|across|between)$|^(?:(?:is|was|are|were|comes?|came|hails?|hailed|originat(?:es|ed)) )?from$"
+)
+"""The same, but only where the predicate holds no other cue: "known for her work on" is no place."""
 
 QUESTION_CUES: Mapping[RelationType, tuple[tuple[str, float], ...]] = MappingProxyType(
     {

@@ -139,9 +139,9 @@ class OpenAIEmbedder:
 
                 self._client = OpenAIEmbeddings(
                     model=self._model,
-                    base_url=self._base_url,
-                    api_key=SecretStr(self._api_key or "none"),
-                    timeout=timeout_s(),
+                    openai_api_base=self._base_url,
+                    openai_api_key=SecretStr(self._api_key or "none"),
+                    request_timeout=timeout_s(),
                     max_retries=2,
                     chunk_size=_BATCH,
                     check_embedding_ctx_length=False,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.names import NameMatcher
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Fact, Passage, RelationType
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Fact, Passage, RelationType, entity_id
 
 SNAPSHOT_VERSION = 1
 
@@ -125,6 +125,11 @@ class KnowledgeGraph:
         return {passage.id: index for index, passage in enumerate(self.passages)}
 
     @cached_property
+    def entity_index(self) -> Mapping[str, int]:
+        """Entity id -> node index."""
+        return {entity_id(name): index for index, name in enumerate(self.entity_names)}
+
+    @cached_property
     def names(self) -> NameMatcher:
         """Matcher of every entity's name and of the full titles."""
         return NameMatcher([*((name, index) for index, name in enumerate(self.entity_names)), *self.aliases])
@@ -140,10 +145,6 @@ class KnowledgeGraph:
         source = np.concatenate([self.edges.source, self.edges.target])
         target = np.concatenate([self.edges.target, self.edges.source])
         return _igraph(self.n_nodes, source, target, directed=True)
-
-    def node_id(self, node: int) -> str:
-        """Return the entity's name or the passage's id at a node index."""
-        return self.entity_names[node] if node < self.n_entities else self.passages[node - self.n_entities].id
 
 
 def _igraph(n_nodes: int, source: NDArray[np.int32], target: NDArray[np.int32], *, directed: bool = False) -> Any:

@@ -71,6 +71,9 @@ class WalkSettings:
     adaptive_passage_weight: bool
 
 
+DEFAULT_ALPHA = 0.65
+"""Share of the dense score in the hybrid one."""
+
 DEFAULT_PASSAGE_WEIGHT = 0.05
 """The passage weight of the source documents, around which the manager's adaptive weight moves."""
 
@@ -80,7 +83,7 @@ MARA = WalkSettings(
     passage_seeds=200,
     seed_sharpness=4.0,
     hybrid_seeds=True,
-    alpha=0.65,
+    alpha=DEFAULT_ALPHA,
     fact_candidates=10,
     entity_seeds=5,
     name_weight=1.0,

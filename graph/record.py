@@ -159,7 +159,7 @@ class Record:
         """Return {passage id: fingerprint}."""
         return dict(self._db.execute("SELECT id, fingerprint FROM passages"))
 
-    def extraction_keys(self) -> dict[str, str]:
+    def extractors(self) -> dict[str, str]:
         """Return {passage id: extractor} for every passage."""
         return dict(self._db.execute("SELECT id, extractor FROM passages"))
 

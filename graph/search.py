@@ -16,6 +16,9 @@ from graph.pagerank import walk
 from graph.schema import RelationFactors
 from graph.seeds import entity_seeds, fuse, name_seeds, passage_seeds, restart_vector
 
+FUSED_DEPTH = 200
+"""How many passages of each list go into the hybrid one, at least."""
+
 Ranking = list[tuple[int, float]]
 """(passage, score), best first."""
 
@@ -41,13 +44,14 @@ def find_facts(index: Index, question: str, settings: WalkSettings) -> list[tupl
 
 
 def rank_passages(index: Index, question: str, mode: Mode, k: int, alpha: float) -> Ranking:
-    """Return the best ``k`` passages by similarity: dense, sparse, or the hybrid of two lists of length ``k``."""
+    """Return the best ``k`` passages by similarity: dense, sparse, or the hybrid of the two lists."""
     if mode is Mode.DENSE:
         return index.search_passages(question, k)
-    sparse = _positive(index.score_passages_sparse(question), k)
     if mode is Mode.SPARSE:
-        return sparse
-    return fuse(index.search_passages(question, k), sparse, alpha)[:k]
+        return _positive(index.score_passages_sparse(question), k)
+    depth = max(k, FUSED_DEPTH)
+    sparse = _positive(index.score_passages_sparse(question), depth)
+    return fuse(index.search_passages(question, depth), sparse, alpha)[:k]
 
 
 def seed_passages(index: Index, question: str, settings: WalkSettings) -> Ranking:
@@ -76,14 +80,13 @@ def weigh_entity_seeds(
     return seeds
 
 
-def weigh_passage_seeds(ranking: Ranking, settings: WalkSettings, adaptive_weight: float | None) -> dict[int, float]:
-    """Return {passage: weight}; the manager's adaptive weight scales the passage weight where the settings say so."""
-    weight = effective_passage_weight(settings, adaptive_weight)
+def weigh_passage_seeds(ranking: Ranking, settings: WalkSettings, weight: float) -> dict[int, float]:
+    """Return {passage: weight}; ``weight`` is the best passage's, see `effective_passage_weight`."""
     return passage_seeds(ranking, weight, settings.passage_seeds, settings.seed_sharpness)
 
 
 def effective_passage_weight(settings: WalkSettings, adaptive_weight: float | None) -> float:
-    """Return the passage weight that a walk uses."""
+    """Return the passage weight that a walk uses: the manager's scales it where the settings say so."""
     if adaptive_weight is None or not settings.adaptive_passage_weight:
         return settings.passage_weight
     return settings.passage_weight * adaptive_weight / DEFAULT_PASSAGE_WEIGHT

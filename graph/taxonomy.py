@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-from graph.cues import ATTRIBUTION_EXCEPTIONS, CUES, PLACE_PREPOSITIONS, QUESTION_CUES, any_of, on_word_boundaries
+from graph.cues import (
+    ATTRIBUTION_EXCEPTIONS,
+    CUES,
+    PLACE_PREPOSITIONS,
+    QUESTION_CUES,
+    WEAK_PLACE_PREPOSITIONS,
+    any_of,
+    on_word_boundaries,
+)
 from graph.dates import is_date
 from graph.schema import ENTITY_RELATIONS, RelationType
 
@@ -56,7 +64,7 @@ _CUE = on_word_boundaries(
     "|".join(
         [f"(?P<EXCEPTION>{ATTRIBUTION_EXCEPTIONS})"]
         + [f"(?P<{relation.value}>{any_of(CUES[relation])})" for relation in CUES]
-        + [f"(?P<PLACE>{PLACE_PREPOSITIONS})"]
+        + [f"(?P<PLACE>{PLACE_PREPOSITIONS})", f"(?P<WEAK_PLACE>{WEAK_PLACE_PREPOSITIONS})"]
     )
 )
 _QUESTION_CUES = {
@@ -133,7 +141,10 @@ def _takes_date(predicate: str) -> bool:
 def _last_cue(predicate: str) -> str | None:
     last = None
     for match in _CUE.finditer(predicate):
-        last = match.lastgroup
+        if match.lastgroup != "WEAK_PLACE":
+            last = match.lastgroup
+        elif last is None:
+            last = "PLACE"
     return last
 
 

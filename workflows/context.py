@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graph.errors import BadInput
 from graph.factors import FactorPolicy, SynonymyPolicy
-from graph.modes import Mode, Preset, WalkSettings, settings_of
+from graph.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
@@ -89,6 +89,11 @@ class Context(BaseModel):
     synonymy: SynonymyPolicy | None = Field(
         None, description="Factor of synonym edges: their own (neutral), or that of ATTRIBUTION."
     )
+
+    @property
+    def hybrid_alpha(self) -> float:
+        """Share of the dense score where passages are ranked by similarity."""
+        return DEFAULT_ALPHA if self.alpha is None else self.alpha
 
     def walk_settings(self) -> WalkSettings:
         """Return the mode's settings with what this context changes."""

@@ -17,6 +17,13 @@ class PassageHit(TypedDict):
     score: float
 
 
+class PassageCandidate(TypedDict):
+    """A passage near the question: a candidate for seeding the walk."""
+
+    id: str
+    score: float
+
+
 class FactHit(TypedDict):
     """A candidate fact; ``kept`` tells whether the walk starts from it."""
 
@@ -130,6 +137,7 @@ class RetrievalState(RetrievalOutput):
     manager_attempts: NotRequired[int]
     manager_refusal: NotRequired[Refusal | None]
     adaptive_passage_weight: NotRequired[float | None]
+    passage_candidates: NotRequired[list[PassageCandidate]]
 
 
 class Output(RetrievalOutput):

@@ -63,8 +63,11 @@ _BEFORE_FINITE = PRONOUNS | RELATIVES
 _AFTER_PARTICIPLE = PREPOSITIONS | DETERMINERS | PRONOUNS | ADVERBS | RELATIVES | word_set("and or but to")
 
 
-def sentence_items(scan: EntityScan) -> list[list[Item]]:
-    """Return the items of each sentence, in order; an item that crosses a sentence's end belongs to where it starts."""
+def sentence_items(scan: EntityScan, text: str) -> list[list[Item]]:
+    """Return the items of each sentence, in order; an item that crosses a sentence's end belongs to where it starts.
+
+    A sentence also ends after a name and a stop before a capitalised word that is no name: "World War I. It ...".
+    """
     entities = [Item("", span.start, span.end, span) for span in scan.spans]
     merged = []
     position = 0
@@ -75,19 +78,26 @@ def sentence_items(scan: EntityScan) -> list[list[Item]]:
         if position == len(entities) or token.end <= entities[position].start:
             merged.append(Item(token.lower, token.start, token.end, None, token.is_word))
     merged.extend(entities[position:])
-    sentences: list[list[Item]] = [[] for _ in scan.sentences]
+    sentences: list[list[Item]] = [[]]
     current = 0
     for item in merged:
-        while current + 1 < len(sentences) and item.start >= scan.sentences[current + 1][0]:
+        is_next = False
+        while current + 1 < len(scan.sentences) and item.start >= scan.sentences[current + 1][0]:
             current += 1
-        sentences[current].append(item)
+            is_next = True
+        last = sentences[-1][-1] if sentences[-1] else item
+        after_name = last.span is not None and item.is_word and text[item.start].isupper()
+        if is_next or (after_name and text[last.end - 1 : item.start].endswith(". ")):
+            sentences.append([])
+        sentences[-1].append(item)
     return sentences
 
 
 def joined_places(items: Sequence[Item], text: str) -> tuple[list[Item], list[tuple[str, str]]]:
-    """Join "in Flint, Michigan" into one entity, and return with it the pairs (place, what it lies in).
+    """Join "in Graz, Styria" into one entity, and return with it the pairs (place, what it lies in).
 
-    Only right after a preposition of place, and not where the commas list names ("in Oslo, Bergen and Narvik").
+    Only right after a preposition of place, and not where the commas list names ("in Oslo, Bergen and Narvik") or the
+    last name is the subject of what follows ("of Bonn, Clara moved").
     """
     joined: list[Item] = []
     pairs = []
@@ -97,7 +107,7 @@ def joined_places(items: Sequence[Item], text: str) -> tuple[list[Item], list[tu
         if joined and joined[-1].lower in _PLACE_PREPOSITIONS and _is_plain_name(items[position]):
             while last + 2 < len(items) and items[last + 1].lower == "," and _is_plain_name(items[last + 2]):
                 last += 2
-            if _goes_on_as_list(items, last):
+            if _is_list_or_clause(items, last):
                 last = position
         item = items[position]
         if last > position:
@@ -113,9 +123,13 @@ def _is_plain_name(item: Item) -> bool:
     return item.span is not None and item.span.kind is SpanKind.NAME
 
 
-def _goes_on_as_list(items: Sequence[Item], last: int) -> bool:
+def _is_list_or_clause(items: Sequence[Item], last: int) -> bool:
     following = [item.lower for item in items[last + 1 : last + 3]]
-    return any(word in ("and", "or", "&") for word in following)
+    if any(word in ("and", "or", "&") for word in following):
+        return True
+    return bool(following) and (
+        following[0] in AUXILIARIES or following[0] in _PAST or following[0] in _PRESENT or following[0].endswith("ed")
+    )
 
 
 def without_asides(items: Sequence[Item]) -> tuple[list[Item], list[Aside]]:
@@ -142,6 +156,20 @@ def without_asides(items: Sequence[Item]) -> tuple[list[Item], list[Aside]]:
 def verb_flags(items: Sequence[Item]) -> list[bool]:
     """Tell for each item whether it is a verb or an auxiliary, by its form and its neighbours."""
     return [_is_verb(items, position) for position in range(len(items))]
+
+
+def main_verb(items: Sequence[Item], verbs: Sequence[bool]) -> int:
+    """Return the position of the first verb outside a clause such as ", who was born ...,"; the length if none is."""
+    fallback = len(items)
+    in_clause = False
+    for position, is_verb in enumerate(verbs):
+        if items[position].lower == ",":
+            in_clause = position + 1 < len(items) and items[position + 1].lower in RELATIVES
+        elif is_verb and not in_clause:
+            return position
+        elif is_verb:
+            fallback = min(fallback, position)
+    return fallback
 
 
 def _is_verb(items: Sequence[Item], position: int) -> bool:

@@ -39,7 +39,7 @@ class OfflineExtractor:
         scan = scan_entities(passage.text, topic.name)
         statements: list[Statement] = []
         names = [topic.name, *(span.text for span in scan.spans)]
-        for items in sentence_items(scan):
+        for items in sentence_items(scan, passage.text):
             joined, places = joined_places(items, passage.text)
             names.extend(place for place, _ in places)
             statements.extend(SentenceReader(passage.text, joined, topic).read())

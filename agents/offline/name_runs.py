@@ -172,7 +172,7 @@ class NameFinder:
         )
 
     def _with_year(self, first: int, end: int) -> int:
-        """The start of a name with the year before it: "the 2007 Pan American Games", not "in 2007 Nissan"."""
+        """The start of a name with the year before it: "the 1998 Winter Fair", not "in 2007 Nissan"."""
         if first < 2 or not self._is_plain_space(first):
             return first
         year = self._tokens[first - 1].text

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from agents.offline.asides import EXPLICIT, LIKELY, UNCERTAIN, Statement, aside_statements
-from agents.offline.clauses import Aside, Item, verb_flags, without_asides
+from agents.offline.clauses import Aside, Item
 from agents.offline.entity_spans import SpanKind
+from agents.offline.sentence import NO_NOUNS, Sentence
 from agents.offline.topic import Topic
 from agents.offline.words import (
     ADVERBS,
@@ -25,11 +27,12 @@ from agents.offline.words import (
 )
 from graph.schema import RelationType
 from graph.taxonomy import type_triple
+from graph.text import normalise_name
 
 _LONGEST_TAIL = 4
 _LONGEST_PHRASE = 8
+_LONGEST_GAP = 40
 _DATE_PREPOSITIONS = word_set("in on at")
-_NO_NOUNS = PREPOSITIONS | CONJUNCTIONS | RELATIVES | ADVERBS | DETERMINERS
 _LIST_WORDS = word_set(", and or & as well both") | DETERMINERS
 _POSSESSIVES = word_set("its his her their")
 _SUBJECT_PRONOUNS = word_set("it he she they this these")
@@ -69,19 +72,17 @@ class SentenceReader:
     """
 
     def __init__(self, text: str, items: Sequence[Item], topic: Topic) -> None:
-        self._text = text
         self._topic = topic
-        self._items, self._asides = without_asides(items)
-        self._verb = verb_flags(self._items)
+        self._sentence = sentence = Sentence(text, items)
+        self._items = sentence.items
         self._last_names: list[int | None] = [None]
         for position, item in enumerate(self._items):
             self._last_names.append(position if item.is_name else self._last_names[-1])
-        self._main_verb = next((position for position, flag in enumerate(self._verb) if flag), len(self._items))
         self._subject_position = self._find_subject()
         self._names_subject = self._subject_position is not None
         self._subject = self._name(self._subject_position) if self._subject_position is not None else topic.name
         self._certainty = EXPLICIT if self._names_subject else self._topic_certainty()
-        self._class_end = self._main_verb
+        self._class_end = self._sentence.main_verb
         self._last: _Last | None = None
         self._statements: list[Statement] = []
 
@@ -97,59 +98,26 @@ class SentenceReader:
                 else:
                     window.append(position)
                 continue
-            if self._describes_name(position):
+            if self._sentence.describes_name(position) and not self._is_in_class(position):
                 window.append(position)
                 continue
             if position != self._subject_position:
                 self._relate(position, window, previous)
             previous, window = position, []
         self._read_effects()
-        for aside in self._asides:
+        for aside in self._sentence.asides:
             self._statements.extend(aside_statements(aside.items, self._owner(aside)))
         return self._statements
-
-    # The subject.
 
     def _find_subject(self) -> int | None:
         """The first name before the verb that nothing governs; None where "it" or "the ..." stands for the topic."""
         if self._items and self._items[0].lower in _POSSESSIVES | _SUBJECT_PRONOUNS:
             return None
-        for position in range(self._main_verb):
-            if self._items[position].is_name and not self._is_governed(position) and not self._is_adjective(position):
+        for position in range(self._sentence.main_verb):
+            free = self._items[position].is_name and not self._sentence.is_governed(position)
+            if free and not (self._sentence.has_verb and self._sentence.is_adjective(position)):
                 return position
         return None
-
-    def _is_governed(self, position: int) -> bool:
-        """Whether a preposition or verb stands before a name and the few nouns and determiners that belong to it."""
-        for before in range(position - 1, max(-1, position - 1 - _LONGEST_TAIL), -1):
-            item = self._items[before]
-            if item.lower in PREPOSITIONS or self._verb[before]:
-                return True
-            if not (item.lower in DETERMINERS or item.is_name or self._is_plain_noun(before)):
-                return False
-        return False
-
-    def _is_adjective(self, position: int) -> bool:
-        """Whether a noun, another name or "'s" follows directly: the "American" of "American singer"."""
-        if position + 1 >= len(self._items):
-            return False
-        following = self._items[position + 1]
-        if following.span is not None:
-            return following.is_name and following.start - self._items[position].end <= 1
-        return following.lower == "'s" or self._is_plain_noun(position + 1)
-
-    def _describes_name(self, position: int) -> bool:
-        """Whether a name only describes a later one: the "Welsh" of "by Welsh singer Bonnie Tyler"."""
-        if not self._items[position].is_name or self._main_verb < position < self._class_end:
-            return False
-        after = position + 1
-        while after < min(len(self._items), position + 4) and self._is_plain_noun(after):
-            after += 1
-        return position + 1 < after < len(self._items) and self._items[after].is_name
-
-    def _is_plain_noun(self, position: int) -> bool:
-        item = self._items[position]
-        return item.is_word and item.lower.isalpha() and not self._verb[position] and item.lower not in _NO_NOUNS
 
     def _topic_certainty(self) -> float:
         """How surely a sentence without a named subject is about the topic."""
@@ -164,45 +132,28 @@ class SentenceReader:
         span = self._items[position].span
         return self._topic.resolve(span.text) if span is not None else ""
 
-    # What the subject is.
-
     def _read_class(self) -> None:
         """State the noun phrase after the sentence's "is", and note how far it reaches."""
-        position = self._main_verb
+        position = self._sentence.main_verb
         if position >= len(self._items) or self._items[position].lower not in COPULAS:
             return
         start = position + 1
         while start < len(self._items) and self._items[start].lower in ADVERBS:
             start += 1
-        if start >= len(self._items) or self._verb[start]:
+        if start >= len(self._items) or self._sentence.is_verb[start]:
             return
         if self._items[start].lower in DETERMINERS:
             start += 1
-        end = self._phrase_end(start)
+        end = self._sentence.phrase_end(start)
         words = [item.lower for item in self._items[start:end] if item.is_word]
         self._class_end = end
         if not words or words[-1].endswith("ly"):
             return
         self._topic.learn_class(words)
-        self._state(self._subject, "is", self._slice(start, end), self._certainty)
+        self._state(self._subject, "is", self._sentence.slice(start, end), self._certainty)
 
-    def _phrase_end(self, start: int) -> int:
-        """The end of a noun phrase: before a mark, verb, preposition or relative; "of" and plain words go along."""
-        end = start
-        while end < len(self._items) and end - start < _LONGEST_PHRASE:
-            item = self._items[end]
-            if item.span is None and (not item.is_word or self._verb[end] or item.lower in RELATIVES):
-                break
-            if item.lower in PREPOSITIONS and not self._of_goes_along(end):
-                break
-            end += 1
-        while end > start and self._items[end - 1].lower in CONJUNCTIONS | PREPOSITIONS | ADVERBS | DETERMINERS:
-            end -= 1
-        return end
-
-    def _of_goes_along(self, position: int) -> bool:
-        following = self._items[position + 1 : position + 3]
-        return self._items[position].lower == "of" and bool(following) and all(item.is_word for item in following)
+    def _is_in_class(self, position: int) -> bool:
+        return self._sentence.main_verb < position < self._class_end
 
     def _read_effects(self) -> None:
         """State what is caused where no entity names it: "the drought caused famine"."""
@@ -217,19 +168,20 @@ class SentenceReader:
                 start += 1
             if start < len(self._items) and self._items[start].lower in DETERMINERS:
                 start += 1
-            end = self._phrase_end(start)
+            end = self._sentence.phrase_end(start)
             if any(item.is_word for item in self._items[start:end]):
                 predicate = f"{item.lower} {particle}".strip()
-                self._state(self._subject, predicate, self._slice(start, end), min(self._certainty, LIKELY))
-
-    # How an entity is related.
+                self._state(self._subject, predicate, self._sentence.slice(start, end), min(self._certainty, LIKELY))
 
     def _relate(self, position: int, window: list[int], previous: int | None) -> None:
-        if self._main_verb < position < self._class_end:
+        if self._is_in_class(position):
             self._state_of_class(position)
             return
+        if not self._sentence.has_verb:
+            self._state(self._subject, self._words_between(previous, position), self._name(position), UNCERTAIN)
+            return
         words = [self._items[index].lower for index in window]
-        verb = next((index for index in reversed(range(len(window))) if self._verb[window[index]]), None)
+        verb = next((index for index in reversed(range(len(window))) if self._sentence.is_verb[window[index]]), None)
         if verb is not None:
             self._relate_by_verb(position, window, verb, previous)
         elif previous is not None and words[:1] == ["'s"] and self._items[position].is_name:
@@ -241,6 +193,14 @@ class SentenceReader:
         else:
             self._relate_by_preposition(position, words, previous)
 
+    def _words_between(self, previous: int | None, position: int) -> str:
+        """What stands between two entities, in any language, if it is short."""
+        if previous is None:
+            return "with"
+        between = self._sentence.text[self._items[previous].end : self._items[position].start]
+        words = normalise_name(between) if len(between) <= _LONGEST_GAP else ""
+        return words if any(letter.isalnum() for letter in words) else "with"
+
     def _state_of_class(self, position: int) -> None:
         """A date or name inside "is a 1995 American film" is a property of the subject."""
         span = self._items[position].span
@@ -250,7 +210,9 @@ class SentenceReader:
     def _relate_by_verb(self, position: int, window: list[int], verb: int, previous: int | None) -> None:
         words = [self._items[index].lower for index in window]
         first = verb
-        while first > 0 and (self._verb[window[first - 1]] or words[first - 1] in ADVERBS or words[first - 1] == "and"):
+        while first > 0 and (
+            self._sentence.is_verb[window[first - 1]] or words[first - 1] in ADVERBS or words[first - 1] == "and"
+        ):
             first -= 1
         while words[first] == "and":
             first += 1
@@ -282,14 +244,14 @@ class SentenceReader:
             return self._subject, EXPLICIT
         if any(word in RELATIVES for word in lead):
             return self._name(previous), LIKELY
-        if not lead and not self._is_governed(previous):
+        if not lead and not self._sentence.is_governed(previous):
             self._subject, self._certainty = self._name(previous), LIKELY
             return self._subject, LIKELY
         return self._subject, self._certainty
 
     def _noun_before_verb(self, verb: int) -> str:
         """The noun of "Its director was ..." or "The population is ...", which belongs to the predicate."""
-        if verb != self._main_verb or self._names_subject or self._items[verb].lower not in COPULAS:
+        if verb != self._sentence.main_verb or self._names_subject or self._items[verb].lower not in COPULAS:
             return ""
         first = self._items[0].lower
         words = [item.lower for item in self._items[1:verb]]
@@ -312,7 +274,7 @@ class SentenceReader:
         self._state(subject, noun, self._name(position), LIKELY)
 
     def _continue_list(self, position: int, words: list[str]) -> None:
-        if self._last is not None and words and position > self._main_verb:
+        if self._last is not None and words and position > self._sentence.main_verb:
             predicate = self._fitted(self._last.predicate, position)
             self._state(self._last.subject, predicate, self._name(position), min(self._certainty, LIKELY))
 
@@ -323,7 +285,7 @@ class SentenceReader:
             if preposition == "of" and previous is not None and self._items[previous].is_name:
                 self._state(self._name(previous), "of", self._name(position), UNCERTAIN)
                 return
-            verb = self._last.verb if self._last is not None else self._main_verb_text()
+            verb = self._last.verb if self._last is not None else self._sentence.main_verb_text
             if verb and preposition != "of":
                 subject = self._last.subject if self._last is not None else self._subject
                 predicate = self._fitted(f"{verb} {preposition}", position)
@@ -332,23 +294,22 @@ class SentenceReader:
         predicate = " ".join(_without_determiner([word for word in words if word.isalpha()])[-_LONGEST_TAIL:])
         self._state(self._subject, predicate or "with", self._name(position), UNCERTAIN)
 
-    def _main_verb_text(self) -> str:
-        end = self._main_verb
-        while end < len(self._items) and (self._verb[end] or self._items[end].lower in ADVERBS):
-            end += 1
-        words = [item.lower for item in self._items[self._main_verb : end]]
-        lexical = [word for word in words if word not in AUXILIARIES]
-        return " ".join(lexical or words)
+    @cached_property
+    def _lead_phrase(self) -> str:
+        """What stands before the verb, for a sentence that tells what something did to the topic; empty if long."""
+        start = 1 if self._items[0].lower in DETERMINERS else 0
+        is_phrase = start < self._sentence.main_verb <= start + _LONGEST_PHRASE and self._sentence.has_verb
+        return self._sentence.slice(start, self._sentence.main_verb) if is_phrase else ""
 
     def _owner(self, aside: Aside) -> str:
         """The name that stands before a parenthesis, else the topic."""
         position = self._last_names[aside.owner + 1]
         return self._topic.name if position is None else self._name(position)
 
-    def _slice(self, start: int, end: int) -> str:
-        return self._text[self._items[start].start : self._items[end - 1].end]
-
     def _state(self, subject: str, predicate: str, object: str, confidence: float) -> None:
+        if subject == object and not self._names_subject:
+            subject = self._lead_phrase
+        predicate = " ".join(predicate.split())
         if subject and object and predicate:
             self._statements.append(Statement(subject, predicate, object, confidence))
 
@@ -359,7 +320,7 @@ def _without_determiner(words: list[str]) -> list[str]:
 
 def _is_apposition(words: Sequence[str]) -> bool:
     """Whether words are those between the names of "X, the capital of Y"."""
-    return len(words) > 2 and words[0] == "," and words[1] not in _NO_NOUNS - DETERMINERS and words[-1] in PREPOSITIONS
+    return len(words) > 2 and words[0] == "," and words[1] not in NO_NOUNS - DETERMINERS and words[-1] in PREPOSITIONS
 
 
 def _short_tail(tail: list[str], after_copula: bool) -> list[str]:

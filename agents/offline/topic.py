@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agents.offline.words import CONJUNCTIONS, word_set
-from graph.text import title_name, tokens
+from graph.text import normalise_name, title_name, tokens
 
 _USUAL_NOUNS = word_set(
     "company film movie song album single book novel series show city town village municipality river lake island "
@@ -24,6 +24,7 @@ class Topic:
     def __init__(self, title: str) -> None:
         self.name = title_name(title)
         self.aliases: list[str] = []
+        self._title = normalise_name(title)
         self._words = tokens(self.name)
         self._nouns = set(_USUAL_NOUNS)
         self._is_plain_name = len(self._words) > 1 and all(
@@ -31,10 +32,12 @@ class Topic:
         )
 
     def resolve(self, name: str) -> str:
-        """Return the topic's name for a name that means it: its last word ("Turing"), or it with middle names.
+        """Return the topic's name for a name that means it: the whole title, its last word ("Turing"), more names.
 
         Only a title of capitalised words alone, without a comma, is taken apart: "Bonn" is not "University of Bonn".
         """
+        if normalise_name(name) == self._title:
+            return self.name
         if not self._is_plain_name or "," in self.name or name == self.name:
             return name
         words = tokens(name)

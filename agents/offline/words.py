@@ -64,7 +64,7 @@ _SHORTEST_STEM = 4
 def stem(token: str) -> str:
     """Return a token without accents (Latin script) and without a common English ending: "directors" is "direct"."""
     bare = "".join(mark for mark in unicodedata.normalize("NFKD", token) if not unicodedata.combining(mark))
-    if not bare.isascii():
+    if not bare or not bare.isascii():
         return token
     for suffix in _SUFFIXES:
         if bare.endswith(suffix) and len(bare) - len(suffix) >= _SHORTEST_STEM:

@@ -1,0 +1,108 @@
+"""What a run needs and no state may hold: the open index, the chat model, the agent of each role."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+
+from agents.answerer import ChatAnswerer
+from agents.chat import ChatModel, open_chat_model
+from agents.fact_filter import ChatFactFilter
+from agents.manager import ChatManager
+from agents.offline.answerer import OfflineAnswerer
+from agents.offline.fact_filter import OfflineFactFilter
+from agents.offline.manager import OfflineManager
+from agents.roles import Answerer, FactChoice, FactFilter, Feedback, Manager
+from graph.embeddings import configured_embedder
+from graph.endpoint import timeout_s
+from graph.index import Index, IndexPool
+from graph.modes import Mode
+from graph.schema import ScoredFact
+from graph.workspace import resolve_workspace
+from workflows.context import Context
+from workflows.state import Models
+
+OFFLINE = "offline"
+"""The name of the offline agents where a chat model could stand."""
+
+DEFAULT_CHAT_MODEL = "gpt-4o-mini"
+
+_POOL = IndexPool()
+
+
+def open_workspace_index(context: Context, generation: int | None = None) -> Index:
+    """Return the index that a run works on: the generation it began with while that is open, else the newest."""
+    return _POOL.get(resolve_workspace(context.workspace), configured_embedder(), generation)
+
+
+def close_indexes() -> None:
+    """Close every index that runs of this process opened."""
+    _POOL.close()
+
+
+def chat_model_name(context: Context) -> str:
+    """Return the chat model's name, or ``offline`` where neither the context nor the environment gives one."""
+    if context.model:
+        return context.model
+    if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"):
+        return os.environ.get("MARA_CHAT_MODEL") or DEFAULT_CHAT_MODEL
+    return OFFLINE
+
+
+def models_of(context: Context, index: Index) -> Models:
+    """Return what a run's result says of the models behind it."""
+    return Models(chat=chat_model_name(context), embedding=index.embedder.model_id, store=index.store_name)
+
+
+def fact_filter_for(context: Context) -> FactFilter:
+    """Return the recognition-memory filter; one that keeps every candidate where the context wants none.
+
+    Without a chat model, ``hipporag2`` is the published system without its filter.
+    """
+    model = _chat_model(context, context.temperature)
+    if not context.filter_facts or (model is None and context.mode is Mode.HIPPORAG2):
+        return KeepAllFacts()
+    return ChatFactFilter(model) if model else OfflineFactFilter()
+
+
+def manager_for(context: Context) -> Manager:
+    """Return the manager."""
+    model = _chat_model(context, context.manager_temperature)
+    return ChatManager(model) if model else OfflineManager()
+
+
+def answerer_for(context: Context, index: Index) -> Answerer:
+    """Return the answerer; the offline one compares sentences with the index's embedding model."""
+    model = _chat_model(context, context.temperature)
+    return ChatAnswerer(model) if model else OfflineAnswerer(index.embedder.embed)
+
+
+class KeepAllFacts:
+    """The fact filter of runs that want none: every candidate is kept."""
+
+    def choose(
+        self, question: str, candidates: Sequence[ScoredFact], max_facts: int, feedback: Feedback | None = None
+    ) -> FactChoice:
+        """Return all candidates, whatever ``max_facts`` says."""
+        return FactChoice(tuple(candidates))
+
+
+def _chat_model(context: Context, temperature: float) -> ChatModel | None:
+    name = chat_model_name(context)
+    if name == OFFLINE:
+        return None
+    return _open_chat_model(
+        name,
+        temperature,
+        os.environ.get("OPENAI_BASE_URL") or None,
+        os.environ.get("OPENAI_API_KEY") or None,
+        timeout_s(),
+    )
+
+
+@lru_cache(maxsize=16)
+def _open_chat_model(
+    name: str, temperature: float, base_url: str | None, api_key: str | None, seconds: float
+) -> ChatModel:
+    return open_chat_model(name, temperature, base_url=base_url, api_key=api_key, timeout_s=seconds)
