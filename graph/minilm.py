@@ -134,7 +134,7 @@ def _open_model() -> tuple[Any, Any]:
     import onnxruntime
     from tokenizers import Tokenizer
 
-    folder = _model_folder()
+    folder = model_folder()
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -145,7 +145,8 @@ def _open_model() -> tuple[Any, Any]:
     return tokenizer, session
 
 
-def _model_folder() -> Path:
+def model_folder() -> Path:
+    """Return where the packaged model lies. Raises DependencyMissing when it is not installed."""
     spec = find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise DependencyMissing(

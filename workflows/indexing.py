@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
@@ -26,12 +26,8 @@ COMMIT_PASSAGES = 256
 """Passages in one commit: what a crash can cost."""
 
 
-class Progress(Protocol):
-    """Is told how far a stage has come."""
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Take note that ``done`` of ``total`` items of a stage are through."""
-        ...
+Progress = Callable[[str, int, int], None]
+"""Is told the stage, how many of its items are done, and how many there are."""
 
 
 def no_progress(stage: str, done: int, total: int) -> None:

@@ -19,7 +19,7 @@ def passage(number: int, title: str, text: str) -> NumberedPassage:
 
 
 NISSAN = passage(1, "Nissan", "Nissan makes cars. It was founded in 1933. Its seat is Yokohama.")
-EMMA = passage(2, "Emma (2020 film)", "Emma is a comedy film. It was directed by Autumn de Wilde.")
+EMMA = passage(2, "Emma (2020 film)", "Emma is a comedy film directed by Autumn de Wilde. It won a prize.")
 DE_WILDE = passage(3, "Autumn de Wilde", "Autumn de Wilde is a photographer. She was born in Woodstock.")
 
 

@@ -1,0 +1,70 @@
+# Two commands matter: `make demo` and `make test`. Everything else stands beside them.
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SAMPLE := .mara-demo
+
+.PHONY: demo test test-slow lint format dev setup lock bench clean
+
+demo: setup
+	@$(BIN)/mara demo --workspace $(SAMPLE)
+
+test: setup
+	@$(BIN)/python -m pytest -m "not slow"
+
+test-slow: setup
+	@$(BIN)/python -m pytest -m slow
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: setup
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+# Studio on the sample workspace; a key or a server in the environment is used.
+dev: setup
+	@test -d $(SAMPLE) || $(BIN)/mara demo --workspace $(SAMPLE)
+	@MARA_WORKSPACE=$(SAMPLE) $(BIN)/langgraph dev
+
+bench: setup
+	@$(BIN)/python -m benchmarks.embedding
+
+setup: $(STAMP)
+
+# Installed again whenever the lock or the project file is newer than the last installation.
+$(STAMP): requirements.lock pyproject.toml
+	@set -e; \
+	if ! $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	  python=; \
+	  for candidate in $${PYTHON:-} python3 python3.13 python3.12 python3.11 python; do \
+	    if $$candidate -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	      python=$$candidate; break; \
+	    fi; \
+	  done; \
+	  if [ -z "$$python" ]; then \
+	    echo "mara needs Python 3.11 or newer with venv; name one: make demo PYTHON=/path/to/python3.11" >&2; exit 2; \
+	  fi; \
+	  echo "Creating $(VENV) with $$($$python --version)"; \
+	  rm -rf $(VENV); $$python -m venv $(VENV); \
+	fi; \
+	if command -v uv >/dev/null 2>&1; then \
+	  uv pip install --quiet --python $(BIN)/python --compile-bytecode --no-deps -r requirements.lock; \
+	  uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .; \
+	else \
+	  echo "Installing the packages of requirements.lock (about a minute)"; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
+	fi; \
+	touch $(STAMP)
+
+# The lock leaves out sentence-transformers, and so torch: see [tool.uv] in pyproject.toml.
+lock:
+	uv pip compile --universal --python-version 3.11 --extra embedded --group dev pyproject.toml \
+	  --output-file requirements.lock --no-annotate --custom-compile-command "make lock"
+
+clean:
+	rm -rf $(VENV) $(SAMPLE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api

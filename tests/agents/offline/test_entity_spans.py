@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.offline.entity_spans import SpanKind, scan_entities
+
+
+def found(text: str, kind: SpanKind, title: str = "") -> list[str]:
+    return [span.text for span in scan_entities(text, title).spans if span.kind is kind]
+
+
+def names(text: str, title: str = "") -> list[str]:
+    return found(text, SpanKind.NAME, title)
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("They met Anna Berg in Oslo.", ["Anna Berg", "Oslo"]),
+            ("He saw Ludwig van Moor and Ana de la Cruz.", ["Ludwig van Moor", "Ana de la Cruz"]),
+            ("It is in the Kingdom of the Isles.", ["Kingdom of the Isles"]),
+            ("The Supreme Court of India sat.", ["Supreme Court of India"]),
+            ("She left singer Mair Pugh of Blue Tin.", ["Mair Pugh", "Blue Tin"]),
+            ("He read J. R. Moor and St. Clair.", ["J. R. Moor", "St. Clair"]),
+            ("It landed on Ranger 7 in the U.S. today.", ["Ranger 7", "U.S."]),
+            ("She works at Moor & Berg now.", ["Moor & Berg"]),
+            ("It was sold by Hank Moor, Jr. in Rome.", ["Hank Moor, Jr", "Rome"]),
+            ("He met Jung Eun-ji and O'Brien.", ["Jung Eun-ji", "O'Brien"]),
+            ("They saw Anna's house.", ["Anna"]),
+        ],
+    )
+    def test_capitalised_runs_with_connectors_are_one_name(self, text: str, expected: list[str]) -> None:
+        assert names(text) == expected
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("However, he left.", []),
+            ("Originally it was built there.", []),
+            ("Founded there, it grew.", []),
+            ("Dogs bark. The dogs sleep.", []),
+            ("Berg left.", ["Berg"]),
+            ("It saw Berg. Berg left. The berg melted.", ["Berg", "Berg"]),
+            ("In Oslo it rains.", ["Oslo"]),
+            ("The Beatles sang.", ["Beatles"]),
+        ],
+    )
+    def test_the_first_word_of_a_sentence_needs_more_than_its_capital(self, text: str, expected: list[str]) -> None:
+        assert names(text) == expected
+
+    def test_an_article_stays_where_the_title_has_it_or_a_sentence_goes_on_with_it(self) -> None:
+        assert names("The Blue Tin Band sang.", title="The Blue Tin") == ["The Blue Tin", "Band"]
+        assert names("They saw The Blue Tin.") == ["The Blue Tin"]
+
+    def test_the_title_is_found_in_small_letters(self) -> None:
+        assert names("A sea of grass is rare.", title="sea of grass") == ["sea of grass"]
+        assert names("A seaside of grass.", title="sea") == []
+
+    def test_a_year_belongs_to_an_event_after_an_article_and_not_after_in(self) -> None:
+        assert names("She won at the 1998 Winter Fair.") == ["1998 Winter Fair"]
+        assert names("It was in 1998 Winter Fair moved.") == ["Winter Fair"]
+
+    def test_a_nickname_in_quotes_joins_its_name(self) -> None:
+        assert names('They met Robert "Bob" Moor.') == ['Robert "Bob" Moor']
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("Михаил Горбов родился в селе Привольное.", ["Михаил Горбов", "Привольное"]),
+            ("Η Άννα ζει στην Αθήνα.", ["Άννα", "Αθήνα"]),
+            ("Աննան ապրում է Երևանում։", ["Աննան", "Երևանում"]),
+        ],
+    )
+    def test_every_script_with_capitals_has_names(self, text: str, expected: list[str]) -> None:
+        assert names(text) == expected
+
+    def test_a_long_run_of_capitals_is_counted_and_no_name(self) -> None:
+        scan = scan_entities("It says " + "Very " * 30 + "here.")
+        assert scan.overlong_names == 1
+        assert scan.spans == ()
+
+    @pytest.mark.parametrize("text", ["He left on Monday.", "I am here.", "It was in May.", "A b C."])
+    def test_days_months_and_letters_are_no_names(self, text: str) -> None:
+        assert [name for name in names(text) if len(name) > 1] == []
+
+
+class TestOtherEntities:
+    def test_dates_and_quantities(self) -> None:
+        text = "In 1933 it had 1,045 rooms, 12 cars, 5 km of road, $3.5 million and 40 % more; on 5 May 1934 two left."
+        assert found(text, SpanKind.DATE) == ["1933", "5 May 1934"]
+        assert found(text, SpanKind.QUANTITY) == ["1,045 rooms", "12 cars", "5 km", "$3.5 million", "40 %"]
+
+    @pytest.mark.parametrize("text", ["He has 7.", "In 1933 films began.", "room 12 was here"])
+    def test_bare_numbers_are_no_quantities(self, text: str) -> None:
+        assert found(text, SpanKind.QUANTITY) == []
+
+    @pytest.mark.parametrize(
+        "text",
+        ['She sang "Blue Tin" there.', "She sang “Blue Tin” there.", "Elle chante «Blue Tin» ici.", '"" "Blue Tin"'],
+    )
+    def test_quoted_titles(self, text: str) -> None:
+        assert found(text, SpanKind.QUOTED) == ["Blue Tin"]
+
+    def test_quoted_speech_is_no_title(self) -> None:
+        assert found('He said "I really never wanted this to happen again".', SpanKind.QUOTED) == []
+        assert found('He said "yes".', SpanKind.QUOTED) == []
+
+    @pytest.mark.parametrize("native", ["日産自動車", "Москва", "नेहरू जी", "القاهرة", "서울", "กรุงเทพ"])
+    def test_names_in_another_script_within_latin_text(self, native: str) -> None:
+        assert found(f"It is also called ({native}) by many people there.", SpanKind.FOREIGN) == [native]
+
+    def test_katakana_and_han_runs_in_japanese_and_chinese_text(self) -> None:
+        assert "カルロス・モア" in found("カルロス・モアは横浜に住んでいる。", SpanKind.FOREIGN)
+        assert "横浜" in found("カルロス・モアは横浜に住んでいる。", SpanKind.FOREIGN)
+        assert found("北京是首都。", SpanKind.FOREIGN) == ["北京", "首都"]
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=120), st.text(max_size=10))
+def test_spans_are_ordered_apart_and_hold_their_text(text: str, title: str) -> None:
+    scan = scan_entities(text, title)
+    position = 0
+    for span in scan.spans:
+        assert position <= span.start < span.end <= len(text)
+        assert text[span.start : span.end] == span.text
+        position = span.end

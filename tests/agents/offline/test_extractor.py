@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.offline.extractor import OfflineExtractor
+from graph.schema import Extraction, Passage, RelationType
+from graph.text import normalise_name
+
+HIERARCHICAL = RelationType.HIERARCHICAL
+TEMPORAL = RelationType.TEMPORAL
+SPATIAL = RelationType.SPATIAL
+CAUSALITY = RelationType.CAUSALITY
+ATTRIBUTION = RelationType.ATTRIBUTION
+
+Parts = tuple[str, str, str]
+
+
+def extract(text: str, title: str = "") -> Extraction:
+    return OfflineExtractor().extract(Passage("p", title, text))
+
+
+def typed(text: str, title: str = "") -> dict[Parts, RelationType]:
+    return {(fact.subject, fact.predicate, fact.object): fact.relation for fact in extract(text, title).triples}
+
+
+def confidence(text: str, parts: Parts, title: str = "") -> float:
+    triples = extract(text, title).triples
+    return next(fact.confidence for fact in triples if (fact.subject, fact.predicate, fact.object) == parts)
+
+
+def test_a_founding_year_is_a_temporal_triple_without_its_preposition() -> None:
+    extraction = extract("Nissan was founded in 1933.", "Nissan")
+    assert extraction.entities == ("Nissan", "1933")
+    assert typed("Nissan was founded in 1933.", "Nissan") == {("Nissan", "founded", "1933"): TEMPORAL}
+    assert extraction.triples[0].confidence == 0.9
+    assert extraction.extractor == OfflineExtractor().name == "offline"
+
+
+class TestPatterns:
+    @pytest.mark.parametrize(
+        ("sentence", "triple", "relation"),
+        [
+            ("Nissan was founded by Jun Aikawa.", ("Nissan", "founded by", "Jun Aikawa"), ATTRIBUTION),
+            ("Anna Berg was born in Oslo.", ("Anna Berg", "born in", "Oslo"), SPATIAL),
+            ("Anna Berg was born on 5 May 1933.", ("Anna Berg", "born", "5 May 1933"), TEMPORAL),
+            ("Mount Moor is located in Iceland.", ("Mount Moor", "located in", "Iceland"), SPATIAL),
+            ("Moorland is part of Iceland.", ("Moorland", "is part of", "Iceland"), HIERARCHICAL),
+            ("Oslo is the capital of Norway.", ("Oslo", "is the capital of", "Norway"), HIERARCHICAL),
+            ("Oslo, the capital of Norway, is old.", ("Oslo", "capital of", "Norway"), HIERARCHICAL),
+            ("Anna Berg (1933–1950) was a poet.", ("Anna Berg", "dated", "1933–1950"), TEMPORAL),
+            ("Anna Berg is a Norwegian poet.", ("Anna Berg", "is", "Norwegian poet"), HIERARCHICAL),
+            ("Anna Berg directed Blue Tin in 1960.", ("Anna Berg", "directed", "Blue Tin"), ATTRIBUTION),
+            ("Anna Berg directed Blue Tin in 1960.", ("Anna Berg", "directed in", "1960"), TEMPORAL),
+            ("Blue Tin was published in 1951.", ("Blue Tin", "published", "1951"), TEMPORAL),
+            ("The Moor War caused famine.", ("Moor War", "caused", "famine"), CAUSALITY),
+            ("The Moor War led to the Oslo Treaty.", ("Moor War", "led to", "Oslo Treaty"), CAUSALITY),
+            ("Anna Berg's film Blue Tin is long.", ("Blue Tin", "film of", "Anna Berg"), ATTRIBUTION),
+            ("Anna Berg, who was born in Oslo, sang.", ("Anna Berg", "born in", "Oslo"), SPATIAL),
+            ("Blue Tin was shot by singer Mair Pugh.", ("Blue Tin", "shot by", "Mair Pugh"), ATTRIBUTION),
+            ("Blue Tin was shot by Welsh singer Mair Pugh.", ("Blue Tin", "shot by", "Mair Pugh"), ATTRIBUTION),
+        ],
+    )
+    def test_what_a_sentence_says(self, sentence: str, triple: Parts, relation: RelationType) -> None:
+        assert typed(sentence).get(triple) is relation
+
+    def test_a_list_shares_the_verb(self) -> None:
+        assert {
+            ("Blue Tin", "starring", "Anna Berg"),
+            ("Blue Tin", "starring", "Mair Pugh"),
+            ("Blue Tin", "starring", "Jun Aikawa"),
+        } <= set(typed("Blue Tin is a film starring Anna Berg, Mair Pugh and Jun Aikawa."))
+
+    def test_a_second_clause_has_its_own_subject(self) -> None:
+        triples = set(typed("Anna Berg wrote Blue Tin, and Mair Pugh directed Red Tin."))
+        assert ("Mair Pugh", "directed", "Red Tin") in triples
+        assert ("Anna Berg", "directed", "Red Tin") not in triples
+
+    def test_an_adjunct_at_the_front_belongs_to_the_verb(self) -> None:
+        assert ("Anna Berg", "founded", "1933") in typed("In 1933, Anna Berg founded Blue Tin.")
+        assert typed("In 1933 Anna Berg, who was born in Oslo, founded Blue Tin.")[
+            ("Anna Berg", "founded", "1933")
+        ] is (TEMPORAL)
+
+    def test_a_place_within_a_place(self) -> None:
+        text = "Anna Berg lives in Graz, Styria."
+        assert ("Anna Berg", "lives in", "Graz, Styria") in typed(text)
+        assert ("Graz, Styria", "located in", "Styria") in typed(text)
+        assert ("Anna Berg", "lives in", "Graz") in typed("Anna Berg lives in Graz, Oslo and Rome.")
+
+    def test_negation_stays_in_the_predicate(self) -> None:
+        assert ("Blue Tin", "not written by", "Anna Berg") in typed("Blue Tin was not written by Anna Berg.")
+
+
+class TestTopic:
+    @pytest.mark.parametrize(
+        "sentence",
+        [
+            "It was founded by Jun Aikawa.",
+            "The company was founded by Jun Aikawa.",
+            "They were founded by Jun Aikawa.",
+            "Founded by Jun Aikawa, it makes cars.",
+        ],
+    )
+    def test_pronouns_and_class_nouns_stand_for_the_title(self, sentence: str) -> None:
+        assert ("Moor Works", "founded by", "Jun Aikawa") in typed(sentence, "Moor Works (company)")
+
+    def test_the_noun_that_defines_the_title_stands_for_it_later(self) -> None:
+        text = "Blue Tin is a card game. The game was made by Jun Aikawa."
+        assert confidence(text, ("Blue Tin", "made by", "Jun Aikawa"), "Blue Tin") == 0.7
+        assert (
+            confidence("The end was made by Jun Aikawa.", ("Blue Tin", "end made by", "Jun Aikawa"), "Blue Tin") == 0.5
+        )
+
+    def test_a_surname_and_a_full_name_stand_for_a_person(self) -> None:
+        text = "Anna Maria Berg (born 5 May 1933) is a poet. Berg wrote Blue Tin."
+        triples = typed(text, "Anna Berg")
+        assert ("Anna Berg", "wrote", "Blue Tin") in triples
+        assert ("Anna Berg", "born", "5 May 1933") in triples
+        assert ("Anna Berg", "also known as", "Anna Maria Berg") in triples
+
+    def test_a_place_within_a_longer_name_does_not(self) -> None:
+        assert ("Bonn", "is", "old city") in typed("Bonn is an old city.", "University of Bonn")
+
+    def test_a_named_subject_is_surer_than_a_pronoun(self) -> None:
+        parts = ("Moor Works", "founded by", "Jun Aikawa")
+        assert confidence("Moor Works was founded by Jun Aikawa.", parts, "Moor Works") == 0.9
+        assert confidence("It was founded by Jun Aikawa.", parts, "Moor Works") == 0.7
+
+    def test_what_something_did_to_the_topic_has_its_own_subject(self) -> None:
+        text = "The murder of Anna Berg caused the Moor War."
+        assert typed(text, "Moor War")[("murder of Anna Berg", "caused", "Moor War")] is CAUSALITY
+
+    def test_without_title_or_name_nothing_is_said(self) -> None:
+        assert extract("It was founded by Jun Aikawa.").triples == ()
+
+    def test_the_title_without_its_parenthesis_is_an_entity(self) -> None:
+        assert extract("", "Blue Tin (1960 film)").entities == ("Blue Tin",)
+        assert extract("", "").entities == ()
+
+
+class TestParentheses:
+    def test_life_dates(self) -> None:
+        triples = typed("Anna Berg (5 May 1933 – 3 June 1990) was a poet.")
+        assert triples[("Anna Berg", "born", "5 May 1933")] is TEMPORAL
+        assert triples[("Anna Berg", "died", "3 June 1990")] is TEMPORAL
+
+    @pytest.mark.parametrize("native", ["日産自動車", "Ниссан", "निसान", "نيسان"])
+    def test_native_names(self, native: str) -> None:
+        extraction = extract(f"Moor Works (Native: {native}) is a company of many people.", "Moor Works")
+        assert native in extraction.entities
+        assert ("Moor Works", "also known as", native) in typed(f"Moor Works (Native: {native}) is a company.")
+
+    def test_initials(self) -> None:
+        assert ("Oslo Tin Works", "also known as", "OTW") in typed("Oslo Tin Works (OTW) is a company.")
+
+    def test_an_open_parenthesis_swallows_nothing(self) -> None:
+        assert ("Anna Berg", "wrote", "Blue Tin") in typed("Anna Berg wrote (in Oslo Blue Tin.") | typed(
+            "Anna Berg wrote Blue Tin (in Oslo."
+        )
+
+
+class TestOtherLanguages:
+    def test_names_that_stand_together_are_related_uncertainly_in_their_own_words(self) -> None:
+        text = "Михаил Горбов родился в 1931 году в селе Привольное."
+        triples = typed(text, "Михаил Горбов")
+        assert triples[("Михаил Горбов", "родился в", "1931")] is TEMPORAL
+        assert confidence(text, ("Михаил Горбов", "родился в", "1931"), "Михаил Горбов") == 0.5
+
+    def test_text_without_spaces(self) -> None:
+        assert ("カルロス・モア", "は", "横浜") in typed("カルロス・モアは横浜に住んでいる。")
+
+    def test_a_script_without_capitals_still_gives_title_and_years(self) -> None:
+        entities = extract("जवाहर नेहरू का जन्म 1889 में हुआ था।", "जवाहर नेहरू").entities
+        assert entities == ("जवाहर नेहरू", "1889")
+
+
+class TestNotes:
+    def test_untyped_repeated_and_self_references_are_counted(self) -> None:
+        extraction = extract("Moor beat Oslo. Moor beat Oslo. Moor beat Moor.")
+        assert extraction.notes == {"untyped": 2, "repeated": 1, "self_reference": 1}
+
+    def test_what_is_said_twice_keeps_its_highest_confidence(self) -> None:
+        text = "It was founded by Jun Aikawa. Moor Works was founded by Jun Aikawa."
+        extraction = extract(text, "Moor Works")
+        assert [triple.confidence for triple in extraction.triples] == [0.9]
+        assert extraction.notes == {"repeated": 1}
+
+    def test_an_overlong_run_of_capitals_is_counted(self) -> None:
+        assert extract("It says " + "Very " * 30).notes == {"overlong_name": 1}
+
+
+words = st.sampled_from(
+    "Anna Berg Oslo It The the was is founded by in of , . ( ) ; : ' \" 's 1933 5 and who a 日産 カルロス Горбов नेहरू "
+    "caused led to located born – May km $3 U.S. \n\n".split(" ")
+)
+wild_text = st.one_of(st.text(max_size=150), st.lists(words, max_size=40).map(" ".join))
+
+
+@given(wild_text, st.one_of(st.text(max_size=20), st.just("Anna Berg (poet)")))
+@settings(max_examples=300, deadline=None)
+def test_any_text_gives_triples_of_listed_entities_once_each_and_always_the_same(text: str, title: str) -> None:
+    extraction = extract(text, title)
+    listed = {normalise_name(entity) for entity in extraction.entities}
+    assert len(listed) == len(extraction.entities)
+    keys = set()
+    for triple in extraction.triples:
+        subject, predicate, object_ = map(normalise_name, (triple.subject, triple.predicate, triple.object))
+        assert subject in listed or object_ in listed
+        assert subject != object_
+        assert subject
+        assert predicate
+        assert object_
+        assert 0.5 <= triple.confidence <= 1
+        keys.add((subject, predicate, object_, triple.relation))
+    assert len(keys) == len(extraction.triples)
+    assert extraction == extract(text, title)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "A ",
+        "Ab ",
+        "a, the ",
+        "(",
+        "a (b) ",
+        "In Ab ",
+        "is in Ab ",
+        "in Ab, ",
+        "Ab's ",
+        "1,",
+        "日",
+        '"',
+        '"A ',
+        "Ab noun ",
+    ],
+)
+def test_time_grows_with_the_length_alone(unit: str) -> None:
+    def seconds(length: int) -> float:
+        text = unit * (length // len(unit))
+        started = time.perf_counter()
+        extract(text, "T")
+        return time.perf_counter() - started
+
+    seconds(1_000)
+    short = min(seconds(3_000) for _ in range(3))
+    assert seconds(30_000) < 45 * short + 0.05

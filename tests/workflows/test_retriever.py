@@ -1,0 +1,56 @@
+"""The retriever and the tool give an agent the passages of the retrieval workflow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graph.errors import BadInput, WorkspaceMissing
+from workflows.context import Context
+from workflows.indexing import index_sources
+from workflows.retriever import MaraRetriever, retrieval_tool
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("retriever")
+    corpus = root / "corpus.jsonl"
+    corpus.write_text(
+        '{"id": "p1", "title": "Velm", "text": "Velm is a river in Ostra. It flows into Lake Sund."}\n'
+        '{"id": "p2", "title": "Lake Sund", "text": "Lake Sund is a lake in Ostra with an area of 12 km2."}\n',
+        encoding="utf-8",
+    )
+    index_sources([corpus], root / "workspace")
+    return root / "workspace"
+
+
+def test_the_retriever_returns_documents_with_id_title_and_score(workspace: Path) -> None:
+    retriever = MaraRetriever(context=Context(workspace=str(workspace)))
+    first, second = retriever.invoke("Into which lake does the Velm flow?")
+    assert (first.id, second.id) == ("p1", "p2")
+    assert first.page_content.startswith("Velm is a river")
+    assert first.metadata == {"id": "p1", "title": "Velm", "score": first.metadata["score"]}
+    assert first.metadata["score"] > second.metadata["score"]
+
+
+def test_the_retriever_honours_its_context(workspace: Path) -> None:
+    retriever = MaraRetriever(context=Context(workspace=str(workspace), mode="sparse", top_k=1))
+    assert [document.id for document in retriever.invoke("area of Lake Sund")] == ["p2"]
+
+
+def test_the_retriever_refuses_what_cannot_be_asked(workspace: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="empty"):
+        MaraRetriever(context=Context(workspace=str(workspace))).invoke("  ")
+    with pytest.raises(WorkspaceMissing, match="no workspace"):
+        MaraRetriever(context=Context(workspace=str(tmp_path / "none"))).invoke("Where?")
+
+
+def test_the_tool_shows_numbered_passages_and_keeps_the_documents(workspace: Path) -> None:
+    tool = retrieval_tool(Context(workspace=str(workspace)))
+    call = {"name": tool.name, "args": {"question": "Where is the Velm?"}, "id": "1", "type": "tool_call"}
+    message = tool.invoke(call)
+    assert message.content.startswith("[1] Velm (p1)\nVelm is a river")
+    assert [document.id for document in message.artifact] == ["p1", "p2"]
+    assert tool.args_schema is not None
+    assert "question" in tool.args

@@ -1,0 +1,56 @@
+"""The retrieval workflow for other agents: a LangChain retriever and a tool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool, tool
+from pydantic import Field
+
+from workflows.context import Context, Question, check_question
+from workflows.retrieval import graph
+
+
+class MaraRetriever(BaseRetriever):
+    """A LangChain retriever over the retrieval workflow.
+
+    Each document's ``page_content`` is the passage's text; its metadata holds ``id``, ``title`` and ``score``.
+    Raises from ``invoke`` what the workflow raises: BadInput, ModelUnavailable, WorkspaceDamaged.
+    """
+
+    context: Context = Field(default_factory=Context, description="The settings of every retrieval.")
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        config: Any = {"callbacks": run_manager.get_child()}
+        result = graph.invoke(Question(question=check_question(query)), config, context=self.context)
+        return [
+            Document(hit["text"], id=hit["id"], metadata={key: hit[key] for key in ("id", "title", "score")})
+            for hit in result["passages"]
+        ]
+
+
+def retrieval_tool(context: Context | None = None) -> BaseTool:
+    """Return a tool that finds passages for a question, for an agent of one's own.
+
+    The tool's content is the passages with their ids, numbered; its artifact is the list of documents.
+    """
+    retriever = MaraRetriever(context=context or Context())
+
+    @tool(response_format="content_and_artifact")
+    def find_passages(question: str) -> tuple[str, list[Document]]:
+        """Find the passages that together answer a question, even when it takes several of them.
+
+        Args:
+            question: a question in plain words.
+        """
+        documents = retriever.invoke(question)
+        shown = [
+            f"[{number}] {document.metadata['title']} ({document.id})\n{document.page_content}"
+            for number, document in enumerate(documents, start=1)
+        ]
+        return "\n\n".join(shown), documents
+
+    return find_passages
