@@ -109,14 +109,15 @@ def walk_passages(index: Index, seeds: Seeds, factors: EdgeFactors, settings: Wa
     restart = restart_vector(graph.n_nodes, graph.n_entities, seeds.entities.items(), seeds.passages.items())
     weights = graph.edges.count if settings.counts else None
     scores = walk(graph, restart, factors, settings.damping, weights=weights)
-    return _ranked(scores[graph.n_entities :])[:k]
+    return _ranked(scores[graph.n_entities :], k)
 
 
-def _ranked(scores: NDArray[np.float64]) -> Ranking:
-    order = np.argsort(-scores, kind="stable")
+def _ranked(scores: NDArray[np.float64], k: int | None = None) -> Ranking:
+    """Return the best ``k``, ties by index; all of them without ``k``."""
+    order = np.argsort(-scores, kind="stable")[:k]
     return [(int(passage), float(scores[passage])) for passage in order]
 
 
 def _positive(scores: NDArray[np.float64], k: int) -> Ranking:
     """Return the best ``k`` passages that hold any word of the question."""
-    return [(passage, score) for passage, score in _ranked(scores)[:k] if score > 0]
+    return [(passage, score) for passage, score in _ranked(scores, k) if score > 0]

@@ -36,6 +36,7 @@ from graph.search import (
 from workflows.context import Context, Question, context_of
 from workflows.resources import fact_filter_for, manager_for, models_of, open_workspace_index
 from workflows.state import (
+    FIRST_NODE,
     EntitySeed,
     FactHit,
     Factors,
@@ -77,7 +78,7 @@ def timed(node: Callable[P, Update]) -> Callable[P, Update]:
     def measured(*args: P.args, **kwargs: P.kwargs) -> Update:
         start = time.perf_counter()
         update = node(*args, **kwargs)
-        spent = {node.__name__: (time.perf_counter() - start) * 1000}
+        spent = {node.__name__: round((time.perf_counter() - start) * 1000, 3)}
         return {**update, "timings_ms": spent}
 
     return measured
@@ -96,7 +97,6 @@ def fresh_state() -> Update:
         "passage_candidates": [],
         "seeds": SeedSet(entities=[], passages=[]),
         "errors": None,
-        "timings_ms": None,
         "filter_attempts": 0,
         "filter_refusal": None,
         "manager_attempts": 0,
@@ -104,6 +104,7 @@ def fresh_state() -> Update:
     }
 
 
+@timed
 def encode_question(state: Question, runtime: Runtime[Context]) -> Update:
     """Start afresh, open the workspace and compute the question's vectors into the cache."""
     context = context_of(runtime)
@@ -305,7 +306,7 @@ def add_retrieval(builder: StateGraph[Any, Context, Any, Any], encode: FirstNode
 
     ``seed_graph`` is deferred: it waits for all branches, however often one of them retries.
     """
-    builder.add_node("encode_question", encode)
+    builder.add_node(FIRST_NODE, encode)
     builder.add_node("retrieve_facts", retrieve_facts)
     builder.add_node("filter_facts", filter_facts, retry_policy=TRANSPORT_RETRIES)
     builder.add_node("keep_top_facts", keep_top_facts)
@@ -314,9 +315,9 @@ def add_retrieval(builder: StateGraph[Any, Context, Any, Any], encode: FirstNode
     builder.add_node("neutral_relations", neutral_relations)
     builder.add_node("seed_graph", seed_graph, defer=True)
     builder.add_node("walk_graph", walk_graph)
-    builder.add_edge(START, "encode_question")
+    builder.add_edge(START, FIRST_NODE)
     builder.add_conditional_edges(
-        "encode_question", after_encoding, ["retrieve_facts", "retrieve_passages", "weigh_relations"]
+        FIRST_NODE, after_encoding, ["retrieve_facts", "retrieve_passages", "weigh_relations"]
     )
     builder.add_edge("retrieve_facts", "filter_facts")
     builder.add_conditional_edges("filter_facts", after_filter)

@@ -7,6 +7,9 @@ from typing import Annotated, NotRequired, TypedDict
 from agents.roles import Feedback
 from graph.errors import MalformedReply
 
+FIRST_NODE = "encode_question"
+"""The node that every run of a workflow starts with."""
+
 
 class PassageHit(TypedDict):
     """A retrieved passage with the score of the mode that ranked it."""
@@ -104,10 +107,10 @@ def add_errors(present: list[ErrorRecord], new: list[ErrorRecord] | None) -> lis
     return [] if new is None else [*present, *new]
 
 
-def add_timings(present: dict[str, float], new: dict[str, float] | None) -> dict[str, float]:
-    """Add milliseconds node by node, so that retries count; None starts afresh."""
-    if new is None:
-        return {}
+def add_timings(present: dict[str, float], new: dict[str, float]) -> dict[str, float]:
+    """Add milliseconds node by node, so that retries count; the first node of a run starts afresh."""
+    if FIRST_NODE in new:
+        return new
     return {**present, **{node: round(present.get(node, 0.0) + ms, 3) for node, ms in new.items()}}
 
 
