@@ -84,7 +84,7 @@ class Context(BaseModel):
         None, description="How β becomes a factor: around 1 (neutral), or as it is (category)."
     )
     relation_strength: float | None = Field(
-        None, ge=0, le=1, description="λ: how far the neutral policy follows β; 0 is the walk without β (mara 0.5)."
+        None, ge=0, le=1, description="λ: how far the neutral policy follows β; 0 is the walk without β (mara 1)."
     )
     synonymy: SynonymyPolicy | None = Field(
         None, description="Factor of synonym edges: their own (neutral), or that of ATTRIBUTION."
@@ -123,9 +123,11 @@ def make_context(**settings: Any) -> Context:
 
 
 def check_question(question: str) -> str:
-    """Return the question. Raises BadInput when it is empty or longer than 10,000 characters."""
+    """Return the question. Raises BadInput when it is empty, longer than 10,000 characters, or no Unicode text."""
     if not question.strip():
         raise BadInput("The question is empty", "Ask something")
     if len(question) > QUESTION_LIMIT:
         raise BadInput(f"The question has {len(question):,} characters", f"Shorten it to {QUESTION_LIMIT:,} at most")
+    if any("\ud800" <= character <= "\udfff" for character in question):
+        raise BadInput("The question holds broken Unicode", "Check the terminal's encoding, or ask in UTF-8")
     return question

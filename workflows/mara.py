@@ -9,6 +9,7 @@ from typing import Literal
 
 from langgraph.graph import END, StateGraph
 from langgraph.runtime import Runtime
+from langgraph.types import RetryPolicy
 
 from agents.answerer import quote_passages as quote
 from agents.roles import Answer, NumberedPassage
@@ -65,11 +66,11 @@ def after_answer(state: State, runtime: Runtime[Context]) -> Literal["write_answ
     return "write_answer" if retry else "quote_passages"
 
 
-def build() -> StateGraph[State, Context, Question, Output]:
+def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[State, Context, Question, Output]:
     """Return the builder of the main workflow, to compile with a checkpointer of one's own."""
     builder = StateGraph(State, context_schema=Context, input_schema=Question, output_schema=Output)
-    add_retrieval(builder, encode_question, "write_answer")
-    builder.add_node("write_answer", write_answer, retry_policy=TRANSPORT_RETRIES)
+    add_retrieval(builder, encode_question, "write_answer", transport_retries)
+    builder.add_node("write_answer", write_answer, retry_policy=transport_retries)
     builder.add_node("quote_passages", quote_passages)
     builder.add_conditional_edges("write_answer", after_answer)
     builder.add_edge("quote_passages", END)

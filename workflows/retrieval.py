@@ -301,17 +301,19 @@ def after_passages(state: RetrievalState, runtime: Runtime[Context]) -> Literal[
     return "seed_graph" if context_of(runtime).mode.walks else "ranked"
 
 
-def add_retrieval(builder: StateGraph[Any, Context, Any, Any], encode: FirstNode, then: str) -> None:
+def add_retrieval(
+    builder: StateGraph[Any, Context, Any, Any], encode: FirstNode, then: str, transport_retries: RetryPolicy
+) -> None:
     """Add retrieval to a workflow: from START through the node ``encode`` to the node ``then`` (or END).
 
     ``seed_graph`` is deferred: it waits for all branches, however often one of them retries.
     """
     builder.add_node(FIRST_NODE, encode)
     builder.add_node("retrieve_facts", retrieve_facts)
-    builder.add_node("filter_facts", filter_facts, retry_policy=TRANSPORT_RETRIES)
+    builder.add_node("filter_facts", filter_facts, retry_policy=transport_retries)
     builder.add_node("keep_top_facts", keep_top_facts)
     builder.add_node("retrieve_passages", retrieve_passages)
-    builder.add_node("weigh_relations", weigh_relations, retry_policy=TRANSPORT_RETRIES)
+    builder.add_node("weigh_relations", weigh_relations, retry_policy=transport_retries)
     builder.add_node("neutral_relations", neutral_relations)
     builder.add_node("seed_graph", seed_graph, defer=True)
     builder.add_node("walk_graph", walk_graph)
@@ -329,10 +331,12 @@ def add_retrieval(builder: StateGraph[Any, Context, Any, Any], encode: FirstNode
     builder.add_edge("walk_graph", then)
 
 
-def build() -> StateGraph[RetrievalState, Context, Question, RetrievalOutput]:
+def build(
+    transport_retries: RetryPolicy = TRANSPORT_RETRIES,
+) -> StateGraph[RetrievalState, Context, Question, RetrievalOutput]:
     """Return the builder of the retrieval workflow, to compile with a checkpointer of one's own."""
     builder = StateGraph(RetrievalState, context_schema=Context, input_schema=Question, output_schema=RetrievalOutput)
-    add_retrieval(builder, encode_question, END)
+    add_retrieval(builder, encode_question, END, transport_retries)
     return builder
 
 
