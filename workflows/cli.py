@@ -13,8 +13,9 @@ from typing import Annotated, Any, NoReturn, ParamSpec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from typer.exceptions import TyperException
 
-from graph.errors import MaraError
+from graph.errors import BadInput, MaraError
 from graph.modes import Mode, Preset
 from graph.workspace import default_workspace
 from workflows import render
@@ -39,11 +40,14 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Write the result as JS
 
 def _fail(error: MaraError, *, as_json: bool) -> NoReturn:
     if as_json:
-        body = {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}
-        print(json.dumps(body, ensure_ascii=False))  # noqa: T201
+        print(json.dumps(_error_body(error), ensure_ascii=False))  # noqa: T201
     else:
         Console(stderr=True).print(render.error(error))
     raise typer.Exit(error.exit_code)
+
+
+def _error_body(error: MaraError) -> dict[str, Any]:
+    return {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}
 
 
 def _reports_errors(command: Callable[P, None]) -> Callable[P, None]:
@@ -82,7 +86,7 @@ def _write(value: Any, pretty: Callable[[Console], None], *, as_json: bool) -> N
     if as_json:
         print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201
     else:
-        pretty(Console())
+        pretty(Console(soft_wrap=not sys.stdout.isatty()))
 
 
 @app.command()
@@ -162,9 +166,16 @@ def demo(
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; with ``--json``, what is wrong with the arguments is told in JSON too."""
     try:
-        app()
+        if "--json" not in sys.argv[1:]:
+            app()
+        sys.exit(app(standalone_mode=False))
+    except TyperException as fault:
+        message = getattr(fault, "format_message", fault.__str__)()
+        usage = BadInput(message.rstrip("."), "See `mara --help`")
+        print(json.dumps(_error_body(usage), ensure_ascii=False))  # noqa: T201
+        sys.exit(usage.exit_code)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)

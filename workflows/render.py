@@ -53,7 +53,7 @@ def answer(console: Console, result: Mapping[str, Any]) -> None:
         console.print(
             f"{mark} {escape(f'[{number}]')} [bold]{escape(passage['title'])}[/] [dim]{escape(passage['id'])}[/]"
         )
-        console.print(Padding(escape(_shorten(passage["text"])), (0, 0, 0, 6)))
+        console.print(Padding(escape(_shorten(passage["text"])), (0, 0, 0, 6)), soft_wrap=False)
     kept = [fact for fact in result["facts"] if fact["kept"]]
     if kept:
         facts = "; ".join(f"{fact['subject']} {fact['predicate']} {fact['object']}" for fact in kept)
@@ -87,7 +87,7 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
     """Print the sample's questions and answers."""
     for each in result["results"]:
         console.print(f"[cyan]?[/] {escape(each['question'])}")
-        console.print(Padding(escape(each["answer"]), (0, 0, 0, 2)), style="bold")
+        console.print(Padding(escape(each["answer"]), (0, 0, 0, 2)), style="bold", soft_wrap=False)
         cited = {citation["number"] for citation in each["citations"]}
         for number, passage in enumerate(each["passages"], start=1):
             if number in cited:

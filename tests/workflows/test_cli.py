@@ -1,0 +1,289 @@
+"""The command line: results on standard output, what went wrong as one message, and an exit code for its kind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from graph.workspace import Workspace
+from tests.scripted_server import Reply, ScriptedServer
+from workflows import cli
+
+CORPUS = """\
+{"id": "p1", "title": "Velm", "text": "Velm is a river in Ostra. It flows into Lake Sund."}
+{"id": "p2", "title": "Lake Sund", "text": "Lake Sund is a lake in Ostra. It was dammed in 1911 by Ida Brandt."}
+{"id": "p3", "title": "Ida Brandt", "text": "Ida Brandt was an engineer. She was born in Karv in 1870."}
+"""
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Mara = Callable[..., Outcome]
+
+
+@pytest.fixture
+def mara(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mara:
+    """Run the command line in this process; it must never show a traceback."""
+
+    def run(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["mara", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return Outcome(int(stop.value.code or 0), out, err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "corpus.jsonl"
+    path.write_text(CORPUS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def workspace(corpus: Path) -> Path:
+    from workflows.indexing import index_sources
+
+    index_sources([corpus], corpus.parent / "workspace")
+    return corpus.parent / "workspace"
+
+
+def passages_in(workspace: Path) -> int:
+    with Workspace(workspace).open_record() as record:
+        return record.count_passages()
+
+
+def test_indexing_reports_what_it_did_and_doing_it_again_does_nothing(mara: Mara, corpus: Path, tmp_path: Path) -> None:
+    first = mara("index", corpus, "--workspace", tmp_path / "w", "--json")
+    assert first.code == 0
+    assert (first.json["passages"], first.json["added"], first.json["refused"]) == (3, 3, [])
+    assert first.json["models"] == {"extractor": "offline", "embedding": "all-MiniLM-L6-v2"}
+    again = mara("index", corpus, "--workspace", tmp_path / "w", "--json").json
+    assert (again["added"], again["unchanged"], again["generation"]) == (0, 3, first.json["generation"])
+
+
+def test_indexing_on_paper_names_the_counts(mara: Mara, corpus: Path, tmp_path: Path) -> None:
+    shown = mara("index", corpus, "-w", tmp_path / "w")
+    assert shown.code == 0
+    assert "3 added" in shown.out
+    assert shown.err == "", "no progress bar where there is no terminal"
+
+
+def test_a_question_is_answered_with_its_citation(mara: Mara, workspace: Path) -> None:
+    shown = mara("ask", "Into which lake does the Velm flow?", "-w", workspace)
+    assert shown.code == 0
+    assert "It flows into Lake Sund. [1]" in shown.out
+    assert "chat offline" in shown.out
+    assert "all-MiniLM-L6-v2" in shown.out
+
+
+def test_a_question_that_needs_two_passages_finds_both(mara: Mara, workspace: Path) -> None:
+    asked = mara("ask", "Where was the engineer born who dammed Lake Sund?", "-w", workspace, "--json")
+    result = asked.json
+    assert {passage["id"] for passage in result["passages"][:2]} == {"p2", "p3"}
+    assert "Karv" in result["answer"]
+    assert [seed["text"] for seed in result["seeds"]["entities"]]
+    assert result["models"] == {"chat": "offline", "embedding": "all-MiniLM-L6-v2", "store": "embedded"}
+
+
+@pytest.mark.parametrize("mode", ["mara", "hipporag2", "dense", "sparse", "hybrid"])
+def test_every_mode_can_be_asked_for(mara: Mara, workspace: Path, mode: str) -> None:
+    result = mara("ask", "What flows into Lake Sund?", "-w", workspace, "--mode", mode, "--top-k", "2", "--json").json
+    assert result["mode"] == mode
+    assert 1 <= len(result["passages"]) <= 2
+
+
+def test_the_default_workspace_comes_from_the_environment(
+    mara: Mara, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARA_WORKSPACE", str(workspace))
+    assert mara("stats", "--json").json["passages"] == 3
+
+
+def test_stats_count_what_the_workspace_holds(mara: Mara, workspace: Path) -> None:
+    found = mara("stats", "-w", workspace, "--json").json
+    assert found["passages"] == 3
+    assert found["edges"] == sum(found["edges_by_type"].values())
+    assert found["passage_edges_by_link"]["own title"] == 3
+    assert found["extractors"] == {"offline": 3}
+    assert "passages" in mara("stats", "-w", workspace).out
+
+
+def test_the_demo_indexes_the_sample_and_answers_its_questions(mara: Mara, tmp_path: Path) -> None:
+    shown = mara("demo", "-w", tmp_path / "demo")
+    assert shown.code == 0
+    assert "When was Nissan founded?" in shown.out
+    assert "1933" in shown.out
+    assert "20 questions: recall@5" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "says"),
+    [
+        (["ask", ""], "BadInput", "empty"),
+        (["ask", "   \n "], "BadInput", "empty"),
+        (["ask", "q" * 100_000], "BadInput", "100,000 characters"),
+        (["ask", "x", "--mode", "bogus"], "BadInput", "bogus"),
+        (["ask", "x", "--top-k", "0"], "BadInput", "top_k"),
+        (["ask", "x", "--top-k", "many"], "BadInput", "--top-k"),
+        (["ask", "x", "--no-such-option"], "BadInput", "--no-such-option"),
+        (["ask", "x", "--workspace", "/nonexistent/w"], "WorkspaceMissing", "no workspace"),
+        (["stats", "--workspace", "/nonexistent/w"], "WorkspaceMissing", "no workspace"),
+        (["reembed", "--workspace", "/nonexistent/w"], "WorkspaceMissing", "no workspace"),
+        (["index", "/nonexistent/documents"], "BadInput", "does not exist"),
+        (["index"], "BadInput", "sources"),
+    ],
+)
+def test_bad_input_is_told_in_json_and_exits_with_2(mara: Mara, arguments: list[str], kind: str, says: str) -> None:
+    failed = mara(*arguments, "--json")
+    assert failed.code == 2
+    assert failed.json["error"]["kind"] == kind
+    assert says.casefold() in failed.json["error"]["message"].casefold()
+    assert failed.json["error"]["hint"]
+
+
+def test_without_json_the_message_goes_to_standard_error(mara: Mara) -> None:
+    failed = mara("ask", "x", "--workspace", "/nonexistent/w")
+    assert (failed.code, failed.out) == (2, "")
+    assert "mara index" in failed.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("broken.jsonl", b'{"text": "fine"}\n{"text": "cut\n', "line 2"),
+        ("latin.txt", "caf\u00e9".encode("latin-1"), "not UTF-8"),
+        ("twice.jsonl", b'{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n', "two texts"),
+        ("empty.txt", b" \n", "no text"),
+        ("list.jsonl", b"[1, 2]\n", "not an object"),
+        ("other.xyz", b"x", "not read"),
+    ],
+)
+def test_a_bad_file_is_named_and_nothing_indexed_is_lost(
+    mara: Mara, corpus: Path, tmp_path: Path, name: str, content: bytes, says: str
+) -> None:
+    mara("index", corpus, "-w", tmp_path / "w")
+    bad = tmp_path / name
+    bad.write_bytes(content)
+    failed = mara("index", bad, "-w", tmp_path / "w", "--json")
+    assert failed.code == 2
+    assert says in failed.json["error"]["message"]
+    assert passages_in(tmp_path / "w") == 3
+
+
+def test_in_a_folder_the_good_files_are_indexed_and_the_bad_ones_named(mara: Mara, tmp_path: Path) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "good.md").write_text("# Karv\n\nKarv is a town in Ostra.", encoding="utf-8")
+    (folder / "bad.txt").write_bytes(b"\xff\xfe\x00")
+    (folder / "photo.png").write_bytes(b"\x89PNG")
+    report = mara("index", folder, "-w", tmp_path / "w", "--json").json
+    assert report["added"] == 1
+    assert "bad.txt" in report["refused"][0]["source"]
+    assert report["skipped"] == {".png": 1}
+
+
+def test_a_workspace_of_another_format_is_refused_with_what_to_do(mara: Mara, corpus: Path, tmp_path: Path) -> None:
+    mara("index", corpus, "-w", tmp_path / "w")
+    manifest = tmp_path / "w" / "manifest.json"
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace('"format_version": 1', '"format_version": 0'))
+    for command in (["ask", "x"], ["stats"], ["index", corpus], ["reembed"]):
+        failed = mara(*command, "-w", tmp_path / "w", "--json")
+        assert (failed.code, failed.json["error"]["kind"]) == (4, "WorkspaceDamaged")
+        assert "mara index SOURCE --workspace NEW" in failed.json["error"]["hint"]
+
+
+def test_another_embedding_model_is_refused_and_reembed_takes_it_up(
+    mara: Mara, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mara("index", corpus, "-w", tmp_path / "w")
+    with ScriptedServer([""]) as server:
+        monkeypatch.setenv("MARA_EMBEDDING_MODEL", "other-model")
+        monkeypatch.setenv("MARA_EMBEDDING_BASE_URL", server.base_url)
+        failed = mara("ask", "Where is Karv?", "-w", tmp_path / "w", "--json")
+        assert (failed.code, failed.json["error"]["kind"]) == (2, "EmbeddingMismatch")
+        assert "mara reembed" in failed.json["error"]["hint"]
+        done = mara("reembed", "-w", tmp_path / "w", "--json").json
+        assert (done["from"], done["to"]) == ("all-MiniLM-L6-v2", "openai:other-model")
+        answered = mara("ask", "Where is Karv?", "-w", tmp_path / "w", "--model", "offline", "--json")
+        assert answered.json["models"]["embedding"] == "openai:other-model"
+
+
+@pytest.mark.parametrize(("status", "kind"), [(401, "ModelUnavailable"), (404, "ModelUnavailable")])
+def test_a_refusing_chat_endpoint_exits_with_3(
+    mara: Mara, workspace: Path, monkeypatch: pytest.MonkeyPatch, status: int, kind: str
+) -> None:
+    with ScriptedServer([Reply("no", status=status)]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        failed = mara("ask", "Where is Karv?", "-w", workspace, "--json")
+    assert (failed.code, failed.json["error"]["kind"]) == (3, kind)
+
+
+def test_a_chat_model_answers_where_one_is_configured(
+    mara: Mara, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = {
+        "fact filter": ['{"facts": []}'],
+        "manager": ['{"entity_entity": {"SPATIAL": 1}, "entity_passage": {"PRIMARY": 1}, "passage_weight": 0.05}'],
+        "answerer": ["Karv [1]"],
+    }
+    with ScriptedServer(script) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        result = mara("ask", "Where was Ida Brandt born?", "-w", workspace, "--model", "any-model", "--json").json
+    assert result["answer"] == "Karv [1]"
+    assert result["models"]["chat"] == "any-model"
+    assert result["fact_outcome"] == "nothing relevant"
+    assert result["relation_factors"]["entity_entity"]["SPATIAL"] > 0.8
+
+
+def test_the_installed_command_runs(workspace: Path) -> None:
+    command = Path(sys.executable).with_name("mara")
+    done = subprocess.run(
+        [command, "ask", "What flows into Lake Sund?", "-w", workspace, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["workflow"] == "mara"
+    assert done.stderr == ""
+
+
+def test_two_commands_on_one_workspace_do_not_write_at_once(mara: Mara, corpus: Path, tmp_path: Path) -> None:
+    mara("index", corpus, "-w", tmp_path / "w")
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from pathlib import Path; from graph.workspace import Workspace\n"
+            "with Workspace(Path(sys.argv[1])).writing(): print('held', flush=True); sys.stdin.read()",
+            str(tmp_path / "w"),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=Path(cli.__file__).parents[1],
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"held\n"
+    failed = mara("index", corpus, "-w", tmp_path / "w", "--json")
+    asked = mara("ask", "Where is Karv?", "-w", tmp_path / "w", "--json")
+    holder.communicate()
+    assert (failed.code, failed.json["error"]["kind"]) == (4, "WorkspaceLocked")
+    assert str(holder.pid) in failed.json["error"]["message"]
+    assert asked.code == 0, "reading goes on while another process writes"
