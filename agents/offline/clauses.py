@@ -174,6 +174,8 @@ def main_verb(items: Sequence[Item], verbs: Sequence[bool]) -> int:
 
 def _is_verb(items: Sequence[Item], position: int) -> bool:
     word = items[position].lower
+    if not items[position].is_word:
+        return False
     if word in AUXILIARIES or word in _PAST or word in _GERUNDS:
         return True
     previous = items[position - 1] if position else None

@@ -114,6 +114,8 @@ class NameFinder:
         After several words "of" goes on only with a noun that takes it: "Supreme Court of India" is one name, the
         singer "of" a band is two.
         """
+        if end + 1 < len(self._tokens) and self._tokens[end].text == "," and self._tokens[end + 1].text in ("Jr", "Sr"):
+            return end + 2
         if end >= len(self._tokens) or not self._is_joined(end):
             return end
         if self._capital[end] or self._numeral[end]:
@@ -136,7 +138,7 @@ class NameFinder:
             return False
         if gap in (". ", "."):
             return len(previous.text) == 1 or "." in previous.text or previous.lower in _ABBREVIATIONS
-        return gap in (" ", "\u00a0", " & ") or (gap == ", " and token.lower in ("jr", "sr"))
+        return gap in (" ", "\u00a0", " & ")
 
     def _trimmed(self, first: int, end: int) -> int:
         """The start of a run without the function words and openers that a sentence puts before a name."""

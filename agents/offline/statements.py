@@ -101,7 +101,7 @@ class SentenceReader:
             if self._sentence.describes_name(position) and not self._is_in_class(position):
                 window.append(position)
                 continue
-            if position != self._subject_position:
+            if not self._relate_to_owner(position, window, previous) and position != self._subject_position:
                 self._relate(position, window, previous)
             previous, window = position, []
         self._read_effects()
@@ -184,14 +184,21 @@ class SentenceReader:
         verb = next((index for index in reversed(range(len(window))) if self._sentence.is_verb[window[index]]), None)
         if verb is not None:
             self._relate_by_verb(position, window, verb, previous)
-        elif previous is not None and words[:1] == ["'s"] and self._items[position].is_name:
-            self._state(self._name(position), " ".join([*words[1:], "of"]), self._name(previous), LIKELY)
         elif previous is not None and _is_apposition(words):
             self._relate_apposition(position, words[1:], previous)
         elif not [word for word in words if word not in _LIST_WORDS]:
             self._continue_list(position, words)
         else:
             self._relate_by_preposition(position, words, previous)
+
+    def _relate_to_owner(self, position: int, window: list[int], previous: int | None) -> bool:
+        """State that "X's film Y" is a film of X, and tell whether the words are such."""
+        words = [self._items[index].lower for index in window]
+        is_owned = previous is not None and words[:1] == ["'s"] and self._items[position].is_name
+        if previous is None or not is_owned or any(self._sentence.is_verb[index] for index in window):
+            return False
+        self._state(self._name(position), " ".join([*words[1:], "of"]), self._name(previous), LIKELY)
+        return True
 
     def _words_between(self, previous: int | None, position: int) -> str:
         """What stands between two entities, in any language, if it is short."""

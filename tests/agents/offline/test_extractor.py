@@ -193,10 +193,11 @@ class TestNotes:
         assert extract("It says " + "Very " * 30).notes == {"overlong_name": 1}
 
 
-words = st.sampled_from(
+WORDS = (
     "Anna Berg Oslo It The the was is founded by in of , . ( ) ; : ' \" 's 1933 5 and who a 日産 カルロス Горбов नेहरू "
-    "caused led to located born – May km $3 U.S. \n\n".split(" ")
+    "caused led to located born – May km $3 U.S. \n\n"
 )
+words = st.sampled_from(WORDS.split(" "))
 wild_text = st.one_of(st.text(max_size=150), st.lists(words, max_size=40).map(" ".join))
 
 
