@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,7 @@ class MiniLMEmbedder:
         self._lock = threading.Lock()
         self._session: Any = None
         self._tokenizer: Any = None
+        self._embed_once = lru_cache(maxsize=8)(lambda question: self.embed([question])[0])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one unit vector a text, shape (len(texts), 384).
@@ -66,9 +68,8 @@ class MiniLMEmbedder:
         return unit_rows(vectors)
 
     def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
-        """Return the question's unit vector, shape (384,); this model takes no instruction."""
-        vector: NDArray[np.float32] = self.embed([question])[0]
-        return vector
+        """Return the question's unit vector, shape (384,); this model takes no instruction, and computes once."""
+        return self._embed_once(question)
 
     def count_windows(self, texts: Sequence[str]) -> list[int]:
         """Return how many windows each text is read in; more than one means it is over the limit."""
