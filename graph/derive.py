@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from graph.build import build_graph
-from graph.errors import MaraError
+from graph.errors import WorkspaceDamaged
 from graph.knowledge_graph import KnowledgeGraph, load_header, save
 from graph.record import Record
 from graph.sparse import SparseIndex
@@ -20,16 +20,19 @@ from graph.workspace import Workspace
 def publish(workspace: Workspace, record: Record) -> KnowledgeGraph:
     """Derive the record's generation and make it current; the caller holds the writer's lock.
 
-    The embedded search index starts as a copy of the last generation's, so that a small change writes little.
+    The embedded search index starts as a copy of the last generation's, so that a small change writes little. A
+    generation that was derived before, whole or in part, is derived again under the next number and without a copy:
+    a reader may have its folder open, and Chroma keeps what it opened at a path for the length of the process.
     """
-    folder = workspace.index_folder(record.generation)
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
-    graph = build_graph(record)
-    save(graph, folder)
-    SparseIndex.build([passage.content for passage in graph.passages]).save(folder / "bm25")
-    _write_search_index(workspace, record, graph, folder)
+    again = workspace.current() == record.generation or workspace.index_folder(record.generation).exists()
+    if again:
+        record.advance_generation()
+    try:
+        graph = _derive(workspace, record, copy=not again)
+    except WorkspaceDamaged:
+        # The copy may be damaged; what is derived can always be made from nothing.
+        record.advance_generation()
+        graph = _derive(workspace, record, copy=False)
     workspace.publish(record)
     return graph
 
@@ -42,22 +45,22 @@ def open_store(workspace: Workspace, workspace_id: str, generation: int) -> Vect
     return VectorStore.embedded(workspace.index_folder(generation) / "chroma")
 
 
-def _write_search_index(workspace: Workspace, record: Record, graph: KnowledgeGraph, folder: Path) -> None:
-    if not os.environ.get("MARA_CHROMA_URL"):
+def _derive(workspace: Workspace, record: Record, *, copy: bool) -> KnowledgeGraph:
+    folder = workspace.index_folder(record.generation)
+    folder.mkdir(parents=True)
+    graph = build_graph(record)
+    save(graph, folder)
+    SparseIndex.build([passage.content for passage in graph.passages]).save(folder / "bm25")
+    if copy and not os.environ.get("MARA_CHROMA_URL"):
         _copy_last_index(workspace, record, folder)
-        try:
-            _synchronise(workspace, record, graph)
-            return
-        except MaraError:
-            # The copy may be damaged; what is derived can always be made from nothing.
-            shutil.rmtree(folder / "chroma", ignore_errors=True)
     _synchronise(workspace, record, graph)
+    return graph
 
 
 def _copy_last_index(workspace: Workspace, record: Record, folder: Path) -> None:
     """Start from the current generation's index, unless another model made it."""
     current = workspace.current()
-    if current is None or current == record.generation:
+    if current is None:
         return
     last = workspace.index_folder(current)
     try:

@@ -18,11 +18,11 @@ CHUNK_TOKENS, CHUNK_OVERLAP = 220, 40
 """Length of a chunk and of what it shares with the next, in tokens of the embedding model, about."""
 
 READABLE = frozenset({".txt", ".md", ".markdown", ".jsonl", ".json"})
-_TOKENS_PER_WORD = 1.3
+_TENTHS_PER_WORD, _TENTHS_PER_CHARACTER = 13, 10
 _TITLE_LIMIT = 100
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
-_FRONT_MATTER_TITLE = re.compile(r"^title:\s*[\"']?(.*?)[\"']?\s*$", re.MULTILINE)
-_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+_FRONT_MATTER_TITLE = re.compile(r"^title:[ \t]*(\S.*)$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*)$", re.MULTILINE)
 _ID_KEYS, _TEXT_KEYS = ("id", "_id", "idx"), ("text", "passage", "contents", "content", "paragraph_text")
 
 
@@ -78,9 +78,9 @@ def read_documents(sources: Sequence[Path]) -> Documents:
         if source.is_dir():
             for path in _files_below(source, documents):
                 try:
-                    passages = _read_file(path, path.relative_to(source).as_posix())
+                    passages = _read_file(path, readable_path(path.relative_to(source)))
                 except BadInput as fault:
-                    documents.refused.append(Refused(str(path), str(fault)))
+                    documents.refused.append(Refused(readable_path(path), str(fault)))
                 else:
                     documents.add(passages)
         elif not source.exists():
@@ -88,13 +88,18 @@ def read_documents(sources: Sequence[Path]) -> Documents:
         elif source.suffix.lower() not in READABLE:
             raise BadInput(f"{source} is of a kind that is not read", f"Readable: {', '.join(sorted(READABLE))}")
         else:
-            documents.add(_read_file(source, source.name))
+            documents.add(_read_file(source, readable_path(Path(source.name))))
     return documents
 
 
 def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
     """Yield readable files in order of their paths; hidden ones are left out, folders behind links not entered."""
-    for root, folders, files in os.walk(folder):
+
+    def refuse(fault: OSError) -> None:
+        place = readable_path(Path(fault.filename))
+        documents.refused.append(Refused(place, f"{place} cannot be read ({fault.strerror})"))
+
+    for root, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             suffix = Path(name).suffix.lower()
@@ -106,13 +111,18 @@ def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
                 documents.skipped[suffix] = documents.skipped.get(suffix, 0) + 1
 
 
+def readable_path(path: Path) -> str:
+    """Return a path as text that can be stored and printed, with a mark for bytes that are not UTF-8."""
+    return os.fsencode(path.as_posix()).decode("utf-8", "replace")
+
+
 def _read_file(path: Path, source: str) -> list[Passage]:
     text = read_text(path)
     suffix = path.suffix.lower()
     if suffix == ".jsonl":
-        return [_corpus_passage(row, source, f"{path}, line {n}") for n, row in json_lines(text, path)]
+        return [_corpus_passage(row, source, f"{readable_path(path)}, line {n}") for n, row in json_lines(text, path)]
     if suffix == ".json":
-        return _read_corpus(text, path, source)
+        return _read_corpus(text, readable_path(path), source)
     title, body = _markdown_title(text) if suffix in (".md", ".markdown") else _plain_title(text)
     return split_document(title, body, source)
 
@@ -123,10 +133,13 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as fault:
         raise BadInput(
-            f"{path} is not UTF-8 text (byte {fault.start})", "Convert it, for example with iconv -t UTF-8"
+            f"{readable_path(path)} is not UTF-8 text (byte {fault.start})",
+            "Convert it, for example with iconv -t UTF-8",
         ) from fault
     except OSError as fault:
-        raise BadInput(f"{path} cannot be read ({fault.strerror})", "Check the file and its permissions") from fault
+        raise BadInput(
+            f"{readable_path(path)} cannot be read ({fault.strerror})", "Check the file and its permissions"
+        ) from fault
 
 
 def json_lines(text: str, path: Path) -> Iterator[tuple[int, Any]]:
@@ -137,11 +150,11 @@ def json_lines(text: str, path: Path) -> Iterator[tuple[int, Any]]:
                 yield number, json.loads(line)
             except (ValueError, RecursionError) as fault:
                 raise BadInput(
-                    f"{path}, line {number}: not valid JSON ({fault})", "Mend or remove that line"
+                    f"{readable_path(path)}, line {number}: not valid JSON ({fault})", "Mend or remove that line"
                 ) from fault
 
 
-def _read_corpus(text: str, path: Path, source: str) -> list[Passage]:
+def _read_corpus(text: str, path: str, source: str) -> list[Passage]:
     """Read the corpus shapes of HippoRAG: a list of objects, or {title: text or sentences}."""
     try:
         value = json.loads(text)
@@ -190,8 +203,20 @@ def _markdown_title(text: str) -> tuple[str, str]:
     front = _FRONT_MATTER.match(text)
     body = text[front.end() :] if front else text
     named = _FRONT_MATTER_TITLE.search(front[1]) if front else None
+    title = _unquoted(named[1].strip()) if named else ""
     heading = _HEADING.search(body)
-    return (named[1] if named and named[1] else heading[1] if heading else ""), body
+    return title or (_heading_text(heading[1]) if heading else ""), body
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1].strip() if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+
+
+def _heading_text(heading: str) -> str:
+    """Return a heading's text without the number signs that may close it: those of "C#" belong to the text."""
+    text = heading.rstrip()
+    unclosed = text.rstrip("#")
+    return unclosed.rstrip() if unclosed.endswith((" ", "\t")) else text
 
 
 def _plain_title(text: str) -> tuple[str, str]:
@@ -222,35 +247,46 @@ def split_document(title: str, text: str, source: str) -> list[Passage]:
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     splitter = RecursiveCharacterTextSplitter(
-        chunk_size=limit,
-        chunk_overlap=CHUNK_OVERLAP,
-        length_function=estimate_tokens,
+        chunk_size=10 * limit,
+        chunk_overlap=10 * CHUNK_OVERLAP,
+        length_function=_tenths_of_tokens,
         separators=["\n\n", "\n", ". ", "。", "। ", " ", ""],
         keep_separator="end",
-        add_start_index=True,
     )
-    chunks = splitter.create_documents([text])
+    chunks = splitter.split_text(text)
     document = stable_id("document", source, text)
     return [
         Passage(
-            stable_id("passage", source, f"{title}\n{chunk.page_content}"),
+            stable_id("passage", source, f"{title}\n{chunk}"),
             title,
-            chunk.page_content,
+            chunk,
             source,
             {
                 "document": document,
                 "chunk": number,
                 "chunks": len(chunks),
-                "start": chunk.metadata["start_index"],
-                "end": chunk.metadata["start_index"] + len(chunk.page_content),
+                "start": start,
+                "end": start + len(chunk),
             },
         )
-        for number, chunk in enumerate(chunks)
+        for number, (chunk, start) in enumerate(zip(chunks, _starts(text, chunks), strict=True))
     ]
+
+
+def _starts(text: str, chunks: Iterable[str]) -> Iterator[int]:
+    """Yield where each chunk stands; the splitter's own offsets hold for lengths in characters alone."""
+    start = -1
+    for chunk in chunks:
+        start = text.index(chunk, start + 1)
+        yield start
 
 
 def estimate_tokens(text: str) -> int:
     """Estimate a text's tokens for the embedding model: 1.3 a word, 1 a character of unspaced scripts."""
+    return round(_tenths_of_tokens(text) / 10)
+
+
+def _tenths_of_tokens(text: str) -> int:
     found = tokens(text)
     unspaced = sum(map(is_unspaced, found))
-    return round(unspaced + _TOKENS_PER_WORD * (len(found) - unspaced))
+    return _TENTHS_PER_CHARACTER * unspaced + _TENTHS_PER_WORD * (len(found) - unspaced)

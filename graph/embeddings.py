@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.endpoint import as_mara_error, timeout_s
-from graph.errors import EmbeddingMismatch
+from graph.errors import EmbeddingMismatch, TransportFault
 from graph.minilm import MiniLMEmbedder, unit_rows
 
 if TYPE_CHECKING:
@@ -128,6 +128,11 @@ class OpenAIEmbedder:
             vectors = np.asarray(self._open().embed_documents([text or " " for text in texts]), dtype=np.float32)
         except Exception as fault:
             raise as_mara_error(fault, "embedding") from fault
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+            raise TransportFault(
+                "The embedding endpoint's reply is not one vector of numbers for each text",
+                "Check that it is an OpenAI-compatible server and that MARA_EMBEDDING_MODEL is an embedding model",
+            )
         self._dimension = vectors.shape[1]
         return unit_rows(vectors)
 
@@ -172,6 +177,15 @@ def check_embedder(embedder: Embedder, model_id: str) -> None:
         raise EmbeddingMismatch(
             f"The workspace was embedded with {model_id!r}, but {embedder.model_id!r} is configured",
             "Set MARA_EMBEDDING_MODEL back, or run `mara reembed` to embed the workspace anew",
+        )
+
+
+def check_dimension(vectors: NDArray[np.float32], dimension: int) -> None:
+    """Raise EmbeddingMismatch when vectors are of another length than those of the workspace."""
+    if vectors.shape[-1] != dimension:
+        raise EmbeddingMismatch(
+            f"The workspace holds vectors of length {dimension}, the configured model gives {vectors.shape[-1]}",
+            "Point MARA_EMBEDDING_BASE_URL back at the same model, or run `mara reembed`",
         )
 
 

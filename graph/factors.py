@@ -62,7 +62,7 @@ class EdgeFactors:
     Attributes:
         from_entity: shape (len(EDGE_KINDS),), non-negative.
         from_passage: the same for arcs from a passage to an entity.
-        unknown: relation types that β did not name and that took their category's mean.
+        unknown: relation types that β did not name: they took their category's mean, 1 under the neutral policy.
     """
 
     from_entity: NDArray[np.float64]
@@ -126,7 +126,9 @@ def _factor_by_type(
             share = given.get(relation)
             if share is None:
                 unknown.append(relation)
-                share = sum(given.values()) / len(given) if given else 1 / len(relations)
+                mean = sum(given.values()) / len(given) if given else 1 / len(relations)
+                factors[relation] = mean if policy is FactorPolicy.CATEGORY else 1.0
+                continue
             factors[relation] = (
                 share if policy is FactorPolicy.CATEGORY else 1 - strength + strength * len(relations) * share
             )

@@ -11,9 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.derive import open_store, publish
-from graph.embeddings import QUESTION_TO_FACT, QUESTION_TO_PASSAGE, Embedder, QuestionCache, check_embedder
-from graph.errors import WorkspaceDamaged, WorkspaceLocked
+from graph.embeddings import (
+    QUESTION_TO_FACT,
+    QUESTION_TO_PASSAGE,
+    Embedder,
+    QuestionCache,
+    check_dimension,
+    check_embedder,
+)
+from graph.errors import MaraError, WorkspaceDamaged, WorkspaceLocked
 from graph.knowledge_graph import GraphFact, KnowledgeGraph, load
+from graph.record import Record
 from graph.sparse import SparseIndex
 from graph.store import VectorStore
 from graph.workspace import GenerationHold, Workspace
@@ -47,29 +55,32 @@ class Index:
         return self._store.where
 
     def encode(self, question: str) -> None:
-        """Compute the question's two vectors, so that later look-ups find them in the cache."""
-        self._questions.vector(question, QUESTION_TO_FACT)
-        self._questions.vector(question, QUESTION_TO_PASSAGE)
+        """Compute the question's two vectors, so that later look-ups find them in the cache.
+
+        Raises EmbeddingMismatch when they are of another length than the workspace's vectors.
+        """
+        self._vector(question, QUESTION_TO_FACT)
+        self._vector(question, QUESTION_TO_PASSAGE)
 
     def search_facts(self, question: str, k: int) -> list[tuple[GraphFact, float]]:
         """Return the ``k`` facts nearest to the question with their cosines clipped to [0, 1], nearest first."""
-        found = self._search("facts", self._questions.vector(question, QUESTION_TO_FACT), k, self.graph.facts)
+        found = self._search("facts", self._vector(question, QUESTION_TO_FACT), k, self.graph.facts)
         return [(self.graph.facts[key], min(1.0, max(0.0, cosine))) for key, cosine in found]
 
     def least_fact_score(self, question: str) -> float:
         """Return the cosine of the fact farthest from the question: the nearest one to the opposite vector."""
-        opposite = -self._questions.vector(question, QUESTION_TO_FACT)
+        opposite = -self._vector(question, QUESTION_TO_FACT)
         return -self._search("facts", opposite, 1, self.graph.facts)[0][1]
 
     def search_passages(self, question: str, k: int) -> list[tuple[int, float]]:
         """Return (passage, cosine) of the ``k`` passages nearest to the question, nearest first."""
-        vector = self._questions.vector(question, QUESTION_TO_PASSAGE)
+        vector = self._vector(question, QUESTION_TO_PASSAGE)
         found = self._search("passages", vector, k, self.graph.passage_index)
         return [(self.graph.passage_index[key], cosine) for key, cosine in found]
 
     def score_passages(self, question: str) -> NDArray[np.float64]:
         """Return the cosine of every passage, exactly, shape (n_passages,)."""
-        vector = self._questions.vector(question, QUESTION_TO_PASSAGE)
+        vector = self._vector(question, QUESTION_TO_PASSAGE)
         return np.asarray(self.graph.passage_vectors @ vector, dtype=np.float64)
 
     def score_passages_sparse(self, question: str) -> NDArray[np.float64]:
@@ -80,6 +91,11 @@ class Index:
         """Let go of the files."""
         self._store.close()
         self._hold.release()
+
+    def _vector(self, question: str, instruction: str) -> NDArray[np.float32]:
+        vector = self._questions.vector(question, instruction)
+        check_dimension(vector, self.graph.passage_vectors.shape[1])
+        return vector
 
     def _search(
         self, name: str, vector: NDArray[np.float32], k: int, known: Mapping[str, object]
@@ -105,50 +121,64 @@ def open_index(root: Path, embedder: Embedder) -> Index:
         WorkspaceLocked: it has to be derived again, and another process is writing.
     """
     workspace = Workspace(root)
-    fault: Exception | None = None
+    damaged: int | None = None
     for _ in range(_OPEN_ATTEMPTS):
         with workspace.open_record() as record:
             workspace.check_passages(record)
             check_embedder(embedder, record.embedding_model)
-            current = workspace.current()
-            if current is None or current != record.generation or fault is not None:
-                try:
-                    with workspace.writing():
-                        if fault is not None or workspace.current() != record.generation:
-                            publish(workspace, record)
-                except WorkspaceLocked:
-                    # A writer is at work: what it last published still answers, if it can be opened.
-                    if current is None or fault is not None:
-                        raise
-                current = workspace.current()
+            generation = _usable_generation(workspace, record, damaged)
             workspace_id = record.workspace_id
         try:
-            return _open_generation(workspace, current or 0, workspace_id, embedder)
-        except (OSError, ValueError, WorkspaceDamaged) as error:
-            fault = error
+            return _open_generation(workspace, generation, workspace_id, embedder)
+        except Exception as error:
+            # Whatever a damaged file makes its reader raise; a server that is down is no damage.
+            if isinstance(error, MaraError) and not isinstance(error, WorkspaceDamaged):
+                raise
+            damaged, fault = generation, error
     raise WorkspaceDamaged(f"The index of {root} cannot be opened ({fault})", "Delete its index folder") from fault
+
+
+def _usable_generation(workspace: Workspace, record: Record, damaged: int | None) -> int:
+    """Return the generation to open; where it is missing, behind or ``damaged``, it is first derived again."""
+    current = workspace.current()
+    if current is not None and current == record.generation and current != damaged:
+        return current
+    try:
+        with workspace.writing():
+            if workspace.current() in (None, damaged) or workspace.current() != record.generation:
+                return publish(workspace, record).generation
+            return record.generation
+    except WorkspaceLocked:
+        # A writer is at work: what it last published still answers, if it can be opened.
+        if current is None or current == damaged:
+            raise
+        return current
 
 
 def _open_generation(workspace: Workspace, generation: int, workspace_id: str, embedder: Embedder) -> Index:
     hold = workspace.hold(generation)
+    store: VectorStore | None = None
     try:
         folder = workspace.index_folder(generation)
         graph = load(folder)
         sparse = SparseIndex.load(folder / "bm25", len(graph.passages))
         store = open_store(workspace, workspace_id, generation)
-        if store.where == "embedded":
-            _check_counts(store, graph)
+        _check_store(store, graph)
         return Index(graph, store, sparse, embedder, hold)
     except BaseException:
+        if store is not None:
+            store.close()
         hold.release()
         raise
 
 
-def _check_counts(store: VectorStore, graph: KnowledgeGraph) -> None:
+def _check_store(store: VectorStore, graph: KnowledgeGraph) -> None:
+    """Raise WorkspaceDamaged when the search index cannot serve the graph; a server may hold other generations, too."""
     for name, expected in (("facts", len(graph.facts)), ("passages", len(graph.passages))):
-        if store.count(name) != expected:
-            store.close()
-            raise WorkspaceDamaged(f"The search index holds {store.count(name)} {name} instead of {expected}")
+        held = store.count(name)
+        short = held != expected if store.where == "embedded" else held == 0 < expected
+        if short or (expected and not store.search(name, np.asarray(graph.passage_vectors[0]), 1)):
+            raise WorkspaceDamaged(f"The search index holds {held} {name} instead of {expected}")
 
 
 class IndexPool:

@@ -69,7 +69,8 @@ class MiniLMEmbedder:
 
     def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
         """Return the question's unit vector, shape (384,); this model takes no instruction, and computes once."""
-        return self._embed_once(question)
+        vector: NDArray[np.float32] = self._embed_once(question)
+        return vector
 
     def count_windows(self, texts: Sequence[str]) -> list[int]:
         """Return how many windows each text is read in; more than one means it is over the limit."""

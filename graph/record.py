@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,11 +97,12 @@ def names_of(passage: Passage, extraction: Extraction) -> dict[str, str]:
 
 
 def facts_of(extraction: Extraction) -> dict[str, str]:
-    """Return {fact id: text to embed} of a passage; the text is the normal form, so that it depends on nothing else."""
+    """Return {fact id: text to embed} of a passage; its parts' normal forms, so that one id stands for one text."""
     texts = {}
     for triple in extraction.triples:
-        fact = Fact(triple.subject, triple.predicate, triple.object, triple.relation)
-        texts[fact.id] = normalise_name(fact.text)
+        subject, predicate, object_ = map(normalise_name, (triple.subject, triple.predicate, triple.object))
+        fact = Fact(subject, predicate, object_, triple.relation)
+        texts[fact.id] = " ".join(fact.text.split())
     return texts
 
 
@@ -157,23 +159,23 @@ class Record:
 
     def fingerprints(self) -> dict[str, str]:
         """Return {passage id: fingerprint}."""
-        return dict(self._db.execute("SELECT id, fingerprint FROM passages"))
+        return dict(self._rows("SELECT id, fingerprint FROM passages"))
 
     def extractors(self) -> dict[str, str]:
         """Return {passage id: extractor} for every passage."""
-        return dict(self._db.execute("SELECT id, extractor FROM passages"))
+        return dict(self._rows("SELECT id, extractor FROM passages"))
 
     def missing_names(self, ids: Iterable[str]) -> set[str]:
         """Return the ids that the record has no name vector for."""
-        return set(ids) - {row[0] for row in self._db.execute("SELECT id FROM names")}
+        return set(ids) - {row[0] for row in self._rows("SELECT id FROM names")}
 
     def missing_facts(self, ids: Iterable[str]) -> set[str]:
         """Return the ids that the record has no fact vector for."""
-        return set(ids) - {row[0] for row in self._db.execute("SELECT id FROM facts")}
+        return set(ids) - {row[0] for row in self._rows("SELECT id FROM facts")}
 
     def entries(self) -> Iterator[Entry]:
         """Yield every entry, by passage id."""
-        rows = self._db.execute(
+        rows = self._rows(
             "SELECT id, title, text, source, metadata, extractor, entities, triples, notes, windows, vector"
             " FROM passages ORDER BY id"
         )
@@ -194,11 +196,12 @@ class Record:
 
     def synonyms(self) -> list[tuple[str, str, float]]:
         """Return (name id, name id, cosine) for each pair once, the smaller id first."""
-        return list(self._db.execute("SELECT a, b, cosine FROM synonyms ORDER BY a, b"))
+        return list(self._rows("SELECT a, b, cosine FROM synonyms ORDER BY a, b"))
 
     def count_passages(self) -> int:
         """Return how many passages the record holds."""
-        return int(self._db.execute("SELECT count(*) FROM passages").fetchone()[0])
+        ((count,),) = self._rows("SELECT count(*) FROM passages")
+        return int(count)
 
     def commit(
         self,
@@ -258,6 +261,11 @@ class Record:
             self._set_meta("dimension", str(passages.vectors.shape[1]))
             self._set_meta("generation", str(self.generation + 1))
 
+    def advance_generation(self) -> None:
+        """Count the generation up without a change, so that what is derived is made anew in a place of its own."""
+        with self._transaction():
+            self._set_meta("generation", str(self.generation + 1))
+
     def _create(self) -> None:
         with self._transaction():
             for statement in _SCHEMA.split(";"):
@@ -269,8 +277,7 @@ class Record:
             self._set_meta("dimension", "0")
 
     def _check_format(self) -> None:
-        with self._damage_named():
-            version = self._meta("format_version")
+        version = self._meta("format_version")
         if version != str(FORMAT_VERSION):
             age = "an older" if version.isdigit() and int(version) < FORMAT_VERSION else "a newer"
             raise WorkspaceDamaged(
@@ -291,7 +298,7 @@ class Record:
 
     def _texts_with_vectors(self, query: str) -> tuple[list[str], list[str], NDArray[np.float32]]:
         ids, texts, blobs = [], [], []
-        for key, text, vector in self._db.execute(query):
+        for key, text, vector in self._rows(query):
             ids.append(key)
             texts.append(text)
             blobs.append(vector)
@@ -299,10 +306,14 @@ class Record:
         return ids, texts, flat.reshape(len(ids), self.dimension) if ids else np.zeros((0, 0), dtype=np.float32)
 
     def _meta(self, key: str) -> str:
-        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        if row is None:
+        values = [value for (value,) in self._rows("SELECT value FROM meta WHERE key = ?", key)]
+        if not values:
             raise WorkspaceDamaged(f"{self._path} lacks {key!r}", "Restore it from a backup or index again")
-        return str(row[0])
+        return str(values[0])
+
+    def _rows(self, query: str, *parameters: str) -> Iterator[Any]:
+        with self._damage_named():
+            yield from self._db.execute(query, parameters)
 
     def _set_meta(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from graph.text import is_unspaced, tokens
 
 _K1, _B = 1.5, 0.75
+_UNMATCHABLE = "\x00"
 
 
 class SparseIndex:
@@ -28,8 +29,9 @@ class SparseIndex:
         import bm25s
 
         bm25 = bm25s.BM25(k1=_K1, b=_B, method="lucene")
-        # A corpus without any word cannot be indexed; the unmatchable token stands for its emptiness.
-        bm25.index([terms(content) or ["\x00"] for content in contents], show_progress=False)
+        # What holds no word cannot be indexed; the unmatchable token stands for its emptiness.
+        corpus = [terms(content) or [_UNMATCHABLE] for content in contents] or [[_UNMATCHABLE]]
+        bm25.index(corpus, show_progress=False)
         return SparseIndex(bm25, len(contents))
 
     def save(self, folder: Path) -> None:

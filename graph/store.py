@@ -18,6 +18,7 @@ _PAGE = 5000
 _EF_SEARCH = 100
 _FINGERPRINT = "mara_fingerprint"
 _MODEL = "mara_embedding_model"
+_RESERVED_PREFIXES = ("#", "$", "chroma:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,18 @@ class VectorStore:
 
     @staticmethod
     def embedded(folder: Path) -> VectorStore:
-        """Open the Chroma database in a folder, which no other process may be writing."""
+        """Open the Chroma database in a folder, which no other process may be writing.
+
+        Raises:
+            WorkspaceDamaged: it cannot be read.
+        """
         import chromadb
         from chromadb.config import Settings
 
-        client = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+        try:
+            client = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+        except Exception as fault:
+            raise _damaged(fault) from fault
         return VectorStore(client, "embedded")
 
     @staticmethod
@@ -59,14 +67,12 @@ class VectorStore:
         import chromadb
         from chromadb.config import Settings
 
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BadInput(f"MARA_CHROMA_URL is {url!r}", "Set it to an address such as http://localhost:8000")
+        secure, host, port = _address(url)
         try:
             client = chromadb.HttpClient(
-                host=parts.hostname,
-                port=parts.port or (443 if parts.scheme == "https" else 80),
-                ssl=parts.scheme == "https",
+                host=host,
+                port=port,
+                ssl=secure,
                 settings=Settings(anonymized_telemetry=False),
             )
         except Exception as fault:
@@ -136,10 +142,10 @@ class VectorStore:
                 return
             offset += _PAGE
 
-    def _collection(self, name: str, *, create_for: str = "") -> Any:
+    def _collection(self, name: str, *, create_for: str | None = None) -> Any:
         if name not in self._collections:
             full_name = self._prefix + name
-            if create_for:
+            if create_for is not None:
                 self._collections[name] = self._client.get_or_create_collection(
                     full_name,
                     embedding_function=None,
@@ -157,19 +163,39 @@ class VectorStore:
         except Exception as fault:
             if self.where != "embedded":
                 raise _unavailable(self.where) from fault
-            raise WorkspaceDamaged(
-                f"The search index cannot be used ({type(fault).__name__}: {fault})",
-                "Run `mara index` again: it is rebuilt from the record",
-            ) from fault
+            raise _damaged(fault) from fault
 
 
 def passage_metadata(fingerprint: str, source: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what Chroma keeps of a passage: what ``where`` filters may ask for, and the record's fingerprint."""
-    return {**metadata, "source": source, _FINGERPRINT: fingerprint}
+    """Return what Chroma keeps of a passage: what ``where`` filters may ask for, and the record's fingerprint.
+
+    Keys that Chroma reserves for itself are left out; the record keeps them.
+    """
+    askable = {key: value for key, value in metadata.items() if key and not key.startswith(_RESERVED_PREFIXES)}
+    return {**askable, "source": source, _FINGERPRINT: fingerprint}
 
 
 def _fingerprint_of(wanted: Vectors, row: int) -> str | None:
     return str(wanted.metadata[row][_FINGERPRINT]) if wanted.metadata is not None else None
+
+
+def _address(url: str) -> tuple[bool, str, int]:
+    """Return (whether by TLS, host, port) of a server's address. Raises BadInput when it is none."""
+    try:
+        parts = urlsplit(url)
+        secure, host, port = parts.scheme == "https", parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("http", "https"):
+        raise BadInput(f"MARA_CHROMA_URL is {url!r}", "Set it to an address such as http://localhost:8000")
+    return secure, host, port or (443 if secure else 80)
+
+
+def _damaged(fault: Exception) -> WorkspaceDamaged:
+    return WorkspaceDamaged(
+        f"The search index cannot be used ({type(fault).__name__}: {fault})",
+        "Run `mara index` again: it is rebuilt from the record",
+    )
 
 
 def _unavailable(url: str) -> StoreUnavailable:

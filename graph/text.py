@@ -9,12 +9,17 @@ from functools import lru_cache
 import regex
 
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
-_EDGE_PUNCTUATION = regex.compile(r"^[^\p{L}\p{M}\p{N}]+|[^\p{L}\p{M}\p{N}]+$")
+_FIRST_IN_NAME = regex.compile(r"[\p{L}\p{M}\p{N}]")
+_LAST_IN_NAME = regex.compile(r"(?r)[\p{L}\p{M}\p{N}]")
 # Scripts written without spaces, or (Hangul) with particles glued to names: one token a character.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_TOKEN = regex.compile(rf"[{_UNSPACED}]\p{{M}}*|[[\p{{L}}\p{{M}}\p{{N}}]--[{_UNSPACED}]]+", regex.V1)
+_WORD = rf"[[\p{{L}}\p{{M}}\p{{N}}]--[{_UNSPACED}]]+"
+_DECOMPOSED_HANGUL = r"[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?"
+_TOKEN = regex.compile(
+    rf"{_DECOMPOSED_HANGUL}|[{_UNSPACED}]\p{{M}}*|{_WORD}(?:[\u00ad\u200b\u2060\ufeff]+{_WORD})*", regex.V1
+)
 _UNSPACED_TOKEN = regex.compile(rf"[{_UNSPACED}]")
-_TRAILING_PARENTHESIS = re.compile(r"\s*\([^()]*\)\s*$")
+_TRAILING_PARENTHESIS = re.compile(r"\([^()]*\)\s*$")
 _SENTENCE_END = regex.compile(
     r"(?<=[\p{Ll}\p{N}\)\]\"'”’»%][.!?]|[。！？।؟…]|[.!?][\"'”’»\)])(?<!\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Inc|Ltd|Co|Corp|approx|ca|e\.g|i\.e|etc)\.)"
     r"(?:\s+(?=[\p{Lu}\p{Lo}\p{N}\"'“‘«\(\[])|(?<=[。！？।])\s*)|\n\s*\n"
@@ -28,9 +33,11 @@ def normalise_name(name: str) -> str:
     NFKC, casefold, one space between words, no punctuation at the edges. Never empties a name that
     holds any visible character: where stripping would leave nothing, the unstripped form stays.
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    spaced = " ".join(folded.translate(_INVISIBLE).split())
-    return _EDGE_PUNCTUATION.sub("", spaced) or spaced
+    visible = name.translate(_INVISIBLE)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+    spaced = " ".join(folded.split())
+    first, last = _FIRST_IN_NAME.search(spaced), _LAST_IN_NAME.search(spaced)
+    return spaced[first.start() : last.end()] if first and last else spaced
 
 
 def tokens(text: str) -> list[str]:
@@ -39,8 +46,16 @@ def tokens(text: str) -> list[str]:
 
 
 def token_spans(text: str) -> list[tuple[str, int, int]]:
-    """Return (normalised token, start, end) with offsets into the text as given."""
-    return [(normalise_name(match[0]), match.start(), match.end()) for match in _TOKEN.finditer(text)]
+    """Return (normalised token, start, end) with offsets into the text as given.
+
+    The tokens are those of `tokens`; one character may stand for several, which then share its span.
+    """
+    return [(token, m.start(), m.end()) for m in _TOKEN.finditer(text) for token in _tokens_of_word(m[0])]
+
+
+@lru_cache(maxsize=200_000)
+def _tokens_of_word(word: str) -> tuple[str, ...]:
+    return tuple(tokens(word))
 
 
 def is_unspaced(token: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graph.documents import json_lines, read_text
+from graph.documents import json_lines, read_text, readable_path
 from graph.errors import BadInput
 from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple
 from graph.taxonomy import relation_type_of, type_triple
@@ -42,11 +42,15 @@ def read_triples(path: Path) -> ImportedTriples:
     """
     if path.suffix.lower() in _PICKLES:
         raise BadInput(
-            f"{path} is a pickle, which can run code when it is loaded",
+            f"{readable_path(path)} is a pickle, which can run code when it is loaded",
             "Give HippoRAG's openie_results_*.json instead: it holds the same triples",
         )
     text = read_text(path)
-    rows = [(f"{path}, line {n}", row) for n, row in json_lines(text, path)] if _is_lines(path) else _openie(text, path)
+    where = readable_path(path)
+    if path.suffix.lower() == ".jsonl":
+        rows = [(f"{where}, line {n}", row) for n, row in json_lines(text, path)]
+    else:
+        rows = _openie(text, where)
     by_id: dict[str, Extraction] = {}
     by_text: dict[str, Extraction] = {}
     for where, row in rows:
@@ -63,11 +67,7 @@ def read_triples(path: Path) -> ImportedTriples:
     return ImportedTriples(by_id, by_text, len(rows))
 
 
-def _is_lines(path: Path) -> bool:
-    return path.suffix.lower() == ".jsonl"
-
-
-def _openie(text: str, path: Path) -> list[tuple[str, Any]]:
+def _openie(text: str, path: str) -> list[tuple[str, Any]]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as fault:
@@ -109,10 +109,10 @@ def _triple(parts: Any, notes: Counter[str]) -> Triple | None:
 def _confidence(value: Any, notes: Counter[str]) -> float:
     """Return a confidence in [0, 1]; 0.5 where none is given that can be read, counted."""
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
-    if not math.isfinite(number):
+    if number != number or abs(number) == math.inf:
         notes["confidences defaulted"] += 1
         return 0.5
-    return min(1.0, max(0.0, float(number)))
+    return float(min(1.0, max(0.0, number)))
 
 
 def _is_text(text: str) -> bool:

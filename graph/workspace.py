@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -185,6 +186,8 @@ class GenerationHold:
             lock.acquire_write(blocking=False)
         except Timeout:
             return True
+        except sqlite3.DatabaseError:
+            return False  # a damaged file, which nobody can have locked
         finally:
             lock.close()
         return False

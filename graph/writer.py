@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.embeddings import Embedder, check_embedder
+from graph.embeddings import Embedder, check_dimension, check_embedder
 from graph.record import Entry, NewVectors, Record, facts_of, fingerprint, names_of
 from graph.schema import Extraction, Passage, Triple
 from graph.text import name_length, normalise_name
@@ -40,10 +40,15 @@ class Writer:
         self._names = self._load_names()
 
     def write(self, batch: Sequence[tuple[Passage, Extraction]], removed: Iterable[str] = ()) -> WriteReport:
-        """Commit a batch in one transaction; passages of a known id are replaced, ``removed`` ones dropped."""
+        """Commit a batch in one transaction; passages of a known id are replaced, ``removed`` ones dropped.
+
+        Raises EmbeddingMismatch when the model's vectors are of another length than the record's.
+        """
         cleaned = [(passage, clean_extraction(extraction)) for passage, extraction in batch]
         contents = [passage.content for passage, _ in cleaned]
         vectors = self._embedder.embed(contents)
+        if contents and self._record.dimension:
+            check_dimension(vectors, self._record.dimension)
         windows = self._embedder.count_windows(contents)
         entries = [Entry(p, x, windows[i], vectors[i]) for i, (p, x) in enumerate(cleaned)]
         names = self._embed_missing(_merge(names_of(p, x) for p, x in cleaned), self._record.missing_names)

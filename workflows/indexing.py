@@ -129,7 +129,8 @@ def index_sources(
         replaced = sum(passage.id in known for passage, _ in wanted)
         long_passages, notes = _write(Writer(record, embedder), wanted, progress)
         graph = publish_if_needed(workspace, record, progress)
-        from_file = sum(imported is not None and imported.of(passage) is not None for passage, _ in extracted)
+        taken = [imported.of(passage) for passage, _ in extracted] if imported else []
+        from_file = [id(extraction) for extraction in taken if extraction]
         return IndexReport(
             workspace=str(root),
             passages=record.count_passages(),
@@ -139,9 +140,9 @@ def index_sources(
             entities=graph["entities"],
             facts=graph["facts"],
             edges=graph["edges"],
-            imported=from_file,
-            extracted=len(extracted) - from_file,
-            unmatched_triples=imported.rows - from_file if imported else 0,
+            imported=len(from_file),
+            extracted=len(extracted) - len(from_file),
+            unmatched_triples=imported.rows - len(set(from_file)) if imported else 0,
             long_passages=long_passages,
             identical=documents.identical,
             refused=tuple(documents.refused),

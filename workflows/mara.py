@@ -18,12 +18,12 @@ from workflows.context import Context, Question, context_of
 from workflows.resources import answerer_for, open_workspace_index
 from workflows.retrieval import RECURSION_LIMIT, TRANSPORT_RETRIES, Update, add_retrieval, timed
 from workflows.retrieval import encode_question as encode
-from workflows.state import CitationMark, Output, State, error_of, feedback_from, refusal_of
+from workflows.state import Asked, CitationMark, Output, State, error_of, feedback_from, refusal_of
 
 WORKFLOW = "mara"
 
 
-def encode_question(state: Question, runtime: Runtime[Context]) -> Update:
+def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
     """Start afresh, the answer included, and compute the question's vectors into the cache."""
     cleared = {"answer": "", "plain_answer": "", "citations": [], "answer_attempts": 0, "answer_refusal": None}
     return {**encode(state, runtime), **cleared, "workflow": WORKFLOW}
@@ -42,7 +42,7 @@ def write_answer(state: State, runtime: Runtime[Context]) -> Update:
     except MalformedReply as fault:
         return {
             "answer_attempts": attempt,
-            "answer_refusal": refusal_of(fault),
+            "answer_refusal": refusal_of(fault, final=attempt > context.max_json_retries),
             "errors": [error_of("write_answer", fault.kind, fault.reason, attempt, fault.raw)],
         }
     return {"answer_attempts": attempt, "answer_refusal": None, **_as_update(answer)}
@@ -58,12 +58,12 @@ def quote_passages(state: State, runtime: Runtime[Context]) -> Update:
     }
 
 
-def after_answer(state: State, runtime: Runtime[Context]) -> Literal["write_answer", "quote_passages", "__end__"]:
+def after_answer(state: State) -> Literal["write_answer", "quote_passages", "__end__"]:
     """Ask again while replies are malformed and attempts are left, then fall back."""
-    if state.get("answer_refusal") is None:
+    refusal = state.get("answer_refusal")
+    if refusal is None:
         return "__end__"
-    retry = state.get("answer_attempts", 0) <= context_of(runtime).max_json_retries
-    return "write_answer" if retry else "quote_passages"
+    return "quote_passages" if refusal["final"] else "write_answer"
 
 
 def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[State, Context, Question, Output]:

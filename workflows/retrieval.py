@@ -1,8 +1,11 @@
 """The retrieval workflow: from a question to ranked passages, by a walk or by similarity.
 
-encode_question ─┬─ retrieve_facts ─ filter_facts ⟲ ┄ keep_top_facts ─┐
-                 ├─ retrieve_passages ────────────────────────────────┼─ seed_graph ─ walk_graph
-                 └─ weigh_relations ⟲ ┄ neutral_relations ────────────┘
+encode_question ─┬─ retrieve_facts ─┬─ filter_facts ⟲ ┄ keep_top_facts ───────┐
+                 │                  └─ weigh_relations ⟲ ┄ neutral_relations ─┼─ seed_graph ─ walk_graph
+                 └─ retrieve_passages ────────────────────────────────────────┘
+
+LangGraph runs in steps, each of which waits for all of its nodes: the two model calls leave from the same node, and so
+run side by side in one step. Routers read the state alone: where a person edits it, LangGraph gives them no context.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from workflows.context import Context, Question, context_of
 from workflows.resources import fact_filter_for, manager_for, models_of, open_workspace_index
 from workflows.state import (
     FIRST_NODE,
+    Asked,
     EntitySeed,
     FactHit,
     Factors,
@@ -66,7 +70,7 @@ P = ParamSpec("P")
 class FirstNode(Protocol):
     """The node that a workflow starts with."""
 
-    def __call__(self, state: Question, runtime: Runtime[Context]) -> Update:
+    def __call__(self, state: Asked, runtime: Runtime[Context]) -> Update:
         """Return the update that starts a run afresh."""
         ...
 
@@ -105,14 +109,16 @@ def fresh_state() -> Update:
 
 
 @timed
-def encode_question(state: Question, runtime: Runtime[Context]) -> Update:
-    """Start afresh, open the workspace and compute the question's vectors into the cache."""
+def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
+    """Check the question, start afresh, open the workspace and compute the question's vectors into the cache."""
+    asked = Question.model_validate(state)
     context = context_of(runtime)
     index = open_workspace_index(context)
-    index.encode(state.question)
+    index.encode(asked.question)
     return {
         **fresh_state(),
         "mode": context.mode.value,
+        "weighs_relations": context.walk_settings().beta,
         "models": models_of(context, index),
         "generation": index.graph.generation,
     }
@@ -146,7 +152,7 @@ def filter_facts(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     except MalformedReply as fault:
         return {
             "filter_attempts": attempt,
-            "filter_refusal": refusal_of(fault),
+            "filter_refusal": refusal_of(fault, final=attempt > context.max_json_retries),
             "errors": [error_of("filter_facts", fault.kind, fault.reason, attempt, fault.raw)],
         }
     kept = {chosen.fact.id for chosen in choice.kept}
@@ -185,7 +191,7 @@ def weigh_relations(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     except MalformedReply as fault:
         return {
             "manager_attempts": attempt,
-            "manager_refusal": refusal_of(fault),
+            "manager_refusal": refusal_of(fault, final=attempt > context.max_json_retries),
             "errors": [error_of("weigh_relations", fault.kind, fault.reason, attempt, fault.raw)],
         }
     update: Update = {
@@ -267,38 +273,35 @@ def walk_graph(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     return update
 
 
-def after_encoding(state: RetrievalState, runtime: Runtime[Context]) -> Sequence[str]:
+def after_encoding(state: RetrievalState) -> Sequence[str]:
     """Choose the branches that the mode needs."""
-    context = context_of(runtime)
-    if not context.mode.walks:
-        return ["retrieve_passages"]
-    branches = ["retrieve_facts", "retrieve_passages"]
-    return [*branches, "weigh_relations"] if context.walk_settings().beta else branches
+    return ["retrieve_facts", "retrieve_passages"] if Mode(state["mode"]).walks else ["retrieve_passages"]
 
 
-def after_filter(
-    state: RetrievalState, runtime: Runtime[Context]
-) -> Literal["filter_facts", "keep_top_facts", "seed_graph"]:
+def after_facts(state: RetrievalState) -> Sequence[str]:
+    """Ask the filter, and beside it the manager where β is wanted."""
+    return ["filter_facts", "weigh_relations"] if state.get("weighs_relations") else ["filter_facts"]
+
+
+def after_filter(state: RetrievalState) -> Literal["filter_facts", "keep_top_facts", "seed_graph"]:
     """Ask again while replies are malformed and attempts are left, then fall back."""
-    if state.get("filter_refusal") is None:
+    refusal = state.get("filter_refusal")
+    if refusal is None:
         return "seed_graph"
-    retry = state.get("filter_attempts", 0) <= context_of(runtime).max_json_retries
-    return "filter_facts" if retry else "keep_top_facts"
+    return "keep_top_facts" if refusal["final"] else "filter_facts"
 
 
-def after_manager(
-    state: RetrievalState, runtime: Runtime[Context]
-) -> Literal["weigh_relations", "neutral_relations", "seed_graph"]:
+def after_manager(state: RetrievalState) -> Literal["weigh_relations", "neutral_relations", "seed_graph"]:
     """Ask again while replies are malformed and attempts are left, then fall back."""
-    if state.get("manager_refusal") is None:
+    refusal = state.get("manager_refusal")
+    if refusal is None:
         return "seed_graph"
-    retry = state.get("manager_attempts", 0) <= context_of(runtime).max_json_retries
-    return "weigh_relations" if retry else "neutral_relations"
+    return "neutral_relations" if refusal["final"] else "weigh_relations"
 
 
-def after_passages(state: RetrievalState, runtime: Runtime[Context]) -> Literal["seed_graph", "ranked"]:
+def after_passages(state: RetrievalState) -> Literal["seed_graph", "ranked"]:
     """Go on to the walk, or be done where the ranking by similarity is the result."""
-    return "seed_graph" if context_of(runtime).mode.walks else "ranked"
+    return "seed_graph" if Mode(state["mode"]).walks else "ranked"
 
 
 def add_retrieval(
@@ -318,10 +321,8 @@ def add_retrieval(
     builder.add_node("seed_graph", seed_graph, defer=True)
     builder.add_node("walk_graph", walk_graph)
     builder.add_edge(START, FIRST_NODE)
-    builder.add_conditional_edges(
-        FIRST_NODE, after_encoding, ["retrieve_facts", "retrieve_passages", "weigh_relations"]
-    )
-    builder.add_edge("retrieve_facts", "filter_facts")
+    builder.add_conditional_edges(FIRST_NODE, after_encoding, ["retrieve_facts", "retrieve_passages"])
+    builder.add_conditional_edges("retrieve_facts", after_facts, ["filter_facts", "weigh_relations"])
     builder.add_conditional_edges("filter_facts", after_filter)
     builder.add_edge("keep_top_facts", "seed_graph")
     builder.add_conditional_edges("retrieve_passages", after_passages, {"seed_graph": "seed_graph", "ranked": then})

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, NotRequired
+
+from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
 from agents.roles import Feedback
 from graph.errors import MalformedReply
 
 FIRST_NODE = "encode_question"
 """The node that every run of a workflow starts with."""
+
+
+class Asked(TypedDict):
+    """What the first node reads, and checks itself.
+
+    Not a pydantic model: LangGraph would build that from the checkpoint before every later run of a thread, and one
+    refused question would shut the thread for good.
+    """
+
+    question: str
 
 
 class PassageHit(TypedDict):
@@ -88,10 +100,11 @@ class ErrorRecord(TypedDict):
 
 
 class Refusal(TypedDict):
-    """A reply that was refused, to be fed back."""
+    """A reply that was refused, to be fed back; after the final one no attempt is left."""
 
     reason: str
     raw: str
+    final: bool
 
 
 class Models(TypedDict):
@@ -133,8 +146,9 @@ class RetrievalOutput(TypedDict):
 
 
 class RetrievalState(RetrievalOutput):
-    """What retrieval works with, beside what it gives: the counters of its retry loops."""
+    """What retrieval works with, beside what it gives: the counters of its retry loops, and what its routers read."""
 
+    weighs_relations: NotRequired[bool]
     filter_attempts: NotRequired[int]
     filter_refusal: NotRequired[Refusal | None]
     manager_attempts: NotRequired[int]
@@ -164,9 +178,9 @@ def feedback_from(refusal: Refusal | None) -> Feedback | None:
     return Feedback(refusal["reason"], refusal["raw"]) if refusal else None
 
 
-def refusal_of(fault: MalformedReply) -> Refusal:
+def refusal_of(fault: MalformedReply, *, final: bool) -> Refusal:
     """Return a malformed reply as state."""
-    return Refusal(reason=fault.reason, raw=fault.raw)
+    return Refusal(reason=fault.reason, raw=fault.raw, final=final)
 
 
 def error_of(node: str, kind: str, message: str, attempt: int, raw: str = "") -> ErrorRecord:

@@ -1,0 +1,167 @@
+"""Small workspaces and graphs for tests, made without any model."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.derive import publish
+from graph.knowledge_graph import KIND_INDEX, EdgeKind, Edges, KnowledgeGraph
+from graph.record import Record
+from graph.schema import Extraction, Passage, RelationType, Triple
+from graph.workspace import Workspace
+from graph.writer import Writer
+
+DIMENSION = 64
+_FLIPS = 3
+
+TripleParts = tuple[str, str, str] | tuple[str, str, str, RelationType] | tuple[str, str, str, RelationType, float]
+
+
+class HashEmbedder:
+    """Unit vectors that depend on the text alone: texts that begin with the same word have a cosine over 0.8.
+
+    All elements are +-1/8, so that every dot product is exact, in whatever order it is summed.
+
+    Attributes:
+        asked: the texts embedded so far.
+    """
+
+    dimension = DIMENSION
+
+    def __init__(self, model_id: str = "hash") -> None:
+        self.model_id = model_id
+        self.asked: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked.extend(texts)
+        return np.array([self._vector(text) for text in texts], dtype=np.float32).reshape(len(texts), DIMENSION)
+
+    def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = self.embed([question])[0]
+        return vector
+
+    def count_windows(self, texts: Sequence[str]) -> list[int]:
+        return [1 + len(text) // 1000 for text in texts]
+
+    def understands(self, text: str) -> bool:
+        return True
+
+    def _vector(self, text: str) -> NDArray[np.float64]:
+        family = hashlib.blake2b((text.casefold().split() or [""])[0].encode(), key=self.model_id.encode()).digest()
+        own = hashlib.blake2b(text.encode(), key=self.model_id.encode()).digest()
+        bits = np.unpackbits(np.frombuffer(family[: DIMENSION // 8], dtype=np.uint8))
+        for place in own[:_FLIPS]:
+            bits[place % DIMENSION] ^= 1
+        return np.where(bits, 0.125, -0.125)
+
+
+def passage_of(key: str, title: str, text: str, **metadata: str | int) -> Passage:
+    """Return a passage."""
+    return Passage(key, title, text, f"{key}.txt", metadata)
+
+
+def extraction_of(triples: Sequence[TripleParts] = (), entities: Sequence[str] = ()) -> Extraction:
+    """Return an extraction of tuples (subject, predicate, object[, relation[, confidence]])."""
+    return Extraction(tuple(entities), tuple(Triple(*parts) for parts in triples), "test")
+
+
+def write_passages(
+    record: Record,
+    passages: Sequence[Passage],
+    triples: Mapping[str, Sequence[TripleParts]],
+    embedder: HashEmbedder,
+    removed: Sequence[str] = (),
+) -> None:
+    """Commit passages with their triples, by passage id, as one batch."""
+    batch = [(passage, extraction_of(triples.get(passage.id, ()))) for passage in passages]
+    Writer(record, embedder).write(batch, removed)
+
+
+def publish_workspace(
+    root: Path,
+    passages: Sequence[Passage],
+    triples: Mapping[str, Sequence[TripleParts]] | None = None,
+    embedder: HashEmbedder | None = None,
+    removed: Sequence[str] = (),
+) -> Workspace:
+    """Write passages into the workspace at ``root``, made where there is none, and publish the generation."""
+    workspace = Workspace(root)
+    workspace.create()
+    with workspace.writing(), workspace.open_record() as record:
+        write_passages(record, passages, triples or {}, embedder or HashEmbedder(), removed)
+        publish(workspace, record)
+    return workspace
+
+
+def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int, EdgeKind, float]]) -> KnowledgeGraph:
+    """Return a graph of bare nodes with the given edges (source, target, kind, weight)."""
+    columns = list(zip(*edges, strict=True)) or [()] * 4
+    return KnowledgeGraph(
+        generation=1,
+        embedding_model="none",
+        entity_names=tuple(f"entity {i}" for i in range(n_entities)),
+        entity_labels=tuple(f"Entity {i}" for i in range(n_entities)),
+        triple_passages=np.ones(n_entities, dtype=np.int32),
+        name_passages=np.ones(n_entities, dtype=np.int32),
+        passages=tuple(passage_of(f"p{i}", "", f"text {i}") for i in range(n_passages)),
+        passage_vectors=np.zeros((n_passages, DIMENSION), dtype=np.float32),
+        facts={},
+        aliases=(),
+        edges=Edges(
+            source=np.array(columns[0], dtype=np.int32),
+            target=np.array(columns[1], dtype=np.int32),
+            kind=np.array([KIND_INDEX[kind] for kind in columns[2]], dtype=np.uint8),
+            weight=np.array(columns[3], dtype=np.float32),
+            count=np.ones(len(edges), dtype=np.float32),
+            offset=np.full(len(edges), -1, dtype=np.int32),
+        ),
+    )
+
+
+class Child:
+    """Another Python process, which says lines with ``print`` and waits for them with ``input``."""
+
+    def __init__(self, program: str, *arguments: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-u", "-c", program, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def hear(self) -> str:
+        """Return the process's next line."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"the other process ended ({self.process.wait()})"
+        return line.strip()
+
+    def tell(self, line: str = "") -> None:
+        """Answer the process's next ``input``."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def kill(self) -> None:
+        """End the process without giving it a chance to tidy up."""
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()

@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from graph import build
+from graph.build import build_graph
+from graph.knowledge_graph import EDGE_KINDS, EdgeKind, KnowledgeGraph, PassageLink
+from graph.record import Record
+from graph.schema import PASSAGE_RELATIONS, Extraction, Passage, RelationType, entity_id
+from graph.text import normalise_name
+from graph.writer import Writer
+from tests.builders import DIMENSION, HashEmbedder, TripleParts, extraction_of, passage_of, write_passages
+
+TEMPORAL, SPATIAL = RelationType.TEMPORAL, RelationType.SPATIAL
+FOUNDED: TripleParts = ("Nissan", "founded", "1933", TEMPORAL, 0.9)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[Record]:
+    with Record(tmp_path / "record.sqlite", create=True) as record:
+        yield record
+
+
+def graph_of(
+    record: Record,
+    passages: Sequence[Passage],
+    triples: Mapping[str, Sequence[TripleParts]] | None = None,
+    embedder: HashEmbedder | None = None,
+) -> KnowledgeGraph:
+    write_passages(record, passages, triples or {}, embedder or HashEmbedder())
+    return build_graph(record)
+
+
+class Edge:
+    """One edge with the names of its ends: of entities by their normal form, of passages by their id."""
+
+    def __init__(self, graph: KnowledgeGraph, row: int) -> None:
+        names = [*graph.entity_names, *(passage.id for passage in graph.passages)]
+        edges = graph.edges
+        self.ends = {names[edges.source[row]], names[edges.target[row]]}
+        self.kind: EdgeKind = EDGE_KINDS[edges.kind[row]]
+        self.weight, self.count = float(edges.weight[row]), float(edges.count[row])
+        self.offset = int(edges.offset[row])
+
+
+def edges_between(graph: KnowledgeGraph, one: str, other: str) -> list[Edge]:
+    found = [Edge(graph, row) for row in range(len(graph.edges))]
+    return [edge for edge in found if edge.ends == {one, other}]
+
+
+def edge_between(graph: KnowledgeGraph, one: str, other: str) -> Edge:
+    (edge,) = edges_between(graph, one, other)
+    return edge
+
+
+def cosine(embedder: HashEmbedder, one: str, other: str) -> float:
+    vectors = embedder.embed([one, other])
+    return float(vectors[0] @ vectors[1])
+
+
+class Planned(HashEmbedder):
+    """Gives chosen vectors to chosen texts: an angle in the plane of the first two axes, in degrees."""
+
+    def __init__(self, angles: Mapping[str, float]) -> None:
+        super().__init__()
+        self.angles = angles
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = super().embed(texts)
+        for row, text in enumerate(texts):
+            if text in self.angles:
+                turn = np.radians(self.angles[text])
+                vectors[row] = [np.cos(turn), np.sin(turn), *[0.0] * (DIMENSION - 2)]
+        return vectors
+
+
+class TestFactEdges:
+    def test_an_edge_weighs_the_sum_of_the_confidences_of_its_facts(self, record: Record) -> None:
+        graph = graph_of(
+            record,
+            [passage_of("a", "", "x"), passage_of("b", "", "y")],
+            {
+                "a": [FOUNDED, ("1933", "saw the birth of", "nissan", TEMPORAL, 0.5)],
+                "b": [("NISSAN", "founded", "1933", TEMPORAL, 0.25)],
+            },
+        )
+        edge = edge_between(graph, "nissan", "1933")
+        assert edge.kind == EdgeKind(TEMPORAL)
+        assert edge.weight == pytest.approx(0.9 + 0.5 + 0.25)
+        assert edge.count == 3
+
+    def test_types_on_one_pair_stay_parallel(self, record: Record) -> None:
+        triples: list[TripleParts] = [FOUNDED, ("Nissan", "in", "1933", SPATIAL, 0.5)]
+        graph = graph_of(record, [passage_of("a", "", "x")], {"a": triples})
+        found = {edge.kind.relation: edge.weight for edge in edges_between(graph, "nissan", "1933")}
+        assert found == {TEMPORAL: pytest.approx(0.9), SPATIAL: 0.5}
+
+    def test_a_fact_about_itself_is_a_fact_but_no_edge(self, record: Record) -> None:
+        graph = graph_of(record, [passage_of("a", "", "x")], {"a": [("Nissan", "is", "NISSAN")]})
+        assert len(graph.facts) == 1
+        assert edges_between(graph, "nissan", "nissan") == []
+
+    def test_a_fact_knows_its_ends_and_every_passage_that_holds_it_once(self, record: Record) -> None:
+        passages = [passage_of(key, "", key) for key in "abc"]
+        graph = graph_of(record, passages, {"a": [FOUNDED, FOUNDED], "c": [("nissan", "Founded", "1933", TEMPORAL)]})
+        (fact,) = graph.facts.values()
+        assert (graph.entity_names[fact.subject], graph.entity_names[fact.object]) == ("nissan", "1933")
+        assert fact.passages == (0, 2)
+        assert list(graph.facts) == [fact.fact.id]
+
+
+class TestPassageEdges:
+    text = "The carmaker Nissan of Yokohama was founded in 1933."
+
+    @pytest.mark.parametrize(
+        ("triples", "role"),
+        [
+            ([FOUNDED], 1.0),
+            ([("Japan", "has", "Nissan")], 0.7),
+            ([FOUNDED, ("Nissan", "in", "Japan"), ("Japan", "has", "Nissan")], (2 * 1.0 + 0.7) / 3),
+        ],
+    )
+    def test_weight_is_role_similarity_and_position(
+        self, record: Record, triples: list[TripleParts], role: float
+    ) -> None:
+        graph = graph_of(record, [passage_of("a", "", self.text)], {"a": triples})
+        similarity = (cosine(HashEmbedder(), self.text, "nissan") + 1) / 2
+        edge = edge_between(graph, "nissan", "a")
+        assert edge.offset == self.text.index("Nissan")
+        assert edge.weight == pytest.approx(0.4 * role + 0.4 * similarity + 0.2 * (1 - edge.offset / len(self.text)))
+        assert edge.count == 1
+
+    def test_an_entity_in_no_triple_has_the_middle_role_and_no_place_in_the_published_graph(
+        self, record: Record
+    ) -> None:
+        Writer(record, HashEmbedder()).write([(passage_of("a", "", self.text), extraction_of(entities=["Yokohama"]))])
+        edge = edge_between(build_graph(record), "yokohama", "a")
+        similarity = (cosine(HashEmbedder(), self.text, "yokohama") + 1) / 2
+        position = 1 - self.text.index("Yokohama") / len(self.text)
+        assert edge.weight == pytest.approx(0.4 * 0.5 + 0.4 * similarity + 0.2 * position)
+        assert edge.count == 0
+
+    def test_an_entity_that_the_text_does_not_spell_out_stands_in_the_middle(self, record: Record) -> None:
+        graph = graph_of(record, [passage_of("a", "", self.text)], {"a": [("Datsun", "is", "Nissan")]})
+        edge = edge_between(graph, "datsun", "a")
+        similarity = (cosine(HashEmbedder(), self.text, "datsun") + 1) / 2
+        assert edge.offset == -1
+        assert edge.weight == pytest.approx(0.4 * 1.0 + 0.4 * similarity + 0.2 * 0.5)
+
+    def test_every_end_of_a_triple_has_its_edge_named_by_the_extractor_or_not(self, record: Record) -> None:
+        found = Extraction(("Nissan",), extraction_of([FOUNDED]).triples, "test")
+        Writer(record, HashEmbedder()).write([(passage_of("a", "", self.text), found)])
+        assert edge_between(build_graph(record), "1933", "a").kind.link is PassageLink.MENTION
+
+    def test_all_three_classes_hold_members(self, record: Record) -> None:
+        passages = [passage_of(f"p{i}", f"Place {i}", f"Place {i} lies by town {i % 5}.") for i in range(30)]
+        triples: dict[str, list[TripleParts]] = {
+            f"p{i}": [(f"Place {i}", "lies by", f"town {i % 5}", SPATIAL), (f"town {i % 5}", "has", f"shop {i}")]
+            for i in range(30)
+        }
+        graph = graph_of(record, passages, triples)
+        kinds = [EDGE_KINDS[kind] for kind in graph.edges.kind]
+        classes = [kind.relation for kind in kinds if kind.link is PassageLink.MENTION]
+        assert len(classes) == 60
+        for relation in PASSAGE_RELATIONS:
+            assert classes.count(relation) >= 10
+
+    def test_counts_of_passages_are_by_triples_and_by_links(self, record: Record) -> None:
+        passages = [
+            passage_of("a", "", "Nissan, 1933."),
+            passage_of("b", "", "Nissan again."),
+            passage_of("c", "", "x"),
+        ]
+        graph = graph_of(record, passages, {"a": [FOUNDED], "c": [("Nissan", "is", "old")]})
+        nissan = graph.entity_index[entity_id("Nissan")]
+        assert graph.triple_passages[nissan] == 2
+        assert graph.name_passages[nissan] == 3
+
+
+class TestTitles:
+    def test_a_title_is_an_entity_and_its_passage_is_about_it(self, record: Record) -> None:
+        graph = graph_of(record, [passage_of("a", "Mercury (planet)", "It is hot.")])
+        assert graph.entity_names == ("mercury",)
+        assert edge_between(graph, "mercury", "a").kind == EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)
+
+    def test_the_full_title_is_an_alias(self, record: Record) -> None:
+        passages = [passage_of("a", "Mercury (planet)", "Hot."), passage_of("b", "Venus", "Hotter.")]
+        graph = graph_of(record, passages)
+        assert graph.aliases == (("mercury (planet", graph.entity_index[entity_id("Mercury")]),)
+
+    def test_titles_of_other_passages_are_told_from_mentions(self, record: Record) -> None:
+        passages = [passage_of("a", "Nissan", "A carmaker."), passage_of("b", "", "Nissan began in 1933.")]
+        graph = graph_of(record, passages, {"b": [FOUNDED]})
+        assert edge_between(graph, "nissan", "b").kind.link is PassageLink.OTHER_TITLE
+        assert edge_between(graph, "1933", "b").kind.link is PassageLink.MENTION
+
+    def test_the_chunks_of_a_document_share_its_title_edge(self, record: Record) -> None:
+        def weights(chunks: int) -> list[float]:
+            passages = [Passage(f"{chunks}-{i}", "Nissan", f"Part {i}", "doc", {"chunk": i}) for i in range(chunks)]
+            write_passages(record, passages, {}, HashEmbedder(), removed=list(record.fingerprints()))
+            graph = build_graph(record)
+            return [edge_between(graph, "nissan", passage.id).weight for passage in passages]
+
+        alone = weights(1)[0]
+        assert weights(4)[0] == pytest.approx(alone / 2)
+
+    def test_documents_of_one_title_from_different_sources_do_not_share(self, record: Record) -> None:
+        passages = [Passage(key, "Nissan", "Part", key, {"chunk": 0}) for key in "ab"]
+        graph = graph_of(record, passages)
+        alone = 0.4 * 0.5 + 0.4 * (cosine(HashEmbedder(), "Nissan\nPart", "nissan") + 1) / 2 + 0.2
+        assert [edge_between(graph, "nissan", key).weight for key in "ab"] == pytest.approx([alone, alone])
+
+
+class TestMentions:
+    def test_a_known_name_spelled_in_another_passage_links_it_with_its_place(self, record: Record) -> None:
+        passages = [passage_of("a", "Lake Sund", "A lake."), passage_of("b", "Marn", "Marn lies on lake SUND.")]
+        edge = edge_between(graph_of(record, passages), "lake sund", "b")
+        assert edge.kind.link is PassageLink.OTHER_TITLE
+        assert edge.offset == len("Marn\nMarn lies on ")
+        assert edge.count == 0
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("日産自動車", "昔日産自動車は横浜にあった"),
+            ("Белогорка", "Село Белогорка стоит."),
+            ("सोनपुरा", "यह सोनपुरा गाँव है।"),
+            ("محمد", "ﷺ ﷺ ﷺ محمد"),
+        ],
+    )
+    def test_names_of_any_script_are_linked(self, record: Record, name: str, text: str) -> None:
+        graph = graph_of(record, [passage_of("a", name, "."), passage_of("b", "", text)])
+        assert edge_between(graph, normalise_name(name), "b").offset == text.index(name)
+
+    def test_only_the_longest_name_is_linked(self, record: Record) -> None:
+        passages = [
+            passage_of("a", "Sund", "."),
+            passage_of("b", "Sund Bridge", "."),
+            passage_of("c", "", "The Sund Bridge."),
+        ]
+        graph = graph_of(record, passages)
+        assert edges_between(graph, "sund", "c") == []
+        assert edge_between(graph, "sund bridge", "c")
+
+    @pytest.mark.parametrize(("mentions", "linked"), [(19, 19), (20, 0)])
+    def test_names_too_frequent_to_mean_anything_link_nothing_more(
+        self, record: Record, mentions: int, linked: int
+    ) -> None:
+        """With the passage of that title, 20 passages are the limit of a small corpus."""
+        passages = [passage_of("title", "Nissan", "A carmaker.")]
+        passages += [passage_of(f"p{i}", "", f"Nissan was mentioned, {i}.") for i in range(mentions)]
+        graph = graph_of(record, passages)
+        assert graph.name_passages[graph.entity_index[entity_id("Nissan")]] == 1 + linked
+        assert edge_between(graph, "nissan", "title").kind.link is PassageLink.OWN_TITLE
+
+
+class TestSynonymEdges:
+    def test_a_pair_is_one_edge_that_weighs_its_cosine(self, record: Record) -> None:
+        passages = [passage_of("a", "Nissan", "."), passage_of("b", "Nissan Motor", ".")]
+        graph = graph_of(record, passages, {"a": [("Nissan", "is", "x")], "b": [("Nissan Motor", "is", "x")]})
+        edge = edge_between(graph, "nissan", "nissan motor")
+        assert edge.kind == EdgeKind(RelationType.SYNONYMY)
+        assert edge.weight == edge.count == pytest.approx(cosine(HashEmbedder(), "nissan", "nissan motor"))
+
+    def test_it_has_no_place_in_the_published_graph_when_a_name_is_in_no_triple(self, record: Record) -> None:
+        passages = [passage_of("a", "Nissan", "."), passage_of("b", "Nissan Motor", ".")]
+        graph = graph_of(record, passages, {"a": [("Nissan", "is", "x")]})
+        assert edge_between(graph, "nissan", "nissan motor").count == 0
+
+    def test_a_pair_is_kept_while_it_is_among_the_nearest_of_either_name(
+        self, record: Record, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(build, "SYNONYMS_PER_NAME", 1)
+        angles = {"anna": 0.0, "anne": 10.0, "hanna": 13.0, "hannah": 30.0}
+        passages = [passage_of(name, name.title(), "x") for name in angles]
+        graph = graph_of(record, passages, embedder=Planned(angles))
+        kept = {
+            tuple(sorted(edge.ends))
+            for edge in (Edge(graph, row) for row in range(len(graph.edges)))
+            if edge.kind.relation is RelationType.SYNONYMY
+        }
+        assert kept == {("anne", "hanna"), ("anna", "anne"), ("hanna", "hannah")}
+
+
+class TestNaming:
+    def test_a_label_is_the_most_frequent_spelling_the_smallest_of_several(self, record: Record) -> None:
+        triples: dict[str, list[TripleParts]] = {
+            "a": [("NISSAN", "is", "Old"), ("NISSAN", "has", "old")],
+            "b": [("Nissan", "in", "Japan")],
+        }
+        graph = graph_of(record, [passage_of("a", "", "x"), passage_of("b", "", "y")], triples)
+        labels = dict(zip(graph.entity_names, graph.entity_labels, strict=True))
+        assert labels == {"nissan": "NISSAN", "old": "Old", "japan": "Japan"}
+
+    def test_nodes_are_in_the_order_of_their_ids(self, record: Record) -> None:
+        graph = graph_of(record, [passage_of(key, f"Title {key}", "x") for key in "cab"])
+        assert [passage.id for passage in graph.passages] == ["a", "b", "c"]
+        ids = [entity_id(name) for name in graph.entity_names]
+        assert ids == sorted(ids)
+
+
+def test_an_empty_record_is_an_empty_graph(record: Record) -> None:
+    graph = build_graph(record)
+    assert (graph.n_nodes, len(graph.edges), len(graph.facts)) == (0, 0, 0)
+
+
+def test_a_passage_without_title_or_facts_is_a_node_without_edges(record: Record) -> None:
+    graph = graph_of(record, [passage_of("a", "", "nothing is known here")])
+    assert (graph.n_entities, graph.n_nodes, len(graph.edges)) == (0, 1, 0)

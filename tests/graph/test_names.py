@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.names import Mention, NameMatcher, find_name
+from graph.text import tokens
+
+SENTENCES = {
+    "Latin": ("Nissan Motor", "In 1933 the Nissan Motor company began."),
+    "Latin with accents": ("Malmö", "She moved to Malmö."),
+    "Cyrillic": ("Белогорка", "Село Белогорка стоит на озере."),
+    "Greek": ("Αλκμήνη Ρούσου", "Η ΑΛΚΜΉΝΗ ΡΟΎΣΟΥ ζωγράφιζε."),
+    "Arabic": ("وادي النور", "يقع وادي النور بين جبلين."),
+    "Hebrew": ("עמק האור", "זהו עמק האור."),
+    "Devanagari": ("सोनपुरा", "यह सोनपुरा गाँव है।"),
+    "Han": ("日産自動車", "昔日産自動車は横浜にあった"),
+    "kana": ("トヨタ", "昨日トヨタの車を見た"),
+    "Hangul": ("현대자동차", "그는 현대자동차에서 일했다."),
+    "Hangul, decomposed": ("현대자동차", unicodedata.normalize("NFD", "그는 현대자동차에서 일했다.")),
+    "Thai": ("กรุงเทพ", "เขาอยู่กรุงเทพแล้ว"),
+}
+
+
+def found(matcher: NameMatcher, text: str) -> list[int]:
+    return [mention.name for mention in matcher.find(tokens(text))]
+
+
+@pytest.mark.parametrize("script", SENTENCES)
+def test_a_name_is_found_in_a_sentence_of_its_script(script: str) -> None:
+    name, sentence = SENTENCES[script]
+    assert found(NameMatcher([("something else", 0), (name, 7)]), sentence) == [7]
+
+
+@pytest.mark.parametrize("script", SENTENCES)
+def test_names_of_other_scripts_are_not_found(script: str) -> None:
+    others = [name for other, (name, _) in SENTENCES.items() if not other.startswith(script.split(",")[0])]
+    assert found(NameMatcher([(name, 0) for name in others]), SENTENCES[script][1]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("Ford", "Fordham Road"), ("Malmö", "Malmo lies in Sweden"), ("Anna Berg", "Anna and Berg"), ("Nissan", "")],
+)
+def test_only_whole_names_are_found_and_accents_count(name: str, text: str) -> None:
+    assert found(NameMatcher([(name, 0)]), text) == []
+
+
+def test_of_names_that_begin_alike_the_longest_is_found() -> None:
+    matcher = NameMatcher([("New York", 0), ("New York City", 1), ("York City Hall", 2), ("New", 3)])
+    assert found(matcher, "from New York City Hall to New York and new places") == [1, 0, 3]
+
+
+def test_mentions_say_which_tokens_they_span_and_never_overlap() -> None:
+    matcher = NameMatcher([("Lake Sund", 4), ("Sund Bridge", 5)])
+    assert matcher.find(tokens("the lake, Sund bridge, Sund Bridge")) == [Mention(1, 3, 4), Mention(4, 6, 5)]
+
+
+def test_aliases_share_an_index_and_homonyms_are_all_found() -> None:
+    matcher = NameMatcher([("Mercury", 0), ("Mercury (planet)", 0), ("Mercury", 1), ("Mercury", 0)])
+    assert found(matcher, "Mercury shines") == [0, 1]
+    assert found(matcher, "Mercury (planet) shines") == [0]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_found"), [("UN", False), ("日", False), ("!!!", False), ("UNO", True), ("日産", True)]
+)
+def test_names_too_short_to_mean_one_thing_are_not_found(name: str, is_found: bool) -> None:
+    assert found(NameMatcher([(name, 0)]), f"x {name} y") == [0] * is_found
+
+
+def test_every_mention_of_a_repeated_name_is_found() -> None:
+    assert found(NameMatcher([("Marn", 3)]), "Marn, Marn and Marn.") == [3, 3, 3]
+
+
+@given(st.lists(st.sampled_from(["ann", "bob", "cat", "dan", "eve"]), max_size=12), st.data())
+def test_a_mention_spells_its_name_and_no_longer_name_stands_there(words: list[str], data: st.DataObject) -> None:
+    name = st.lists(st.sampled_from(["ann", "bob", "cat"]), min_size=1, max_size=3).map(" ".join)
+    names = data.draw(st.lists(name, unique=True, max_size=6))
+    position = 0
+    for mention in NameMatcher([(name, index) for index, name in enumerate(names)]).find(words):
+        assert position <= mention.start
+        assert " ".join(words[mention.start : mention.end]) == names[mention.name]
+        longer = [" ".join(words[mention.start : end]) for end in range(mention.end + 1, len(words) + 1)]
+        assert not set(longer) & set(names)
+        position = mention.end
+
+
+class TestFindName:
+    @pytest.mark.parametrize(
+        ("text", "name", "at"),
+        [
+            ("Marn is a town", "marn", 0),
+            ("the town of Marn", "Marn", 3),
+            ("Lake Marne and Marn", "Marn", 3),
+            ("a town", "Marn", -1),
+            ("日産は会社", "会社", 3),
+            ("anything", "!!!", -1),
+        ],
+    )
+    def test_it_gives_the_index_of_the_names_first_token(self, text: str, name: str, at: int) -> None:
+        assert find_name(f" {' '.join(tokens(text))} ", name) == at

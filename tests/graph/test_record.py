@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graph.errors import WorkspaceDamaged
+from graph.record import Entry, NewVectors, Record, facts_of, fingerprint, names_of
+from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
+from tests.builders import DIMENSION, HashEmbedder, extraction_of, passage_of, write_passages
+
+FOUNDED = ("Nissan", "founded", "1933", RelationType.TEMPORAL, 0.9)
+BASED = ("Nissan", "headquartered in", "Yokohama", RelationType.SPATIAL, 0.8)
+NISSAN = passage_of("nissan", "Nissan (company)", "Nissan was founded in 1933.")
+YOKOHAMA = passage_of("yokohama", "Yokohama", "Nissan has its seat in Yokohama.")
+NOTHING = NewVectors({}, np.zeros((0, DIMENSION), dtype=np.float32))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "record.sqlite"
+
+
+@pytest.fixture
+def record(path: Path, hash_embedder: HashEmbedder) -> Iterator[Record]:
+    with Record(path, create=True) as record:
+        write_passages(record, [NISSAN, YOKOHAMA], {"nissan": [FOUNDED], "yokohama": [BASED]}, hash_embedder)
+        yield record
+
+
+def dump(path: Path) -> list[str]:
+    """Everything in the file, as SQL."""
+    with sqlite3.connect(path) as database:
+        return list(database.iterdump())
+
+
+def names_in(record: Record) -> set[str]:
+    return set(record.names()[1])
+
+
+class TestKeeping:
+    def test_an_entry_comes_back_as_it_was_given(self, path: Path) -> None:
+        passage = Passage("日産", "Título ☃", "text\n\u2028 ", "a/b.txt", {"s": "é", "i": 3, "f": 0.5, "b": True})
+        extraction = Extraction(("Nissan", "日産"), (Triple(*FOUNDED),), "import", {"malformed triples": 2})
+        vector = np.linspace(-1, 1, DIMENSION, dtype=np.float32)
+        with Record(path, create=True) as record:
+            record.commit([Entry(passage, extraction, 3, vector)], NOTHING, NOTHING, [], "hash")
+        with Record(path) as record:
+            (entry,) = record.entries()
+        assert (entry.passage, entry.extraction, entry.windows) == (passage, extraction, 3)
+        assert np.array_equal(entry.vector, vector)
+
+    def test_reopening_keeps_counts_typed_facts_vectors_and_synonyms(self, record: Record, path: Path) -> None:
+        motors = passage_of("motors", "Nissan Motors", "Another spelling.")
+        a, b = sorted((entity_id("Nissan"), entity_id("Nissan Motors")))
+        write_passages(record, [motors], {}, HashEmbedder())
+        ids, texts, vectors = record.names()
+        assert (a, b) in {(x, y) for x, y, _ in record.synonyms()}
+        with Record(path) as again:
+            assert again.count_passages() == 3
+            assert again.generation == record.generation == 2
+            assert (again.workspace_id, again.embedding_model) == (record.workspace_id, "hash")
+            assert again.dimension == DIMENSION
+            assert again.synonyms() == record.synonyms()
+            assert (again.names()[0], again.names()[1]) == (ids, texts)
+            assert np.array_equal(again.names()[2], vectors)
+            triples = [triple for entry in again.entries() for triple in entry.extraction.triples]
+            assert triples == [Triple(*FOUNDED), Triple(*BASED)]
+
+    def test_every_commit_counts_the_generation_up(self, record: Record) -> None:
+        before = record.generation
+        record.commit([], NOTHING, NOTHING, [], "hash", removed=["yokohama"])
+        record.advance_generation()
+        assert record.generation == before + 2
+
+    def test_a_new_record_is_empty_and_has_an_id_of_its_own(self, tmp_path: Path) -> None:
+        with Record(tmp_path / "a", create=True) as one, Record(tmp_path / "b", create=True) as other:
+            assert one.workspace_id != other.workspace_id
+            assert (one.count_passages(), one.generation, one.embedding_model, one.dimension) == (0, 0, "", 0)
+            assert not any((one.names()[0], one.facts()[0], one.synonyms()))
+
+    def test_creating_where_there_is_a_record_opens_it(self, record: Record, path: Path) -> None:
+        with Record(path, create=True) as again:
+            assert again.count_passages() == 2
+
+
+class TestGoing:
+    def test_names_and_facts_go_with_their_last_passage(self, record: Record) -> None:
+        assert names_in(record) == {"nissan", "1933", "yokohama"}
+        assert record.commit([], NOTHING, NOTHING, [], "hash", removed=["nissan"])
+        assert names_in(record) == {"nissan", "yokohama"}
+        assert record.facts()[1] == ["nissan headquartered in yokohama"]
+        record.commit([], NOTHING, NOTHING, [], "hash", removed=["yokohama"])
+        assert names_in(record) == set()
+        assert record.facts()[0] == []
+
+    def test_synonyms_go_with_either_name(self, record: Record, hash_embedder: HashEmbedder) -> None:
+        write_passages(record, [passage_of("motors", "Nissan Motors", "Text.")], {}, hash_embedder)
+        assert record.synonyms()
+        write_passages(record, [], {}, hash_embedder, removed=["motors"])
+        assert record.synonyms() == []
+
+    def test_removing_what_is_not_there_changes_no_passage(self, record: Record) -> None:
+        assert not record.commit([], NOTHING, NOTHING, [], "hash", removed=["nobody"])
+        assert record.count_passages() == 2
+
+
+class TestTransaction:
+    def test_an_error_in_the_middle_leaves_everything_as_it_was(self, record: Record, path: Path) -> None:
+        def broken() -> Iterator[tuple[str, str, float]]:
+            yield min(record.names()[0]), max(record.names()[0]), 0.9
+            raise KeyboardInterrupt
+
+        before = dump(path)
+        entry = Entry(replace(NISSAN, text="Changed."), extraction_of([BASED]), 1, np.ones(DIMENSION, dtype=np.float32))
+        with pytest.raises(KeyboardInterrupt):
+            record.commit([entry], NOTHING, NOTHING, broken(), "hash", removed=["yokohama"])
+        assert dump(path) == before
+        assert record.commit([], NOTHING, NOTHING, [], "hash", removed=["yokohama"])
+
+    def test_a_reader_sees_the_last_commit_while_the_next_is_under_way(self, record: Record, path: Path) -> None:
+        seen: list[tuple[int, int]] = []
+
+        def look() -> Iterator[tuple[str, str, float]]:
+            with Record(path) as reader:
+                seen.append((reader.count_passages(), reader.generation))
+            yield from ()
+
+        record.commit([], NOTHING, NOTHING, look(), "hash", removed=["yokohama"])
+        assert seen == [(2, 1)]
+        assert (record.count_passages(), record.generation) == (1, 2)
+
+
+class TestDamage:
+    def test_no_file_is_named_with_what_to_do(self, path: Path) -> None:
+        with pytest.raises(WorkspaceDamaged, match=r"no record at .*record.sqlite.*mara index"):
+            Record(path)
+
+    @pytest.mark.parametrize("content", [b"", b"not a database at all, but long enough to look like one" * 99])
+    def test_a_file_that_is_no_record(self, path: Path, content: bytes) -> None:
+        path.write_bytes(content)
+        with pytest.raises(WorkspaceDamaged, match=r"record.sqlite cannot be read .*backup"):
+            Record(path)
+
+    @pytest.mark.parametrize(
+        ("version", "age"), [("0", "an older version"), ("2", "a newer version"), ("next", "a newer version")]
+    )
+    def test_another_format_is_refused_with_the_way_out(
+        self, record: Record, path: Path, version: str, age: str
+    ) -> None:
+        with sqlite3.connect(path) as database:
+            database.execute("UPDATE meta SET value = ? WHERE key = 'format_version'", (version,))
+        before = dump(path)
+        with pytest.raises(WorkspaceDamaged, match=rf"of format {version}, written by {age}.*--workspace NEW"):
+            Record(path)
+        assert dump(path) == before
+
+    @pytest.mark.parametrize("key", ["format_version", "workspace_id", "generation", "embedding_model", "dimension"])
+    def test_a_missing_entry_of_the_header_is_named(self, record: Record, path: Path, key: str) -> None:
+        with sqlite3.connect(path) as database:
+            database.execute("DELETE FROM meta WHERE key = ?", (key,))
+        with pytest.raises(WorkspaceDamaged, match=rf"lacks '{key}'.*backup"), Record(path) as again:
+            getattr(again, key)
+
+    def test_a_damaged_page_is_found_when_it_is_read(self, path: Path, hash_embedder: HashEmbedder) -> None:
+        with Record(path, create=True) as record:
+            passages = [passage_of(f"p{i}", f"Title {i}", "Some text. " * 50) for i in range(50)]
+            write_passages(record, passages, {}, hash_embedder)
+        content = path.read_bytes()
+        path.write_bytes(content[:8192] + b"\xff" * (len(content) - 8192))
+        with pytest.raises(WorkspaceDamaged, match=r"cannot be read .*backup"), Record(path) as record:
+            list(record.entries())
+
+    def test_it_ends_a_command_with_exit_code_4(self) -> None:
+        assert WorkspaceDamaged.exit_code == 4
+
+
+class TestFingerprint:
+    passage = passage_of("nissan", "Nissan", "A carmaker.", year=1933)
+    extraction = extraction_of([FOUNDED], entities=["Nissan"])
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            replace(passage, title="Datsun"),
+            replace(passage, text="No."),
+            replace(passage, source="elsewhere"),
+            replace(passage, metadata={"year": 1934}),
+        ],
+    )
+    def test_it_changes_with_what_is_given(self, changed: Passage) -> None:
+        assert fingerprint(changed, self.extraction) != fingerprint(self.passage, self.extraction)
+
+    @pytest.mark.parametrize(
+        "extraction",
+        [
+            extraction_of([FOUNDED]),
+            extraction_of([BASED], entities=["Nissan"]),
+            extraction_of([(*FOUNDED[:3], RelationType.ATTRIBUTION, 0.9)], entities=["Nissan"]),
+            extraction_of([(*FOUNDED[:4], 0.5)], entities=["Nissan"]),
+        ],
+    )
+    def test_it_changes_with_what_is_extracted(self, extraction: Extraction) -> None:
+        assert fingerprint(self.passage, extraction) != fingerprint(self.passage, self.extraction)
+
+    def test_who_extracted_and_what_was_dropped_does_not_matter(self) -> None:
+        other = replace(self.extraction, extractor="somebody else", notes={"malformed triples": 3})
+        assert fingerprint(self.passage, other) == fingerprint(self.passage, self.extraction)
+
+
+class TestTextsToEmbed:
+    def test_the_names_of_a_passage_are_its_titles_its_entities_and_its_triples_ends(self) -> None:
+        names = names_of(NISSAN, extraction_of([FOUNDED], entities=["NISSAN", "Datsun", "  "]))
+        assert sorted(names.values()) == ["1933", "datsun", "nissan"]
+        assert names == {entity_id(name): name for name in names.values()}
+
+    def test_spellings_of_one_fact_have_one_id_and_one_text(self) -> None:
+        spellings = [("Nissan.", "Founded", "1933"), ("NISSAN", " founded ", "(1933)"), ("nissan", "founded", "1933")]
+        (text,) = {tuple(facts_of(extraction_of([parts])).items()) for parts in spellings}
+        assert text[0][1] == "nissan founded 1933"
+
+    def test_neither_type_nor_confidence_is_in_the_text(self) -> None:
+        assert list(facts_of(extraction_of([FOUNDED])).values()) == ["nissan founded 1933"]
+
+    def test_one_statement_under_two_types_is_two_facts(self) -> None:
+        assert len(facts_of(extraction_of([FOUNDED, (*FOUNDED[:3], RelationType.CAUSALITY)]))) == 2

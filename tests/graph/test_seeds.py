@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.names import NameMatcher
+from graph.seeds import entity_seeds, fuse, min_max, name_seeds, passage_seeds, restart_vector
+
+NISSAN, YEAR, JAPAN = 0, 1, 2
+rankings = st.lists(st.tuples(st.integers(0, 20), st.floats(-1, 1)), max_size=12, unique_by=lambda pair: pair[0]).map(
+    lambda pairs: sorted(pairs, key=lambda pair: -pair[1])
+)
+
+
+def once(entity: int) -> int:
+    return 1
+
+
+class TestEntitySeeds:
+    def test_the_walkthrough_of_the_source_documents(self) -> None:
+        facts = [(NISSAN, YEAR, 0.9), (NISSAN, JAPAN, 0.8)]
+        assert entity_seeds(facts, once, 5) == pytest.approx({YEAR: 0.9, NISSAN: 0.85, JAPAN: 0.8})
+
+    def test_a_score_is_shared_among_the_passages_of_an_entity(self) -> None:
+        passages = {NISSAN: 4, YEAR: 1}
+        assert entity_seeds([(NISSAN, YEAR, 0.8)], passages.__getitem__, 5) == {YEAR: 0.8, NISSAN: 0.2}
+
+    def test_an_entity_in_no_passage_weighs_as_if_in_one(self) -> None:
+        assert entity_seeds([(NISSAN, YEAR, 0.8)], lambda entity: 0, 5) == {NISSAN: 0.8, YEAR: 0.8}
+
+    def test_a_fact_about_itself_counts_once(self) -> None:
+        assert entity_seeds([(NISSAN, NISSAN, 0.6), (NISSAN, YEAR, 0.2)], once, 5) == pytest.approx(
+            {NISSAN: 0.4, YEAR: 0.2}
+        )
+
+    def test_the_best_come_first_ties_by_index_and_the_rest_is_cut(self) -> None:
+        facts = [(5, 4, 0.5), (3, 2, 0.9)]
+        assert list(entity_seeds(facts, once, 3)) == [2, 3, 4]
+
+    def test_no_fact_gives_no_seed(self) -> None:
+        assert entity_seeds([], once, 5) == {}
+
+    @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0, 1)), max_size=8))
+    def test_the_order_of_the_facts_does_not_matter(self, facts: list[tuple[int, int, float]]) -> None:
+        assert entity_seeds(facts, once, 9) == pytest.approx(entity_seeds(facts[::-1], once, 9))
+
+
+class TestNameSeeds:
+    matcher = NameMatcher([("Nissan", NISSAN), ("Nissan Leaf", 3), ("Japan", JAPAN), ("日産自動車", 4)])
+
+    def test_names_in_the_question_are_seeds_longest_only(self) -> None:
+        assert name_seeds("Is the Nissan Leaf from Japan?", self.matcher, once, 1.0) == {3: 1.0, JAPAN: 1.0}
+
+    def test_frequent_names_weigh_less_by_the_root_of_their_passages(self) -> None:
+        assert name_seeds("Nissan?", self.matcher, lambda entity: 16, 0.8) == {NISSAN: pytest.approx(0.2)}
+
+    def test_a_name_said_twice_is_one_seed(self) -> None:
+        assert name_seeds("Nissan or Nissan?", self.matcher, once, 1.0) == {NISSAN: 1.0}
+
+    def test_scripts_that_the_embedding_does_not_know_are_found_by_their_names(self) -> None:
+        assert name_seeds("日産自動車はいつできたか", self.matcher, once, 1.0) == {4: 1.0}
+
+
+class TestMinMax:
+    def test_scores_reach_from_zero_to_one(self) -> None:
+        assert min_max(np.array([2.0, -2.0, 1.0])).tolist() == [1.0, 0.0, 0.75]
+
+    @pytest.mark.parametrize("scores", [[0.3], [0.0, 0.0], [-4.0, -4.0, -4.0]])
+    def test_equal_scores_become_ones(self, scores: list[float]) -> None:
+        assert min_max(np.array(scores)).tolist() == [1.0] * len(scores)
+
+    def test_nothing_stays_nothing(self) -> None:
+        assert len(min_max(np.array([]))) == 0
+
+
+class TestPassageSeeds:
+    ranking: tuple[tuple[int, float], ...] = ((7, 0.9), (3, 0.5), (1, 0.1))
+
+    def test_scores_are_scaled_and_weighed_and_the_last_is_no_seed(self) -> None:
+        assert passage_seeds(self.ranking, 0.05, 0, 1.0) == {7: 0.05, 3: pytest.approx(0.025)}
+
+    def test_sharpness_gives_the_mass_to_the_few_best(self) -> None:
+        assert passage_seeds(self.ranking, 1.0, 0, 4.0) == {7: 1.0, 3: pytest.approx(0.0625)}
+
+    def test_only_the_best_are_seeds(self) -> None:
+        assert passage_seeds(self.ranking, 1.0, 1, 1.0) == {7: 1.0}
+
+    def test_equal_passages_are_equal_seeds_and_no_passage_is_none(self) -> None:
+        assert passage_seeds([(2, 0.4), (1, 0.4)], 0.05, 0, 8.0) == {2: 0.05, 1: 0.05}
+        assert passage_seeds([], 0.05, 0, 1.0) == {}
+
+
+class TestFuse:
+    @given(rankings, rankings)
+    def test_alpha_one_is_the_dense_ranking_and_alpha_zero_the_sparse_one(
+        self, dense: list[tuple[int, float]], sparse: list[tuple[int, float]]
+    ) -> None:
+        for alpha, kept in ((1.0, dense), (0.0, sparse)):
+            fused = dict(fuse(dense, sparse, alpha))
+            scaled = min_max(np.array([score for _, score in kept]))
+            for (passage, _), score in zip(kept, scaled, strict=True):
+                assert fused.pop(passage) == pytest.approx(score)
+            assert not any(fused.values())
+
+    def test_a_passage_in_one_list_alone_has_nothing_from_the_other(self) -> None:
+        fused = fuse([(0, 0.9), (1, 0.5), (2, 0.1)], [(2, 7.0), (3, 3.0), (0, 5.0)], 0.6)
+        assert [passage for passage, _ in fused] == [0, 2, 1, 3]
+        assert [score for _, score in fused] == pytest.approx([0.8, 0.4, 0.3, 0.0])
+
+    def test_a_single_hit_counts_in_full(self) -> None:
+        assert dict(fuse([], [(4, 0.01)], 0.65)) == pytest.approx({4: 0.35})
+
+    def test_ties_go_by_index(self) -> None:
+        assert [passage for passage, _ in fuse([(9, 1.0)], [(2, 1.0)], 0.5)] == [2, 9]
+
+
+class TestRestart:
+    def test_entities_come_before_passages_and_seeds_of_one_node_add_up(self) -> None:
+        restart = restart_vector(5, 3, [(0, 0.5), (2, 1.0), (0, 0.25)], [(1, 0.05)])
+        assert restart.tolist() == [0.75, 0.0, 1.0, 0.0, 0.05]
+
+    def test_without_seeds_it_is_zero(self) -> None:
+        assert not restart_vector(4, 2, [], []).any()

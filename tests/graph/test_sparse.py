@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graph.sparse import SparseIndex, terms
+
+CORPUS = [
+    "Nissan was founded in 1933 in Yokohama.",
+    "日産自動車は横浜に本社を置く自動車会社である。",
+    "",
+    "The city of Yokohama has a harbour; Yokohama has ships.",
+    "Белогорка стоит на берегу озера.",
+    "현대자동차는 울산에 공장이 있다.",
+]
+
+
+class TestTerms:
+    def test_english_words_are_stemmed_and_stop_words_left_out(self) -> None:
+        assert terms("The founders were founding a company") == ["founder", "were", "found", "compani"]
+
+    def test_characters_of_unspaced_scripts_pair_up_within_a_run(self) -> None:
+        assert terms("日産自動車 in 横浜") == ["日産", "産自", "自動", "動車", "横浜"]
+        assert terms("현대차") == ["현대", "대차"]
+
+    def test_a_character_without_a_neighbour_stands_alone(self) -> None:
+        assert terms("春 1933年") == ["春", "1933", "年"]
+
+    @pytest.mark.parametrize("text", ["", "   ", "?!", "the of and"])
+    def test_text_without_words_has_none(self, text: str) -> None:
+        assert terms(text) == []
+
+    def test_words_of_other_alphabets_are_kept(self) -> None:
+        assert terms("Белогорка стоит") == ["белогорка", "стоит"]
+        assert terms("وادي النور") == ["وادي", "النور"]
+
+
+class TestScores:
+    index = SparseIndex.build(CORPUS)
+
+    def ranked(self, question: str) -> list[int]:
+        scores = self.index.scores(question)
+        return [int(i) for i in np.argsort(-scores, kind="stable") if scores[i] > 0]
+
+    @pytest.mark.parametrize(
+        ("question", "best"),
+        [
+            ("When was Nissan founded?", [0]),
+            ("ships of Yokohama", [3, 0]),
+            ("自動車会社はどこ", [1]),
+            ("где Белогорка", [4]),
+            ("현대자동차", [5]),
+        ],
+    )
+    def test_passages_that_hold_the_words_are_found_in_any_script(self, question: str, best: list[int]) -> None:
+        assert self.ranked(question) == best
+
+    @pytest.mark.parametrize("question", ["", "xylophone", "the of and", "???", "\x00"])
+    def test_a_question_without_known_words_scores_nothing(self, question: str) -> None:
+        assert self.index.scores(question).tolist() == [0.0] * len(CORPUS)
+
+    def test_unknown_words_change_no_score(self) -> None:
+        assert np.array_equal(self.index.scores("Nissan xylophone"), self.index.scores("Nissan"))
+
+    def test_scores_are_bm25_as_lucene_has_it(self) -> None:
+        corpus = ["apple apple pear", "pear", "plum fig grape melon"]
+        frequency, document, mean_length, n_with_apple = 2, 3, (3 + 1 + 4) / 3, 1
+        idf = math.log(1 + (len(corpus) - n_with_apple + 0.5) / (n_with_apple + 0.5))
+        expected = idf * frequency / (frequency + 1.5 * (1 - 0.75 + 0.75 * document / mean_length))
+        assert SparseIndex.build(corpus).scores("apple").tolist() == pytest.approx([expected, 0, 0], rel=1e-5)
+
+    def test_no_word_in_the_corpus_is_matched_by_nothing(self) -> None:
+        index = SparseIndex.build(["", "?!"])
+        assert index.scores("anything").tolist() == [0.0, 0.0]
+        assert index.scores("\x00").tolist() == [0.0, 0.0]
+
+    def test_no_passage_has_no_score(self, tmp_path: Path) -> None:
+        SparseIndex.build([]).save(tmp_path / "bm25")
+        assert SparseIndex.load(tmp_path / "bm25", 0).scores("anything").shape == (0,)
+
+
+def test_an_index_scores_alike_after_it_was_saved_and_loaded(tmp_path: Path) -> None:
+    index = SparseIndex.build(CORPUS)
+    index.save(tmp_path / "bm25")
+    loaded = SparseIndex.load(tmp_path / "bm25", len(CORPUS))
+    for question in ("Yokohama ships", "自動車", "Белогорка", "xylophone", ""):
+        assert np.array_equal(loaded.scores(question), index.scores(question))
+        assert loaded.scores(question).shape == (len(CORPUS),)

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.errors import BadInput
+from graph.schema import Extraction, Passage, RelationType, Triple
+from graph.triples import IMPORTED, ImportedTriples, read_triples
+from tests.builders import passage_of
+
+TEXT = "Nissan was founded in 1933."
+
+
+def imported(folder: Path, *rows: Any) -> ImportedTriples:
+    path = folder / "triples.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return read_triples(path)
+
+
+def extraction_of(folder: Path, *triples: Any, entities: Any = ()) -> Extraction:
+    found = imported(folder, {"id": "a", "entities": list(entities), "triples": list(triples)})
+    return found.by_id["a"]
+
+
+class TestShapes:
+    def test_openie_results_of_hipporag_are_matched_by_their_passages(self, tmp_path: Path) -> None:
+        path = tmp_path / "openie_results_ner_gpt.json"
+        doc = {
+            "idx": "chunk-4f2a",
+            "passage": f"Nissan\n{TEXT}",
+            "extracted_entities": ["Nissan", "1933"],
+            "extracted_triples": [["Nissan", "was founded in", "1933"]],
+        }
+        path.write_text(json.dumps({"docs": [doc], "avg_ent_chars": 4.5}), encoding="utf-8")
+        found = read_triples(path)
+        extraction = found.of(Passage("anything", "Nissan", TEXT))
+        assert extraction is not None
+        assert extraction.entities == ("Nissan", "1933")
+        assert extraction.triples == (Triple("Nissan", "was founded in", "1933", RelationType.TEMPORAL, 1.0),)
+        assert (extraction.extractor, found.rows) == (IMPORTED, 1)
+
+    def test_a_list_of_objects_is_read_too(self, tmp_path: Path) -> None:
+        path = tmp_path / "triples.json"
+        path.write_text(json.dumps([{"id": "a", "triples": [["x", "is", "y"]]}]), encoding="utf-8")
+        assert read_triples(path).by_id["a"].triples[0].subject == "x"
+
+    def test_three_parts_are_typed_by_rule_and_counted(self, tmp_path: Path) -> None:
+        extraction = extraction_of(tmp_path, ["Nissan", "founded in", "1933"], ["Nissan", "zorbs", "Renault"])
+        assert [t.relation for t in extraction.triples] == [RelationType.TEMPORAL, RelationType.ATTRIBUTION]
+        assert [t.confidence for t in extraction.triples] == [1.0, 1.0]
+        assert extraction.notes == {"triples typed by rule": 2, "triples without a cue": 1}
+
+    def test_five_parts_say_type_and_confidence(self, tmp_path: Path) -> None:
+        extraction = extraction_of(tmp_path, ["flood", "led to", "reform", "causal", 0.75])
+        assert extraction.triples == (Triple("flood", "led to", "reform", RelationType.CAUSALITY, 0.75),)
+        assert extraction.notes == {}
+
+    @pytest.mark.parametrize("relation", ["FRIENDSHIP", "SYNONYMY", "PRIMARY", None, 7])
+    def test_a_type_that_no_fact_can_have_is_found_by_rule(self, tmp_path: Path, relation: Any) -> None:
+        extraction = extraction_of(tmp_path, ["Nissan", "founded in", "1933", relation, 0.5])
+        assert extraction.triples[0].relation is RelationType.TEMPORAL
+        assert extraction.notes["triples typed by rule"] == 1
+
+
+class TestParts:
+    @pytest.mark.parametrize(
+        "parts",
+        [
+            "x is y",
+            ["x", "is"],
+            ["x", "is", "y", "SPATIAL"],
+            ["x", "is", 5],
+            ["x", None, "y"],
+            {},
+            None,
+            ["\ud800", "is", "y"],
+        ],
+    )
+    def test_malformed_triples_are_dropped_and_counted(self, tmp_path: Path, parts: Any) -> None:
+        extraction = extraction_of(tmp_path, ["a", "is in", "B", "SPATIAL", 1], parts, parts)
+        assert len(extraction.triples) == 1
+        assert extraction.notes == {"malformed triples": 2}
+
+    def test_malformed_entities_are_dropped_and_counted(self, tmp_path: Path) -> None:
+        extraction = extraction_of(tmp_path, entities=["Nissan", 1933, None, ["x"], "\udfff"])
+        assert extraction.entities == ("Nissan",)
+        assert extraction.notes == {"malformed entities": 4}
+
+    @pytest.mark.parametrize(
+        ("confidence", "kept"),
+        [(0.3, 0.3), (1, 1.0), (0, 0.0), (1.7, 1.0), (-2, 0.0), (10**400, 1.0), (-(10**400), 0.0)],
+    )
+    def test_confidence_is_clamped(self, tmp_path: Path, confidence: float, kept: float) -> None:
+        extraction = extraction_of(tmp_path, ["a", "in", "b", "SPATIAL", confidence])
+        assert extraction.triples[0].confidence == kept
+        assert "confidences defaulted" not in extraction.notes
+
+    @pytest.mark.parametrize("confidence", [None, "high", True, float("nan"), float("inf"), [1]])
+    def test_a_confidence_that_is_no_number_is_a_half_and_counted(self, tmp_path: Path, confidence: Any) -> None:
+        extraction = extraction_of(tmp_path, ["a", "in", "b", "SPATIAL", confidence])
+        assert extraction.triples[0].confidence == 0.5
+        assert extraction.notes == {"confidences defaulted": 1}
+
+
+class TestMatching:
+    def test_the_id_comes_before_the_text(self, tmp_path: Path) -> None:
+        found = imported(
+            tmp_path,
+            {"id": "a", "triples": [["by", "is", "id"]]},
+            {"passage": TEXT, "triples": [["by", "is", "text"]]},
+        )
+        by_id, by_text = found.of(passage_of("a", "", TEXT)), found.of(passage_of("b", "", TEXT))
+        assert by_id is not None
+        assert by_text is not None
+        assert (by_id.triples[0].object, by_text.triples[0].object) == ("id", "text")
+
+    @pytest.mark.parametrize(
+        ("passage", "matches"),
+        [
+            (passage_of("x", "Nissan", TEXT), True),
+            (passage_of("x", "", f"  {TEXT}\n"), True),
+            (passage_of("x", "", TEXT.upper()), False),
+            (passage_of("x", "", TEXT + " More."), False),
+        ],
+    )
+    def test_else_the_exact_text_with_or_without_the_title(
+        self, tmp_path: Path, passage: Passage, matches: bool
+    ) -> None:
+        found = imported(tmp_path, {"text": TEXT, "triples": []})
+        assert (found.of(passage) is not None) == matches
+
+    def test_an_id_may_be_a_number(self, tmp_path: Path) -> None:
+        assert imported(tmp_path, {"idx": 0, "triples": []}).of(passage_of("0", "", "x"))
+
+    def test_rows_of_no_passage_are_counted_in_the_rows(self, tmp_path: Path) -> None:
+        found = imported(tmp_path, *({"id": key, "triples": []} for key in "abc"))
+        assert found.rows == 3
+        assert found.of(passage_of("z", "", "x")) is None
+
+
+class TestRefused:
+    @pytest.mark.parametrize("name", ["graph.pickle", "graph.PKL", "graph.p"])
+    def test_a_pickle_is_never_opened_and_the_file_to_give_instead_is_named(self, tmp_path: Path, name: str) -> None:
+        class Bomb:
+            def __reduce__(self) -> tuple[Any, tuple[str]]:
+                return (Path.touch, (tmp_path / "exploded",))  # type: ignore[return-value]
+
+        (tmp_path / name).write_bytes(pickle.dumps(Bomb()))
+        with pytest.raises(BadInput, match=r"is a pickle.*openie_results_\*\.json"):
+            read_triples(tmp_path / name)
+        assert not (tmp_path / "exploded").exists()
+
+    @pytest.mark.parametrize(
+        ("name", "content", "complaint"),
+        [
+            ("t.jsonl", '{"id": "a"}\n{', r"t\.jsonl, line 2: not valid JSON"),
+            ("t.jsonl", '{"id": "a"}\n[]', r"t\.jsonl, line 2: not an object"),
+            ("t.jsonl", '{"triples": []}', r"line 1: neither an id nor a passage"),
+            ("t.jsonl", '{"id": "a", "triples": {}}', r"line 1: entities and triples are not lists"),
+            ("t.jsonl", '{"id": "a", "entities": "x"}', r"line 1: entities and triples are not lists"),
+            ("t.json", '{"id": "a"}\n{"id": "b"}', r"t\.json: not valid JSON.*\.jsonl"),
+            ("t.json", '{"graph": []}', r"holds no list of passages.*docs"),
+            ("t.json", '{"docs": [{"idx": 1}, 5]}', r"item 2: not an object"),
+            ("t.json", b"\xff\xfe", "not UTF-8"),
+        ],
+    )
+    def test_a_file_of_no_known_shape_is_named_with_its_place(
+        self, tmp_path: Path, name: str, content: str | bytes, complaint: str
+    ) -> None:
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        with pytest.raises(BadInput, match=complaint):
+            read_triples(path)
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match=r"nowhere.json cannot be read"):
+            read_triples(tmp_path / "nowhere.json")

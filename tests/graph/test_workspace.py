@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
+from graph.record import FORMAT_VERSION, Record
+from graph.workspace import GenerationHold, Workspace, default_workspace, resolve_workspace
+from tests.builders import DIMENSION, Child, HashEmbedder, passage_of, publish_workspace, write_passages
+
+HOLD_LOCK = """
+import sys
+from pathlib import Path
+from graph.workspace import Workspace
+with Workspace(Path(sys.argv[1])).writing():
+    print("locked")
+    input()
+print("done")
+input()
+"""
+HOLD_GENERATION = """
+import sys
+from pathlib import Path
+from graph.workspace import Workspace
+hold = Workspace(Path(sys.argv[1])).hold(int(sys.argv[2]))
+print("held")
+input()
+hold.release()
+print("released")
+input()
+"""
+
+
+def generations(workspace: Workspace) -> set[int]:
+    return {int(folder.name) for folder in (workspace.root / "index").iterdir()}
+
+
+def publish_another(workspace: Workspace, key: str) -> None:
+    publish_workspace(workspace.root, [passage_of(key, key, "text")])
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("template") / "workspace"
+    return publish_workspace(root, [passage_of("a", "A", "text")]).root
+
+
+@pytest.fixture
+def workspace(template: Path, tmp_path: Path) -> Workspace:
+    return Workspace(Path(shutil.copytree(template, tmp_path / "workspace")))
+
+
+class TestFiles:
+    def test_the_manifest_tells_format_identity_model_and_generation(self, workspace: Workspace) -> None:
+        with workspace.open_record() as record:
+            workspace_id = record.workspace_id
+        assert json.loads((workspace.root / "manifest.json").read_text(encoding="utf-8")) == {
+            "format_version": FORMAT_VERSION,
+            "workspace_id": workspace_id,
+            "embedding_model": "hash",
+            "embedding_dimension": DIMENSION,
+            "generation": 1,
+        }
+
+    def test_current_names_the_generation_and_its_folder_is_there(self, workspace: Workspace) -> None:
+        assert workspace.current() == 1
+        assert (workspace.index_folder(1) / "snapshot.json").exists()
+        publish_another(workspace, "b")
+        assert workspace.current() == 2
+        assert (workspace.index_folder(2) / "snapshot.json").exists()
+
+    @pytest.mark.parametrize("content", [None, b"", b"two", b"1.5", b"\xff"])
+    def test_a_current_that_cannot_be_read_is_none(self, workspace: Workspace, content: bytes | None) -> None:
+        path = workspace.root / "CURRENT"
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content)
+        assert workspace.current() is None
+
+    def test_nothing_but_what_is_documented_lies_in_a_workspace(self, workspace: Workspace) -> None:
+        names = {path.name for path in workspace.root.iterdir()}
+        assert names - {"record.sqlite-wal", "record.sqlite-shm"} == {
+            "manifest.json",
+            "record.sqlite",
+            "CURRENT",
+            "index",
+            "lock",
+        }
+
+
+class TestCreating:
+    def test_it_can_be_done_again_and_loses_nothing(self, workspace: Workspace) -> None:
+        workspace.create()
+        with workspace.open_record() as record:
+            assert record.count_passages() == 1
+
+    def test_a_file_is_no_workspace(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(BadInput, match=r"file is a file, not a workspace"):
+            Workspace(tmp_path / "file").create()
+
+    def test_a_place_where_no_folder_can_be_made(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(BadInput, match=r"cannot be used as a workspace \(.+\).*Choose another folder"):
+            Workspace(tmp_path / "file" / "below").create()
+
+
+class TestOpening:
+    def test_where_there_is_none_the_command_that_makes_one_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(WorkspaceMissing, match=r"no workspace at .*nowhere.*mara index.*mara demo"):
+            Workspace(tmp_path / "nowhere").open_record()
+        assert not (tmp_path / "nowhere").exists()
+
+    def test_one_without_passages_says_so(self, tmp_path: Path) -> None:
+        workspace = Workspace(tmp_path)
+        workspace.create()
+        with workspace.open_record() as record, pytest.raises(WorkspaceMissing, match=r"holds no passage.*mara index"):
+            workspace.check_passages(record)
+
+    @pytest.mark.parametrize("version", [FORMAT_VERSION - 1, FORMAT_VERSION + 1, "x", None])
+    def test_another_format_is_refused_with_the_way_out(self, workspace: Workspace, version: object) -> None:
+        path = workspace.root / "manifest.json"
+        path.write_text(json.dumps({"format_version": version}))
+        for refuse in (workspace.open_record, workspace.create):
+            with pytest.raises(WorkspaceDamaged, match=r"written in format .*mara index SOURCE --workspace NEW"):
+                refuse()
+
+    @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff"])
+    def test_a_damaged_manifest_is_named_with_what_to_do(self, workspace: Workspace, content: bytes) -> None:
+        (workspace.root / "manifest.json").write_bytes(content)
+        with pytest.raises(WorkspaceDamaged, match=r"manifest.json cannot be read.*Delete that file"):
+            workspace.open_record()
+
+    def test_a_lost_manifest_is_written_again_from_the_record(self, workspace: Workspace) -> None:
+        (workspace.root / "manifest.json").unlink()
+        publish_another(workspace, "b")
+        assert json.loads((workspace.root / "manifest.json").read_text())["generation"] == 2
+
+
+class TestLock:
+    def test_a_second_writer_is_told_who_the_first_is_and_waits_for_nothing(self, workspace: Workspace) -> None:
+        with Child(HOLD_LOCK, workspace.root) as writer:
+            assert writer.hear() == "locked"
+            with pytest.raises(WorkspaceLocked, match=rf"being written by process {writer.process.pid}") as caught:
+                workspace.writing().__enter__()
+            assert caught.value.exit_code == 4
+            assert "Wait until it is done" in str(caught.value)
+            writer.tell()
+            assert writer.hear() == "done"
+            with workspace.writing():
+                pass
+
+    def test_the_lock_goes_with_a_writer_that_is_killed(self, workspace: Workspace) -> None:
+        with Child(HOLD_LOCK, workspace.root) as writer:
+            assert writer.hear() == "locked"
+            writer.kill()
+            with workspace.writing(), Child(HOLD_LOCK, workspace.root) as second:
+                assert second.process.wait() != 0
+
+    def test_it_goes_when_writing_fails(self, workspace: Workspace) -> None:
+        def fail() -> None:
+            with workspace.writing():
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            fail()
+        with Child(HOLD_LOCK, workspace.root) as writer:
+            assert writer.hear() == "locked"
+
+    def test_reading_needs_no_lock(self, workspace: Workspace) -> None:
+        with Child(HOLD_LOCK, workspace.root) as writer:
+            assert writer.hear() == "locked"
+            with workspace.open_record() as record:
+                assert record.count_passages() == 1
+
+
+class TestGenerations:
+    def test_old_ones_go_with_the_next_publication(self, workspace: Workspace) -> None:
+        for key in "bcd":
+            publish_another(workspace, key)
+            assert len(generations(workspace)) == 1
+        assert generations(workspace) == {4}
+
+    def test_one_that_another_process_holds_stays_until_it_is_given_back(self, workspace: Workspace) -> None:
+        with Child(HOLD_GENERATION, workspace.root, 1) as reader:
+            assert reader.hear() == "held"
+            before = sorted(path.name for path in workspace.index_folder(1).rglob("*"))
+            publish_another(workspace, "b")
+            assert generations(workspace) == {1, 2}
+            assert sorted(path.name for path in workspace.index_folder(1).rglob("*")) == before
+            publish_another(workspace, "c")
+            assert generations(workspace) == {1, 3}
+            reader.tell()
+            assert reader.hear() == "released"
+            publish_another(workspace, "d")
+            assert generations(workspace) == {4}
+
+    def test_one_whose_reader_was_killed_goes(self, workspace: Workspace) -> None:
+        with Child(HOLD_GENERATION, workspace.root, 1) as reader:
+            assert reader.hear() == "held"
+            reader.kill()
+            publish_another(workspace, "b")
+        assert generations(workspace) == {2}
+
+    def test_one_that_is_gone_cannot_be_held(self, workspace: Workspace) -> None:
+        with pytest.raises(FileNotFoundError):
+            workspace.hold(7)
+        assert not workspace.index_folder(7).exists()
+
+    def test_several_may_hold_one(self, workspace: Workspace) -> None:
+        folder = workspace.index_folder(1)
+        first, second = workspace.hold(1), workspace.hold(1)
+        first.release()
+        assert GenerationHold.is_held(folder)
+        second.release()
+        assert not GenerationHold.is_held(folder)
+
+    def test_a_damaged_hold_file_keeps_no_generation(self, workspace: Workspace) -> None:
+        workspace.hold(1).release()
+        (workspace.index_folder(1) / "held.db").write_bytes(b"garbage" * 1000)
+        publish_another(workspace, "b")
+        assert generations(workspace) == {2}
+
+    def test_switching_is_one_step_so_that_a_reader_sees_the_old_or_the_new(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A publication that dies while it writes leaves the old generation current, and no half-written file."""
+
+        def die(self: Path, target: Path) -> Path:
+            raise KeyboardInterrupt
+
+        with workspace.open_record() as record:
+            write_passages(record, [passage_of("b", "B", "text")], {}, HashEmbedder())
+            with monkeypatch.context() as patch:
+                patch.setattr(Path, "replace", die)
+                with pytest.raises(KeyboardInterrupt):
+                    workspace.publish(record)
+        assert workspace.current() == 1
+        assert json.loads((workspace.root / "manifest.json").read_text())["generation"] == 1
+
+
+class TestResolving:
+    def test_the_default_is_the_environments_else_a_hidden_folder_here(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert default_workspace() == resolve_workspace("") == Path(".mara")
+        monkeypatch.setenv("MARA_WORKSPACE", "/data/mara")
+        assert default_workspace() == resolve_workspace("") == Path("/data/mara")
+
+    @pytest.mark.parametrize("name", ["other", "../other", "/data/other"])
+    def test_on_a_command_line_a_name_is_a_path(self, name: str) -> None:
+        assert resolve_workspace(name) == Path(name)
+
+
+class TestResolvingInAServer:
+    @pytest.fixture(autouse=True)
+    def served(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+        monkeypatch.setenv("MARA_WORKSPACE", "/data/mara")
+
+    @pytest.mark.parametrize("name", ["other", "日本", "with space", ".hidden"])
+    def test_a_name_stands_beside_the_default(self, name: str) -> None:
+        assert resolve_workspace(name) == Path("/data") / name
+
+    def test_no_name_is_the_default(self) -> None:
+        assert resolve_workspace("") == Path("/data/mara")
+
+    @pytest.mark.parametrize("name", ["..", ".", "../other", "/etc", "a/b", "a\\b", "a/", "..\\x", "./a"])
+    def test_a_path_is_refused(self, name: str) -> None:
+        with pytest.raises(BadInput, match=r"is not the name of a workspace"):
+            resolve_workspace(name)
+
+
+def test_a_record_belongs_to_its_folder(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "w")
+    workspace.create()
+    assert workspace.record_path.parent == tmp_path / "w"
+    with Record(workspace.record_path) as record:
+        assert record.generation == 0

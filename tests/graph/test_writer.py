@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from graph.build import build_graph
+from graph.errors import EmbeddingMismatch
+from graph.knowledge_graph import Edges
+from graph.record import Record
+from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
+from graph.writer import Writer, clean_extraction, reembed, unchanged
+from tests.builders import HashEmbedder, TripleParts, extraction_of, passage_of, write_passages
+
+Item = tuple[Passage, Extraction]
+
+
+@contextmanager
+def new_record() -> Iterator[Record]:
+    with tempfile.TemporaryDirectory() as folder, Record(Path(folder) / "record.sqlite", create=True) as record:
+        yield record
+
+
+@pytest.fixture
+def record() -> Iterator[Record]:
+    with new_record() as record:
+        yield record
+
+
+def synonym_names(record: Record) -> list[tuple[str, str]]:
+    ids, names, _ = record.names()
+    name_of = dict(zip(ids, names, strict=True))
+    return sorted((min(name_of[a], name_of[b]), max(name_of[a], name_of[b])) for a, b, _ in record.synonyms())
+
+
+def assert_same_record(one: Record, other: Record) -> None:
+    """Both hold the same passages, names, facts and synonyms, and derive the same graph, to the last bit."""
+    assert one.fingerprints() == other.fingerprints()
+    assert one.synonyms() == other.synonyms()
+    for mine, theirs in ((one.names(), other.names()), (one.facts(), other.facts())):
+        assert mine[:2] == theirs[:2]
+        assert mine[2].tolist() == theirs[2].tolist()
+    graph, fresh = build_graph(one), build_graph(other)
+    for name in ("entity_names", "entity_labels", "passages", "aliases", "facts"):
+        assert getattr(graph, name) == getattr(fresh, name), name
+    for name in ("triple_passages", "name_passages", "passage_vectors"):
+        assert getattr(graph, name).tolist() == getattr(fresh, name).tolist(), name
+    for column in fields(Edges):
+        assert np.array_equal(getattr(graph.edges, column.name), getattr(fresh.edges, column.name)), column.name
+
+
+NAMES = [
+    "Nissan",
+    "NISSAN",
+    "Nissan.",
+    "Nissan Motor",
+    "Nissan Motors",
+    "Nissan motor co",
+    "Lake Sund",
+    "Lake Sund bridge",
+    "日産自動車",
+    "日産自動車 本社",
+    "UN",
+    "1933",
+]
+TITLES = ["", "Nissan (company)", "Nissan (Company)", "Nissan", "Lake Sund", "日産自動車", "Nissan Motor (1933)", "!!!"]
+
+triples = st.builds(
+    Triple,
+    st.sampled_from(NAMES),
+    st.sampled_from(["founded", "Founded.", "near"]),
+    st.sampled_from(NAMES),
+    st.sampled_from([RelationType.TEMPORAL, RelationType.SPATIAL]),
+    st.sampled_from([0.25, 0.5, 1.0]),
+)
+extractions = st.builds(
+    Extraction,
+    st.lists(st.sampled_from([*NAMES, " "]), max_size=2).map(tuple),
+    st.lists(triples, max_size=3).map(tuple),
+    st.just("test"),
+)
+texts = st.lists(st.sampled_from([*NAMES, "is", "ﷺ"]), max_size=6).map(" ".join)
+items = st.builds(
+    lambda key, title, text, chunk, extraction: (
+        Passage(key, title, text, "corpus", {"chunk": chunk} if chunk else {}),
+        extraction,
+    ),
+    st.sampled_from("abcde"),
+    st.sampled_from(TITLES),
+    texts,
+    st.integers(0, 2),
+    extractions,
+)
+batches = st.tuples(
+    st.lists(items, max_size=3, unique_by=lambda item: item[0].id),
+    st.sets(st.sampled_from("abcde"), max_size=2),
+    st.booleans(),
+)
+
+
+class TestAnyHistory:
+    @settings(max_examples=40, deadline=None)
+    @given(st.lists(batches, min_size=1, max_size=5))
+    def test_adding_changing_and_removing_give_the_graph_of_a_fresh_build(
+        self, history: list[tuple[list[Item], set[str], bool]]
+    ) -> None:
+        held: dict[str, Item] = {}
+        with new_record() as record, new_record() as fresh:
+            writer = Writer(record, HashEmbedder())
+            for batch, removed, reopened in history:
+                writer = Writer(record, HashEmbedder()) if reopened else writer
+                gone = removed - {passage.id for passage, _ in batch}
+                writer.write(batch, gone)
+                held.update({passage.id: (passage, extraction) for passage, extraction in batch})
+                held = {key: item for key, item in held.items() if key not in gone}
+            Writer(fresh, HashEmbedder()).write(list(held.values()))
+            assert_same_record(record, fresh)
+
+    @settings(max_examples=10, deadline=None)
+    @given(st.lists(items, max_size=5, unique_by=lambda item: item[0].id))
+    def test_one_batch_and_batches_of_one_in_the_other_order_give_the_same(self, corpus: list[Item]) -> None:
+        with new_record() as at_once, new_record() as one_by_one:
+            Writer(at_once, HashEmbedder()).write(corpus)
+            writer = Writer(one_by_one, HashEmbedder())
+            for item in reversed(corpus):
+                writer.write([item])
+            assert_same_record(at_once, one_by_one)
+
+    @settings(max_examples=10, deadline=None)
+    @given(st.lists(items, min_size=1, max_size=5, unique_by=lambda item: item[0].id))
+    def test_embedding_anew_gives_what_the_other_model_would_have_written(self, corpus: list[Item]) -> None:
+        with new_record() as record, new_record() as fresh:
+            Writer(record, HashEmbedder("old")).write(corpus)
+            reembed(record, HashEmbedder("new"))
+            Writer(fresh, HashEmbedder("new")).write(corpus)
+            assert record.embedding_model == "new"
+            assert_same_record(record, fresh)
+
+
+class TestSynonyms:
+    def test_near_names_are_a_pair_once_whichever_came_first(self, record: Record) -> None:
+        first, second = passage_of("a", "Nissan Motor", "Text."), passage_of("b", "Nissan", "Text.")
+        for passage in (first, second, first):
+            write_passages(record, [passage], {}, HashEmbedder())
+        assert synonym_names(record) == [("nissan", "nissan motor")]
+        ((a, b, cosine),) = record.synonyms()
+        assert (a, b) == tuple(sorted((entity_id("Nissan"), entity_id("Nissan Motor"))))
+        ids, _, vectors = record.names()
+        assert cosine == vectors[ids.index(a)] @ vectors[ids.index(b)] >= 0.8
+
+    def test_a_name_that_went_and_came_back_has_its_synonyms_again(self, record: Record) -> None:
+        writer = Writer(record, HashEmbedder())
+        motor = (passage_of("a", "Nissan Motor", "Text."), extraction_of())
+        writer.write([motor, (passage_of("b", "Nissan", "Text."), extraction_of())])
+        before = record.synonyms()
+        writer.write([], removed=["a"])
+        assert record.synonyms() == []
+        writer.write([motor])
+        assert record.synonyms() == before != []
+
+    def test_a_name_that_comes_as_another_goes_is_no_synonym_of_it(self, record: Record) -> None:
+        writer = Writer(record, HashEmbedder())
+        writer.write([(passage_of("a", "Nissan Motor", "Text."), extraction_of())])
+        writer.write([(passage_of("a", "Nissan", "Text."), extraction_of())])
+        assert record.synonyms() == []
+        assert record.names()[1] == ["nissan"]
+
+    def test_names_of_two_letters_have_none(self, record: Record) -> None:
+        class Constant(HashEmbedder):
+            def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+                return super().embed(["same"] * len(texts))
+
+        write_passages(
+            record,
+            [passage_of("a", "UN", "."), passage_of("b", "UK", "."), passage_of("c", "USA", ".")],
+            {},
+            Constant(),
+        )
+        assert record.synonyms() == []
+
+    def test_names_that_the_model_does_not_understand_have_none(self, record: Record) -> None:
+        class LatinOnly(HashEmbedder):
+            def understands(self, text: str) -> bool:
+                return text.isascii()
+
+        passages = [passage_of("a", "日産 自動車", "."), passage_of("b", "日産", "."), passage_of("c", "Nissan", ".")]
+        write_passages(record, [*passages, passage_of("d", "Nissan Motor", ".")], {}, LatinOnly())
+        assert synonym_names(record) == [("nissan", "nissan motor")]
+
+
+class TestBatch:
+    def test_only_texts_that_the_record_lacks_are_embedded(self, record: Record) -> None:
+        triples: dict[str, list[TripleParts]] = {
+            "a": [("Nissan", "founded", "1933")],
+            "b": [("nissan", "Founded", "1933"), ("Nissan", "makes", "cars")],
+        }
+        write_passages(record, [passage_of("a", "Nissan", "One.")], triples, HashEmbedder())
+        embedder = HashEmbedder()
+        write_passages(record, [passage_of("b", "NISSAN", "Two.")], triples, embedder)
+        assert sorted(embedder.asked) == ["NISSAN\nTwo.", "cars", "nissan makes cars"]
+
+    def test_the_report_counts_passages_long_ones_and_what_was_dropped(self, record: Record) -> None:
+        batch = [
+            (passage_of("a", "", "long " * 300), Extraction((), (), "test", {"malformed triples": 2})),
+            (passage_of("b", "", "short"), extraction_of([("", "is", "x"), ("y", "is", "x"), ("Y", "is", "X")])),
+        ]
+        report = Writer(record, HashEmbedder()).write(batch)
+        assert (report.passages, report.long_passages) == (2, 1)
+        assert report.notes == {"malformed triples": 2, "triples without a name": 1, "identical triples": 1}
+
+    def test_another_models_record_is_refused_by_name_with_the_command_that_helps(self, record: Record) -> None:
+        write_passages(record, [passage_of("a", "", "x")], {}, HashEmbedder("old"))
+        with pytest.raises(EmbeddingMismatch, match=r"'old'.*'new'.*mara reembed"):
+            Writer(record, HashEmbedder("new"))
+
+    def test_vectors_of_another_length_are_refused_before_anything_is_written(self, record: Record) -> None:
+        class Shorter(HashEmbedder):
+            def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+                return super().embed(texts)[:, :8]
+
+        write_passages(record, [passage_of("a", "", "x")], {}, HashEmbedder())
+        with pytest.raises(EmbeddingMismatch, match=r"length 64.*gives 8.*mara reembed"):
+            write_passages(record, [passage_of("b", "", "y")], {}, Shorter())
+        assert list(record.fingerprints()) == ["a"]
+
+
+class TestUnchanged:
+    def test_what_the_record_holds_just_so_is_named(self, record: Record) -> None:
+        same, other = passage_of("a", "A", "x"), passage_of("b", "B", "x")
+        dirty = extraction_of([("", "is", "x"), ("y", "is", "x"), ("Y", "is", "X")])
+        Writer(record, HashEmbedder()).write([(same, dirty), (other, extraction_of())])
+        now = [(same, dirty), (other, extraction_of([("y", "is", "x")])), (passage_of("c", "C", "x"), extraction_of())]
+        assert unchanged(record, now) == {"a"}
+
+
+class TestCleaning:
+    def test_of_identical_triples_the_most_confident_is_kept(self) -> None:
+        found = [("Nissan", "founded", "1933", RelationType.TEMPORAL, c) for c in (0.4, 0.9, 0.6)]
+        cleaned = clean_extraction(extraction_of(found))
+        assert cleaned.triples == (Triple(*found[1]),)
+        assert cleaned.notes == {"identical triples": 2}
+
+    def test_the_same_words_under_two_types_are_two_triples(self) -> None:
+        found = [("Nissan", "founded", "1933", kind) for kind in (RelationType.TEMPORAL, RelationType.CAUSALITY)]
+        assert len(clean_extraction(extraction_of(found)).triples) == 2
+
+    @pytest.mark.parametrize(("given_confidence", "kept"), [(1.5, 1.0), (-0.5, 0.0), (0.3, 0.3)])
+    def test_confidence_is_clamped(self, given_confidence: float, kept: float) -> None:
+        found = extraction_of([("a", "is", "b", RelationType.SPATIAL, given_confidence)])
+        assert clean_extraction(found).triples[0].confidence == kept
+
+    def test_a_triple_without_a_name_at_an_end_is_dropped_and_counted(self) -> None:
+        found: Mapping[str, int] = clean_extraction(extraction_of([("", "is", "b"), ("a", "is", "\u200b")])).notes
+        assert found == {"triples without a name": 2}
+
+    def test_entities_stand_once_and_are_never_nothing(self) -> None:
+        assert clean_extraction(extraction_of(entities=["A", "", "B", " ", "A"])).entities == ("A", "B")

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import HashEmbedder
+from tests.scripted_server import ScriptedServer, scripted
+from tests.workflows.small_world import write_corpus, write_lines
+from tests.workflows.workspaces import Indexer, Row, use_embedder
+from workflows.context import Context
+from workflows.indexing import IndexReport, index_sources
+from workflows.resources import close_indexes
+
+
+@pytest.fixture(scope="session")
+def small_workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The small world, indexed once with the embedded model and read by every test."""
+    folder = tmp_path_factory.mktemp("small-world")
+    corpus, triples = write_corpus(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("OPENAI_", "MARA_"))]:
+            patch.delenv(name)
+        index_sources([corpus], folder / "workspace", triples)
+    yield folder / "workspace"
+    close_indexes()
+
+
+@pytest.fixture
+def settings(small_workspace: Path) -> Callable[..., Context]:
+    """Make a context on the small workspace."""
+
+    def make(**changes: Any) -> Context:
+        return Context(**{"workspace": str(small_workspace), **changes})
+
+    return make
+
+
+@pytest.fixture
+def embedder(monkeypatch: pytest.MonkeyPatch) -> HashEmbedder:
+    """The configured embedding model of tests that need no weights."""
+    made = HashEmbedder()
+    use_embedder(monkeypatch, made)
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Where a workspace of the test's own may be."""
+    return tmp_path / "workspace"
+
+
+@pytest.fixture
+def index(tmp_path: Path, root: Path) -> Indexer:
+    """Index rows as a corpus file, always of the same name."""
+
+    def once(rows: Sequence[Row], place: Path = root, **how: Any) -> IndexReport:
+        corpus = tmp_path / "corpus.jsonl"
+        write_lines(corpus, list(rows))
+        return index_sources([corpus], place, **how)
+
+    return once
+
+
+@pytest.fixture
+def chat_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    """A chat endpoint that the environment names; the test gives it its script."""
+    with scripted({}) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("MARA_TIMEOUT_S", "5")
+        yield server

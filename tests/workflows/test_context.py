@@ -1,0 +1,233 @@
+"""The settings of a run: described, bounded, refused by name, and the same from Studio, Python and the command line."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import ValidationError
+
+from graph.errors import BadInput
+from graph.modes import HIPPORAG2, MARA, SEED, Mode, Preset, WalkSettings
+from tests.workflows.small_world import QUESTION, run
+from workflows import mara, retrieval
+from workflows.context import QUESTION_LIMIT, Context, check_question, make_context
+
+MakeContext = Callable[..., Context]
+
+GRAPHS = {"mara": mara.graph, "retrieval": retrieval.graph}
+SCHEMA: dict[str, Any] = mara.graph.get_context_jsonschema() or {}
+FIELDS: dict[str, dict[str, Any]] = SCHEMA["properties"]
+
+BAD_SETTINGS: list[tuple[str, Any]] = [
+    ("mode", "bm25"),
+    ("preset", "best"),
+    ("temperature", -0.1),
+    ("temperature", math.nan),
+    ("manager_temperature", 2.5),
+    ("top_k", 0),
+    ("top_k", 201),
+    ("top_k", 2.5),
+    ("top_k", "many"),
+    ("answer_passages", 0),
+    ("max_facts", 0),
+    ("max_json_retries", -1),
+    ("max_json_retries", 6),
+    ("damping", 1.0),
+    ("damping", math.nan),
+    ("passage_weight", math.inf),
+    ("passage_seeds", -1),
+    ("seed_sharpness", 0.5),
+    ("alpha", 1.5),
+    ("relation_strength", 1.01),
+    ("policy", "loud"),
+    ("workspace", "w" * 4097),
+    ("model", "m" * 257),
+    ("filter_facts", "perhaps"),
+]
+
+
+def alternatives(field: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The schemas a field may fit, references resolved, null left out."""
+    for each in field.get("anyOf", [field]):
+        if "$ref" in each:
+            yield SCHEMA["$defs"][each["$ref"].rsplit("/", 1)[-1]]
+        elif each["type"] != "null":
+            yield each
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_both_workflows_take_the_same_settings(graph: Any) -> None:
+    assert graph.get_context_jsonschema() == SCHEMA
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_every_setting_has_a_description_and_a_default(name: str) -> None:
+    assert len(FIELDS[name]["description"]) > 20
+    assert "default" in FIELDS[name]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_every_setting_is_bounded(name: str) -> None:
+    for schema in alternatives(FIELDS[name]):
+        if schema["type"] in ("integer", "number"):
+            assert schema["minimum"] <= schema["maximum"]
+        elif schema["type"] == "string":
+            assert schema.get("enum") or schema["maxLength"]
+        else:
+            assert schema["type"] == "boolean"
+
+
+def test_every_default_is_within_its_bounds() -> None:
+    assert Context(**Context().model_dump(exclude_none=True)) == Context()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, value)
+        for name, field in FIELDS.items()
+        for value in re.findall(r"\((?:mara )?([\d.]+)\)", field["description"])
+    ],
+)
+def test_a_default_told_in_a_description_is_the_modes_own(name: str, value: str) -> None:
+    assert getattr(MARA, name) == float(value)
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS)
+def test_a_bad_setting_is_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(BadInput, match=rf"A setting cannot be used \({name}: ") as failure:
+        make_context(**{name: value})
+    assert failure.value.hint
+
+
+@pytest.mark.parametrize(("name", "value"), [("top_k", 0), ("damping", 5), ("mode", "bm25"), ("unheard_of", 1)])
+def test_a_bad_setting_given_to_the_graph_is_refused_by_name(small_workspace: Path, name: str, value: Any) -> None:
+    with pytest.raises(ValidationError, match=name):
+        run({"workspace": str(small_workspace), name: value})
+
+
+def test_a_setting_that_was_not_given_keeps_its_default() -> None:
+    assert make_context(top_k=None, mode=None, damping=0.3) == Context(damping=0.3)
+
+
+def test_several_bad_settings_are_told_together() -> None:
+    with pytest.raises(BadInput, match=r"top_k: .*; damping: "):
+        make_context(top_k=0, damping=5)
+
+
+def test_without_a_context_the_defaults_apply(small_workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARA_WORKSPACE", str(small_workspace))
+    plain: Any = mara.graph
+    result = plain.invoke({"question": QUESTION})
+    assert (result["mode"], result["models"]["chat"]) == ("mara", "offline")
+    assert len(result["passages"]) == Context().top_k
+    assert result["citations"]
+
+
+def test_a_context_may_be_a_plain_dict(small_workspace: Path) -> None:
+    done = run({"workspace": str(small_workspace), "mode": "sparse", "top_k": 1})
+    assert (done.result["mode"], len(done.result["passages"])) == ("sparse", 1)
+
+
+def test_where_a_setting_is_empty_the_modes_own_value_holds() -> None:
+    assert Context().walk_settings() == MARA
+    assert Context(preset=Preset.SEED).walk_settings() == SEED
+    assert Context(mode=Mode.HIPPORAG2, preset=Preset.SEED).walk_settings() == HIPPORAG2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("damping", 0.0),
+        ("passage_weight", 0.0),
+        ("passage_seeds", 0),
+        ("seed_sharpness", 1.0),
+        ("alpha", 0.0),
+        ("fact_candidates", 3),
+        ("entity_seeds", 0),
+        ("name_weight", 0.0),
+        ("policy", "category"),
+        ("relation_strength", 0.0),
+        ("synonymy", "attribution"),
+        ("adaptive_passage_weight", True),
+    ],
+)
+def test_a_setting_that_is_given_changes_that_one_alone_even_where_it_is_zero(name: str, value: Any) -> None:
+    changed = Context(**{name: value}).walk_settings()
+    differing = {key for key in WalkSettings.__dataclass_fields__ if getattr(changed, key) != getattr(MARA, key)}
+    assert differing == {name}
+    assert getattr(changed, name) == value
+
+
+def test_without_the_manager_a_walk_goes_by_no_beta() -> None:
+    assert Context().walk_settings().beta
+    assert not Context(weigh_relations=False).walk_settings().beta
+    assert not Context(mode=Mode.HIPPORAG2).walk_settings().beta
+
+
+def test_alpha_mixes_the_hybrid_ranking_in_every_mode() -> None:
+    assert Context(mode=Mode.HYBRID).hybrid_alpha == 0.65
+    assert Context(mode=Mode.HYBRID, alpha=0.0).hybrid_alpha == 0.0
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_the_input_is_a_described_question_and_nothing_else(graph: Any) -> None:
+    schema = graph.get_input_jsonschema()
+    assert list(schema["properties"]) == schema["required"] == ["question"]
+    question = schema["properties"]["question"]
+    assert question["description"]
+    assert question["examples"]
+    assert (question["minLength"], question["maxLength"]) == (1, QUESTION_LIMIT)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["", "  \n\u3000", "?" * (QUESTION_LIMIT + 1), None, 7, ["When?"], "\ud800?"],
+    ids=lambda q: repr(q)[:12],
+)
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_what_is_no_question_is_refused_by_name(settings: MakeContext, graph: Any, question: Any) -> None:
+    with pytest.raises(ValidationError, match="question"):
+        graph.invoke({"question": question}, context=settings())
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [("", "empty"), (" \u3000\n", "empty"), ("?" * (QUESTION_LIMIT + 1), "10,001 characters"), ("\udcff?", "Unicode")],
+    ids=["empty", "blank", "too long", "not Unicode"],
+)
+def test_a_question_that_cannot_be_asked_is_bad_input_with_a_hint(question: str, reason: str) -> None:
+    with pytest.raises(BadInput, match=reason) as failure:
+        check_question(question)
+    assert failure.value.hint
+
+
+@pytest.mark.parametrize("question", ["?", "🙂", "x" * QUESTION_LIMIT, "a\x00b", "\u200b", "本"])
+def test_a_question_may_be_odd(question: str) -> None:
+    assert check_question(question) == question
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_question_without_a_word_is_answered_with_a_refusal(settings: MakeContext, mode: Mode) -> None:
+    assert run(settings(mode=mode), "?! \u200b").result["answer"] == "NOT IN THE PASSAGES"
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_the_exported_graph_has_a_recursion_limit_and_no_checkpointer(graph: Any) -> None:
+    assert graph.config["recursion_limit"] == retrieval.RECURSION_LIMIT
+    assert graph.checkpointer is None
+
+
+@pytest.mark.parametrize("module", [mara, retrieval], ids=["mara", "retrieval"])
+def test_the_builder_compiles_with_a_checkpointer_of_ones_own(settings: MakeContext, module: Any) -> None:
+    saver = InMemorySaver()
+    thread: Any = {"configurable": {"thread_id": "one"}}
+    result = module.build().compile(checkpointer=saver).invoke({"question": QUESTION}, thread, context=settings())
+    assert result["passages"][0]["id"] == "lake-sund"
+    assert saver.get(thread) is not None

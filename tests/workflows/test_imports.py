@@ -1,0 +1,155 @@
+"""Importing: no side effects, nothing heavy, our own packages, and one direction between them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("agents", "graph", "workflows", "prompts")
+HEAVY = ("chromadb", "openai", "langchain_openai", "igraph", "onnxruntime", "onnx", "bm25s", "tokenizers")
+MAY_IMPORT = {
+    "prompts": set(),
+    "graph": set(),
+    "agents": {"graph", "prompts"},
+    "workflows": {"agents", "graph"},
+}
+"""Which of our other packages each one may import."""
+
+WATCHER = """
+import json, logging, sys, threading
+
+seen = []
+
+def watch(event, arguments):
+    if event in ("socket.connect", "socket.sendto", "socket.getaddrinfo", "subprocess.Popen", "sqlite3.connect"):
+        seen.append([event, repr(arguments)])
+    elif event in ("os.mkdir", "os.rename", "os.remove", "shutil.copytree", "tempfile.mkstemp", "tempfile.mkdtemp"):
+        seen.append([event, repr(arguments)])
+    elif event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
+        seen.append([event, repr(arguments)])
+
+sys.addaudithook(watch)
+import workflows.mara, workflows.cli
+print(json.dumps({
+    "seen": seen,
+    "modules": sorted(sys.modules),
+    "threads": threading.active_count(),
+    "log_handlers": len(logging.getLogger().handlers),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def fresh_process(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What importing the workflow and the command line does in a process of its own, in an empty folder."""
+    folder = tmp_path_factory.mktemp("empty")
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "SYSTEMROOT")}
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHER],
+        cwd=folder,
+        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert list(folder.iterdir()) == []
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def test_importing_opens_no_connection_and_writes_no_file(fresh_process: dict[str, Any]) -> None:
+    assert fresh_process["seen"] == []
+
+
+def test_importing_starts_no_thread_and_adds_no_log_handler(fresh_process: dict[str, Any]) -> None:
+    assert (fresh_process["threads"], fresh_process["log_handlers"]) == (1, 0)
+
+
+@pytest.mark.parametrize("package", HEAVY)
+def test_importing_loads_nothing_heavy(fresh_process: dict[str, Any], package: str) -> None:
+    assert package not in fresh_process["modules"]
+    assert find_spec(package) is not None, "it is installed, so that its absence means something"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_our_packages_resolve_inside_the_checkout(package: str) -> None:
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    assert Path(spec.origin) == ROOT / package / "__init__.py"
+
+
+def sources(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imported_names(path: Path) -> Iterator[str]:
+    """The modules that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports by a relative name"
+            yield node.module or ""
+
+
+def imported_packages(package: str) -> dict[str, set[Path]]:
+    """The top-level packages that any file of ours imports, with the files that do."""
+    found: dict[str, set[Path]] = {}
+    for path in sources(package):
+        for name in imported_names(path):
+            found.setdefault(name.partition(".")[0], set()).add(path.relative_to(ROOT))
+    return found
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_run_one_way(package: str) -> None:
+    found = imported_packages(package)
+    assert len(sources(package)) > 0
+    ours = {name: files for name, files in found.items() if name in PACKAGES and name != package}
+    assert {name: files for name, files in ours.items() if name not in MAY_IMPORT[package]} == {}
+
+
+def test_the_graph_knows_no_langgraph_no_langsmith_and_no_chat_model() -> None:
+    found = imported_packages("graph")
+    assert not found.keys() & {"langgraph", "langsmith", "langchain", "langchain_core"}
+    openai_files = {path.name for path in found.get("langchain_openai", set())}
+    assert openai_files <= {"embeddings.py"}
+
+
+@pytest.mark.parametrize("package", ["agents", "prompts"])
+def test_only_workflows_know_langgraph(package: str) -> None:
+    assert not imported_packages(package).keys() & {"langgraph", "langsmith", "langgraph_sdk", "langgraph_api"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_nothing_unpickles_evaluates_or_counts_tokens_by_download(package: str) -> None:
+    assert not imported_packages(package).keys() & {"pickle", "cloudpickle", "dill", "joblib", "shelve", "tiktoken"}
+    for path in sources(package):
+        calls = [node.func for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+        assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"eval", "exec", "__import__"}, path
+
+
+def test_the_heavy_packages_are_imported_within_functions_alone() -> None:
+    for package in PACKAGES:
+        for path in sources(package):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            at_import = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+            names = {
+                name.partition(".")[0]
+                for node in at_import
+                for name in ([a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+            }
+            assert not names & set(HEAVY), path

@@ -1,0 +1,166 @@
+"""The main workflow without a model: one question in, a cited answer out, in every mode."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from langgraph.graph import END, START
+
+from agents.answerer import REFUSAL
+from agents.citations import parse_citations, strip_citations
+from graph.modes import Mode
+from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES, TEXTS, run
+from workflows import mara, retrieval
+from workflows.context import Context
+
+MakeContext = Callable[..., Context]
+
+RESULT_KEYS = {
+    "question",
+    "mode",
+    "workflow",
+    "answer",
+    "plain_answer",
+    "citations",
+    "passages",
+    "ranked_by",
+    "facts",
+    "fact_outcome",
+    "relation_factors",
+    "passage_weight",
+    "seeds",
+    "timings_ms",
+    "errors",
+    "models",
+    "generation",
+}
+GRAPH: Any = mara.graph
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_every_mode_answers_with_citations_into_its_own_passages(settings: MakeContext, mode: Mode) -> None:
+    result = run(settings(mode=mode)).result
+    cited = parse_citations(result["answer"], Context().answer_passages)
+    assert cited.numbers
+    assert not cited.out_of_range
+    assert [citation["number"] for citation in result["citations"]] == list(cited.numbers)
+    for citation in result["citations"]:
+        assert citation["passage_id"] == result["passages"][citation["number"] - 1]["id"]
+        quoted = TEXTS[citation["passage_id"]][citation["start"] : citation["end"]]
+        assert quoted in result["plain_answer"]
+    assert result["plain_answer"] == strip_citations(result["answer"])
+    assert result["workflow"] == "mara"
+
+
+def test_the_answer_follows_the_chain_from_one_passage_to_the_next(settings: MakeContext) -> None:
+    result = run(settings()).result
+    assert tuple(citation["passage_id"] for citation in result["citations"]) == QUESTION_PASSAGES
+    assert "1203" in result["answer"]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_the_result_has_the_documented_keys_and_plain_values(settings: MakeContext, mode: Mode) -> None:
+    result = GRAPH.invoke({"question": QUESTION}, context=settings(mode=mode))
+    assert result.keys() == RESULT_KEYS
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    assert result["models"] == {"chat": "offline", "embedding": "all-MiniLM-L6-v2", "store": "embedded"}
+    assert len(json.dumps(result)) < 20_000, "no vector and no score of all passages is in the result"
+
+
+def test_the_output_schema_names_the_same_keys() -> None:
+    assert GRAPH.get_output_jsonschema()["properties"].keys() == RESULT_KEYS
+
+
+@pytest.mark.parametrize("mode", [Mode.MARA, Mode.DENSE])
+def test_retrieval_within_the_workflow_is_retrieval_alone(settings: MakeContext, mode: Mode) -> None:
+    alone = run(settings(mode=mode), graph=retrieval.graph)
+    whole = run(settings(mode=mode))
+    assert {key: whole.result[key] for key in alone.result if key != "timings_ms"} == {
+        key: value for key, value in alone.result.items() if key != "timings_ms"
+    }
+    assert whole.visits - alone.visits == {"write_answer": 1}
+    assert whole.result["timings_ms"].keys() == whole.visits.keys()
+
+
+@pytest.mark.parametrize("mode", [Mode.MARA, Mode.SPARSE])
+def test_what_the_passages_do_not_hold_is_refused(settings: MakeContext, mode: Mode) -> None:
+    result = run(settings(mode=mode), "How are violins tuned?").result
+    assert (result["answer"], result["plain_answer"], result["citations"]) == (REFUSAL, REFUSAL, [])
+    assert result["errors"] == []
+
+
+def test_the_answer_rests_on_the_first_answer_passages_alone(settings: MakeContext) -> None:
+    for n in (1, 2):
+        result = run(settings(answer_passages=n)).result
+        assert {citation["number"] for citation in result["citations"]} <= set(range(1, n + 1))
+    assert "1203" not in run(settings(answer_passages=1)).result["answer"]
+    assert len(result["passages"]) == Context().top_k
+
+
+def test_fewer_passages_than_answer_passages_are_enough(settings: MakeContext) -> None:
+    result = run(settings(top_k=1, answer_passages=50)).result
+    assert [citation["number"] for citation in result["citations"]] == [1]
+
+
+@pytest.mark.parametrize(
+    ("passage", "question"),
+    [
+        ("han", "青石鎮以什麼聞名？"),
+        ("arabic", "أين يقع وادي النور؟"),
+        ("cyrillic", "Где стоит Белогорка?"),
+        ("greek", "Πού γεννήθηκε η Αλκμήνη Ρούσου;"),
+        ("devanagari", "सोनपुरा किसके किनारे बसा है?"),
+    ],
+)
+def test_a_question_in_any_script_is_answered_from_its_passage(
+    settings: MakeContext, passage: str, question: str
+) -> None:
+    done = run(settings(), question)
+    assert done.passage_ids[0] == passage
+    assert done.result["citations"][0]["passage_id"] == passage
+
+
+def test_the_graph_runs_asynchronously_too(settings: MakeContext) -> None:
+    here = GRAPH.invoke({"question": QUESTION}, context=settings())
+    there = asyncio.run(GRAPH.ainvoke({"question": QUESTION}, context=settings()))
+    assert {**there, "timings_ms": {}} == {**here, "timings_ms": {}}
+
+
+def test_runs_side_by_side_do_not_mix(settings: MakeContext) -> None:
+    questions = ["When was Marn founded?", "Who built the Tarn Dam?", "Where was Ada Brandt born?", QUESTION]
+    context = settings(answer_passages=2)
+    alone = [run(context, question).result for question in questions]
+    with ThreadPoolExecutor(len(questions)) as pool:
+        together = [done.result for done in pool.map(lambda question: run(context, question), questions)]
+    for result, expected in zip(together, alone, strict=True):
+        assert {**result, "timings_ms": {}} == {**expected, "timings_ms": {}}
+
+
+def test_the_workflow_is_named_for_traces() -> None:
+    assert (mara.graph.get_name(), retrieval.graph.get_name()) == ("mara", "retrieval")
+
+
+def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
+    drawing = mara.graph.get_graph()
+    of_retrieval = retrieval.graph.get_graph()
+    assert drawing.nodes.keys() == {*of_retrieval.nodes, "write_answer", "quote_passages"}
+    arrows = {(edge.source, edge.target) for edge in drawing.edges}
+    within = {(edge.source, edge.target) for edge in of_retrieval.edges if edge.target != END}
+    assert arrows - within == {
+        ("walk_graph", "write_answer"),
+        ("retrieve_passages", "write_answer"),
+        ("write_answer", "write_answer"),
+        ("write_answer", "quote_passages"),
+        ("write_answer", END),
+        ("quote_passages", END),
+    }
+    assert within <= arrows
+    mermaid = drawing.draw_mermaid()
+    assert all(f"{name}(" in mermaid for name in drawing.nodes if name not in (START, END))
+    for node in ("filter_facts", "weigh_relations", "write_answer"):
+        assert f"{node} -.-> {node};" in mermaid

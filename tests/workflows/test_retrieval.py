@@ -1,0 +1,249 @@
+"""Retrieval without a model: which nodes a mode runs, what the walk starts from, and how passages are ranked."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from langgraph.graph import END, START
+
+from graph.modes import MARA, Mode
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
+from tests.scripted_server import ScriptedServer
+from tests.workflows.small_world import PASSAGES, QUESTION, TEXTS, Run, run, well_behaved
+from workflows import retrieval
+from workflows.context import Context
+
+MakeContext = Callable[..., Context]
+Retrieve = Callable[..., Run]
+
+WALKING = ["encode_question", "retrieve_facts", "filter_facts", "retrieve_passages", "seed_graph", "walk_graph"]
+NODES_OF_MODE = {
+    Mode.MARA: [*WALKING, "weigh_relations"],
+    Mode.HIPPORAG2: WALKING,
+    Mode.DENSE: ["encode_question", "retrieve_passages"],
+    Mode.SPARSE: ["encode_question", "retrieve_passages"],
+    Mode.HYBRID: ["encode_question", "retrieve_passages"],
+}
+RESULT_KEYS = {
+    "question",
+    "mode",
+    "passages",
+    "ranked_by",
+    "facts",
+    "fact_outcome",
+    "relation_factors",
+    "passage_weight",
+    "seeds",
+    "timings_ms",
+    "errors",
+    "models",
+    "generation",
+}
+UNRELATED = "How are violins tuned?"
+
+
+@pytest.fixture
+def retrieve(settings: MakeContext) -> Retrieve:
+    def once(question: str = QUESTION, **changes: object) -> Run:
+        return run(settings(**changes), question, retrieval.graph)
+
+    return once
+
+
+@pytest.fixture
+def retrieve_choosing_nothing(chat_server: ScriptedServer, retrieve: Retrieve) -> Retrieve:
+    """Retrieve with a filter that finds no fact relevant."""
+    chat_server.script({**well_behaved(), "fact filter": ['{"facts": []}']})
+    return retrieve
+
+
+def entity_names(done: Run) -> list[str]:
+    return [seed["text"] for seed in done.result["seeds"]["entities"]]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_mode_runs_its_own_nodes_each_once_and_times_them(retrieve: Retrieve, mode: Mode) -> None:
+    done = retrieve(mode=mode)
+    assert done.visits == Counter(NODES_OF_MODE[mode])
+    assert done.result["timings_ms"].keys() == done.visits.keys()
+    assert all(spent >= 0 for spent in done.result["timings_ms"].values())
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_the_result_has_the_documented_keys_and_plain_values(retrieve: Retrieve, mode: Mode) -> None:
+    result = retrieve(mode=mode).result
+    assert result.keys() == RESULT_KEYS
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    assert (result["question"], result["mode"], result["errors"]) == (QUESTION, mode.value, [])
+    assert result["generation"] == 1
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_passages_are_whole_distinct_and_best_first(retrieve: Retrieve, mode: Mode) -> None:
+    done = retrieve(mode=mode)
+    hits = done.result["passages"]
+    assert [hit.keys() for hit in hits] == [{"id", "title", "text", "score"}] * len(hits)
+    assert [hit["text"] for hit in hits] == [TEXTS[hit["id"]] for hit in hits]
+    assert len(set(done.passage_ids)) == len(hits)
+    scores = [hit["score"] for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert done.result["ranked_by"] == ("walk" if mode.walks else mode.value)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("k", [1, 3])
+def test_top_k_is_how_many_of_the_same_ranking_are_returned(retrieve: Retrieve, mode: Mode, k: int) -> None:
+    assert retrieve(mode=mode, top_k=k).passage_ids == retrieve(mode=mode).passage_ids[:k]
+
+
+@pytest.mark.parametrize("mode", [Mode.MARA, Mode.HIPPORAG2, Mode.DENSE, Mode.HYBRID])
+def test_more_passages_than_there_are_gives_all_of_them(retrieve: Retrieve, mode: Mode) -> None:
+    assert sorted(retrieve(mode=mode, top_k=200).passage_ids) == sorted(key for key, _, _ in PASSAGES)
+
+
+def test_the_sparse_mode_returns_passages_that_hold_a_word_of_the_question_alone(retrieve: Retrieve) -> None:
+    assert retrieve("Who built the dam, and when?", mode="sparse").passage_ids[0] == "tarn-dam"
+    assert retrieve("xylophone", mode="sparse").result["passages"] == []
+
+
+def test_alpha_1_and_0_give_the_dense_and_the_sparse_ranking(retrieve: Retrieve) -> None:
+    assert retrieve(mode="hybrid", alpha=1).passage_ids == retrieve(mode="dense").passage_ids
+    *sparse, worst = retrieve(mode="sparse").passage_ids
+    hybrid = retrieve(mode="hybrid", alpha=0).result["passages"]
+    assert [hit["id"] for hit in hybrid if hit["score"] > 0] == sparse
+    assert {hit["id"]: hit["score"] for hit in hybrid}.get(worst, 0) == 0
+
+
+def test_kept_facts_are_the_first_of_the_candidates_and_seed_their_ends(retrieve: Retrieve) -> None:
+    done = retrieve("Where was Duke Orlo born?")
+    assert done.result["fact_outcome"] == "kept"
+    assert done.kept[0] == ("Duke Orlo", "born in", "Kesh")
+    assert {"Duke Orlo", "Kesh"} <= set(entity_names(done))
+    assert len(done.result["facts"]) == MARA.fact_candidates
+    assert 0 < len(done.kept) <= Context().max_facts
+    for hit in done.result["facts"]:
+        assert hit.keys() == {"id", "subject", "predicate", "object", "relation", "score", "kept"}
+        assert 0 <= hit["score"] <= 1
+
+
+def test_the_walk_finds_the_second_passage_of_a_question_that_names_only_the_first(retrieve: Retrieve) -> None:
+    question = "Where was the founder of the town on the shore of Lake Sund born?"
+    assert {"lake-sund", "marn", "orlo"} <= set(retrieve(question, top_k=4).passage_ids)
+
+
+def test_seeds_are_told_heaviest_first_with_readable_names(retrieve: Retrieve) -> None:
+    seeds = retrieve("Where was Duke Orlo born?").result["seeds"]
+    for kind in ("entities", "passages"):
+        weights = [seed["weight"] for seed in seeds[kind]]
+        assert weights == sorted(weights, reverse=True)
+        assert min(weights) > 0
+    assert seeds["entities"][0]["text"] == "Duke Orlo"
+    assert {seed["id"] for seed in seeds["passages"]} <= TEXTS.keys()
+    assert seeds["passages"][0]["weight"] == MARA.passage_weight
+
+
+def test_where_the_filter_finds_nothing_the_walk_starts_from_passages_and_names(retrieve: Retrieve) -> None:
+    unnamed = retrieve(UNRELATED)
+    assert (unnamed.result["fact_outcome"], unnamed.result["ranked_by"]) == ("nothing relevant", "walk")
+    assert (unnamed.kept, entity_names(unnamed)) == ([], [])
+    assert unnamed.result["seeds"]["passages"]
+
+
+def test_names_in_the_question_are_seeds_beside_the_facts(retrieve_choosing_nothing: Retrieve) -> None:
+    named = retrieve_choosing_nothing("Did Ada Brandt ever see the flood of 1871?")
+    assert named.result["fact_outcome"] == "nothing relevant"
+    assert set(entity_names(named)) == {"Ada Brandt", "Flood of 1871"}
+    assert {"brandt", "flood"} <= set(named.passage_ids[:3])
+    without = retrieve_choosing_nothing("Did Ada Brandt ever see the flood of 1871?", name_weight=0)
+    assert entity_names(without) == []
+
+
+def test_a_name_counts_by_its_alias_and_not_by_a_part_of_it(retrieve_choosing_nothing: Retrieve) -> None:
+    assert entity_names(retrieve_choosing_nothing("How long is the VELM (river)?")) == ["Velm"]
+    assert entity_names(retrieve_choosing_nothing("Where is Velmont, where Marni lives?")) == []
+
+
+def test_where_the_filter_finds_nothing_hipporag2_falls_to_the_dense_ranking(
+    retrieve_choosing_nothing: Retrieve,
+) -> None:
+    fallen = retrieve_choosing_nothing(mode="hipporag2")
+    assert (fallen.result["fact_outcome"], fallen.result["ranked_by"]) == ("nothing relevant", "dense")
+    assert fallen.result["passages"] == retrieve_choosing_nothing(mode="dense").result["passages"]
+
+
+def test_without_any_seed_the_ranking_is_dense_and_says_so(retrieve_choosing_nothing: Retrieve) -> None:
+    done = retrieve_choosing_nothing(passage_weight=0, name_weight=0)
+    assert done.result["seeds"] == {"entities": [], "passages": []}
+    assert done.result["ranked_by"] == "dense"
+    assert done.result["passages"] == retrieve_choosing_nothing(mode="dense").result["passages"]
+
+
+def test_offline_hipporag2_keeps_its_five_candidates_and_asks_no_manager(retrieve: Retrieve) -> None:
+    for question in (QUESTION, UNRELATED):
+        done = retrieve(question, mode="hipporag2", max_facts=2)
+        assert [hit["kept"] for hit in done.result["facts"]] == [True] * 5
+        assert done.result["fact_outcome"] == "kept"
+        assert len(entity_names(done)) == 5
+        assert done.result["relation_factors"] is None
+        assert done.result["passage_weight"] == 0.05
+        assert done.result["ranked_by"] == "walk"
+
+
+def test_the_manager_gives_a_share_to_every_type_and_temporal_most_to_when(retrieve: Retrieve) -> None:
+    factors = retrieve().result["relation_factors"]
+    assert list(factors["entity_entity"]) == [relation.value for relation in ENTITY_RELATIONS]
+    assert list(factors["entity_passage"]) == [relation.value for relation in PASSAGE_RELATIONS]
+    assert sum(factors["entity_entity"].values()) == pytest.approx(1)
+    assert sum(factors["entity_passage"].values()) == pytest.approx(1)
+    assert max(factors["entity_entity"], key=factors["entity_entity"].__getitem__) == "TEMPORAL"
+
+
+def test_a_relation_strength_of_0_is_the_walk_without_beta(retrieve: Retrieve) -> None:
+    unweighed = retrieve(weigh_relations=False)
+    assert "weigh_relations" not in unweighed.visits
+    assert unweighed.result["relation_factors"] is None
+    neutral, full = retrieve(relation_strength=0).result, retrieve(relation_strength=1).result
+    scores = {hit["id"]: hit["score"] for hit in unweighed.result["passages"]}
+    assert {hit["id"]: hit["score"] for hit in neutral["passages"]} == pytest.approx(scores)
+    assert {hit["id"]: hit["score"] for hit in full["passages"]} != pytest.approx(scores)
+
+
+def test_the_seed_preset_starts_from_every_passage(retrieve: Retrieve) -> None:
+    done = retrieve(preset="seed", top_k=200)
+    assert done.result["passage_weight"] == 0.05
+    assert len(done.result["seeds"]["passages"]) >= len(PASSAGES) - 1
+    assert len(done.passage_ids) == len(PASSAGES)
+
+
+def test_damping_0_ranks_the_seeds_alone(retrieve: Retrieve) -> None:
+    done = retrieve(damping=0, top_k=200)
+    weights = {seed["id"]: seed["weight"] for seed in done.result["seeds"]["passages"]}
+    ranked = [hit for hit in done.result["passages"] if hit["score"] > 0]
+    assert [hit["id"] for hit in ranked] == sorted(weights, key=lambda key: -weights[key])
+    assert all(hit["score"] == 0 for hit in done.result["passages"][len(ranked) :])
+
+
+def test_the_same_question_gives_the_same_result(retrieve: Retrieve) -> None:
+    first, second = retrieve().result, retrieve().result
+    assert {**first, "timings_ms": {}} == {**second, "timings_ms": {}}
+
+
+def test_the_join_waits_for_all_branches_and_runs_once() -> None:
+    builder = retrieval.build()
+    deferred = {name for name, node in builder.nodes.items() if node.defer}
+    assert deferred == {"seed_graph"}
+
+
+def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
+    drawing = retrieval.graph.get_graph()
+    assert drawing.nodes.keys() == {START, END, *NODES_OF_MODE[Mode.MARA], "keep_top_facts", "neutral_relations"}
+    arrows = {(edge.source, edge.target) for edge in drawing.edges}
+    assert {("filter_facts", "filter_facts"), ("weigh_relations", "weigh_relations")} <= arrows
+    assert {("filter_facts", "keep_top_facts"), ("keep_top_facts", "seed_graph")} <= arrows
+    assert {("weigh_relations", "neutral_relations"), ("neutral_relations", "seed_graph")} <= arrows
+    assert {("walk_graph", END), ("retrieve_passages", END)} <= arrows
+    mermaid = drawing.draw_mermaid()
+    assert all(f"{name}(" in mermaid for name in drawing.nodes)
