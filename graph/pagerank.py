@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.errors import BadInput
 from graph.factors import EdgeFactors, passage_side
 from graph.knowledge_graph import KnowledgeGraph
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 
 def walk(
@@ -45,11 +51,22 @@ def walk(
         arcs, network = forward, graph.undirected
     else:
         arcs, network = np.concatenate([forward, base * passage_side(graph.edges.kind, factors)]), graph.directed
-    scores = network.personalized_pagerank(
-        weights=arcs.tolist(),
-        reset=(restart / total).tolist(),
-        damping=damping,
-        directed=not factors.symmetric,
-        implementation="prpack",
-    )
+    # PRPACK's OpenMP threads wait for each other at every turn: on a busy machine two are ten times slower than one.
+    with _thread_pools().limit(limits=1, user_api="openmp"):
+        scores = network.personalized_pagerank(
+            weights=arcs.tolist(),
+            reset=(restart / total).tolist(),
+            damping=damping,
+            directed=not factors.symmetric,
+            implementation="prpack",
+        )
     return np.asarray(scores)
+
+
+@lru_cache(maxsize=1)
+def _thread_pools() -> ThreadpoolController:
+    """Return the controller of the thread pools that are loaded, igraph's among them."""
+    import igraph  # noqa: F401 (it brings the pool along)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
