@@ -108,9 +108,7 @@ class Manager(Protocol):
 class Answerer(Protocol):
     """Writes a cited answer from numbered passages, or says that they do not hold it."""
 
-    def answer(
-        self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None
-    ) -> Answer:
+    def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
         """Return the answer; its citations name only the given passages. Raises MalformedReply."""
         ...
 
