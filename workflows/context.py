@@ -16,6 +16,10 @@ QUESTION_LIMIT = 10_000
 """Characters a question may have."""
 
 
+SHOWN_SEEDS = 200
+"""Passage seeds that the state holds at most; where every passage is a seed, the walk computes the rest itself."""
+
+
 class Question(BaseModel):
     """What is asked."""
 
@@ -67,7 +71,7 @@ class Context(BaseModel):
         None, description="Let the manager's passage weight scale that weight (mara: no)."
     )
     passage_seeds: int | None = Field(
-        None, ge=0, le=10_000, description="How many of the best passages are seeds; 0 for all (mara 200)."
+        None, ge=0, le=SHOWN_SEEDS, description="How many of the best passages are seeds; 0 for all (mara 200)."
     )
     seed_sharpness: float | None = Field(
         None, ge=1, le=20, description="Power on the passage seeds' scores; 1 is linear (mara 4)."

@@ -36,7 +36,7 @@ from graph.search import (
     weigh_entity_seeds,
     weigh_passage_seeds,
 )
-from workflows.context import Context, Question, context_of
+from workflows.context import SHOWN_SEEDS, Context, Question, context_of
 from workflows.resources import fact_filter_for, manager_for, models_of, open_workspace_index
 from workflows.state import (
     FIRST_NODE,
@@ -60,8 +60,6 @@ RECURSION_LIMIT = 50
 
 TRANSPORT_RETRIES = RetryPolicy(max_attempts=3, initial_interval=1.0, retry_on=TransportFault)
 """Faults of the endpoint are tried again as they are; a malformed reply takes the retry edge instead."""
-
-_SHOWN_SEEDS = 200
 
 Update = dict[str, Any]
 P = ParamSpec("P")
@@ -224,7 +222,7 @@ def retrieve_passages(state: RetrievalState, runtime: Runtime[Context]) -> Updat
     if not context.mode.walks:
         ranking = rank_passages(index, state["question"], context.mode, context.top_k, context.hybrid_alpha)
         return {"passages": _passage_hits(index, ranking), "ranked_by": context.mode.value}
-    ranking = seed_passages(index, state["question"], settings)[:_SHOWN_SEEDS]
+    ranking = seed_passages(index, state["question"], settings)[:SHOWN_SEEDS]
     passages = index.graph.passages
     return {"passage_candidates": [PassageCandidate(id=passages[p].id, score=score) for p, score in ranking]}
 
@@ -246,7 +244,7 @@ def seed_graph(state: RetrievalState, runtime: Runtime[Context]) -> Update:
                 EntitySeed(id=entity_id(graph.entity_names[e]), text=graph.entity_labels[e], weight=share)
                 for e, share in sorted(entities.items(), key=lambda item: (-item[1], item[0]))
             ],
-            passages=[PassageSeed(id=graph.passages[p].id, weight=w) for p, w in passages.items()][:_SHOWN_SEEDS],
+            passages=[PassageSeed(id=graph.passages[p].id, weight=w) for p, w in passages.items()][:SHOWN_SEEDS],
         ),
     }
 
