@@ -165,3 +165,16 @@ class Child:
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             pipe.close()
+
+
+HOLD_LOCK = """
+import sys
+from pathlib import Path
+from graph.workspace import Workspace
+with Workspace(Path(sys.argv[1])).writing():
+    print("locked")
+    input()
+print("done")
+input()
+"""
+"""A program for a `Child` that holds the writer's lock of a workspace until it is told to go on."""

@@ -290,12 +290,21 @@ class TestSynonymEdges:
 class TestNaming:
     def test_a_label_is_the_most_frequent_spelling_the_smallest_of_several(self, record: Record) -> None:
         triples: dict[str, list[TripleParts]] = {
-            "a": [("NISSAN", "is", "Old"), ("NISSAN", "has", "old")],
-            "b": [("Nissan", "in", "Japan")],
+            "a": [("Nissan", "is", "old"), ("NISSAN", "has", "Old")],
+            "b": [("NISSAN", "in", "Japan")],
         }
         graph = graph_of(record, [passage_of("a", "", "x"), passage_of("b", "", "y")], triples)
         labels = dict(zip(graph.entity_names, graph.entity_labels, strict=True))
         assert labels == {"nissan": "NISSAN", "old": "Old", "japan": "Japan"}
+
+    def test_of_a_facts_spellings_the_smallest_is_shown(self, record: Record) -> None:
+        triples: dict[str, list[TripleParts]] = {
+            "a": [("Nissan", "Founded", "1933")],
+            "b": [("NISSAN", "founded", "1933")],
+            "c": [("nissan", "founded", "1933.")],
+        }
+        (fact,) = graph_of(record, [passage_of(key, "", key) for key in "abc"], triples).facts.values()
+        assert fact.fact.text == "NISSAN founded 1933"
 
     def test_nodes_are_in_the_order_of_their_ids(self, record: Record) -> None:
         graph = graph_of(record, [passage_of(key, f"Title {key}", "x") for key in "cab"])

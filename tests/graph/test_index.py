@@ -4,19 +4,20 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from graph import index as module
-from graph.embeddings import QUESTION_TO_FACT, QUESTION_TO_PASSAGE
+from graph.derive import open_store
 from graph.errors import EmbeddingMismatch, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.index import Index, IndexPool, open_index
+from graph.index import Index, open_index
 from graph.schema import Passage, RelationType
+from graph.store import VectorStore
 from graph.workspace import GenerationHold, Workspace
-from tests.builders import Child, HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
-from tests.graph.test_workspace import HOLD_LOCK
+from tests.builders import HOLD_LOCK, Child, HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
 
 PASSAGES = [
     passage_of("nissan", "Nissan", "Nissan was founded in 1933."),
@@ -68,13 +69,6 @@ def index(workspace: Workspace) -> Iterator[Index]:
     index = open_index(workspace.root, HashEmbedder())
     yield index
     index.close()
-
-
-@pytest.fixture
-def pool() -> Iterator[IndexPool]:
-    pool = IndexPool()
-    yield pool
-    pool.close()
 
 
 def ids(index: Index, hits: Sequence[tuple[int, float]]) -> list[str]:
@@ -227,10 +221,18 @@ class TestDerivingAgain:
         assert workspace.current() == index.graph.generation
         index.close()
 
-    @pytest.mark.parametrize("damage", [truncate, empty, overwrite, Path.unlink])
     @pytest.mark.parametrize(
-        "name",
-        ["snapshot.json", "facts.jsonl", "edge_weight.npy", "passage_vectors.npy", "bm25/data.csc.index.npy"],
+        ("name", "damage"),
+        [
+            ("snapshot.json", truncate),
+            ("facts.jsonl", truncate),
+            ("passages.jsonl", overwrite),
+            ("edge_weight.npy", empty),
+            ("edge_weight.npy", Path.unlink),
+            ("passage_vectors.npy", truncate),
+            ("bm25/data.csc.index.npy", empty),
+            ("bm25/vocab.index.json", overwrite),
+        ],
     )
     def test_a_file_of_the_snapshot(self, workspace: Workspace, name: str, damage: Callable[[Path], None]) -> None:
         damage(workspace.index_folder(1) / name)
@@ -239,12 +241,35 @@ class TestDerivingAgain:
         assert index.graph.generation == 2
         index.close()
 
-    @pytest.mark.parametrize("damage", [truncate, empty, overwrite, Path.unlink])
+    @pytest.mark.parametrize("damage", [truncate, overwrite, Path.unlink])
     def test_the_search_index(self, workspace: Workspace, damage: Callable[[Path], None]) -> None:
         damage(workspace.index_folder(1) / "chroma" / "chroma.sqlite3")
         index = open_index(workspace.root, Silent())
         assert_answers(index)
         index.close()
+
+    def test_what_could_not_be_opened_is_let_go(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+        opened: list[VectorStore] = []
+        closed: list[VectorStore] = []
+        close = VectorStore.close
+
+        def watched_open(*arguments: Any) -> VectorStore:
+            opened.append(open_store(*arguments))
+            return opened[-1]
+
+        def watched_close(self: VectorStore) -> None:
+            closed.append(self)
+            close(self)
+
+        monkeypatch.setattr(module, "open_store", watched_open)
+        monkeypatch.setattr(VectorStore, "close", watched_close)
+        shutil.rmtree(workspace.index_folder(1) / "chroma")
+        index = open_index(workspace.root, Silent())
+        assert len(opened) == 2
+        assert opened[0] in closed
+        assert not workspace.index_folder(1).exists()
+        index.close()
+        assert opened[1] in closed
 
     def test_a_hold_file(self, workspace: Workspace) -> None:
         open_index(workspace.root, Silent()).close()
@@ -329,73 +354,3 @@ class TestReadersOfOtherProcesses:
         index = open_index(workspace.root, HashEmbedder())
         assert sorted(ids(index, index.search_passages("Marn", 9))) == ["new", "newer", "nissan"]
         index.close()
-
-
-class TestPool:
-    def test_one_workspace_is_opened_once(self, pool: IndexPool, workspace: Workspace) -> None:
-        assert pool.get(workspace.root, HashEmbedder()) is pool.get(workspace.root, HashEmbedder())
-
-    def test_after_a_write_the_new_generation_answers_and_the_old_one_still_does(
-        self, pool: IndexPool, workspace: Workspace
-    ) -> None:
-        old = pool.get(workspace.root, HashEmbedder())
-        publish_workspace(workspace.root, [passage_of("new", "New", "text")], removed=["marn"])
-        new = pool.get(workspace.root, HashEmbedder())
-        assert (old.graph.generation, new.graph.generation) == (1, 2)
-        assert_answers(old)
-        assert sorted(ids(new, new.search_passages("New", 9))) == ["new", "nissan", "sund"]
-
-    def test_a_run_goes_on_with_the_generation_it_began_with(self, pool: IndexPool, workspace: Workspace) -> None:
-        old = pool.get(workspace.root, HashEmbedder())
-        publish_workspace(workspace.root, [passage_of("new", "New", "text")])
-        new = pool.get(workspace.root, HashEmbedder())
-        assert pool.get(workspace.root, HashEmbedder(), generation=1) is old
-        assert pool.get(workspace.root, HashEmbedder(), generation=2) is new
-        assert pool.get(workspace.root, HashEmbedder(), generation=77) is new
-
-    def test_two_generations_are_kept_open(self, pool: IndexPool, workspace: Workspace) -> None:
-        pool.get(workspace.root, HashEmbedder())
-        for key in "abc":
-            publish_workspace(workspace.root, [passage_of(key, key, "text")])
-            pool.get(workspace.root, HashEmbedder())
-        publish_workspace(workspace.root, [passage_of("d", "d", "text")])
-        assert {folder.name for folder in (workspace.root / "index").iterdir()} == {"3", "4", "5"}
-        assert pool.get(workspace.root, HashEmbedder(), generation=1).graph.generation == 5
-
-    def test_a_relative_path_is_the_same_workspace(
-        self, pool: IndexPool, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.chdir(workspace.root.parent)
-        assert pool.get(Path("workspace"), HashEmbedder()) is pool.get(workspace.root, HashEmbedder())
-
-    def test_an_open_index_survives_a_damaged_current(self, pool: IndexPool, workspace: Workspace) -> None:
-        old = pool.get(workspace.root, HashEmbedder())
-        (workspace.root / "CURRENT").write_text("oops")
-        new = pool.get(workspace.root, HashEmbedder())
-        assert new is pool.get(workspace.root, HashEmbedder())
-        assert_answers(new)
-        assert_answers(old)
-
-    def test_closing_lets_go_of_every_file_from_any_thread(self, workspace: Workspace) -> None:
-        pool = IndexPool()
-        pool.get(workspace.root, HashEmbedder())
-        thread = threading.Thread(target=pool.close)
-        thread.start()
-        thread.join()
-        assert not GenerationHold.is_held(workspace.index_folder(1))
-
-    def test_threads_open_a_workspace_once(self, pool: IndexPool, workspace: Workspace) -> None:
-        found: list[Index] = []
-        threads = [
-            threading.Thread(target=lambda: found.append(pool.get(workspace.root, HashEmbedder()))) for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(found) == 4
-        assert len(set(map(id, found))) == 1
-
-
-def test_the_two_instructions_are_two() -> None:
-    assert QUESTION_TO_FACT != QUESTION_TO_PASSAGE

@@ -179,9 +179,9 @@ class TestFactors:
         assert np.array_equal(factors_for(beta, MARA).from_passage, directed.from_passage)
 
     def test_beta_counts_for_nothing_where_the_settings_do_not_let_it(self) -> None:
-        assert np.array_equal(
-            factors_for(TEMPORAL_ALONE, HIPPORAG2).from_entity, factors_for(None, HIPPORAG2).from_entity
-        )
+        deaf = replace(SEED, beta=False)
+        assert np.array_equal(factors_for(TEMPORAL_ALONE, deaf).from_entity, factors_for(None, deaf).from_entity)
+        assert not HIPPORAG2.beta
 
 
 class TestWalking:

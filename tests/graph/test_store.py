@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from graph.derive import publish
 from graph.errors import BadInput, StoreUnavailable, WorkspaceDamaged
 from graph.index import IndexPool, open_index
 from graph.store import Vectors, VectorStore, passage_metadata
+from graph.writer import reembed
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
 
 DIMENSION = 4
@@ -274,13 +276,16 @@ class TestServer:
         assert hash_embedder.asked[embedded:].count("Car 5") == len(hash_embedder.asked[embedded:])
         pool.close()
 
-    def test_another_models_vectors_replace_the_old_ones(self, chroma_url: str) -> None:
-        store = VectorStore.server(chroma_url, "changing")
-        store.synchronise("facts", facts("a", "b"), "old")
-        store.drop()
-        store.synchronise("facts", Vectors(["a"], np.ones((1, 7), dtype=np.float32)), "new")
-        assert (store.embedding_model(), store.count("facts"), store.count("passages")) == ("new", 1, 0)
-        store.close()
+    def test_another_models_vectors_replace_the_old_ones(self, tmp_path: Path) -> None:
+        workspace = publish_workspace(tmp_path, CARS, BUILT)
+        other = HashEmbedder("other")
+        with workspace.writing(), workspace.open_record() as record:
+            reembed(record, other)
+            publish(workspace, record)
+        index = open_index(tmp_path, other)
+        ((passage, cosine),) = index.search_passages(CARS[7].content, 1)
+        assert (index.graph.passages[passage].id, round(cosine, 5)) == ("car-7", 1.0)
+        index.close()
 
 
 class TestServerFaults:

@@ -9,20 +9,10 @@ from types import ModuleType
 import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.record import FORMAT_VERSION, Record
+from graph.record import FORMAT_VERSION
 from graph.workspace import GenerationHold, Workspace, default_workspace, resolve_workspace
-from tests.builders import DIMENSION, Child, HashEmbedder, passage_of, publish_workspace, write_passages
+from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_passages
 
-HOLD_LOCK = """
-import sys
-from pathlib import Path
-from graph.workspace import Workspace
-with Workspace(Path(sys.argv[1])).writing():
-    print("locked")
-    input()
-print("done")
-input()
-"""
 HOLD_GENERATION = """
 import sys
 from pathlib import Path
@@ -272,11 +262,3 @@ class TestResolvingInAServer:
     def test_a_path_is_refused(self, name: str) -> None:
         with pytest.raises(BadInput, match=r"is not the name of a workspace"):
             resolve_workspace(name)
-
-
-def test_a_record_belongs_to_its_folder(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "w")
-    workspace.create()
-    assert workspace.record_path.parent == tmp_path / "w"
-    with Record(workspace.record_path) as record:
-        assert record.generation == 0

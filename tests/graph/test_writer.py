@@ -107,7 +107,7 @@ batches = st.tuples(
 
 
 class TestAnyHistory:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(st.lists(batches, min_size=1, max_size=5))
     def test_adding_changing_and_removing_give_the_graph_of_a_fresh_build(
         self, history: list[tuple[list[Item], set[str], bool]]
@@ -124,7 +124,7 @@ class TestAnyHistory:
             Writer(fresh, HashEmbedder()).write(list(held.values()))
             assert_same_record(record, fresh)
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @given(st.lists(items, max_size=5, unique_by=lambda item: item[0].id))
     def test_one_batch_and_batches_of_one_in_the_other_order_give_the_same(self, corpus: list[Item]) -> None:
         with new_record() as at_once, new_record() as one_by_one:
@@ -134,7 +134,7 @@ class TestAnyHistory:
                 writer.write([item])
             assert_same_record(at_once, one_by_one)
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @given(st.lists(items, min_size=1, max_size=5, unique_by=lambda item: item[0].id))
     def test_embedding_anew_gives_what_the_other_model_would_have_written(self, corpus: list[Item]) -> None:
         with new_record() as record, new_record() as fresh:

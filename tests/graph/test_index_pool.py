@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graph.index import Index, IndexPool
+from graph.workspace import GenerationHold, Workspace
+from tests.builders import HashEmbedder, passage_of, publish_workspace
+
+PASSAGES = [
+    passage_of("nissan", "Nissan", "Nissan was founded in 1933."),
+    passage_of("sund", "Lake Sund", "Lake Sund lies in Ostra."),
+    passage_of("marn", "Marn", "Marn is a town by Lake Sund."),
+]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish_workspace(tmp_path_factory.mktemp("template") / "workspace", PASSAGES).root
+
+
+@pytest.fixture
+def workspace(template: Path, tmp_path: Path) -> Workspace:
+    return Workspace(Path(shutil.copytree(template, tmp_path / "workspace")))
+
+
+@pytest.fixture
+def pool() -> Iterator[IndexPool]:
+    pool = IndexPool()
+    yield pool
+    pool.close()
+
+
+def found(index: Index) -> list[str]:
+    return sorted(index.graph.passages[passage].id for passage, _ in index.search_passages("Nissan", 9))
+
+
+def test_one_workspace_is_opened_once(pool: IndexPool, workspace: Workspace) -> None:
+    assert pool.get(workspace.root, HashEmbedder()) is pool.get(workspace.root, HashEmbedder())
+
+
+def test_after_a_write_the_new_generation_answers_and_the_old_one_still_does(
+    pool: IndexPool, workspace: Workspace
+) -> None:
+    old = pool.get(workspace.root, HashEmbedder())
+    publish_workspace(workspace.root, [passage_of("new", "New", "text")], removed=["marn"])
+    new = pool.get(workspace.root, HashEmbedder())
+    assert (old.graph.generation, new.graph.generation) == (1, 2)
+    assert found(old) == ["marn", "nissan", "sund"]
+    assert found(new) == ["new", "nissan", "sund"]
+
+
+def test_a_run_goes_on_with_the_generation_it_began_with(pool: IndexPool, workspace: Workspace) -> None:
+    old = pool.get(workspace.root, HashEmbedder())
+    publish_workspace(workspace.root, [passage_of("new", "New", "text")])
+    new = pool.get(workspace.root, HashEmbedder())
+    assert pool.get(workspace.root, HashEmbedder(), generation=1) is old
+    assert pool.get(workspace.root, HashEmbedder(), generation=2) is new
+    assert pool.get(workspace.root, HashEmbedder(), generation=77) is new
+
+
+def test_two_generations_are_kept_open(pool: IndexPool, workspace: Workspace) -> None:
+    pool.get(workspace.root, HashEmbedder())
+    for key in "abc":
+        publish_workspace(workspace.root, [passage_of(key, key, "text")])
+        pool.get(workspace.root, HashEmbedder())
+    publish_workspace(workspace.root, [passage_of("d", "d", "text")])
+    assert {folder.name for folder in (workspace.root / "index").iterdir()} == {"3", "4", "5"}
+    assert pool.get(workspace.root, HashEmbedder(), generation=1).graph.generation == 5
+
+
+def test_a_relative_path_is_the_same_workspace(
+    pool: IndexPool, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace.root.parent)
+    assert pool.get(Path("workspace"), HashEmbedder()) is pool.get(workspace.root, HashEmbedder())
+
+
+def test_an_open_index_survives_a_damaged_current(pool: IndexPool, workspace: Workspace) -> None:
+    old = pool.get(workspace.root, HashEmbedder())
+    (workspace.root / "CURRENT").write_text("oops")
+    new = pool.get(workspace.root, HashEmbedder())
+    assert new is pool.get(workspace.root, HashEmbedder())
+    assert found(new) == ["marn", "nissan", "sund"]
+    assert found(old) == ["marn", "nissan", "sund"]
+
+
+def test_closing_lets_go_of_every_file_from_any_thread(workspace: Workspace) -> None:
+    pool = IndexPool()
+    pool.get(workspace.root, HashEmbedder())
+    thread = threading.Thread(target=pool.close)
+    thread.start()
+    thread.join()
+    assert not GenerationHold.is_held(workspace.index_folder(1))
+
+
+def test_threads_open_a_workspace_once(pool: IndexPool, workspace: Workspace) -> None:
+    opened: list[Index] = []
+    threads = [
+        threading.Thread(target=lambda: opened.append(pool.get(workspace.root, HashEmbedder()))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(opened) == 4
+    assert len(set(map(id, opened))) == 1
