@@ -266,7 +266,7 @@ def walk_graph(state: RetrievalState, runtime: Runtime[Context]) -> Update:
         "ranked_by": "walk",
     }
     if factors.unknown:
-        message = f"β does not name {', '.join(factors.unknown)}: each takes the mean of its category"
+        message = f"β does not name {', '.join(factors.unknown)}: each weighs as without β, or the mean of its category"
         update["errors"] = [error_of("walk_graph", "UnknownRelation", message, 1)]
     return update
 

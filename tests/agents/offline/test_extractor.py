@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +7,7 @@ from hypothesis import strategies as st
 from agents.offline.extractor import OfflineExtractor
 from graph.schema import Extraction, Passage, RelationType
 from graph.text import normalise_name
+from tests.growth import grows_with_length_alone
 
 HIERARCHICAL = RelationType.HIERARCHICAL
 TEMPORAL = RelationType.TEMPORAL
@@ -241,12 +240,4 @@ def test_any_text_gives_triples_of_listed_entities_once_each_and_always_the_same
     ],
 )
 def test_time_grows_with_the_length_alone(unit: str) -> None:
-    def seconds(length: int) -> float:
-        text = unit * (length // len(unit))
-        started = time.perf_counter()
-        extract(text, "T")
-        return time.perf_counter() - started
-
-    seconds(1_000)
-    short = min(seconds(3_000) for _ in range(3))
-    assert seconds(30_000) < 45 * short + 0.05
+    assert grows_with_length_alone(lambda length: extract(unit * (length // len(unit)), "T"), 3_000)
