@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat, WithJsonSchema
 
 from agents.chat import ChatModel, ask_object, prompt_messages, quoted, schema_text
 from agents.roles import Feedback, RelationWeights
+from graph.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType
 from graph.taxonomy import DEFINITIONS, relation_type_of
 from prompts import fill
@@ -19,7 +20,6 @@ FACTOR_FLOOR = 0.02
 PASSAGE_WEIGHTS = (0.01, 0.1)
 """Lowest and highest passage weight that a manager may choose."""
 
-DEFAULT_PASSAGE_WEIGHT = 0.05
 
 _MAX_NAME = 40
 

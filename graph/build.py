@@ -75,6 +75,7 @@ def build_graph(record: Record) -> KnowledgeGraph:
     _add_passage_edges(columns, entries, links, passage_vectors, name_vectors)
     return KnowledgeGraph(
         generation=record.generation,
+        commit_id=record.commit_id,
         embedding_model=record.embedding_model,
         entity_names=tuple(names),
         entity_labels=_labels(entries, names, entity_of),

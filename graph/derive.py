@@ -37,6 +37,17 @@ def publish(workspace: Workspace, record: Record) -> KnowledgeGraph:
     return graph
 
 
+def is_published(workspace: Workspace, record: Record) -> bool:
+    """Tell whether the current generation was derived from the record as it stands."""
+    if workspace.current() != record.generation:
+        return False
+    try:
+        header = load_header(workspace.index_folder(record.generation))
+    except (OSError, ValueError):
+        return False
+    return bool(header.get("commit_id") == record.commit_id)
+
+
 def open_store(workspace: Workspace, workspace_id: str, generation: int) -> VectorStore:
     """Open the search index: the server that ``MARA_CHROMA_URL`` names, or the generation's embedded one."""
     url = os.environ.get("MARA_CHROMA_URL")

@@ -83,6 +83,8 @@ def read_documents(sources: Sequence[Path]) -> Documents:
                     documents.refused.append(Refused(readable_path(path), str(fault)))
                 else:
                     documents.add(passages)
+        elif not source.is_file() and source.exists():
+            raise BadInput(f"{source} is no plain file", "Name a file or a folder")
         elif not source.exists():
             raise BadInput(f"{source} does not exist", "Name a file or a folder")
         elif source.suffix.lower() not in READABLE:
@@ -93,22 +95,36 @@ def read_documents(sources: Sequence[Path]) -> Documents:
 
 
 def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
-    """Yield readable files in order of their paths; hidden ones are left out, folders behind links not entered."""
+    """Yield readable files in order of their paths; hidden ones, workspaces and what lies behind links are left out."""
 
     def refuse(fault: OSError) -> None:
         place = readable_path(Path(fault.filename))
         documents.refused.append(Refused(place, f"{place} cannot be read ({fault.strerror})"))
 
     for root, folders, files in os.walk(folder, onerror=refuse):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and not (Path(root) / name / "record.sqlite").exists()
+        )
         for name in sorted(files):
             suffix = Path(name).suffix.lower()
             if name.startswith("."):
                 continue
+            path = Path(root) / name
             if suffix in READABLE:
-                yield Path(root) / name
+                reason = _unreadable(path, folder)
+                if reason:
+                    documents.refused.append(Refused(readable_path(path), f"{readable_path(path)} {reason}"))
+                else:
+                    yield path
             else:
                 documents.skipped[suffix] = documents.skipped.get(suffix, 0) + 1
+
+
+def _unreadable(path: Path, folder: Path) -> str:
+    """Return why a file of a folder is not read: a link out of it, or no plain file (a pipe would never end)."""
+    if not path.resolve().is_relative_to(folder.resolve()):
+        return "is a link out of the folder"
+    return "" if path.is_file() else "is not a plain file"
 
 
 def readable_path(path: Path) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.derive import open_store, publish
+from graph.derive import is_published, open_store, publish
 from graph.embeddings import (
     QUESTION_TO_FACT,
     QUESTION_TO_PASSAGE,
@@ -37,12 +37,21 @@ class Index:
     Attributes:
         graph: the snapshot.
         embedder: the model that encodes questions.
+        complete: whether the indexing run that led to it ended, rather than being broken off.
     """
 
     def __init__(
-        self, graph: KnowledgeGraph, store: VectorStore, sparse: SparseIndex, embedder: Embedder, hold: GenerationHold
+        self,
+        graph: KnowledgeGraph,
+        store: VectorStore,
+        sparse: SparseIndex,
+        embedder: Embedder,
+        hold: GenerationHold,
+        *,
+        complete: bool = True,
     ) -> None:
         self.graph = graph
+        self.complete = complete
         self.embedder = embedder
         self._store = store
         self._sparse = sparse
@@ -127,9 +136,9 @@ def open_index(root: Path, embedder: Embedder) -> Index:
             workspace.check_passages(record)
             check_embedder(embedder, record.embedding_model)
             generation = _usable_generation(workspace, record, damaged)
-            workspace_id = record.workspace_id
+            workspace_id, complete = record.workspace_id, record.complete
         try:
-            return _open_generation(workspace, generation, workspace_id, embedder)
+            return _open_generation(workspace, generation, workspace_id, embedder, complete=complete)
         except Exception as error:
             # Whatever a damaged file makes its reader raise; a server that is down is no damage.
             if isinstance(error, MaraError) and not isinstance(error, WorkspaceDamaged):
@@ -141,11 +150,11 @@ def open_index(root: Path, embedder: Embedder) -> Index:
 def _usable_generation(workspace: Workspace, record: Record, damaged: int | None) -> int:
     """Return the generation to open; where it is missing, behind or ``damaged``, it is first derived again."""
     current = workspace.current()
-    if current is not None and current == record.generation and current != damaged:
+    if current is not None and current != damaged and is_published(workspace, record):
         return current
     try:
         with workspace.writing():
-            if workspace.current() in (None, damaged) or workspace.current() != record.generation:
+            if workspace.current() == damaged or not is_published(workspace, record):
                 return publish(workspace, record).generation
             return record.generation
     except WorkspaceLocked:
@@ -155,7 +164,9 @@ def _usable_generation(workspace: Workspace, record: Record, damaged: int | None
         return current
 
 
-def _open_generation(workspace: Workspace, generation: int, workspace_id: str, embedder: Embedder) -> Index:
+def _open_generation(
+    workspace: Workspace, generation: int, workspace_id: str, embedder: Embedder, *, complete: bool
+) -> Index:
     hold = workspace.hold(generation)
     store: VectorStore | None = None
     try:
@@ -164,7 +175,7 @@ def _open_generation(workspace: Workspace, generation: int, workspace_id: str, e
         sparse = SparseIndex.load(folder / "bm25", len(graph.passages))
         store = open_store(workspace, workspace_id, generation)
         _check_store(store, graph)
-        return Index(graph, store, sparse, embedder, hold)
+        return Index(graph, store, sparse, embedder, hold, complete=complete)
     except BaseException:
         if store is not None:
             store.close()
@@ -176,7 +187,7 @@ def _check_store(store: VectorStore, graph: KnowledgeGraph) -> None:
     """Raise WorkspaceDamaged when the search index cannot serve the graph; a server may hold other generations, too."""
     for name, expected in (("facts", len(graph.facts)), ("passages", len(graph.passages))):
         held = store.count(name)
-        short = held != expected if store.where == "embedded" else held == 0 < expected
+        short = held != expected if store.where == "embedded" else held < expected
         if short or (expected and not store.search(name, np.asarray(graph.passage_vectors[0]), 1)):
             raise WorkspaceDamaged(f"The search index holds {held} {name} instead of {expected}")
 

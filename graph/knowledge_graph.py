@@ -95,6 +95,7 @@ class KnowledgeGraph:
         name_passages: for each entity, how many passages it is linked with.
         passage_vectors: unit vectors, (n_passages, dimension).
         aliases: full titles that differ from the entity they stand for, with its index.
+        commit_id: the record's commit that it was derived from.
     """
 
     generation: int
@@ -108,6 +109,7 @@ class KnowledgeGraph:
     facts: Mapping[str, GraphFact]
     aliases: tuple[tuple[str, int], ...]
     edges: Edges
+    commit_id: str = ""
 
     @property
     def n_entities(self) -> int:
@@ -178,6 +180,7 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     header = {
         "snapshot_version": SNAPSHOT_VERSION,
         "generation": graph.generation,
+        "commit_id": graph.commit_id,
         "embedding_model": graph.embedding_model,
         "passages": len(graph.passages),
         "entities": graph.n_entities,
@@ -205,6 +208,7 @@ def load(folder: Path) -> KnowledgeGraph:
     }
     graph = KnowledgeGraph(
         generation=header["generation"],
+        commit_id=header["commit_id"],
         embedding_model=header["embedding_model"],
         entity_names=tuple(name for name, _ in entities),
         entity_labels=tuple(label for _, label in entities),

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.errors import WorkspaceDamaged
+from graph.errors import BadInput, WorkspaceDamaged
 from graph.schema import Extraction, Fact, Passage, RelationType, Triple, entity_id, stable_id
 from graph.text import normalise_name, title_name
 
@@ -148,6 +148,16 @@ class Record:
         return int(self._meta("generation"))
 
     @property
+    def commit_id(self) -> str:
+        """Random id of the last commit: tells a restored or replaced record from the one that was derived from."""
+        return self._meta("commit_id")
+
+    @property
+    def complete(self) -> bool:
+        """Whether no indexing run was broken off."""
+        return self._meta("complete") == "1"
+
+    @property
     def embedding_model(self) -> str:
         """Id of the model that made the vectors; empty before the first commit."""
         return self._meta("embedding_model")
@@ -235,7 +245,7 @@ class Record:
             if entries:
                 self._set_meta("embedding_model", embedding_model)
                 self._set_meta("dimension", str(entries[0].vector.shape[0]))
-            self._set_meta("generation", str(self.generation + 1))
+            self._count_up()
         return replaced > 0
 
     def replace_vectors(
@@ -259,12 +269,21 @@ class Record:
             self._db.executemany("INSERT INTO synonyms VALUES (?,?,?)", synonyms)
             self._set_meta("embedding_model", embedding_model)
             self._set_meta("dimension", str(passages.vectors.shape[1]))
-            self._set_meta("generation", str(self.generation + 1))
+            self._count_up()
 
     def advance_generation(self) -> None:
         """Count the generation up without a change, so that what is derived is made anew in a place of its own."""
         with self._transaction():
-            self._set_meta("generation", str(self.generation + 1))
+            self._count_up()
+
+    def mark_complete(self, complete: bool) -> None:
+        """Note whether an indexing run is under way (or was broken off), so that answers can say so."""
+        with self._transaction():
+            self._set_meta("complete", str(int(complete)))
+
+    def _count_up(self) -> None:
+        self._set_meta("generation", str(self.generation + 1))
+        self._set_meta("commit_id", uuid.uuid4().hex)
 
     def _create(self) -> None:
         with self._transaction():
@@ -273,6 +292,8 @@ class Record:
             self._set_meta("format_version", str(FORMAT_VERSION))
             self._set_meta("workspace_id", uuid.uuid4().hex)
             self._set_meta("generation", "0")
+            self._set_meta("commit_id", uuid.uuid4().hex)
+            self._set_meta("complete", "1")
             self._set_meta("embedding_model", "")
             self._set_meta("dimension", "0")
 
@@ -320,22 +341,32 @@ class Record:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        with self._damage_named():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
 
     @contextmanager
     def _damage_named(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.DatabaseError as fault:
+            if isinstance(fault, sqlite3.OperationalError) and _is_refused(fault):
+                raise BadInput(
+                    f"{self._path} cannot be opened for writing ({fault})", "Check the permissions and the disk"
+                ) from fault
             raise WorkspaceDamaged(
                 f"{self._path} cannot be read ({fault})", "Restore it from a backup, or index into a new workspace"
             ) from fault
+
+
+def _is_refused(fault: sqlite3.OperationalError) -> bool:
+    return any(words in str(fault) for words in ("readonly", "unable to open", "full", "disk I/O"))
 
 
 def _row(entry: Entry) -> tuple[object, ...]:

@@ -42,7 +42,7 @@ def _fail(error: MaraError, *, as_json: bool) -> NoReturn:
     if as_json:
         print(json.dumps(_error_body(error), ensure_ascii=False))  # noqa: T201
     else:
-        Console(stderr=True).print(render.error(error))
+        Console(stderr=True, emoji=False, highlight=False).print(render.error(error))
     raise typer.Exit(error.exit_code)
 
 
@@ -51,7 +51,7 @@ def _error_body(error: MaraError) -> dict[str, Any]:
 
 
 def _reports_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn the project's errors into a message and an exit code; a keyboard interrupt into 130."""
+    """Turn the project's errors, and what the disk refuses, into a message and an exit code."""
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -59,6 +59,12 @@ def _reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except MaraError as error:
             _fail(error, as_json=bool(kwargs.get("as_json")))
+        except OSError as fault:
+            place = f"{fault.filename}: " if fault.filename else ""
+            refused = BadInput(
+                f"{str(place)[:200]}{fault.strerror or fault}", "Check the path, its permissions and the disk"
+            )
+            _fail(refused, as_json=bool(kwargs.get("as_json")))
         except KeyboardInterrupt:
             Console(stderr=True).print("Stopped. What was committed is kept; run the same command to go on.")
             raise typer.Exit(130) from None
@@ -86,7 +92,7 @@ def _write(value: Any, pretty: Callable[[Console], None], *, as_json: bool) -> N
     if as_json:
         print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201
     else:
-        pretty(Console(soft_wrap=not sys.stdout.isatty()))
+        pretty(Console(soft_wrap=not sys.stdout.isatty(), emoji=False, highlight=False))
 
 
 @app.command()

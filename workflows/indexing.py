@@ -11,10 +11,11 @@ from typing import Any
 
 from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
-from graph.derive import publish
+from graph.derive import is_published, publish
 from graph.documents import Documents, Refused, read_documents
 from graph.embeddings import check_embedder, configured_embedder
 from graph.errors import BadInput
+from graph.knowledge_graph import load_header
 from graph.record import Record
 from graph.schema import Extraction, Passage
 from graph.triples import ImportedTriples, read_triples
@@ -127,7 +128,10 @@ def index_sources(
         same = unchanged(record, extracted)
         wanted = [(passage, found) for passage, found in extracted if passage.id not in same]
         replaced = sum(passage.id in known for passage, _ in wanted)
-        long_passages, notes = _write(Writer(record, embedder), wanted, progress)
+        writer = Writer(record, embedder)
+        record.mark_complete(not wanted)
+        long_passages, notes = _write(writer, wanted, progress)
+        record.mark_complete(True)
         graph = publish_if_needed(workspace, record, progress)
         taken = [imported.of(passage) for passage, _ in extracted] if imported else []
         from_file = [id(extraction) for extraction in taken if extraction]
@@ -181,19 +185,10 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
 
 def publish_if_needed(workspace: Workspace, record: Record, progress: Progress) -> dict[str, int]:
     """Derive the record's generation unless it is current already; return the counts of its graph."""
-    from graph.knowledge_graph import load_header
-
     progress("graph", 0, 1)
-    if workspace.current() == record.generation:
-        try:
-            header = load_header(workspace.index_folder(record.generation))
-        except (OSError, ValueError):
-            header = {}
-    else:
-        header = {}
-    if not header:
+    if not is_published(workspace, record):
         publish(workspace, record)
-        header = load_header(workspace.index_folder(record.generation))
+    header = load_header(workspace.index_folder(record.generation))
     progress("graph", 1, 1)
     return {name: int(header[name]) for name in ("entities", "facts", "edges")}
 

@@ -25,11 +25,12 @@ def workspace_stats(root: Path) -> dict[str, Any]:
     try:
         with Workspace(root).open_record() as record:
             extractors = Counter(record.extractors().values())
-            workspace_id, dimension = record.workspace_id, record.dimension
+            workspace_id, dimension, complete = record.workspace_id, record.dimension, record.complete
         return {
             "workspace": str(root),
             "workspace_id": workspace_id,
             "generation": index.graph.generation,
+            "complete": complete,
             **_counts(index.graph),
             "extractors": dict(sorted(extractors.items())),
             "models": {"embedding": index.embedder.model_id, "store": index.store_name},

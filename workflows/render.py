@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.padding import Padding
 from rich.table import Table
 
@@ -14,6 +15,15 @@ from graph.errors import MaraError
 from workflows.indexing import IndexReport
 
 _SHOWN_PASSAGES = 5
+_UNSHOWN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def escape(text: str) -> str:
+    """Return text that comes from users, documents or models as a terminal may safely show it.
+
+    Markup is taken literally; control characters and marks that turn the direction of writing are left out.
+    """
+    return escape_markup(_UNSHOWN.sub("", text))
 
 
 def error(fault: MaraError) -> str:
@@ -36,7 +46,8 @@ def index_report(console: Console, report: IndexReport) -> None:
     if report.notes:
         console.print(f"[dim]extraction: {_pairs(report.notes)}[/]")
     if report.skipped:
-        console.print(f"[yellow]skipped files of other kinds: {_pairs(report.skipped)}[/]")
+        kinds = {suffix or "(no suffix)": count for suffix, count in report.skipped.items()}
+        console.print(f"[yellow]skipped files of other kinds: {escape(_pairs(kinds))}[/]")
     for refused in report.refused:
         console.print(f"[yellow]refused: {escape(refused.reason)}[/]")
     if not report.facts:
@@ -64,7 +75,7 @@ def answer(console: Console, result: Mapping[str, Any]) -> None:
     spent = sum(result["timings_ms"].values())
     console.print(f"[dim]ranked by {result['ranked_by']}; {_pairs(result['models'])}; {spent:.0f} ms[/]")
     for record in result["errors"]:
-        console.print(f"[yellow]{record['node']} (attempt {record['attempt']}): {escape(record['message'])}[/]")
+        console.print(f"[yellow]{escape(record['node'])} (attempt {record['attempt']}): {escape(record['message'])}[/]")
 
 
 def stats(console: Console, found: Mapping[str, Any]) -> None:
@@ -104,6 +115,7 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
 
 
 def _pairs(values: Mapping[str, Any]) -> str:
+    """Return names and values on one line."""
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 

@@ -10,8 +10,9 @@ run side by side in one step. Routers read the state alone: where a person edits
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Literal, ParamSpec, Protocol
 
@@ -19,7 +20,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy
 
-from graph.errors import MalformedReply, TransportFault
+from graph.errors import BadInput, MalformedReply, TransportFault
 from graph.index import Index
 from graph.knowledge_graph import GraphFact
 from graph.modes import Mode, WalkSettings
@@ -113,12 +114,12 @@ def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
     context = context_of(runtime)
     index = open_workspace_index(context)
     index.encode(asked.question)
+    unfinished = "The last indexing run was broken off: documents may be missing; run `mara index` again"
     return {
         **fresh_state(),
-        "mode": context.mode.value,
+        "errors": None if index.complete else [error_of(FIRST_NODE, "IndexingUnfinished", unfinished, 1)],
+        **_provenance(index, context),
         "weighs_relations": context.walk_settings().beta,
-        "models": models_of(context, index),
-        "generation": index.graph.generation,
     }
 
 
@@ -260,8 +261,9 @@ def walk_graph(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     no_facts = context.mode is Mode.HIPPORAG2 and not seeds.entities
     if no_facts or not any((*seeds.entities.values(), *seeds.passages.values())):
         ranking = rank_passages(index, state["question"], Mode.DENSE, context.top_k, settings.alpha)
-        return {"passages": _passage_hits(index, ranking), "ranked_by": Mode.DENSE.value}
+        return {**_provenance(index, context), "passages": _passage_hits(index, ranking), "ranked_by": "dense"}
     update: Update = {
+        **_provenance(index, context),
         "passages": _passage_hits(index, walk_passages(index, seeds, factors, settings, context.top_k)),
         "ranked_by": "walk",
     }
@@ -351,20 +353,44 @@ def _seeds_of(index: Index, state: RetrievalState, settings: WalkSettings) -> Se
     """The state's seeds by index; where every passage is one, the state shows the first of them only."""
     graph = index.graph
     given = state.get("seeds", SeedSet(entities=[], passages=[]))
-    entities = {graph.entity_index[s["id"]]: s["weight"] for s in given["entities"] if s["id"] in graph.entity_index}
+    entities = _weights(given.get("entities", []), graph.entity_index)
     if settings.passage_seeds:
-        passages = {
-            graph.passage_index[s["id"]]: s["weight"] for s in given["passages"] if s["id"] in graph.passage_index
-        }
+        passages = _weights(given.get("passages", []), graph.passage_index)
     else:
         ranking = seed_passages(index, state["question"], settings)
         passages = weigh_passage_seeds(ranking, settings, state.get("passage_weight") or 0.0)
     return Seeds(entities, passages)
 
 
+def _weights(seeds: Sequence[EntitySeed] | Sequence[PassageSeed], place: Mapping[str, int]) -> dict[int, float]:
+    """Return {index: weight} of the seeds that the graph knows."""
+    return {place[seed["id"]]: _weight(seed["weight"], "seeds") for seed in seeds if seed["id"] in place}
+
+
 def _beta(state: RetrievalState) -> RelationFactors | None:
     given = state.get("relation_factors")
-    return RelationFactors(given["entity_entity"], given["entity_passage"]) if given else None
+    if not given:
+        return None
+    return RelationFactors(
+        {name: _weight(share, "relation_factors") for name, share in given["entity_entity"].items()},
+        {name: _weight(share, "relation_factors") for name, share in given["entity_passage"].items()},
+    )
+
+
+def _provenance(index: Index, context: Context) -> Update:
+    """What a result says of how it came about; told again by the walk, since a fork may bring another context."""
+    return {
+        "mode": context.mode.value,
+        "models": models_of(context, index),
+        "generation": index.graph.generation,
+    }
+
+
+def _weight(value: object, where: str) -> float:
+    """Return a weight that stands in the state, where a person may have edited it. Raises BadInput."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise BadInput(f"{where} holds {value!r}", "Give a number that is not negative")
+    return float(value)
 
 
 def _fact_hit(fact: GraphFact, score: float, *, kept: bool) -> FactHit:

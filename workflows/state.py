@@ -116,8 +116,10 @@ class Models(TypedDict):
 
 
 def add_errors(present: list[ErrorRecord], new: list[ErrorRecord] | None) -> list[ErrorRecord]:
-    """Append; None starts afresh, so that a thread can be asked again."""
-    return [] if new is None else [*present, *new]
+    """Append; None, or an entry of the first node, starts afresh, so that a thread can be asked again."""
+    if new is None:
+        return []
+    return new if new and new[0]["node"] == FIRST_NODE else [*present, *new]
 
 
 def add_timings(present: dict[str, float], new: dict[str, float]) -> dict[str, float]:

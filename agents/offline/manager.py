@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from agents.manager import DEFAULT_PASSAGE_WEIGHT, normalise_factors
+from agents.manager import normalise_factors
 from agents.roles import Feedback, RelationWeights
+from graph.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import PASSAGE_RELATIONS, RelationType
 from graph.taxonomy import question_cues
 

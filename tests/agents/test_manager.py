@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.chat import open_chat_model
-from agents.manager import DEFAULT_PASSAGE_WEIGHT, FACTOR_FLOOR, ChatManager, normalise_factors
+from agents.manager import FACTOR_FLOOR, ChatManager, normalise_factors
 from agents.roles import Feedback, Manager, RelationWeights
 from graph.errors import MalformedReply
+from graph.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors
 from graph.taxonomy import DEFINITIONS
 from tests.scripted_server import ScriptedServer, scripted

@@ -224,7 +224,7 @@ class TestUnreadable:
         assert "not UTF-8 text (byte 4)" in reasons["latin.txt"]
         assert "iconv" in reasons["latin.txt"]
         assert "line 1: not valid JSON" in reasons["broken.jsonl"]
-        assert "cannot be read" in reasons["gone.md"]
+        assert "not a plain file" in reasons["gone.md"]
 
     @pytest.mark.parametrize(
         ("name", "complaint"),
@@ -234,6 +234,34 @@ class TestUnreadable:
         list(self.bad_files(tmp_path))
         with pytest.raises(BadInput, match=rf"{name}.*{complaint}"):
             read_documents([tmp_path / name])
+
+    def test_a_pipe_is_refused_and_never_waited_for(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe.txt")
+        write(tmp_path / "good.txt", "x")
+        documents = read_documents([tmp_path])
+        assert [Path(refused.source).name for refused in documents.refused] == ["pipe.txt"]
+        with pytest.raises(BadInput, match="no plain file"):
+            read_documents([tmp_path / "pipe.txt"])
+
+    def test_a_link_out_of_the_folder_is_refused_and_one_within_is_read(self, tmp_path: Path) -> None:
+        secret = write(tmp_path / "secret.txt", "secret")
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        inside = write(folder / "inside.txt", "inside")
+        (folder / "out.txt").symlink_to(secret)
+        (folder / "in.txt").symlink_to(inside)
+        documents = read_documents([folder])
+        assert {passage.source for passage in documents.passages.values()} == {"in.txt", "inside.txt"}
+        assert "link out of the folder" in documents.refused[0].reason
+
+    def test_a_workspace_within_the_folder_is_no_document(self, tmp_path: Path) -> None:
+        write(tmp_path / "good.txt", "x")
+        workspace = tmp_path / "workspace"
+        workspace.mkdir()
+        (workspace / "record.sqlite").write_bytes(b"")
+        write(workspace / "manifest.json", "{}")
+        documents = read_documents([tmp_path])
+        assert ([p.source for p in documents.passages.values()], documents.refused) == (["good.txt"], [])
 
     def test_a_file_that_may_not_be_read_is_named_with_what_to_do(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -331,10 +331,10 @@ class TestDerivingAgain:
     ) -> None:
         open_generation = module._open_generation
 
-        def overtaken(*arguments: object) -> Index:
+        def overtaken(*arguments: Any, **options: Any) -> Index:
             monkeypatch.setattr(module, "_open_generation", open_generation)
             publish_workspace(workspace.root, [passage_of("new", "New", "text")])
-            return open_generation(*arguments)  # type: ignore[arg-type]
+            return open_generation(*arguments, **options)
 
         monkeypatch.setattr(module, "_open_generation", overtaken)
         index = open_index(workspace.root, Silent())

@@ -200,6 +200,22 @@ def test_in_a_folder_the_good_files_are_indexed_and_the_bad_ones_named(mara: Mar
     assert report["skipped"] == {".png": 1}
 
 
+@pytest.mark.parametrize("place", ["a" * 5_000, "\x00"])
+def test_a_path_that_no_disk_takes_is_bad_input(mara: Mara, corpus: Path, place: str) -> None:
+    for arguments in (["index", place], ["index", corpus, "-w", place], ["ask", "x", "-w", place]):
+        failed = mara(*arguments, "--json")
+        assert (failed.code, failed.json["error"]["kind"]) in [(2, "BadInput"), (2, "WorkspaceMissing")]
+
+
+def test_what_documents_say_cannot_steer_the_terminal(mara: Mara, tmp_path: Path) -> None:
+    text = "Karv is a \x1b[31mtown\u202e of :smile: and [bold]root:x:0[/bold] in Ostra."
+    (tmp_path / "karv.jsonl").write_text(json.dumps({"id": "k", "title": "Karv", "text": text}), encoding="utf-8")
+    mara("index", tmp_path / "karv.jsonl", "-w", tmp_path / "w")
+    shown = mara("ask", "What is Karv in Ostra?", "-w", tmp_path / "w").out
+    assert "Karv is a [31mtown of :smile: and [bold]root:x:0[/bold] in Ostra." in shown
+    assert not {"\x1b", "\u202e"} & set(shown)
+
+
 def test_a_workspace_of_another_format_is_refused_with_what_to_do(mara: Mara, corpus: Path, tmp_path: Path) -> None:
     mara("index", corpus, "-w", tmp_path / "w")
     manifest = tmp_path / "w" / "manifest.json"

@@ -146,13 +146,31 @@ def test_a_run_whose_embedding_breaks_off_keeps_its_commits_and_goes_on_where_it
     with pytest.raises(Interrupted):
         index(ROWS)
     assert texts_in(root).keys() == {"velm", "sund"}
-    assert ask(root, "Where does the Velm flow?")["passages"]
+    partial = ask(root, "Where does the Velm flow?")
+    assert partial["passages"]
+    assert [error["kind"] for error in partial["errors"]] == ["IndexingUnfinished"]
 
     use_embedder(monkeypatch, HashEmbedder())
     resumed = index(ROWS)
+    assert ask(root, "Where does the Velm flow?")["errors"] == []
     assert (resumed.added, resumed.unchanged) == (3, 2)
     index(ROWS, tmp_path / "uninterrupted")
     assert content_of(root) == content_of(tmp_path / "uninterrupted")
+
+
+def test_a_record_put_back_from_a_copy_is_derived_anew_and_nothing_of_the_other_stays(
+    index: Indexer, root: Path, tmp_path: Path
+) -> None:
+    index([VELM])
+    copy = (root / "record.sqlite").read_bytes()
+    index([SUND])
+    for leftover in root.glob("record.sqlite-*"):
+        leftover.unlink()
+    (root / "record.sqlite").write_bytes(copy)
+    index([KARV])
+    assert texts_in(root).keys() == {"velm", "karv"}
+    index([VELM, KARV], tmp_path / "fresh")
+    assert content_of(root) == content_of(tmp_path / "fresh")
 
 
 def test_a_run_whose_extraction_breaks_off_loses_nothing(index: Indexer, root: Path, tmp_path: Path) -> None:

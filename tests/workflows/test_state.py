@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from graph.errors import MalformedReply
+from graph.errors import BadInput, MalformedReply
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import (
     ANSWERED,
@@ -194,6 +194,32 @@ def test_a_fork_before_the_walk_walks_from_other_seeds_and_asks_no_filter_again(
 
     again = graph.invoke(None, before.config, context=settings())
     assert again["passages"] == first["passages"]
+
+
+def test_a_fork_under_other_settings_says_so_in_its_result(settings: MakeContext) -> None:
+    graph, thread = on_a_thread()
+    first = graph.invoke({"question": QUESTION}, thread, context=settings(model="offline"))
+    (before,) = [state for state in graph.get_state_history(thread) if state.next == ("walk_graph",)]
+    forked = graph.invoke(None, before.config, context=settings(model="offline", mode="hipporag2"))
+    assert (first["mode"], forked["mode"]) == ("mara", "hipporag2")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"relation_factors": {"entity_entity": {"TEMPORAL": -5}, "entity_passage": {}}},
+        {"relation_factors": {"entity_entity": {"TEMPORAL": float("nan")}, "entity_passage": {}}},
+        {"relation_factors": {"entity_entity": {"TEMPORAL": "x"}, "entity_passage": {}}},
+        {"seeds": {"entities": [], "passages": [{"id": "glass", "weight": -1.0}]}},
+    ],
+)
+def test_an_edit_that_no_walk_can_use_is_refused_by_name(settings: MakeContext, edit: dict[str, Any]) -> None:
+    graph, thread = on_a_thread()
+    graph.invoke({"question": QUESTION}, thread, context=settings(model="offline"))
+    (before,) = [state for state in graph.get_state_history(thread) if state.next == ("walk_graph",)]
+    fork = graph.update_state(before.config, edit)
+    with pytest.raises(BadInput, match=next(iter(edit))):
+        graph.invoke(None, fork, context=settings(model="offline"))
 
 
 def test_a_fork_may_change_the_settings_and_choose_other_facts(settings: MakeContext) -> None:

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.manager import DEFAULT_PASSAGE_WEIGHT, PASSAGE_WEIGHTS
+from agents.manager import PASSAGE_WEIGHTS
 from agents.offline.manager import OfflineManager
+from graph.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import RelationFactors
 
 
