@@ -28,7 +28,7 @@ format: setup
 # Studio on the sample workspace; a key or a server in the environment is used.
 dev: setup
 	@test -d $(SAMPLE) || $(BIN)/mara demo --workspace $(SAMPLE)
-	@MARA_WORKSPACE=$(SAMPLE) $(BIN)/langgraph dev
+	@MARA_WORKSPACE=$(SAMPLE) $(BIN)/langgraph dev $(ARGS)
 
 bench: setup
 	@$(BIN)/python -m benchmarks.embedding
