@@ -33,7 +33,12 @@ dev: setup
 bench: setup
 	@$(BIN)/python -m benchmarks.embedding
 
-setup: $(STAMP)
+# An environment that was moved, or whose interpreter is gone, is made anew.
+setup:
+	@if [ -e $(STAMP) ] && ! { [ "$$(cat $(STAMP))" = "$(CURDIR)" ] && $(BIN)/python -c '' 2>/dev/null; }; then \
+	  rm -rf $(VENV); \
+	fi
+	@$(MAKE) --no-print-directory $(STAMP)
 
 # Installed again whenever the lock or the project file is newer than the last installation.
 $(STAMP): requirements.lock pyproject.toml
@@ -51,15 +56,15 @@ $(STAMP): requirements.lock pyproject.toml
 	  echo "Creating $(VENV) with $$($$python --version)"; \
 	  rm -rf $(VENV); $$python -m venv $(VENV); \
 	fi; \
-	if command -v uv >/dev/null 2>&1; then \
-	  uv pip install --quiet --python $(BIN)/python --compile-bytecode --no-deps -r requirements.lock; \
-	  uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .; \
+	if command -v uv >/dev/null 2>&1 \
+	  && uv pip install --quiet --python $(BIN)/python --compile-bytecode --no-deps -r requirements.lock \
+	  && uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .; then :; \
 	else \
-	  echo "Installing the packages of requirements.lock (about a minute)"; \
+	  echo "Installing the packages of requirements.lock with pip (about a minute)"; \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock; \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
 	fi; \
-	touch $(STAMP)
+	echo "$(CURDIR)" > $(STAMP)
 
 # The lock leaves out sentence-transformers, and so torch: see [tool.uv] in pyproject.toml.
 lock:
