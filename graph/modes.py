@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from graph.factors import DIRECTED, UNDIRECTED, Directions, FactorPolicy, SynonymyPolicy
@@ -97,26 +97,6 @@ MARA = WalkSettings(
 )
 """The default: directed factors, sharpened hybrid seeds, names in the question."""
 
-SEED = WalkSettings(
-    damping=0.5,
-    passage_weight=DEFAULT_PASSAGE_WEIGHT,
-    passage_seeds=0,
-    seed_sharpness=1.0,
-    hybrid_seeds=False,
-    alpha=1.0,
-    fact_candidates=10,
-    entity_seeds=5,
-    name_weight=0.0,
-    beta=True,
-    policy=FactorPolicy.CATEGORY,
-    relation_strength=1.0,
-    synonymy=SynonymyPolicy.ATTRIBUTION,
-    directions=UNDIRECTED,
-    counts=False,
-    adaptive_passage_weight=False,
-)
-"""MARA-RAG as its documents have it."""
-
 HIPPORAG2 = WalkSettings(
     damping=0.5,
     passage_weight=DEFAULT_PASSAGE_WEIGHT,
@@ -136,6 +116,17 @@ HIPPORAG2 = WalkSettings(
     adaptive_passage_weight=False,
 )
 """The baseline as published: no β, no title or mention edge, every passage a seed."""
+
+SEED = replace(
+    HIPPORAG2,
+    fact_candidates=10,
+    beta=True,
+    policy=FactorPolicy.CATEGORY,
+    relation_strength=1.0,
+    synonymy=SynonymyPolicy.ATTRIBUTION,
+    counts=False,
+)
+"""MARA-RAG as its documents have it: the baseline's walk with β on every edge, on weighted edges."""
 
 
 def settings_of(mode: Mode, preset: Preset) -> WalkSettings:
