@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.knowledge_graph import KIND_INDEX, EdgeKind, Edges, GraphFact, KnowledgeGraph, PassageLink
+from graph.edges import KIND_INDEX, EdgeKind, Edges, PassageLink
+from graph.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.names import NameMatcher, find_name
 from graph.record import Entry, Record
 from graph.schema import PASSAGE_RELATIONS, Fact, RelationType, entity_id

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.knowledge_graph import EDGE_KINDS, IS_PASSAGE_KIND, PassageLink
+from graph.edges import EDGE_KINDS, IS_PASSAGE_KIND, PassageLink
+from graph.errors import BadInput
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType
 
 
@@ -20,6 +22,8 @@ class FactorPolicy(StrEnum):
     """1 - λ + λ n β with n types in the category: uniform β is exactly the walk without β."""
     CATEGORY = "category"
     """β itself, as in the source documents."""
+    FACTS = "facts"
+    """β itself on fact edges, 1 on passage edges: the w_r of A = Σ w_r M_r + M_syn + M_passage."""
 
 
 class SynonymyPolicy(StrEnum):
@@ -53,7 +57,7 @@ DIRECTED = Directions(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EdgeFactors:
     """One multiplier for each of ``EDGE_KINDS``, by the side an edge is left from.
 
@@ -70,9 +74,42 @@ class EdgeFactors:
     unknown: tuple[str, ...] = ()
 
     @property
+    def from_source(self) -> NDArray[np.float64]:
+        """Each kind's factor where an edge is left from its source, which is always an entity."""
+        return self.from_entity
+
+    @cached_property
+    def from_target(self) -> NDArray[np.float64]:
+        """Each kind's factor where an edge is left from its target: a passage for passage edges, else an entity."""
+        back: NDArray[np.float64] = np.where(IS_PASSAGE_KIND, self.from_passage, self.from_entity)
+        return back
+
+    @property
     def symmetric(self) -> bool:
         """Whether every edge weighs the same from both sides, so that an undirected walk does."""
-        return bool(np.array_equal(self.from_entity, self.from_passage))
+        return bool(np.array_equal(self.from_source, self.from_target))
+
+
+@dataclass(frozen=True)
+class EdgeMultipliers:
+    """Multipliers on single edges, beside the factors by kind; they hold whichever side the edge is left from.
+
+    Attributes:
+        edges: positions among the graph's edges, each once.
+        values: one finite, non-negative number each.
+
+    Raises:
+        BadInput: an edge is named twice, or a value is negative or no number.
+    """
+
+    edges: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.edges.shape != self.values.shape or len(np.unique(self.edges)) != len(self.edges):
+            raise BadInput("Multipliers do not name each edge once", "Give one value for each edge")
+        if not (np.isfinite(self.values) & (self.values >= 0)).all():
+            raise BadInput("A multiplier is negative or no number", "Give finite numbers from 0 up")
 
 
 def edge_factors(
@@ -89,7 +126,7 @@ def edge_factors(
         beta: the manager's factors.
         policy: how β becomes a factor.
         strength: λ in [0, 1], how far the neutral policy follows β.
-        synonymy: which factor SYNONYMY takes; under ``category`` neutral means 1.
+        synonymy: which factor SYNONYMY takes; neutral means 1 under every policy.
         directions: multipliers by side, before β.
     """
     by_type, unknown = _factor_by_type(beta, policy, strength)
@@ -115,9 +152,10 @@ def _factor_by_type(
     """Return the factor of every weighed type, and the types that β does not name."""
     factors: dict[RelationType, float] = {}
     unknown: list[str] = []
+    passages_weighed = policy is not FactorPolicy.FACTS
     for relations, given in (
         (ENTITY_RELATIONS, beta.entity_entity if beta else None),
-        (PASSAGE_RELATIONS, beta.entity_passage if beta else None),
+        (PASSAGE_RELATIONS, beta.entity_passage if beta and passages_weighed else None),
     ):
         for relation in relations:
             if given is None:
@@ -127,15 +165,9 @@ def _factor_by_type(
             if share is None:
                 unknown.append(relation)
                 mean = sum(given.values()) / len(given) if given else 1 / len(relations)
-                factors[relation] = mean if policy is FactorPolicy.CATEGORY else 1.0
+                factors[relation] = 1.0 if policy is FactorPolicy.NEUTRAL else mean
                 continue
             factors[relation] = (
-                share if policy is FactorPolicy.CATEGORY else 1 - strength + strength * len(relations) * share
+                1 - strength + strength * len(relations) * share if policy is FactorPolicy.NEUTRAL else share
             )
     return factors, tuple(unknown)
-
-
-def passage_side(kinds: NDArray[np.uint8], factors: EdgeFactors) -> NDArray[np.float64]:
-    """Return each edge's factor when it is left from its target: a passage for passage edges, else an entity."""
-    back: NDArray[np.float64] = np.where(IS_PASSAGE_KIND, factors.from_passage, factors.from_entity)[kinds]
-    return back

@@ -107,9 +107,8 @@ def walk_passages(index: Index, seeds: Seeds, factors: EdgeFactors, settings: Wa
     """Walk from the seeds and return the best ``k`` passages by PageRank. Raises BadInput when there is no seed."""
     graph = index.graph
     restart = restart_vector(graph.n_nodes, graph.n_entities, seeds.entities.items(), seeds.passages.items())
-    weights = graph.edges.count if settings.counts else None
-    scores = walk(graph, restart, factors, settings.damping, weights=weights)
-    return _ranked(scores[graph.n_entities :], k)
+    found = walk(graph.counted if settings.counts else graph.typed, restart, factors, settings.damping)
+    return _ranked(found.scores[graph.n_entities :], k)
 
 
 def _ranked(scores: NDArray[np.float64], k: int | None = None) -> Ranking:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.derive import publish
-from graph.knowledge_graph import KIND_INDEX, EdgeKind, Edges, KnowledgeGraph
+from graph.edges import KIND_INDEX, EdgeKind, Edges, sort_edges
+from graph.knowledge_graph import KnowledgeGraph
 from graph.record import Record
 from graph.schema import Extraction, Passage, RelationType, Triple
 from graph.workspace import Workspace
@@ -115,13 +116,15 @@ def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int
         passage_vectors=np.zeros((n_passages, DIMENSION), dtype=np.float32),
         facts={},
         aliases=(),
-        edges=Edges(
-            source=np.array(columns[0], dtype=np.int32),
-            target=np.array(columns[1], dtype=np.int32),
-            kind=np.array([KIND_INDEX[kind] for kind in columns[2]], dtype=np.uint8),
-            weight=np.array(columns[3], dtype=np.float32),
-            count=np.ones(len(edges), dtype=np.float32),
-            offset=np.full(len(edges), -1, dtype=np.int32),
+        edges=sort_edges(
+            Edges(
+                source=np.array(columns[0], dtype=np.int32),
+                target=np.array(columns[1], dtype=np.int32),
+                kind=np.array([KIND_INDEX[kind] for kind in columns[2]], dtype=np.uint8),
+                weight=np.array(columns[3], dtype=np.float32),
+                count=np.ones(len(edges), dtype=np.float32),
+                offset=np.full(len(edges), -1, dtype=np.int32),
+            )
         ),
     )
 

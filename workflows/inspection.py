@@ -10,7 +10,8 @@ import numpy as np
 
 from graph.embeddings import configured_embedder
 from graph.index import open_index
-from graph.knowledge_graph import EDGE_KINDS, KnowledgeGraph
+from graph.edges import EDGE_KINDS
+from graph.knowledge_graph import KnowledgeGraph
 from graph.workspace import Workspace
 
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from graph import build
 from graph.build import build_graph
-from graph.knowledge_graph import EDGE_KINDS, EdgeKind, KnowledgeGraph, PassageLink
+from graph.edges import EDGE_KINDS, EdgeKind, PassageLink
+from graph.knowledge_graph import KnowledgeGraph
 from graph.record import Record
 from graph.schema import PASSAGE_RELATIONS, Extraction, Passage, RelationType, entity_id
 from graph.text import normalise_name

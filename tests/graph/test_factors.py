@@ -5,16 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, PassageLink
+from graph.errors import BadInput
 from graph.factors import (
     DIRECTED,
     UNDIRECTED,
     EdgeFactors,
+    EdgeMultipliers,
     FactorPolicy,
     SynonymyPolicy,
     edge_factors,
-    passage_side,
 )
-from graph.knowledge_graph import EDGE_KINDS, KIND_INDEX, EdgeKind, PassageLink
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType
 
 TEMPORAL_FIRST = RelationFactors(
@@ -131,7 +132,20 @@ class TestDirections:
         plain, steered = edge_factors(None, directions=DIRECTED), edge_factors(TEMPORAL_FIRST, directions=DIRECTED)
         assert steered.from_entity / plain.from_entity == pytest.approx(steered.from_passage / plain.from_passage)
 
-    def test_the_side_of_an_edge_is_its_targets(self) -> None:
-        kinds = np.array([KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)], 0], dtype=np.uint8)
+    def test_an_edge_takes_the_factor_of_the_side_it_is_left_from(self) -> None:
+        title, fact = KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)], 0
         factors = edge_factors(None, directions=DIRECTED)
-        assert passage_side(kinds, factors).tolist() == [0.1, 0.3]
+        assert factors.from_source[[title, fact]].tolist() == [10.0, 0.3]
+        assert factors.from_target[[title, fact]].tolist() == [0.1, 0.3]
+
+
+class TestMultipliers:
+    @pytest.mark.parametrize("values", [[-0.1], [np.nan], [np.inf]])
+    def test_are_finite_and_not_negative(self, values: list[float]) -> None:
+        with pytest.raises(BadInput, match="multiplier"):
+            EdgeMultipliers(np.array([0]), np.array(values))
+
+    @pytest.mark.parametrize(("edges", "values"), [([1, 1], [2.0, 3.0]), ([1, 2], [2.0])])
+    def test_name_each_edge_once(self, edges: list[int], values: list[float]) -> None:
+        with pytest.raises(BadInput, match="once"):
+            EdgeMultipliers(np.array(edges), np.array(values))

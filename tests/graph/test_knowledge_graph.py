@@ -8,21 +8,11 @@ import numpy as np
 import pytest
 
 from graph.build import build_graph
-from graph.knowledge_graph import (
-    EDGE_KINDS,
-    IS_PASSAGE_KIND,
-    KIND_INDEX,
-    EdgeKind,
-    Edges,
-    KnowledgeGraph,
-    PassageLink,
-    load,
-    load_header,
-    save,
-)
+from graph.edges import KIND_INDEX, EdgeKind, Edges
+from graph.knowledge_graph import KnowledgeGraph, load, load_header, save
 from graph.record import Record
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Passage, RelationType, entity_id
-from tests.builders import HashEmbedder, TripleParts, passage_of, typed_graph, write_passages
+from graph.schema import Passage, RelationType, entity_id
+from tests.builders import HashEmbedder, TripleParts, passage_of, write_passages
 
 
 @pytest.fixture
@@ -39,23 +29,6 @@ def graph(tmp_path: Path) -> KnowledgeGraph:
     with Record(tmp_path / "record.sqlite", create=True) as record:
         write_passages(record, passages, triples, HashEmbedder())
         return build_graph(record)
-
-
-class TestKinds:
-    def test_every_relation_has_its_kinds_and_all_fit_a_byte(self) -> None:
-        assert {kind.relation for kind in EDGE_KINDS} == set(RelationType)
-        assert len(set(EDGE_KINDS)) == len(EDGE_KINDS) < 256
-        assert [KIND_INDEX[kind] for kind in EDGE_KINDS] == list(range(len(EDGE_KINDS)))
-
-    def test_passage_edges_are_told_by_their_link(self) -> None:
-        passage_kinds = [kind for kind, is_passage in zip(EDGE_KINDS, IS_PASSAGE_KIND, strict=True) if is_passage]
-        assert {kind.relation for kind in passage_kinds} == set(PASSAGE_RELATIONS)
-        assert {kind.relation for kind in EDGE_KINDS if kind.link is None} == {*ENTITY_RELATIONS, RelationType.SYNONYMY}
-
-    def test_a_passage_is_always_primary_to_its_own_title(self) -> None:
-        assert [kind for kind in EDGE_KINDS if kind.link is PassageLink.OWN_TITLE] == [
-            EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)
-        ]
 
 
 class TestSnapshot:
@@ -118,10 +91,3 @@ class TestLookUps:
         nissan = graph.entity_index[entity_id("Nissan")]
         assert [mention.name for mention in graph.names.find(["the", "nissan", "company"])] == [nissan]
         assert [mention.end for mention in graph.names.find(["nissan", "company"])] == [2]
-
-    def test_edges_are_walked_both_ways(self) -> None:
-        kinds = [EdgeKind(RelationType.TEMPORAL), EdgeKind(RelationType.PRIMARY, PassageLink.MENTION)]
-        graph = typed_graph(2, 1, [(0, 1, kinds[0], 1.0), (1, 2, kinds[1], 1.0), (1, 2, kinds[1], 1.0)])
-        assert graph.undirected.ecount() == 3
-        assert graph.directed.get_edgelist() == [(0, 1), (1, 2), (1, 2), (1, 0), (2, 1), (2, 1)]
-        assert graph.undirected.vcount() == graph.directed.vcount() == graph.n_nodes == 3

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graph.build import build_graph
+from graph.edges import Edges
 from graph.errors import EmbeddingMismatch
-from graph.knowledge_graph import Edges
 from graph.record import Record
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from graph.writer import Writer, clean_extraction, reembed, unchanged

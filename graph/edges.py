@@ -1,0 +1,71 @@
+"""Typed edges: what kinds there are, and the columns that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
+
+
+class PassageLink(StrEnum):
+    """How an entity stands to a passage that it is linked with."""
+
+    OWN_TITLE = "own title"
+    OTHER_TITLE = "title of another passage"
+    MENTION = "mention"
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeKind:
+    """What tells the edges apart in the walk: the relation type and, for passage edges, the link."""
+
+    relation: RelationType
+    link: PassageLink | None = None
+
+
+EDGE_KINDS: tuple[EdgeKind, ...] = (
+    *(EdgeKind(relation) for relation in ENTITY_RELATIONS),
+    EdgeKind(RelationType.SYNONYMY),
+    EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE),
+    *(EdgeKind(relation, PassageLink.OTHER_TITLE) for relation in PASSAGE_RELATIONS),
+    *(EdgeKind(relation, PassageLink.MENTION) for relation in PASSAGE_RELATIONS),
+)
+"""All kinds; an edge stores its kind's index in this tuple."""
+
+KIND_INDEX: Mapping[EdgeKind, int] = {kind: index for index, kind in enumerate(EDGE_KINDS)}
+IS_PASSAGE_KIND: NDArray[np.bool_] = np.asarray([kind.link is not None for kind in EDGE_KINDS])
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Undirected edges, one per (pair, type), in the order of their sources; all arrays have one element an edge.
+
+    Attributes:
+        source: node index, an entity.
+        target: node index, an entity, or a passage for passage edges.
+        kind: index into ``EDGE_KINDS``.
+        weight: confidence sum, cosine, or composite weight.
+        count: the weight that HippoRAG 2 gives: how often a fact stands, the cosine, 1 or 0 for passage edges.
+        offset: for passage edges, where the name stands in the passage's content, in characters; -1 where absent.
+    """
+
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+    weight: NDArray[np.float32]
+    count: NDArray[np.float32]
+    offset: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def sort_edges(edges: Edges) -> Edges:
+    """Return the edges in the order that a walk reads them: by source, then target, then kind."""
+    order = np.lexsort((edges.kind, edges.target, edges.source))
+    return Edges(*(getattr(edges, column.name)[order] for column in fields(Edges)))

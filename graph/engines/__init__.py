@@ -1,0 +1,1 @@
+"""The engines of the walk: three ways to the same Personalized PageRank."""

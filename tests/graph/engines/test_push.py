@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import FunctionType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from graph.edges import EDGE_KINDS, EdgeKind, PassageLink
+from graph.engines import matrix, push
+from graph.engines.kernels import _compiled
+from graph.factors import EdgeFactors, edge_factors
+from graph.schema import RelationType
+from graph.typed_graph import TypedGraph
+from tests.builders import typed_graph
+
+TEMPORAL = EdgeKind(RelationType.TEMPORAL)
+MENTION = EdgeKind(RelationType.PRIMARY, PassageLink.MENTION)
+NEUTRAL = edge_factors(None)
+N_ENTITIES, N_PASSAGES = 200, 80
+
+
+def random_graph(seed: int, copies: int = 1) -> TypedGraph:
+    """Return a random graph, and beside it as many more that nothing links with it."""
+    random = np.random.default_rng(seed)
+    edges: list[tuple[int, int, EdgeKind, float]] = []
+    for copy in range(copies):
+        for a, b in random.integers(0, N_ENTITIES, (700, 2)):
+            if a != b:
+                edges.append((copy * N_ENTITIES + int(a), copy * N_ENTITIES + int(b), TEMPORAL, 1.0))
+        for _ in range(500):
+            entity = copy * N_ENTITIES + int(random.integers(N_ENTITIES))
+            passage = copies * N_ENTITIES + copy * N_PASSAGES + int(random.integers(N_PASSAGES))
+            edges.append((entity, passage, MENTION, float(random.random())))
+    return typed_graph(copies * N_ENTITIES, copies * N_PASSAGES, edges).typed
+
+
+def seeds_of(graph: TypedGraph, *nodes: int) -> NDArray[np.float64]:
+    restart = np.zeros(graph.n_nodes)
+    restart[list(nodes)] = 1 / len(nodes)
+    return restart
+
+
+def order(scores: NDArray[np.float64], k: int) -> list[int]:
+    return [int(passage) for passage in np.argsort(-scores, kind="stable")[:k]]
+
+
+@given(st.integers(0, 50), st.sampled_from([1e-3, 1e-5, 1e-7]), st.sampled_from([0.3, 0.5, 0.85]))
+def test_what_is_left_at_a_node_is_at_most_the_threshold_an_arc(seed: int, threshold: float, damping: float) -> None:
+    """The error is what is left, in all: at most the threshold times all arcs."""
+    graph = random_graph(seed)
+    scores, error, _ = push.solve(graph, seeds_of(graph, 0, 7), NEUTRAL, damping, threshold=threshold)
+    assert error <= 2 * damping * threshold * graph.n_arcs.sum() + 1e-11
+    exact = matrix.solve(graph, seeds_of(graph, 0, 7)[None], NEUTRAL, damping, dtype=np.float64, tolerance=1e-12)[0][0]
+    assert np.abs(scores - exact).sum() <= error
+
+
+def test_the_cost_does_not_grow_with_what_lies_elsewhere() -> None:
+    arcs = []
+    for copies in (1, 10):
+        graph = random_graph(0, copies)
+        arcs.append(push.solve(graph, seeds_of(graph, 0, 7), NEUTRAL, 0.5, threshold=1e-5)[2])
+    assert arcs[0] == arcs[1] > 0
+
+
+class TestTopK:
+    def star(self) -> TypedGraph:
+        """Passages that hold one entity by weights of 16, 4 and 1, and a large graph behind."""
+        random = np.random.default_rng(2)
+        edges = [(0, 300 + n, MENTION, weight) for n, weight in enumerate([16.0, 4.0, 1.0])]
+        edges += [(int(a), int(b), TEMPORAL, 1.0) for a, b in random.integers(0, 300, (60_000, 2)) if a != b]
+        return typed_graph(300, 3, [*edges, (0, 1, TEMPORAL, 1e-3)]).typed
+
+    def test_it_stops_once_the_order_of_the_best_is_certain(self) -> None:
+        graph = self.star()
+        restart = seeds_of(graph, 0)
+        _, least_error, all_arcs = push.solve(graph, restart, NEUTRAL, 0.5, threshold=1e-12)
+        restart[0] = 1.0
+        scores, error, arcs = push.solve(graph, restart, NEUTRAL, 0.5, threshold=1e-12, top_k=2)
+        assert arcs < all_arcs
+        assert error > least_error
+        assert order(scores[300:], 2) == [0, 1]
+
+    @given(st.integers(0, 200), st.integers(1, 10), st.sampled_from([0.2, 0.5, 0.8]))
+    def test_where_it_stopped_earlier_the_best_are_the_exact_ones(self, seed: int, k: int, damping: float) -> None:
+        graph = random_graph(seed)
+        restart = seeds_of(graph, *range(N_ENTITIES, N_ENTITIES + 5))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(push, "_BUDGET", 50)
+            scores, _, arcs = push.solve(graph, restart, NEUTRAL, damping, threshold=1e-9, top_k=k)
+            _, _, all_arcs = push.solve(graph, restart, NEUTRAL, damping, threshold=1e-9)
+        if arcs < all_arcs:
+            exact = matrix.solve(graph, restart[None], NEUTRAL, damping, dtype=np.float64, tolerance=1e-13)[0][0]
+            assert order(scores[N_ENTITIES:], k) == order(exact[N_ENTITIES:], k)
+
+    def test_equal_passages_are_never_certain(self) -> None:
+        graph = typed_graph(1, 2, [(0, 1, MENTION, 1.0), (0, 2, MENTION, 1.0)]).typed
+        with_k = push.solve(graph, seeds_of(graph, 0), NEUTRAL, 0.5, threshold=1e-9, top_k=1)
+        without = push.solve(graph, seeds_of(graph, 0), NEUTRAL, 0.5, threshold=1e-9)
+        assert with_k[1:] == without[1:]
+
+
+def test_seeds_without_any_edge_end_the_walk_however_high_the_damping() -> None:
+    graph = typed_graph(200, 0, []).typed
+    scores, error, _ = push.solve(graph, np.full(200, 1 / 200), NEUTRAL, 0.999, threshold=1e-9)
+    assert scores.tolist() == pytest.approx([1 / 200] * 200)
+    assert error < 1e-5
+
+
+def test_factors_of_zero_leave_no_way_out_of_a_node() -> None:
+    graph = typed_graph(1, 1, [(0, 1, MENTION, 1.0)]).typed
+    nothing = EdgeFactors(np.zeros(len(EDGE_KINDS)), np.zeros(len(EDGE_KINDS)))
+    scores, _, _ = push.solve(graph, seeds_of(graph, 0), nothing, 0.5, threshold=1e-12)
+    assert scores.tolist() == pytest.approx([1.0, 0.0])
+
+
+class TestWithoutNumba:
+    def test_the_engine_says_what_to_install(self) -> None:
+        program = """
+import sys
+sys.modules["numba"] = None
+import numpy as np
+from graph.engines import push
+from graph.errors import DependencyMissing
+try:
+    push.compiled()
+except DependencyMissing as missing:
+    print(missing)
+"""
+        said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        assert "mara-rag[push]" in said
+        assert "engine matrix" in said
+
+    def test_importing_the_walk_does_not_import_it(self) -> None:
+        program = """
+import sys
+import graph.pagerank
+print(sorted({"numba", "igraph", "scipy"} & sys.modules.keys()))
+"""
+        said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        assert said.strip() == "[]"
+
+
+def test_where_no_cache_can_be_kept_the_loop_is_compiled_all_the_same() -> None:
+    def double(x: float) -> float:
+        return 2 * x
+
+    nowhere = FunctionType(double.__code__.replace(co_filename="<nowhere>"), {})
+    assert _compiled(nowhere)(21.0) == 42.0

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graph.edges import EDGE_KINDS, EdgeKind, PassageLink
+from graph.schema import RelationType
+from graph.typed_graph import Arcs, TypedGraph
+from tests.builders import typed_graph
+
+TEMPORAL, CAUSAL = EdgeKind(RelationType.TEMPORAL), EdgeKind(RelationType.CAUSALITY)
+MENTION = EdgeKind(RelationType.PRIMARY, PassageLink.MENTION)
+
+
+@pytest.fixture
+def graph() -> TypedGraph:
+    """Three entities (the last isolated) and two passages."""
+    edges = [(0, 1, TEMPORAL, 1.0), (0, 1, CAUSAL, 2.0), (1, 3, MENTION, 0.5), (0, 4, MENTION, 0.25)]
+    return typed_graph(3, 2, edges).typed
+
+
+def arcs_of(arcs: Arcs, node: int) -> list[tuple[int, EdgeKind, float]]:
+    place = slice(arcs.starts[node], arcs.starts[node + 1])
+    columns = (arcs.node[place], arcs.kind[place], arcs.weight[place])
+    return [(int(n), EDGE_KINDS[k], float(w)) for n, k, w in zip(*columns, strict=True)]
+
+
+def test_every_edge_is_an_arc_each_way(graph: TypedGraph) -> None:
+    assert arcs_of(graph.forward, 0) == [(1, TEMPORAL, 1.0), (1, CAUSAL, 2.0), (4, MENTION, 0.25)]
+    assert arcs_of(graph.forward, 1) == [(3, MENTION, 0.5)]
+    assert arcs_of(graph.backward, 1) == [(0, TEMPORAL, 1.0), (0, CAUSAL, 2.0)]
+    assert arcs_of(graph.backward, 4) == [(0, MENTION, 0.25)]
+    assert graph.n_arcs.tolist() == [3, 3, 1, 1, 1]
+
+
+def test_degrees_are_kept_by_kind(graph: TypedGraph) -> None:
+    expected = np.zeros((5, len(EDGE_KINDS)))
+    expected[[0, 1], EDGE_KINDS.index(TEMPORAL)] = 1.0
+    expected[[0, 1], EDGE_KINDS.index(CAUSAL)] = 2.0
+    expected[[1, 3], EDGE_KINDS.index(MENTION)] = 0.5
+    expected[[0, 4], EDGE_KINDS.index(MENTION)] = 0.25
+    assert np.array_equal(graph.kind_degrees, expected - [[0]])
+
+
+def test_igraph_sees_the_same_edges(graph: TypedGraph) -> None:
+    assert sorted(graph.undirected.get_edgelist()) == [(0, 1), (0, 1), (0, 4), (1, 3)]
+    forward = [(0, 1), (0, 1), (0, 4), (1, 3)]
+    assert graph.directed.get_edgelist() == [*forward, *((b, a) for a, b in forward)]
+    assert graph.undirected.vcount() == graph.directed.vcount() == graph.n_nodes == 5
+
+
+def test_counts_are_walked_on_instead_of_weights() -> None:
+    graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 0.3), (1, 2, MENTION, 0.4)])
+    assert graph.typed.weight.tolist() == pytest.approx([0.3, 0.4])
+    assert graph.counted.weight.tolist() == [1.0, 1.0]
+
+
+def test_nothing_of_it_can_be_changed(graph: TypedGraph) -> None:
+    for array in (graph.weight, graph.backward.weight, graph.kind_degrees, graph.forward.starts, graph.n_arcs):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_edges_out_of_order_are_refused() -> None:
+    source, target = np.array([1, 0], np.int32), np.array([2, 2], np.int32)
+    with pytest.raises(ValueError, match="order"):
+        TypedGraph(2, 1, source, target, np.zeros(2, np.uint8), np.ones(2, np.float32))
+
+
+def test_the_arrays_take_few_bytes_an_edge() -> None:
+    """Edges are counted once, arcs twice; what hangs on nodes is shared by the many edges of each."""
+    random = np.random.default_rng(0)
+    edges = [(int(a), int(b) + 50, TEMPORAL, 1.0) for a, b in random.integers(0, 50, (5_000, 2))]
+    graph = typed_graph(100, 1, edges).typed
+    assert graph.nbytes / len(graph) < 48
