@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +113,8 @@ def walk_batch(
     Raises:
         BadInput: as `walk`.
     """
+    if not len(restarts):
+        return []
     rows = np.stack([_normalise(restart, graph)[0] for restart in restarts])
     if isinstance(factors, EdgeFactors):
         _check(graph, factors, damping, None)
@@ -127,7 +128,7 @@ def choose_engine(engine: Engine, n_seeds: int, n_edges: int) -> Engine:
     if engine is not Engine.AUTO:
         return engine
     sparse = n_seeds <= SPARSE_SEEDS and n_edges >= LARGE_GRAPH
-    return Engine.PUSH if sparse and find_spec("numba") else Engine.MATRIX
+    return Engine.PUSH if sparse and push.is_available() else Engine.MATRIX
 
 
 def _check(graph: TypedGraph, factors: EdgeFactors, damping: float, multipliers: EdgeMultipliers | None) -> None:

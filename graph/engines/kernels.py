@@ -16,7 +16,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _compiled(function: F) -> F:
-    """Compile without the interpreter's lock; keep the result on disk where there is a place that can be written."""
+    """Compile without the interpreter's lock; keep the result on disk where there is a place that can be written.
+
+    What is kept is renewed when this file changes, and only then: touch it when the fields of ``Arcs`` or
+    ``ArcChanges`` change.
+    """
     try:
         return cast(F, njit(nogil=True, cache=True)(function))
     except RuntimeError:

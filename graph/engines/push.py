@@ -35,21 +35,29 @@ _loading = threading.Lock()
 
 
 def compiled() -> ModuleType:
-    """Return the compiled loop; its first call in a process loads it (a third of a second) or compiles it.
+    """Return the compiled loop; its first call in a process loads it (half a second) or compiles it.
 
     Raises:
-        DependencyMissing: numba is not installed.
+        DependencyMissing: numba is not installed, or does not work with what is.
     """
     with _loading:
         try:
             from graph.engines import kernels
-        except ModuleNotFoundError as missing:
-            if missing.name != "numba":
-                raise
+        except ImportError as fault:
             raise DependencyMissing(
-                "The engine push needs numba", "Install it with `pip install 'mara-rag[push]'`, or choose engine matrix"
-            ) from missing
+                f"The engine push needs numba ({fault})",
+                "Install it with `pip install 'mara-rag[push]'`, or choose engine matrix",
+            ) from fault
         return kernels
+
+
+def is_available() -> bool:
+    """Tell whether the engine can be used here."""
+    try:
+        compiled()
+    except DependencyMissing:
+        return False
+    return True
 
 
 def solve(

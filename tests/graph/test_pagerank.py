@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph import pagerank
 from graph.edges import EDGE_KINDS, IS_PASSAGE_KIND, EdgeKind, PassageLink
 from graph.engines import matrix, push
 from graph.errors import BadInput
@@ -363,7 +362,7 @@ class TestChoice:
         assert choose_engine(Engine.AUTO, SPARSE_SEEDS, LARGE_GRAPH - 1) is Engine.MATRIX
 
     def test_auto_takes_the_matrix_where_numba_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pagerank, "find_spec", lambda name: None)
+        monkeypatch.setattr(push, "is_available", lambda: False)
         assert choose_engine(Engine.AUTO, 1, LARGE_GRAPH) is Engine.MATRIX
 
     @pytest.mark.parametrize("engine", [Engine.IGRAPH, Engine.MATRIX, Engine.PUSH])
