@@ -67,7 +67,9 @@ def build_graph(record: Record) -> KnowledgeGraph:
     passage_vectors = (
         np.stack([entry.vector for entry in entries]) if entries else np.zeros((0, record.dimension), np.float32)
     )
-    links, aliases = _link_passages(entries, names, entity_of)
+    links, aliases = _link_passages(entries, entity_of)
+    matcher = NameMatcher([*((name, index) for index, name in enumerate(names)), *aliases])
+    _add_mentions(entries, links, names, matcher)
     facts = _collect_facts(entries, entity_of)
     columns = _Columns()
     _add_fact_edges(columns, entries, entity_of)
@@ -87,6 +89,7 @@ def build_graph(record: Record) -> KnowledgeGraph:
         facts=facts,
         aliases=aliases,
         edges=columns.to_edges(),
+        matcher=matcher,
     )
 
 
@@ -95,9 +98,9 @@ def _entity(entity_of: Mapping[str, int], name: str) -> int:
 
 
 def _link_passages(
-    entries: Sequence[Entry], names: Sequence[str], entity_of: Mapping[str, int]
+    entries: Sequence[Entry], entity_of: Mapping[str, int]
 ) -> tuple[list[dict[int, _Link]], tuple[tuple[str, int], ...]]:
-    """Return for each passage {entity: link}, from its extraction, its title and the names it mentions."""
+    """Return for each passage {entity: link}, from its extraction and its title, and the full titles as aliases."""
     links: list[dict[int, _Link]] = []
     aliases: dict[str, int] = {}
     for entry in entries:
@@ -115,19 +118,13 @@ def _link_passages(
             if normalise_name(title) != normalise_name(title_name(title)):
                 aliases[normalise_name(title)] = entity
         links.append(found)
-    sorted_aliases = tuple(sorted(aliases.items()))
-    _add_mentions(entries, links, names, sorted_aliases)
-    return links, sorted_aliases
+    return links, tuple(sorted(aliases.items()))
 
 
 def _add_mentions(
-    entries: Sequence[Entry],
-    links: Sequence[dict[int, _Link]],
-    names: Sequence[str],
-    aliases: Sequence[tuple[str, int]],
+    entries: Sequence[Entry], links: Sequence[dict[int, _Link]], names: Sequence[str], matcher: NameMatcher
 ) -> None:
     """Link each passage with the known names its text spells out, but for names too frequent to mean anything."""
-    matcher = NameMatcher([*((name, index) for index, name in enumerate(names)), *aliases])
     mentioned: list[dict[int, int]] = []
     frequency: Counter[int] = Counter()
     for entry, found in zip(entries, links, strict=True):

@@ -1,75 +1,29 @@
-"""The snapshot of the knowledge graph that questions are answered on: arrays in memory, derived from the record."""
+"""The snapshot of the knowledge graph that questions are answered on: derived from the record, read where it is used.
+
+On disk it is a folder of numpy's arrays. Loading it maps them into memory and checks that they fit together; names,
+texts and facts become Python objects when they are asked for.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.columns import IntLists, LazySequence, SortedMapping, TextColumn, TextTable, check_range, load_array
+from graph.edges import EDGE_KINDS, Edges
 from graph.names import NameMatcher
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Fact, Passage, RelationType, entity_id
+from graph.schema import Fact, Passage, RelationType, entity_id
+from graph.typed_graph import TypedGraph
 
-SNAPSHOT_VERSION = 1
-
-
-class PassageLink(StrEnum):
-    """How an entity stands to a passage that it is linked with."""
-
-    OWN_TITLE = "own title"
-    OTHER_TITLE = "title of another passage"
-    MENTION = "mention"
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeKind:
-    """What tells the edges apart in the walk: the relation type and, for passage edges, the link."""
-
-    relation: RelationType
-    link: PassageLink | None = None
-
-
-EDGE_KINDS: tuple[EdgeKind, ...] = (
-    *(EdgeKind(relation) for relation in ENTITY_RELATIONS),
-    EdgeKind(RelationType.SYNONYMY),
-    EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE),
-    *(EdgeKind(relation, PassageLink.OTHER_TITLE) for relation in PASSAGE_RELATIONS),
-    *(EdgeKind(relation, PassageLink.MENTION) for relation in PASSAGE_RELATIONS),
-)
-"""All kinds; an edge stores its kind's index in this tuple."""
-
-KIND_INDEX: Mapping[EdgeKind, int] = {kind: index for index, kind in enumerate(EDGE_KINDS)}
-IS_PASSAGE_KIND: NDArray[np.bool_] = np.asarray([kind.link is not None for kind in EDGE_KINDS])
-
-
-@dataclass(frozen=True, slots=True)
-class Edges:
-    """Undirected edges, one per (pair, type); all arrays have one element an edge.
-
-    Attributes:
-        source: node index, an entity.
-        target: node index, an entity, or a passage for passage edges.
-        kind: index into ``EDGE_KINDS``.
-        weight: confidence sum, cosine, or composite weight.
-        count: the weight that HippoRAG 2 gives: how often a fact stands, the cosine, 1 or 0 for passage edges.
-        offset: for passage edges, where the name stands in the passage's content, in characters; -1 where absent.
-    """
-
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
-    kind: NDArray[np.uint8]
-    weight: NDArray[np.float32]
-    count: NDArray[np.float32]
-    offset: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.source)
+SNAPSHOT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +50,22 @@ class KnowledgeGraph:
         passage_vectors: unit vectors, (n_passages, dimension).
         aliases: full titles that differ from the entity they stand for, with its index.
         commit_id: the record's commit that it was derived from.
+        matcher: of all names and aliases, where it is there already.
     """
 
     generation: int
     embedding_model: str
-    entity_names: tuple[str, ...]
-    entity_labels: tuple[str, ...]
+    entity_names: Sequence[str]
+    entity_labels: Sequence[str]
     triple_passages: NDArray[np.int32]
     name_passages: NDArray[np.int32]
-    passages: tuple[Passage, ...]
+    passages: Sequence[Passage]
     passage_vectors: NDArray[np.float32]
     facts: Mapping[str, GraphFact]
-    aliases: tuple[tuple[str, int], ...]
+    aliases: Sequence[tuple[str, int]]
     edges: Edges
     commit_id: str = ""
+    matcher: NameMatcher | None = None
 
     @property
     def n_entities(self) -> int:
@@ -124,59 +80,154 @@ class KnowledgeGraph:
     @cached_property
     def passage_index(self) -> Mapping[str, int]:
         """Passage id -> position among the passages."""
-        return {passage.id: index for index, passage in enumerate(self.passages)}
+        passages = self.passages
+        ids = passages.ids if isinstance(passages, _StoredPassages) else [passage.id for passage in passages]
+        return {key: index for index, key in enumerate(ids)}
 
     @cached_property
     def entity_index(self) -> Mapping[str, int]:
         """Entity id -> node index."""
-        return {entity_id(name): index for index, name in enumerate(self.entity_names)}
+        return SortedMapping(_EntityIds(self.entity_names), range(self.n_entities))
+
+    @cached_property
+    def fact_passages(self) -> IntLists:
+        """The passages of each fact, in the order of ``facts``."""
+        facts = self.facts
+        return facts.passages if isinstance(facts, _StoredFacts) else IntLists.of(f.passages for f in facts.values())
 
     @cached_property
     def names(self) -> NameMatcher:
         """Matcher of every entity's name and of the full titles."""
+        if self.matcher is not None:
+            return self.matcher
         return NameMatcher([*((name, index) for index, name in enumerate(self.entity_names)), *self.aliases])
 
     @cached_property
-    def undirected(self) -> Any:
-        """The igraph graph with one edge an edge; built on first use."""
-        return _igraph(self.n_nodes, self.edges.source, self.edges.target)
+    def typed(self) -> TypedGraph:
+        """What a walk reads."""
+        return TypedGraph.of(self.edges, self.n_entities, len(self.passages))
 
     @cached_property
-    def directed(self) -> Any:
-        """The igraph graph with one arc each way: first all forward, then all backward; built on first use."""
-        source = np.concatenate([self.edges.source, self.edges.target])
-        target = np.concatenate([self.edges.target, self.edges.source])
-        return _igraph(self.n_nodes, source, target, directed=True)
+    def counted(self) -> TypedGraph:
+        """The same with HippoRAG 2's weights."""
+        return TypedGraph.of(self.edges, self.n_entities, len(self.passages), counts=True)
 
 
-def _igraph(n_nodes: int, source: NDArray[np.int32], target: NDArray[np.int32], *, directed: bool = False) -> Any:
-    import igraph
+class _EntityIds(LazySequence[str]):
+    """The ids of names, which say nothing but what the names say."""
 
-    return igraph.Graph(n=n_nodes, edges=np.column_stack([source, target]).tolist(), directed=directed)
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def at(self, index: int) -> str:
+        """Return the id of one name."""
+        return entity_id(self._names[index])
 
 
-_EDGE_ARRAYS = ("source", "target", "kind", "weight", "count", "offset")
+class _StoredPassages(LazySequence[Passage]):
+    """Passages of a table: id, title, text, source, metadata as JSON."""
+
+    WIDTH = 5
+
+    def __init__(self, table: TextTable) -> None:
+        self._table = table
+        self.ids = table.column(0)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def at(self, index: int) -> Passage:
+        """Return one passage. Raises ValueError where its text or metadata cannot be read."""
+        key, title, text, source, metadata = self._table.row(index)
+        return Passage(key, title, text, source, json.loads(metadata))
+
+
+class _FactRows(LazySequence[GraphFact]):
+    """Facts of a table (id, subject, predicate, object) with arrays of their ends, relation types and passages."""
+
+    WIDTH = 4
+
+    def __init__(
+        self, table: TextTable, ends: NDArray[np.int32], relations: NDArray[np.uint8], passages: IntLists
+    ) -> None:
+        self._table = table
+        self._ends = ends
+        self._relations = relations
+        self._passages = passages
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def at(self, index: int) -> GraphFact:
+        """Return one fact. Raises ValueError where its text cannot be read."""
+        _, subject, predicate, object_ = self._table.row(index)
+        fact = Fact(subject, predicate, object_, _RELATIONS[self._relations.item(index)])
+        return GraphFact(fact, self._ends.item(index, 0), self._ends.item(index, 1), self._passages[index])
+
+
+class _StoredFacts(SortedMapping[GraphFact]):
+    """Facts by their ids, as they stand in a snapshot."""
+
+    def __init__(self, table: TextTable, rows: _FactRows, passages: IntLists) -> None:
+        super().__init__(table.column(0), rows)
+        self.passages = passages
+
+
+class _StoredAliases(LazySequence[tuple[str, int]]):
+    def __init__(self, names: TextColumn, entities: NDArray[np.int32]) -> None:
+        self._names = names
+        self._entities = entities
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def at(self, index: int) -> tuple[str, int]:
+        """Return one alias and the entity that it stands for."""
+        return self._names[index], self._entities.item(index)
+
+
+_RELATIONS = tuple(RelationType)
+_EDGE_TYPES = {
+    "source": np.int32,
+    "target": np.int32,
+    "kind": np.uint8,
+    "weight": np.float32,
+    "count": np.float32,
+    "offset": np.int32,
+}
+_HEADER_TYPES = {
+    "generation": int,
+    "commit_id": str,
+    "embedding_model": str,
+    "passages": int,
+    "entities": int,
+    "facts": int,
+    "edges": int,
+}
 
 
 def save(graph: KnowledgeGraph, folder: Path) -> None:
-    """Write the snapshot into an existing folder as arrays and JSON lines."""
-    for name in _EDGE_ARRAYS:
-        np.save(folder / f"edge_{name}.npy", getattr(graph.edges, name))
+    """Write the snapshot into an existing folder.
+
+    Raises:
+        ValueError: entities or edges are not in their order, or two entities are one; a text is no Unicode text.
+    """
+    _check_order(graph)
+    TextTable.of(zip(graph.entity_names, graph.entity_labels, strict=True), 2).save(folder, "entities")
     np.save(folder / "triple_passages.npy", graph.triple_passages)
     np.save(folder / "name_passages.npy", graph.name_passages)
     np.save(folder / "passage_vectors.npy", graph.passage_vectors)
-    _write_lines(folder / "entities.jsonl", zip(graph.entity_names, graph.entity_labels, strict=True))
-    _write_lines(folder / "aliases.jsonl", graph.aliases)
-    _write_lines(
-        folder / "passages.jsonl", ([p.id, p.title, p.text, p.source, dict(p.metadata)] for p in graph.passages)
-    )
-    _write_lines(
-        folder / "facts.jsonl",
-        (
-            [key, f.fact.subject, f.fact.predicate, f.fact.object, f.fact.relation, f.subject, f.object, f.passages]
-            for key, f in graph.facts.items()
-        ),
-    )
+    for name in _EDGE_TYPES:
+        np.save(folder / f"edge_{name}.npy", getattr(graph.edges, name))
+    _save_passages(graph.passages, folder)
+    _save_facts(graph.facts, folder)
+    TextTable.of(((alias,) for alias, _ in graph.aliases), 1).save(folder, "aliases")
+    np.save(folder / "alias_entities.npy", np.array([entity for _, entity in graph.aliases], dtype=np.int32))
+    _save_lists(graph.names.indices, folder, "spellings")
+    _save_lists(graph.names.lengths, folder, "first_words")
     header = {
         "snapshot_version": SNAPSHOT_VERSION,
         "generation": graph.generation,
@@ -192,52 +243,100 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
 
 def load_header(folder: Path) -> dict[str, Any]:
     """Return the snapshot's header. Raises OSError or ValueError when there is none that can be read."""
-    header: dict[str, Any] = json.loads((folder / "snapshot.json").read_text(encoding="utf-8"))
-    if header.get("snapshot_version") != SNAPSHOT_VERSION:
-        raise ValueError(f"snapshot version {header.get('snapshot_version')}")
+    header: Any = json.loads((folder / "snapshot.json").read_text(encoding="utf-8"))
+    if not isinstance(header, dict) or header.get("snapshot_version") != SNAPSHOT_VERSION:
+        raise ValueError(f"this is no header of a snapshot of version {SNAPSHOT_VERSION}: {header}")
+    lacking = [name for name, kind in _HEADER_TYPES.items() if not isinstance(header.get(name), kind)]
+    if lacking:
+        raise ValueError(f"the header of the snapshot does not tell {lacking}")
     return header
 
 
 def load(folder: Path) -> KnowledgeGraph:
-    """Read a snapshot; vectors stay on disk, memory-mapped. Raises OSError or ValueError when it is damaged."""
+    """Open a snapshot; what is large stays on disk, memory-mapped.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: it is damaged: the files do not fit together, or not with the header. That the block of a text
+            is UTF-8 shows when it is read.
+    """
     header = load_header(folder)
-    entities = list(_read_lines(folder / "entities.jsonl"))
-    facts = {
-        key: GraphFact(Fact(s, p, o, RelationType(relation)), subject, object_, tuple(passages))
-        for key, s, p, o, relation, subject, object_, passages in _read_lines(folder / "facts.jsonl")
-    }
-    graph = KnowledgeGraph(
+    n_entities, n_passages, n_facts = header["entities"], header["passages"], header["facts"]
+    entities = TextTable.load(folder, "entities", 2, n_entities)
+    aliases = TextTable.load(folder, "aliases", 1)
+    alias_entities = load_array(folder / "alias_entities.npy", np.int32, (len(aliases),))
+    return KnowledgeGraph(
         generation=header["generation"],
         commit_id=header["commit_id"],
         embedding_model=header["embedding_model"],
-        entity_names=tuple(name for name, _ in entities),
-        entity_labels=tuple(label for _, label in entities),
-        triple_passages=np.load(folder / "triple_passages.npy"),
-        name_passages=np.load(folder / "name_passages.npy"),
-        passages=tuple(Passage(*row) for row in _read_lines(folder / "passages.jsonl")),
-        passage_vectors=np.load(folder / "passage_vectors.npy", mmap_mode="r"),
-        facts=facts,
-        aliases=tuple((alias, index) for alias, index in _read_lines(folder / "aliases.jsonl")),
-        edges=Edges(*(np.load(folder / f"edge_{name}.npy") for name in _EDGE_ARRAYS)),
+        entity_names=entities.column(0),
+        entity_labels=entities.column(1),
+        triple_passages=load_array(folder / "triple_passages.npy", np.int32, (n_entities,)),
+        name_passages=load_array(folder / "name_passages.npy", np.int32, (n_entities,)),
+        passages=_StoredPassages(TextTable.load(folder, "passages", _StoredPassages.WIDTH, n_passages)),
+        passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (n_passages, None)),
+        facts=_load_facts(folder, n_facts, n_entities, n_passages),
+        aliases=_StoredAliases(aliases.column(0), check_range(alias_entities, n_entities)),
+        edges=_load_edges(folder, header["edges"], n_entities, n_entities + n_passages),
+        matcher=NameMatcher.over(
+            _load_lists(folder, "spellings", n_entities), _load_lists(folder, "first_words", np.iinfo(np.int32).max)
+        ),
     )
-    found = {
-        "passages": len(graph.passages),
-        "entities": graph.n_entities,
-        "facts": len(graph.facts),
-        "edges": len(graph.edges),
-    }
-    if any(header[name] != count for name, count in found.items()):
-        raise ValueError(f"the snapshot holds {found}, its header promises otherwise")
-    return graph
 
 
-def _write_lines(path: Path, rows: Iterable[Any]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+def _check_order(graph: KnowledgeGraph) -> None:
+    ids = [entity_id(name) for name in graph.entity_names]
+    if any(second <= first for first, second in pairwise(ids)):
+        raise ValueError("entities are to be in the order of their ids, each once")
+    edges = graph.edges
+    behind = np.zeros(max(0, len(edges) - 1), dtype=bool)
+    for column in (edges.kind, edges.target, edges.source):
+        behind = (column[1:] < column[:-1]) | ((column[1:] == column[:-1]) & behind)
+    if behind.any():
+        raise ValueError("edges are to be in the order of source, target and kind: see sort_edges")
 
 
-def _read_lines(path: Path) -> Iterator[Any]:
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            yield json.loads(line)
+def _save_passages(passages: Iterable[Passage], folder: Path) -> None:
+    rows = ((p.id, p.title, p.text, p.source, json.dumps(dict(p.metadata), ensure_ascii=False)) for p in passages)
+    TextTable.of(rows, _StoredPassages.WIDTH).save(folder, "passages")
+
+
+def _save_facts(facts: Mapping[str, GraphFact], folder: Path) -> None:
+    keys = sorted(facts)
+    held = [facts[key] for key in keys]
+    rows = ((key, f.fact.subject, f.fact.predicate, f.fact.object) for key, f in zip(keys, held, strict=True))
+    TextTable.of(rows, _FactRows.WIDTH).save(folder, "facts")
+    ends = np.array([(fact.subject, fact.object) for fact in held], dtype=np.int32).reshape(len(held), 2)
+    np.save(folder / "fact_ends.npy", ends)
+    relations = np.array([_RELATIONS.index(fact.fact.relation) for fact in held], dtype=np.uint8)
+    np.save(folder / "fact_relations.npy", relations)
+    IntLists.of(fact.passages for fact in held).save(folder, "fact_passages")
+
+
+def _load_facts(folder: Path, n_facts: int, n_entities: int, n_passages: int) -> _StoredFacts:
+    table = TextTable.load(folder, "facts", _FactRows.WIDTH, n_facts)
+    ends = load_array(folder / "fact_ends.npy", np.int32, (n_facts, 2))
+    relations = load_array(folder / "fact_relations.npy", np.uint8, (n_facts,))
+    passages = IntLists.load(folder, "fact_passages", n_facts, n_passages)
+    rows = _FactRows(table, check_range(ends, n_entities), check_range(relations, len(_RELATIONS)), passages)
+    return _StoredFacts(table, rows, passages)
+
+
+def _load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int) -> Edges:
+    columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in _EDGE_TYPES.items()}
+    for name, limit in (("source", n_entities), ("target", n_nodes), ("kind", len(EDGE_KINDS))):
+        check_range(columns[name], limit)
+    if (columns["source"][1:] < columns["source"][:-1]).any():
+        raise ValueError("the edges are not in the order of their sources")
+    return Edges(**columns)
+
+
+def _save_lists(lists: Mapping[str, Sequence[int]], folder: Path, name: str) -> None:
+    keys = sorted(lists)
+    TextTable.of(((key,) for key in keys), 1).save(folder, name)
+    IntLists.of(lists[key] for key in keys).save(folder, f"{name}.numbers")
+
+
+def _load_lists(folder: Path, name: str, limit: int) -> SortedMapping[Sequence[int]]:
+    table = TextTable.load(folder, name, 1)
+    return SortedMapping(table.column(0), IntLists.load(folder, f"{name}.numbers", len(table), limit))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graph.text import name_length, tokens
 
@@ -21,30 +24,50 @@ class Mention:
 
 
 class NameMatcher:
-    """Finds the longest known names in a sequence of tokens, from left to right, without overlap."""
+    """Finds the longest known names in a sequence of tokens, from left to right, without overlap.
+
+    Attributes:
+        indices: of each spelling, its tokens joined by spaces: the indices of the names that are spelled so.
+        lengths: of each first token of a spelling: how many tokens the spellings have, longest first.
+    """
 
     def __init__(self, names: Iterable[tuple[str, int]]) -> None:
         """Learn (name, index) pairs; several names may share an index (aliases), several indices a spelling."""
-        self._indices: dict[str, list[int]] = {}
+        indices: dict[str, list[int]] = {}
         lengths: dict[str, set[int]] = {}
         for name, index in names:
             spelled = tokens(name)
             if not spelled or name_length(name) < _SHORTEST:
                 continue
-            known = self._indices.setdefault(" ".join(spelled), [])
+            known = indices.setdefault(" ".join(spelled), [])
             if index not in known:
                 known.append(index)
             lengths.setdefault(spelled[0], set()).add(len(spelled))
-        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
+        self.indices: Mapping[str, Sequence[int]] = indices
+        self.lengths: Mapping[str, Sequence[int]] = {
+            first: sorted(found, reverse=True) for first, found in lengths.items()
+        }
 
-    def find(self, text_tokens: Sequence[str]) -> list[Mention]:
-        """Return the longest whole-name mentions; one for each index where a spelling has several."""
+    @classmethod
+    def over(cls, indices: Mapping[str, Sequence[int]], lengths: Mapping[str, Sequence[int]]) -> NameMatcher:
+        """Return the matcher that has learnt these names before."""
+        matcher = cls(())
+        matcher.indices, matcher.lengths = indices, lengths
+        return matcher
+
+    def find(self, text_tokens: Sequence[str], among: NDArray[np.bool_] | None = None) -> list[Mention]:
+        """Return the longest whole-name mentions; one for each index where a spelling has several.
+
+        With ``among``, one element an index, the names of all others are unknown.
+        """
         mentions: list[Mention] = []
         start = 0
         while start < len(text_tokens):
             end = start + 1
-            for length in self._lengths.get(text_tokens[start], ()):
-                found = self._indices.get(" ".join(text_tokens[start : start + length]))
+            for length in self.lengths.get(text_tokens[start], ()):
+                found = self.indices.get(" ".join(text_tokens[start : start + length]))
+                if found and among is not None:
+                    found = [index for index in found if among[index]]
                 if found and start + length <= len(text_tokens):
                     end = start + length
                     mentions.extend(Mention(start, end, index) for index in found)

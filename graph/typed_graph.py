@@ -93,10 +93,13 @@ class TypedGraph:
     @cached_property
     def backward(self) -> Arcs:
         """The arcs from target to source."""
-        order = np.argsort(self.target, kind="stable")
-        arcs = Arcs(
-            _starts(self.target, self.n_nodes), self.source[order], self.kind[order], np.asarray(self.weight[order])
-        )
+        from scipy.sparse import csr_array
+
+        numbers = np.arange(len(self), dtype=np.int32)
+        by_source = csr_array((numbers, self.target, self.forward.starts), shape=(self.n_nodes, self.n_nodes))
+        by_target = by_source.tocsc()
+        order = by_target.data
+        arcs = Arcs(by_target.indptr, by_target.indices, self.kind[order], self.weight[order])
         for column in (arcs.starts, arcs.node, arcs.kind, arcs.weight):
             column.flags.writeable = False
         return arcs

@@ -16,7 +16,7 @@ from graph.derive import publish
 from graph.edges import KIND_INDEX, EdgeKind, Edges, sort_edges
 from graph.knowledge_graph import KnowledgeGraph
 from graph.record import Record
-from graph.schema import Extraction, Passage, RelationType, Triple
+from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from graph.workspace import Workspace
 from graph.writer import Writer
 
@@ -105,11 +105,12 @@ def publish_workspace(
 def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int, EdgeKind, float]]) -> KnowledgeGraph:
     """Return a graph of bare nodes with the given edges (source, target, kind, weight)."""
     columns = list(zip(*edges, strict=True)) or [()] * 4
+    names = tuple(sorted((f"entity {i}" for i in range(n_entities)), key=entity_id))
     return KnowledgeGraph(
         generation=1,
         embedding_model="none",
-        entity_names=tuple(f"entity {i}" for i in range(n_entities)),
-        entity_labels=tuple(f"Entity {i}" for i in range(n_entities)),
+        entity_names=names,
+        entity_labels=tuple(name.capitalize() for name in names),
         triple_passages=np.ones(n_entities, dtype=np.int32),
         name_passages=np.ones(n_entities, dtype=np.int32),
         passages=tuple(passage_of(f"p{i}", "", f"text {i}") for i in range(n_passages)),

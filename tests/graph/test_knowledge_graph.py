@@ -1,18 +1,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from graph import columns
 from graph.build import build_graph
-from graph.edges import KIND_INDEX, EdgeKind, Edges
-from graph.knowledge_graph import KnowledgeGraph, load, load_header, save
+from graph.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges
+from graph.knowledge_graph import GraphFact, KnowledgeGraph, load, load_header, save
 from graph.record import Record
-from graph.schema import Passage, RelationType, entity_id
-from tests.builders import HashEmbedder, TripleParts, passage_of, write_passages
+from graph.schema import Fact, Passage, RelationType, entity_id
+from graph.text import normalise_name, tokens
+from tests.builders import HashEmbedder, TripleParts, passage_of, typed_graph, write_passages
 
 
 @pytest.fixture
@@ -31,18 +38,102 @@ def graph(tmp_path: Path) -> KnowledgeGraph:
         return build_graph(record)
 
 
+def assert_same(one: KnowledgeGraph, other: KnowledgeGraph) -> None:
+    for name in ("generation", "commit_id", "embedding_model", "entity_names", "entity_labels", "passages", "aliases"):
+        assert getattr(one, name) == getattr(other, name), name
+    assert list(one.facts.items()) == list(other.facts.items())
+    for name in ("triple_passages", "name_passages", "passage_vectors"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    for column in fields(Edges):
+        here, there = getattr(one.edges, column.name), getattr(other.edges, column.name)
+        assert np.array_equal(here, there)
+        assert here.dtype == there.dtype
+    for learnt in ("indices", "lengths"):
+        mine, theirs = (getattr(graph.names, learnt).items() for graph in (one, other))
+        assert {key: tuple(numbers) for key, numbers in mine} == {key: tuple(numbers) for key, numbers in theirs}
+    assert (one.passage_index, one.entity_index) == (other.passage_index, other.entity_index)
+    assert one.fact_passages == other.fact_passages
+
+
+strings = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+words = st.sampled_from(["Anna", "berg", "日本", "Ö", "-", "x", "(film)"])
+spellings = st.one_of(strings, st.lists(words, min_size=1, max_size=3).map(" ".join))
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> KnowledgeGraph:
+    """Any graph, with the names in any script, and texts of any characters."""
+    names = draw(
+        st.lists(spellings.map(normalise_name), unique=True, max_size=6).map(lambda n: sorted(n, key=entity_id))
+    )
+    ids = sorted(draw(st.sets(strings, max_size=4)))
+    metadata = st.dictionaries(strings, st.one_of(strings, st.integers(), st.booleans(), st.floats(allow_nan=False)))
+    passages = [Passage(key, draw(strings), draw(strings), draw(strings), draw(metadata)) for key in ids]
+    entity, passage = st.integers(0, max(0, len(names) - 1)), st.integers(0, max(0, len(ids) - 1))
+    facts = {}
+    for _ in range(draw(st.integers(0, 4)) if names and ids else 0):
+        fact = Fact(draw(strings), draw(strings), draw(strings), draw(st.sampled_from(list(RelationType))))
+        held = sorted(draw(st.sets(passage, min_size=1)))
+        facts[fact.id] = GraphFact(fact, draw(entity), draw(entity), tuple(held))
+    nodes = st.integers(0, max(0, len(names) + len(ids) - 1))
+    edge = st.tuples(entity, nodes, st.sampled_from(EDGE_KINDS), st.floats(0, 1, width=32))
+    bare = typed_graph(len(names), len(ids), draw(st.lists(edge, max_size=6)) if names else [])
+    return replace(
+        bare,
+        commit_id=draw(strings),
+        entity_names=tuple(names),
+        entity_labels=tuple(draw(strings) for _ in names),
+        passages=tuple(passages),
+        facts=dict(sorted(facts.items())),
+        aliases=tuple((draw(spellings), draw(entity)) for _ in range(draw(st.integers(0, 3)) if names else 0)),
+    )
+
+
 class TestSnapshot:
     def test_it_comes_back_as_it_was_saved(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         save(graph, tmp_path)
-        again = load(tmp_path)
-        for name in ("generation", "embedding_model", "entity_names", "entity_labels", "passages", "facts", "aliases"):
-            assert getattr(again, name) == getattr(graph, name), name
-        for name in ("triple_passages", "name_passages", "passage_vectors"):
-            assert np.array_equal(getattr(again, name), getattr(graph, name)), name
-        for column in fields(Edges):
-            saved, loaded = getattr(graph.edges, column.name), getattr(again.edges, column.name)
-            assert np.array_equal(saved, loaded)
-            assert saved.dtype == loaded.dtype
+        assert_same(load(tmp_path), graph)
+
+    @given(graphs(), st.booleans(), st.data())
+    def test_any_graph_comes_back_mapped_or_read(
+        self, graph: KnowledgeGraph, mapped: bool, data: st.DataObject
+    ) -> None:
+        with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(columns, "_MAPPED_FROM", 0 if mapped else 1 << 20)
+            save(graph, Path(name))
+            again = load(Path(name))
+            assert_same(again, graph)
+            for index, entity in enumerate(graph.entity_names):
+                assert again.entity_index[entity_id(entity)] == index
+            known = [*graph.entity_names, *(alias for alias, _ in graph.aliases)]
+            text = " ".join(data.draw(st.lists(st.sampled_from(known) if known else words, max_size=4)))
+            assert again.names.find(tokens(text)) == graph.names.find(tokens(text))
+
+    def test_what_was_loaded_can_be_saved_and_is_the_same_to_the_byte(
+        self, graph: KnowledgeGraph, tmp_path: Path
+    ) -> None:
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+        save(graph, tmp_path / "one")
+        save(load(tmp_path / "one"), tmp_path / "two")
+        files = sorted(path.name for path in (tmp_path / "one").iterdir())
+        assert files == sorted(path.name for path in (tmp_path / "two").iterdir())
+        assert all((tmp_path / "one" / n).read_bytes() == (tmp_path / "two" / n).read_bytes() for n in files)
+
+    def test_facts_are_saved_in_the_order_of_their_ids(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(replace(graph, facts=dict(list(graph.facts.items())[::-1])), tmp_path)
+        assert list(load(tmp_path).facts.items()) == list(graph.facts.items())
+
+    def test_it_may_lie_mapped_in_a_folder_that_is_removed(
+        self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(columns, "_MAPPED_FROM", 0)
+        folder = tmp_path / "1"
+        folder.mkdir()
+        save(graph, folder)
+        again = load(folder)
+        shutil.rmtree(folder)
+        assert_same(again, graph)
 
     def test_typed_facts_counts_and_synonyms_survive(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         save(graph, tmp_path)
@@ -54,10 +145,16 @@ class TestSnapshot:
         assert again.triple_passages[again.entity_index[entity_id("Nissan")]] == 1
         assert KIND_INDEX[EdgeKind(RelationType.SYNONYMY)] in again.edges.kind
 
-    def test_nothing_of_it_is_pickled(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+    def test_a_walk_reads_plain_arrays_that_nobody_can_write(
+        self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         save(graph, tmp_path)
-        for path in tmp_path.glob("*.npy"):
-            np.load(path, allow_pickle=False)
+        for mapped_from in (0, 1 << 20):
+            monkeypatch.setattr(columns, "_MAPPED_FROM", mapped_from)
+            typed = load(tmp_path).typed
+            for array in (typed.source, typed.target, typed.kind, typed.weight):
+                assert type(array) is np.ndarray
+                assert (array.flags.writeable, array.flags.aligned, array.flags.c_contiguous) == (False, True, True)
 
     def test_the_header_tells_what_is_in_it(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         save(graph, tmp_path)
@@ -65,17 +162,128 @@ class TestSnapshot:
         assert (header["passages"], header["entities"], header["facts"]) == (3, graph.n_entities, 2)
         assert (header["edges"], header["generation"], header["embedding_model"]) == (len(graph.edges), 1, "hash")
 
-    @pytest.mark.parametrize(
-        "change", [{"snapshot_version": 0}, {"snapshot_version": 2}, {"passages": 4}, {"edges": 0}, {"facts": 1}]
-    )
-    def test_another_version_or_another_count_is_refused(
-        self, graph: KnowledgeGraph, tmp_path: Path, change: dict[str, int]
-    ) -> None:
+
+class TestOrder:
+    def test_entities_out_of_the_order_of_their_ids_are_not_saved(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        for names in (tuple(reversed(graph.entity_names)), (graph.entity_names[0], *graph.entity_names[:-1])):
+            with pytest.raises(ValueError, match="order of their ids"):
+                save(replace(graph, entity_names=names), tmp_path)
+
+    @pytest.mark.parametrize("column", ["source", "target", "kind"])
+    def test_edges_out_of_order_are_not_saved(self, tmp_path: Path, column: str) -> None:
+        graph = typed_graph(3, 0, [(0, 1, EDGE_KINDS[0], 1.0), (0, 1, EDGE_KINDS[0], 1.0)])
         save(graph, tmp_path)
-        path = tmp_path / "snapshot.json"
+        getattr(graph.edges, column)[0] += 1
+        with pytest.raises(ValueError, match="sort_edges"):
+            save(graph, tmp_path)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def continued(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"0")
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def overwritten(path: Path) -> None:
+    path.write_bytes(b"\xffgarbage" * 100)
+
+
+FILES = [
+    "snapshot.json",
+    *(f"edge_{name}.npy" for name in ("source", "target", "kind", "weight", "count", "offset")),
+    *("triple_passages.npy", "name_passages.npy", "passage_vectors.npy", "alias_entities.npy"),
+    *("fact_ends.npy", "fact_relations.npy", "fact_passages.starts.npy", "fact_passages.values.npy"),
+    *(f"{name}.{part}.npy" for name in ("entities", "passages", "facts", "aliases") for part in ("text", "bounds")),
+    *(
+        f"{name}.{part}.npy"
+        for name in ("spellings", "first_words")
+        for part in ("text", "bounds", "numbers.starts", "numbers.values")
+    ),
+]
+
+
+class TestDamage:
+    @pytest.fixture
+    def folder(self, graph: KnowledgeGraph, tmp_path: Path) -> Path:
+        folder = tmp_path / "1"
+        folder.mkdir()
+        save(graph, folder)
+        return folder
+
+    def test_these_are_the_files(self, folder: Path) -> None:
+        assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+
+    @pytest.mark.parametrize("name", FILES)
+    def test_a_file_that_is_gone_or_not_as_it_was_written_is_refused(self, folder: Path, name: str) -> None:
+        path = folder / name
+        whole = path.read_bytes()
+        for damage in (Path.unlink, cut, continued, emptied, overwritten):
+            damage(path)
+            with pytest.raises((OSError, ValueError)):
+                load(folder)
+            path.write_bytes(whole)
+        load(folder)
+
+    @pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".npy")])
+    def test_a_file_of_fewer_rows_is_refused(self, folder: Path, name: str) -> None:
+        np.save(folder / name, np.load(folder / name)[:-1])
+        with pytest.raises(ValueError, match=r"\w"):
+            load(folder)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *("edge_source", "edge_target", "edge_kind", "fact_ends", "fact_relations", "alias_entities"),
+            *("fact_passages.values", "fact_passages.starts", "spellings.numbers.values", "first_words.numbers.starts"),
+            *("entities.bounds", "passages.bounds", "facts.bounds", "aliases.bounds", "spellings.bounds"),
+        ],
+    )
+    @pytest.mark.parametrize("value", [-1, 100_000])
+    def test_a_number_that_leads_nowhere_is_refused(self, folder: Path, name: str, value: int) -> None:
+        array = np.load(folder / f"{name}.npy")
+        array.flat[len(array.flat) // 2] = np.array(value).astype(array.dtype)
+        np.save(folder / f"{name}.npy", array)
+        with pytest.raises(ValueError, match=r"\w"):
+            load(folder)
+
+    def test_edges_out_of_order_are_refused(self, folder: Path) -> None:
+        source = np.load(folder / "edge_source.npy")
+        np.save(folder / "edge_source.npy", source[::-1].copy())
+        with pytest.raises(ValueError, match="order of their sources"):
+            load(folder)
+
+    def test_text_that_is_no_text_is_told_when_it_is_read(self, folder: Path) -> None:
+        for name in ("entities", "passages", "facts"):
+            text = np.load(folder / f"{name}.text.npy")
+            np.save(folder / f"{name}.text.npy", np.full_like(text, 0xFF))
+        graph = load(folder)
+        for read in (graph.entity_names, graph.entity_labels, graph.passages, graph.facts.values()):
+            with pytest.raises(ValueError, match="utf-8"):
+                list(read)
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"snapshot_version": version} for version in (0, 1, 3, None)]
+        + [{name: count} for name in ("passages", "entities", "facts", "edges") for count in (0, 1000, -1, "3", None)]
+        + [{"generation": "1"}, {"commit_id": None}, {"embedding_model": 3}],
+    )
+    def test_another_version_or_another_count_is_refused(self, folder: Path, change: dict[str, object]) -> None:
+        path = folder / "snapshot.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | change))
-        with pytest.raises(ValueError, match="snapshot"):
-            load(tmp_path)
+        with pytest.raises(ValueError, match=r"\w"):
+            load(folder)
+
+    @pytest.mark.parametrize("content", ["[]", "3", "null", '"snapshot"', "{}"])
+    def test_a_header_that_is_none_is_refused(self, folder: Path, content: str) -> None:
+        (folder / "snapshot.json").write_text(content)
+        with pytest.raises(ValueError, match="header"):
+            load(folder)
 
     def test_none_at_all_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
@@ -91,3 +299,26 @@ class TestLookUps:
         nissan = graph.entity_index[entity_id("Nissan")]
         assert [mention.name for mention in graph.names.find(["the", "nissan", "company"])] == [nissan]
         assert [mention.end for mention in graph.names.find(["nissan", "company"])] == [2]
+
+    def test_they_are_the_same_in_what_was_loaded(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
+        again = load(tmp_path)
+        assert again.passages[again.passage_index["日産"]].title == "Nissan (company)"
+        assert again.entity_names[again.entity_index[entity_id(" NISSAN ")]] == "nissan"
+        for text in ("Nissan (company)", "the nissan", "日本 and Nissan Motor", "1933", "motor", ""):
+            assert again.names.find(tokens(text)) == graph.names.find(tokens(text))
+
+    def test_an_id_that_stands_for_nothing_is_an_error(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
+        for known in (graph, load(tmp_path)):
+            mappings: list[Mapping[str, object]] = [known.entity_index, known.passage_index, known.facts]
+            for mapping in mappings:
+                assert "entity-0" not in mapping
+                assert mapping.get("entity-0") is None
+                with pytest.raises(KeyError):
+                    mapping["entity-0"]
+
+    def test_facts_tell_which_passages_hold_them(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
+        for known in (graph, load(tmp_path)):
+            assert list(known.fact_passages) == [fact.passages for fact in known.facts.values()]

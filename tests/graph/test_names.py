@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph.columns import IntLists, SortedMapping, TextTable
 from graph.names import Mention, NameMatcher, find_name
 from graph.text import tokens
 
@@ -74,6 +77,25 @@ def test_names_too_short_to_mean_one_thing_are_not_found(name: str, is_found: bo
 
 def test_every_mention_of_a_repeated_name_is_found() -> None:
     assert found(NameMatcher([("Marn", 3)]), "Marn, Marn and Marn.") == [3, 3, 3]
+
+
+name_lists = st.lists(st.lists(st.sampled_from(["Ann", "Bob", "日", "-", "(x)"]), max_size=3).map(" ".join), max_size=6)
+token_lists = st.lists(st.sampled_from(["ann", "bob", "日", "x", "eve"]), max_size=12)
+
+
+def sorted_mapping(lists: Mapping[str, Sequence[int]]) -> SortedMapping[Sequence[int]]:
+    keys = sorted(lists)
+    return SortedMapping(TextTable.of(([key] for key in keys), 1).column(0), IntLists.of(lists[key] for key in keys))
+
+
+@given(name_lists, token_lists, st.lists(st.booleans(), min_size=6, max_size=6))
+def test_a_matcher_over_columns_finds_what_the_one_that_learnt_the_names_finds(
+    names: list[str], words: list[str], among: list[bool]
+) -> None:
+    learnt = NameMatcher([(name, index) for index, name in enumerate(names)])
+    over = NameMatcher.over(sorted_mapping(learnt.indices), sorted_mapping(learnt.lengths))
+    assert over.find(words) == learnt.find(words)
+    assert over.find(words, np.array(among)) == learnt.find(words, np.array(among))
 
 
 @given(st.lists(st.sampled_from(["ann", "bob", "cat", "dan", "eve"]), max_size=12), st.data())

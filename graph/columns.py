@@ -1,0 +1,274 @@
+"""Columns that are read an element at a time: text and lists of whole numbers, in memory or memory-mapped from disk.
+
+A snapshot of many names and texts is open at once this way: nothing of it becomes a Python object before it is asked
+for, and what is not asked for is not even read.
+"""
+
+from __future__ import annotations
+
+import tokenize
+from abc import abstractmethod
+from bisect import bisect_left
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from itertools import accumulate, chain, pairwise
+from operator import eq
+from pathlib import Path
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+T = TypeVar("T")
+
+_MAPPED_FROM = 1 << 20
+"""Files of fewer bytes are read whole: a map costs a file descriptor for as long as it lives."""
+
+
+class LazySequence(Sequence[T]):
+    """A sequence whose elements are made when they are asked for; equal to a tuple of equal elements."""
+
+    @abstractmethod
+    def at(self, index: int) -> T:
+        """Return the element at an index from 0 to len - 1, which is not checked."""
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        if isinstance(index, slice):
+            return tuple(map(self.at, range(len(self))[index]))
+        return self.at(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self.at, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple | LazySequence):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+
+class TextTable:
+    """Rows of strings: all strings' UTF-8 in one block, row by row, and where each string starts and ends.
+
+    Attributes:
+        text: the block.
+        bounds: shape (rows x width + 1,): string i is text[bounds[i]:bounds[i + 1]].
+        width: how many strings a row has.
+    """
+
+    def __init__(self, text: NDArray[np.uint8], bounds: NDArray[np.int64], width: int) -> None:
+        """Take a block and its bounds. Raises ValueError where they are not those of whole rows in that block."""
+        if width < 1 or (len(bounds) - 1) % width:
+            raise ValueError(f"{len(bounds)} bounds are not those of rows of {width} strings")
+        _check_bounds(bounds, len(text))
+        self.text = text.data
+        self.bounds = bounds
+        self.width = width
+
+    @staticmethod
+    def of(rows: Iterable[Iterable[str]], width: int) -> TextTable:
+        """Return the table of some rows. Raises ValueError where they do not make whole rows or one is no Unicode."""
+        encoded = [string.encode() for row in rows for string in row]
+        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        return TextTable(text, _bounds_of(map(len, encoded), np.int64), width)
+
+    def __len__(self) -> int:
+        return (len(self.bounds) - 1) // self.width
+
+    def row(self, row: int) -> list[str]:
+        """Return a row's strings. Raises UnicodeDecodeError, a ValueError, where the block is no UTF-8."""
+        start = row * self.width
+        bounds = self.bounds[start : start + self.width + 1].tolist()
+        return [str(self.text[begin:end], "utf-8") for begin, end in pairwise(bounds)]
+
+    def column(self, column: int) -> TextColumn:
+        """Return one column as a sequence."""
+        return TextColumn(self, column)
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write the table into an existing folder, as two files."""
+        np.save(folder / f"{name}.text.npy", np.asarray(self.text))
+        np.save(folder / f"{name}.bounds.npy", self.bounds)
+
+    @staticmethod
+    def load(folder: Path, name: str, width: int, rows: int | None = None) -> TextTable:
+        """Read a table, of so many rows where that is known. Raises OSError or ValueError when it is damaged."""
+        n_bounds = None if rows is None else rows * width + 1
+        bounds = load_array(folder / f"{name}.bounds.npy", np.int64, (n_bounds,))
+        return TextTable(load_array(folder / f"{name}.text.npy", np.uint8, (None,)), bounds, width)
+
+
+class TextColumn(LazySequence[str]):
+    """One column of a table of text."""
+
+    def __init__(self, table: TextTable, column: int) -> None:
+        self._text = table.text
+        self._bounds = table.bounds
+        self._width = table.width
+        self._column = column
+        self._length = len(table)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[str]:
+        starts = self._bounds[self._column : -1 : self._width].tolist()
+        ends = self._bounds[self._column + 1 :: self._width].tolist()
+        return (str(self._text[start:end], "utf-8") for start, end in zip(starts, ends, strict=True))
+
+    def at(self, index: int) -> str:
+        """Return one string. Raises UnicodeDecodeError, a ValueError, where the block is no UTF-8."""
+        start = index * self._width + self._column
+        return str(self._text[self._bounds.item(start) : self._bounds.item(start + 1)], "utf-8")
+
+
+class IntLists(LazySequence[tuple[int, ...]]):
+    """Lists of whole numbers, one after the other.
+
+    Attributes:
+        starts: shape (n + 1,): list i is values[starts[i]:starts[i + 1]].
+        values: all lists' elements.
+    """
+
+    def __init__(self, starts: NDArray[np.int32], values: NDArray[np.int32]) -> None:
+        """Take starts and values. Raises ValueError where the lists do not cover the values one after the other."""
+        _check_bounds(starts, len(values))
+        self.starts = starts
+        self.values = values
+
+    @staticmethod
+    def of(lists: Iterable[Sequence[int]]) -> IntLists:
+        """Return some lists."""
+        held = list(lists)
+        values = np.fromiter(chain.from_iterable(held), dtype=np.int32)
+        return IntLists(_bounds_of(map(len, held), np.int32), values)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def at(self, index: int) -> tuple[int, ...]:
+        """Return one list."""
+        return tuple(self.values[self.starts.item(index) : self.starts.item(index + 1)].tolist())
+
+    def holding(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Tell of each list whether it holds a number n with marked[n]."""
+        owners = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        found = np.zeros(len(self), dtype=bool)
+        found[owners[marked[self.values]]] = True
+        return found
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write the lists into an existing folder, as two files."""
+        np.save(folder / f"{name}.starts.npy", self.starts)
+        np.save(folder / f"{name}.values.npy", self.values)
+
+    @staticmethod
+    def load(folder: Path, name: str, lists: int, limit: int) -> IntLists:
+        """Read so many lists of numbers from 0 to limit - 1. Raises OSError or ValueError when they are damaged."""
+        starts = load_array(folder / f"{name}.starts.npy", np.int32, (lists + 1,))
+        values = load_array(folder / f"{name}.values.npy", np.int32, (None,))
+        return IntLists(starts, check_range(values, limit))
+
+
+class SortedMapping(Mapping[str, T], Generic[T]):
+    """A mapping over two sequences: keys in ascending order, found by bisection, and their values."""
+
+    def __init__(self, keys: LazySequence[str], values: Sequence[T]) -> None:
+        """Take as many values as keys; that the keys ascend is for the caller to see to."""
+        if len(keys) != len(values):
+            raise ValueError(f"{len(keys)} keys have {len(values)} values")
+        self._keys = keys
+        self._values = values
+
+    def __getitem__(self, key: str) -> T:
+        at = self._find(key)
+        if at is None:
+            raise KeyError(key)
+        return self._values[at]
+
+    def __contains__(self, key: object) -> bool:
+        return self._find(key) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def values(self) -> ValuesView[T]:
+        """Return the values in the order of their keys, without looking a key up."""
+        return _Values(self, self._values)
+
+    def items(self) -> ItemsView[str, T]:
+        """Return keys and values, in order, without looking a key up."""
+        return _Items(self, self._values)
+
+    def _find(self, key: object) -> int | None:
+        if not isinstance(key, str):
+            return None
+        at = bisect_left(range(len(self._keys)), key, key=self._keys.at)
+        return at if at < len(self._keys) and self._keys.at(at) == key else None
+
+
+class _Values(ValuesView[T]):
+    def __init__(self, mapping: Mapping[str, T], values: Sequence[T]) -> None:
+        super().__init__(mapping)
+        self._in_order = values
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._in_order)
+
+
+class _Items(ItemsView[str, T]):
+    def __init__(self, mapping: Mapping[str, T], values: Sequence[T]) -> None:
+        super().__init__(mapping)
+        self._keys = mapping
+        self._in_order = values
+
+    def __iter__(self) -> Iterator[tuple[str, T]]:
+        return zip(self._keys, self._in_order, strict=True)
+
+
+def load_array(path: Path, dtype: DTypeLike, shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """Read an array from a file, read-only; a large one is memory-mapped.
+
+    Args:
+        path: a file of ``numpy.save``.
+        dtype: of its elements.
+        shape: what it has to be; None where any length will do.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it holds anything else.
+    """
+    try:
+        mapped = np.lib.format.open_memmap(path, mode="r")
+    except (EOFError, SyntaxError, TypeError, tokenize.TokenError) as error:
+        raise ValueError(f"{path.name} is damaged ({error})") from error
+    size = path.stat().st_size
+    fits = len(mapped.shape) == len(shape) and all(n in (None, m) for m, n in zip(mapped.shape, shape, strict=True))
+    if mapped.dtype != dtype or not fits or not mapped.flags.c_contiguous or mapped.offset + mapped.nbytes != size:
+        raise ValueError(f"{path.name} holds {mapped.dtype} {mapped.shape} in {size} bytes, not {dtype} {shape}")
+    array = np.asarray(mapped) if size >= _MAPPED_FROM else np.array(mapped)
+    array.flags.writeable = False
+    return array
+
+
+def check_range(values: NDArray[Any], limit: int) -> NDArray[Any]:
+    """Return the values. Raises ValueError where one of them is negative or not below ``limit``."""
+    if len(values) and not 0 <= values.min() <= values.max() < limit:
+        raise ValueError(f"values from {values.min()} to {values.max()} should be within 0 and {limit - 1}")
+    return values
+
+
+def _bounds_of(lengths: Iterable[int], dtype: DTypeLike) -> NDArray[Any]:
+    return np.fromiter(accumulate(lengths, initial=0), dtype=dtype)
+
+
+def _check_bounds(bounds: NDArray[Any], end: int) -> None:
+    if not len(bounds) or bounds[0] != 0 or bounds[-1] != end or (bounds[1:] < bounds[:-1]).any():
+        raise ValueError(f"the bounds of the parts do not ascend from 0 to {end}")
