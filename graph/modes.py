@@ -13,6 +13,7 @@ class Mode(StrEnum):
 
     MARA = "mara"
     HIPPORAG2 = "hipporag2"
+    MARA_MATRIX = "mara-matrix"
     DENSE = "dense"
     SPARSE = "sparse"
     HYBRID = "hybrid"
@@ -20,7 +21,15 @@ class Mode(StrEnum):
     @property
     def walks(self) -> bool:
         """Whether the mode walks the graph, rather than ranking by similarity alone."""
-        return self in (Mode.MARA, Mode.HIPPORAG2)
+        return self in (Mode.MARA, Mode.HIPPORAG2, Mode.MARA_MATRIX)
+
+    @property
+    def as_published(self) -> bool:
+        """Whether HippoRAG 2's published pipeline runs around the walk.
+
+        Without a kept fact it ranks densely, and without a chat model every candidate fact is kept.
+        """
+        return self in (Mode.HIPPORAG2, Mode.MARA_MATRIX)
 
 
 class Preset(StrEnum):
@@ -128,9 +137,19 @@ SEED = replace(
 )
 """MARA-RAG as its documents have it: the baseline's walk with β on every edge, on weighted edges."""
 
+MARA_MATRIX = replace(
+    HIPPORAG2, beta=True, policy=FactorPolicy.FACTS, relation_strength=1.0, adaptive_passage_weight=True
+)
+"""The baseline with β itself on its fact edges and with the manager's passage weight: MARA-RAG on relation matrices.
+
+It walks on A = Σ w_r M_r + M_syn + M_passage, w_r = β of the five types between entities, each column scaled to sum 1.
+"""
+
 
 def settings_of(mode: Mode, preset: Preset) -> WalkSettings:
     """Return the settings that a mode starts from; the preset matters to mode ``mara`` alone."""
     if mode is Mode.HIPPORAG2:
         return HIPPORAG2
+    if mode is Mode.MARA_MATRIX:
+        return MARA_MATRIX
     return SEED if preset is Preset.SEED else MARA

@@ -17,7 +17,6 @@ from agents.roles import Answerer, FactChoice, FactFilter, Feedback, Manager
 from graph.embeddings import configured_embedder
 from graph.endpoint import timeout_s
 from graph.index import Index, IndexPool
-from graph.modes import Mode
 from graph.schema import ScoredFact
 from graph.workspace import resolve_workspace
 from workflows.context import Context
@@ -58,10 +57,10 @@ def models_of(context: Context, index: Index) -> Models:
 def fact_filter_for(context: Context) -> FactFilter:
     """Return the recognition-memory filter; one that keeps every candidate where the context wants none.
 
-    Without a chat model, ``hipporag2`` is the published system without its filter.
+    Without a chat model, the modes that run as published run without their filter.
     """
     model = _chat_model(context, context.temperature)
-    if not context.filter_facts or (model is None and context.mode is Mode.HIPPORAG2):
+    if not context.filter_facts or (model is None and context.mode.as_published):
         return KeepAllFacts()
     return ChatFactFilter(model) if model else OfflineFactFilter()
 

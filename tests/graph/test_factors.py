@@ -61,6 +61,28 @@ class TestCategoryPolicy:
         assert factor_of(tied, RelationType.SYNONYMY) == 0.05
 
 
+class TestFactsPolicy:
+    factors = edge_factors(TEMPORAL_FIRST, policy=FactorPolicy.FACTS)
+
+    def test_the_factor_of_a_fact_edge_is_beta_itself_and_of_any_other_edge_one(self) -> None:
+        for kind in EDGE_KINDS:
+            expected = TEMPORAL_FIRST.entity_entity.get(kind.relation, 1.0)
+            assert factor_of(self.factors, kind.relation, kind.link) == expected
+
+    def test_neither_the_passage_side_of_beta_nor_the_strength_matters(self) -> None:
+        other = RelationFactors(TEMPORAL_FIRST.entity_entity, {"PRIMARY": 1.0, "SECONDARY": 0.0, "PERIPHERAL": 0.0})
+        same = edge_factors(other, policy=FactorPolicy.FACTS, strength=0.3)
+        assert np.array_equal(same.from_entity, self.factors.from_entity)
+        assert np.array_equal(same.from_passage, self.factors.from_passage)
+
+    def test_without_beta_every_edge_weighs_as_it_is(self) -> None:
+        assert set(edge_factors(None, policy=FactorPolicy.FACTS).from_entity) == {1.0}
+
+    def test_synonymy_can_still_be_tied_to_attribution(self) -> None:
+        tied = edge_factors(TEMPORAL_FIRST, policy=FactorPolicy.FACTS, synonymy=SynonymyPolicy.ATTRIBUTION)
+        assert factor_of(tied, RelationType.SYNONYMY) == 0.05
+
+
 class TestNeutralPolicy:
     @given(st.floats(0, 1))
     def test_uniform_beta_is_exactly_the_walk_without_beta(self, strength: float) -> None:
@@ -94,6 +116,12 @@ class TestUnknownTypes:
         assert factors.unknown == self.missing
         assert factor_of(factors, RelationType.CAUSALITY) == pytest.approx(0.4)
         assert factor_of(factors, RelationType.PERIPHERAL, PassageLink.MENTION) == 0.5
+
+    def test_under_the_facts_policy_no_passage_type_is_missed(self) -> None:
+        factors = edge_factors(self.partial, policy=FactorPolicy.FACTS)
+        assert factors.unknown == self.missing[:3]
+        assert factor_of(factors, RelationType.CAUSALITY) == pytest.approx(0.4)
+        assert factor_of(factors, RelationType.PERIPHERAL, PassageLink.MENTION) == 1.0
 
     def test_under_the_neutral_policy_they_are_one(self) -> None:
         factors = edge_factors(self.partial)

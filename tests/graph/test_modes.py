@@ -1,13 +1,20 @@
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
 from graph.factors import DIRECTED, UNDIRECTED, FactorPolicy, SynonymyPolicy
-from graph.modes import HIPPORAG2, MARA, SEED, Mode, Preset, WalkSettings, settings_of
+from graph.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, Mode, Preset, WalkSettings, settings_of
+from graph.search import effective_passage_weight
 
 
 def test_modes_that_rank_by_similarity_do_not_walk() -> None:
-    assert [mode for mode in Mode if mode.walks] == [Mode.MARA, Mode.HIPPORAG2]
+    assert [mode for mode in Mode if mode.walks] == [Mode.MARA, Mode.HIPPORAG2, Mode.MARA_MATRIX]
+
+
+def test_the_baseline_and_its_variant_run_as_published() -> None:
+    assert [mode for mode in Mode if mode.as_published] == [Mode.HIPPORAG2, Mode.MARA_MATRIX]
 
 
 @pytest.mark.parametrize(
@@ -17,6 +24,8 @@ def test_modes_that_rank_by_similarity_do_not_walk() -> None:
         (Mode.MARA, Preset.SEED, SEED),
         (Mode.HIPPORAG2, Preset.MARA, HIPPORAG2),
         (Mode.HIPPORAG2, Preset.SEED, HIPPORAG2),
+        (Mode.MARA_MATRIX, Preset.MARA, MARA_MATRIX),
+        (Mode.MARA_MATRIX, Preset.SEED, MARA_MATRIX),
     ],
 )
 def test_the_preset_matters_to_mara_alone(mode: Mode, preset: Preset, settings: WalkSettings) -> None:
@@ -42,6 +51,22 @@ def test_the_published_baseline_has_no_beta_five_facts_and_every_passage_as_a_se
     assert HIPPORAG2.name_weight == 0
 
 
+def test_the_matrix_variant_differs_from_the_baseline_in_beta_and_the_passage_weight_alone() -> None:
+    baseline, variant = asdict(HIPPORAG2), asdict(MARA_MATRIX)
+    assert {name: value for name, value in variant.items() if value != baseline[name]} == {
+        "beta": True,
+        "policy": FactorPolicy.FACTS,
+        "relation_strength": 1.0,
+        "adaptive_passage_weight": True,
+    }
+
+
+@pytest.mark.parametrize("chosen", [0.01, 0.03, 0.05, 0.1])
+def test_the_passage_weight_of_the_matrix_variant_is_the_managers_own(chosen: float) -> None:
+    assert effective_passage_weight(MARA_MATRIX, chosen) == pytest.approx(chosen)
+    assert effective_passage_weight(MARA_MATRIX, None) == HIPPORAG2.passage_weight
+
+
 def test_the_default_walks_directed_from_names_and_sharpened_hybrid_seeds() -> None:
     assert MARA.directions == DIRECTED
     assert MARA.hybrid_seeds
@@ -50,7 +75,7 @@ def test_the_default_walks_directed_from_names_and_sharpened_hybrid_seeds() -> N
     assert (MARA.policy, MARA.synonymy) == (FactorPolicy.NEUTRAL, SynonymyPolicy.NEUTRAL)
 
 
-@pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2])
+@pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2, MARA_MATRIX])
 def test_every_preset_is_within_its_limits(settings: WalkSettings) -> None:
     assert 0 <= settings.damping < 1
     assert 0 <= settings.relation_strength <= 1

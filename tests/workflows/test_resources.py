@@ -68,6 +68,7 @@ def test_the_context_names_the_chat_model_then_the_environment_then_none(
     [
         ({}, OfflineFactFilter, ChatFactFilter),
         ({"mode": "hipporag2"}, KeepAllFacts, ChatFactFilter),
+        ({"mode": "mara-matrix"}, KeepAllFacts, ChatFactFilter),
         ({"filter_facts": False}, KeepAllFacts, KeepAllFacts),
     ],
 )

@@ -1,0 +1,288 @@
+"""Relation matrices: what the graph is made of, what mode mara-matrix walks on, and the files of an export."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from graph import matrices
+from graph.edges import EDGE_KINDS, EdgeKind, PassageLink
+from graph.errors import BadInput
+from graph.knowledge_graph import KnowledgeGraph
+from graph.matrices import MATRICES, METADATA_FILE, MatrixWeights, relation_matrices, write_matrices
+from graph.modes import HIPPORAG2, MARA_MATRIX
+from graph.pagerank import Engine, walk
+from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType
+from graph.search import factors_for
+from graph.typed_graph import TypedGraph
+from tests.builders import typed_graph
+
+Edge = tuple[int, int, EdgeKind, float]
+
+CAUSAL, TEMPORAL = EdgeKind(RelationType.CAUSALITY), EdgeKind(RelationType.TEMPORAL)
+SPATIAL, ATTRIBUTED = EdgeKind(RelationType.SPATIAL), EdgeKind(RelationType.ATTRIBUTION)
+SYNONYM = EdgeKind(RelationType.SYNONYMY)
+TITLE = EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)
+MENTION = EdgeKind(RelationType.SECONDARY, PassageLink.MENTION)
+PERIPHERAL = EdgeKind(RelationType.PERIPHERAL, PassageLink.MENTION)
+
+WAR, SHOTS, YEAR, SARAJEVO, FIRST_WAR, ARMS = range(6)
+"""World War I, the shots that killed Franz Ferdinand, 1914, Sarajevo, First World War, arms race."""
+ABOUT_SHOTS, ABOUT_PLACE, ABOUT_ARMS, ABOUT_EELS = range(6, 10)
+"""The passages; nothing links the last one."""
+
+EDGES: list[Edge] = [
+    (WAR, SHOTS, CAUSAL, 2.0),
+    (WAR, YEAR, TEMPORAL, 1.0),
+    (WAR, FIRST_WAR, SYNONYM, 0.875),
+    (WAR, ARMS, CAUSAL, 1.0),
+    (WAR, ARMS, ATTRIBUTED, 1.0),
+    (SHOTS, YEAR, TEMPORAL, 1.0),
+    (SHOTS, SARAJEVO, SPATIAL, 1.0),
+    (WAR, ABOUT_SHOTS, MENTION, 1.0),
+    (SHOTS, ABOUT_SHOTS, TITLE, 1.0),
+    (SHOTS, ABOUT_PLACE, PERIPHERAL, 1.0),
+    (SARAJEVO, ABOUT_PLACE, TITLE, 1.0),
+    (FIRST_WAR, ABOUT_ARMS, MENTION, 1.0),
+    (ARMS, ABOUT_ARMS, TITLE, 1.0),
+]
+"""Each with its HippoRAG 2 weight."""
+
+CAUSES = RelationFactors(
+    {"CAUSALITY": 0.5, "TEMPORAL": 0.3, "HIERARCHICAL": 0.05, "SPATIAL": 0.05, "ATTRIBUTION": 0.05},
+    {"PRIMARY": 0.8, "SECONDARY": 0.15, "PERIPHERAL": 0.05},
+)
+"""What the manager says to "What caused World War I?"."""
+
+
+@pytest.fixture(scope="module")
+def graph() -> KnowledgeGraph:
+    """The war: HippoRAG 2's weights are whole numbers and cosines, those of evidence a tenth of them."""
+    made = typed_graph(6, 4, EDGES)
+    count = made.edges.weight.copy()
+    return replace(made, edges=replace(made.edges, weight=(count / 10).astype(np.float32), count=count))
+
+
+def adjacency(graph: TypedGraph, beta: RelationFactors) -> NDArray[np.float64]:
+    """A = Σ w_r M_r + M_syn + M_passage."""
+    total = np.zeros((graph.n_nodes, graph.n_nodes))
+    for name, matrix in relation_matrices(graph):
+        total += beta.entity_entity.get(name.upper(), 1.0) * matrix.toarray().astype(np.float64)
+    return total
+
+
+def power_iteration(a: Any, restart: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
+    """Walk on the column-stochastic form of a sparse matrix; columns without entries stand for the restart."""
+    restart = restart / restart.sum()
+    degree = a.sum(axis=0)
+    transition = a @ scipy.sparse.diags_array(np.divide(1, degree, out=np.zeros_like(degree), where=degree > 0))
+    scores = restart
+    for _ in range(200):
+        scores = (1 - damping) * restart + damping * (transition @ scores + restart * scores[degree == 0].sum())
+    return np.asarray(scores)
+
+
+class TestMatrices:
+    def test_the_entries_of_a_for_what_caused_world_war_i(self, graph: KnowledgeGraph) -> None:
+        expected = np.zeros((10, 10))
+        for a, b, entry in [
+            (WAR, SHOTS, 0.5 * 2),
+            (WAR, YEAR, 0.3),
+            (WAR, FIRST_WAR, 0.875),
+            (WAR, ARMS, 0.5 + 0.05),
+            (SHOTS, YEAR, 0.3),
+            (SHOTS, SARAJEVO, 0.05),
+            (WAR, ABOUT_SHOTS, 1),
+            (SHOTS, ABOUT_SHOTS, 1),
+            (SHOTS, ABOUT_PLACE, 1),
+            (SARAJEVO, ABOUT_PLACE, 1),
+            (FIRST_WAR, ABOUT_ARMS, 1),
+            (ARMS, ABOUT_ARMS, 1),
+        ]:
+            expected[a, b] = expected[b, a] = entry
+        assert adjacency(graph.counted, CAUSES) == pytest.approx(expected)
+
+    @pytest.mark.parametrize("engine", [Engine.IGRAPH, Engine.MATRIX, Engine.PUSH])
+    def test_mode_mara_matrix_walks_on_its_column_stochastic_form(self, graph: KnowledgeGraph, engine: Engine) -> None:
+        seeds = {SHOTS: 0.9, YEAR: 0.4, ABOUT_SHOTS: 0.03, ABOUT_PLACE: 0.02, ABOUT_ARMS: 0.01, ABOUT_EELS: 0.005}
+        restart = np.zeros(10)
+        restart[list(seeds)] = list(seeds.values())
+        factors = factors_for(CAUSES, MARA_MATRIX)
+        found = walk(graph.counted, restart, factors, MARA_MATRIX.damping, engine)
+        expected = power_iteration(scipy.sparse.csc_array(adjacency(graph.counted, CAUSES)), restart, 0.5)
+        assert np.abs(found.scores - expected).sum() <= found.error + 1e-9
+        assert np.argsort(-found.scores[6:]).tolist() == np.argsort(-expected[6:]).tolist()
+
+    def test_without_beta_it_is_the_walk_of_the_baseline(self, graph: KnowledgeGraph) -> None:
+        restart = np.ones(10)
+        walks = [walk(graph.counted, restart, factors_for(None, s), s.damping) for s in (HIPPORAG2, MARA_MATRIX)]
+        assert np.array_equal(walks[0].scores, walks[1].scores)
+
+    def test_each_is_symmetric_sparse_and_in_single_precision(self, graph: KnowledgeGraph) -> None:
+        for _, matrix in relation_matrices(graph.counted):
+            assert (matrix.format, matrix.dtype, matrix.shape) == ("csr", np.float32, (10, 10))
+            assert (matrix != matrix.T).nnz == 0
+
+    def test_types_of_one_pair_stay_apart(self, graph: KnowledgeGraph) -> None:
+        found = dict(relation_matrices(graph.counted))
+        assert [name for name, matrix in found.items() if matrix[WAR, ARMS]] == ["causality", "attribution"]
+
+    def test_links_of_one_pair_within_a_matrix_are_summed(self) -> None:
+        twice = typed_graph(1, 1, [(0, 1, TITLE, 0.5), (0, 1, MENTION, 0.25)])
+        passage = dict(relation_matrices(twice.typed))["passage"]
+        assert passage.toarray().tolist() == [[0, 0.75], [0.75, 0]]
+
+    def test_edges_without_weight_are_left_out(self) -> None:
+        weightless = typed_graph(2, 0, [(0, 1, SYNONYM, 0.0)])
+        assert dict(relation_matrices(weightless.typed))["synonym"].nnz == 0
+
+    @given(st.lists(st.tuples(st.integers(0, 3), st.integers(4, 6), st.sampled_from(EDGE_KINDS)), max_size=20))
+    def test_the_weights_of_all_edges_are_in_them_once_each_way(self, drawn: list[tuple[int, int, EdgeKind]]) -> None:
+        edges = [(a, b if kind.link else (a + b) % 4, kind, 1.5) for a, b, kind in drawn]
+        graph = typed_graph(4, 3, [edge for edge in edges if edge[0] != edge[1]])
+        found = dict(relation_matrices(graph.typed))
+        for name, relations in MATRICES.items():
+            held = [EDGE_KINDS[kind].relation in relations for kind in graph.edges.kind]
+            assert found[name].sum() == 2 * graph.edges.weight[held].sum()
+        assert sum(matrix.sum() for matrix in found.values()) == 2 * graph.edges.weight.sum()
+
+    def test_a_graph_whose_dense_matrix_fits_no_memory_takes_little(self) -> None:
+        ends = np.arange(300_000, dtype=np.int32)
+        weight = np.ones(300_000, dtype=np.float32)
+        wide = TypedGraph(300_000, 300_000, ends, ends + 300_000, np.full(300_000, 8, dtype=np.uint8), weight)
+        sizes = {name: matrix.data.nbytes + matrix.indices.nbytes for name, matrix in relation_matrices(wide)}
+        assert sizes == {**dict.fromkeys(MATRICES, 0), "passage": 2 * 300_000 * 8}
+
+
+class TestFiles:
+    def test_there_are_seven_matrices_and_their_metadata(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        write_matrices(graph, tmp_path / "new" / "export", workspace_id="w1")
+        names = {path.name for path in (tmp_path / "new" / "export").iterdir()}
+        relations = ("hierarchical", "temporal", "spatial", "causality", "attribution", "synonym", "passage")
+        assert names == {*(f"matrix_{relation}.npz" for relation in relations), "graph_metadata.json"}
+
+    @pytest.mark.parametrize("weights", MatrixWeights)
+    def test_they_hold_the_matrices_of_the_weights_asked_for(
+        self, graph: KnowledgeGraph, tmp_path: Path, weights: MatrixWeights
+    ) -> None:
+        write_matrices(graph, tmp_path, workspace_id="w1", weights=weights)
+        source = graph.counted if weights is MatrixWeights.COUNTS else graph.typed
+        for name, matrix in relation_matrices(source):
+            loaded = scipy.sparse.load_npz(tmp_path / f"matrix_{name}.npz")
+            assert (loaded.format, loaded.dtype) == ("csr", np.float32)
+            assert (loaded != matrix).nnz == 0
+            with np.load(tmp_path / f"matrix_{name}.npz", allow_pickle=False) as arrays:
+                assert all(arrays[part].dtype != object for part in arrays)
+
+    def test_the_metadata_says_who_the_rows_are_and_what_the_entries_mean(
+        self, graph: KnowledgeGraph, tmp_path: Path
+    ) -> None:
+        written = write_matrices(graph, tmp_path, workspace_id="w1")
+        metadata = json.loads((tmp_path / METADATA_FILE).read_text(encoding="utf-8"))
+        assert (metadata["format_version"], metadata["workspace_id"]) == (1, "w1")
+        assert (metadata["generation"], metadata["embedding_model"], metadata["weights"]) == (1, "none", "counts")
+        assert (metadata["n_entities"], metadata["n_passages"]) == (6, 4)
+        assert metadata["entity_names"] == list(graph.entity_names)
+        assert metadata["entity_labels"] == list(graph.entity_labels)
+        assert metadata["entity_ids"] == list(graph.entity_index)
+        assert metadata["passage_ids"] == list(graph.passage_index)
+        assert len(metadata["passage_titles"]) == 4
+        assert "w_causality M_causality" in metadata["formula"]
+        described = metadata["matrices"]
+        assert {name: each["edges"] for name, each in described.items()} == {
+            "hierarchical": 0,
+            "temporal": 2,
+            "spatial": 1,
+            "causality": 2,
+            "attribution": 1,
+            "synonym": 1,
+            "passage": 6,
+        }
+        coefficients = {name: each["coefficient"] for name, each in described.items()}
+        named = {relation.lower(): f"w_{relation.lower()}" for relation in ENTITY_RELATIONS}
+        assert coefficients == {**named, "synonym": 1.0, "passage": 1.0}
+        assert written == {key: value for key, value in metadata.items() if key in written}
+        assert metadata.keys() - written.keys() == {
+            "node_order",
+            "entity_ids",
+            "entity_names",
+            "entity_labels",
+            "passage_ids",
+            "passage_titles",
+        }
+
+    def test_the_meaning_of_the_weights_goes_with_the_choice(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        meanings = [
+            {
+                name: each["weight"]
+                for name, each in write_matrices(graph, tmp_path, workspace_id="", weights=w)["matrices"].items()
+            }
+            for w in MatrixWeights
+        ]
+        assert all(meanings[0][name] != meanings[1][name] for name in MATRICES)
+
+    def test_an_export_broken_off_is_no_whole_one_and_can_be_done_again(
+        self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_matrices(graph, tmp_path, workspace_id="earlier")
+        save = scipy.sparse.save_npz
+
+        def breaks_off(path: Path, matrix: Any) -> None:
+            if path.name == "matrix_causality.npz":
+                raise OSError("no space left")
+            save(path, matrix)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(scipy.sparse, "save_npz", breaks_off)
+            with pytest.raises(OSError, match="no space"):
+                write_matrices(graph, tmp_path, workspace_id="later")
+        assert not (tmp_path / METADATA_FILE).exists()
+        write_matrices(graph, tmp_path, workspace_id="later")
+        assert json.loads((tmp_path / METADATA_FILE).read_text(encoding="utf-8"))["workspace_id"] == "later"
+        assert not (tmp_path / matrices.UNFINISHED_FILE).exists()
+
+    def test_the_same_graph_gives_the_same_bytes(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        contents = []
+        for name in ("a", "b"):
+            write_matrices(graph, tmp_path / name, workspace_id="w1")
+            contents.append({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()})
+        assert contents[0] == contents[1]
+
+
+class TestFolders:
+    def test_one_that_holds_something_else_is_left_as_it_is(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        (tmp_path / "thesis.tex").write_text("years of work", encoding="utf-8")
+        with pytest.raises(BadInput, match="not empty"):
+            write_matrices(graph, tmp_path, workspace_id="w1")
+        assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+    @pytest.mark.parametrize("metadata", ["{", "[]", '{"format": "other"}', "\x80"])
+    def test_metadata_of_another_program_is_none_of_ours(
+        self, graph: KnowledgeGraph, tmp_path: Path, metadata: str
+    ) -> None:
+        (tmp_path / METADATA_FILE).write_text(metadata, encoding="latin-1")
+        with pytest.raises(BadInput, match="not empty"):
+            write_matrices(graph, tmp_path, workspace_id="w1")
+        assert (tmp_path / METADATA_FILE).read_text(encoding="latin-1") == metadata
+
+    def test_a_file_is_no_folder(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        (tmp_path / "export").write_text("", encoding="utf-8")
+        with pytest.raises(BadInput, match="is a file"):
+            write_matrices(graph, tmp_path / "export", workspace_id="w1")
+
+    def test_an_empty_one_will_do_and_what_lies_beside_an_export_stays(
+        self, graph: KnowledgeGraph, tmp_path: Path
+    ) -> None:
+        write_matrices(graph, tmp_path, workspace_id="w1")
+        (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+        write_matrices(graph, tmp_path, workspace_id="w2")
+        assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
