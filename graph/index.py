@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +24,16 @@ from graph.embeddings import (
 from graph.errors import MaraError, WorkspaceDamaged, WorkspaceLocked
 from graph.knowledge_graph import GraphFact, KnowledgeGraph, load
 from graph.record import Record
+from graph.selection import Selection
 from graph.sparse import SparseIndex
-from graph.store import VectorStore
+from graph.store import VectorStore, passage_metadata
+from graph.where import Condition, canonical, read_conditions, to_chroma
 from graph.workspace import GenerationHold, Workspace
 
 _OVERFETCH = 2
+_MOST_OVERFETCHED = 1_000
+_COPIED_SHARE = 4
+_SELECTIONS_KEPT = 8
 _OPEN_ATTEMPTS = 5
 _KEPT_OPEN = 2
 
@@ -57,6 +64,8 @@ class Index:
         self._sparse = sparse
         self._hold = hold
         self._questions = QuestionCache(embedder)
+        self._selections: OrderedDict[str, Selection] = OrderedDict()
+        self._selecting = threading.Lock()
 
     @property
     def store_name(self) -> str:
@@ -71,15 +80,38 @@ class Index:
         self._vector(question, QUESTION_TO_FACT)
         self._vector(question, QUESTION_TO_PASSAGE)
 
-    def search_facts(self, question: str, k: int) -> list[tuple[GraphFact, float]]:
-        """Return the ``k`` facts nearest to the question with their cosines clipped to [0, 1], nearest first."""
-        found = self._search("facts", self._vector(question, QUESTION_TO_FACT), k, self.graph.facts)
-        return [(self.graph.facts[key], min(1.0, max(0.0, cosine))) for key, cosine in found]
+    def select(self, where: Mapping[str, Any]) -> Selection | None:
+        """Return the passages that meet the conditions, with what they support; None where there is no condition.
 
-    def least_fact_score(self, question: str) -> float:
+        A generation never changes: what was selected last is kept.
+
+        Raises:
+            BadInput: a condition cannot be used.
+        """
+        conditions = read_conditions(where)
+        if not conditions:
+            return None
+        asked = canonical(conditions)
+        with self._selecting:
+            if asked not in self._selections:
+                self._selections[asked] = Selection.of(self.graph, self._matching(conditions))
+            self._selections.move_to_end(asked)
+            if len(self._selections) > _SELECTIONS_KEPT:
+                self._selections.popitem(last=False)
+            return self._selections[asked]
+
+    def search_facts(self, question: str, k: int, selection: Selection | None = None) -> list[tuple[GraphFact, float]]:
+        """Return the ``k`` facts nearest to the question with their cosines clipped to [0, 1], nearest first.
+
+        With a selection, of the facts that it supports, as it shows them.
+        """
+        found = self._search_facts(self._vector(question, QUESTION_TO_FACT), k, selection)
+        facts = ((self.graph.facts[key] if selection is None else selection.fact(key), cosine) for key, cosine in found)
+        return [(fact, min(1.0, max(0.0, cosine))) for fact, cosine in facts if fact]
+
+    def least_fact_score(self, question: str, selection: Selection | None = None) -> float:
         """Return the cosine of the fact farthest from the question: the nearest one to the opposite vector."""
-        opposite = -self._vector(question, QUESTION_TO_FACT)
-        return -self._search("facts", opposite, 1, self.graph.facts)[0][1]
+        return -self._search_facts(-self._vector(question, QUESTION_TO_FACT), 1, selection)[0][1]
 
     def search_passages(self, question: str, k: int) -> list[tuple[int, float]]:
         """Return (passage, cosine) of the ``k`` passages nearest to the question, nearest first."""
@@ -87,10 +119,13 @@ class Index:
         found = self._search("passages", vector, k, self.graph.passage_index)
         return [(self.graph.passage_index[key], cosine) for key, cosine in found]
 
-    def score_passages(self, question: str) -> NDArray[np.float64]:
-        """Return the cosine of every passage, exactly, shape (n_passages,)."""
-        vector = self._vector(question, QUESTION_TO_PASSAGE)
-        return np.asarray(self.graph.passage_vectors @ vector, dtype=np.float64)
+    def score_passages(self, question: str, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
+        """Return the cosine of every passage, or of those in ``rows``, exactly, in their order."""
+        vector, vectors = self._vector(question, QUESTION_TO_PASSAGE), self.graph.passage_vectors
+        if rows is not None and len(rows) * _COPIED_SHARE < len(vectors):
+            return np.asarray(vectors[rows] @ vector, dtype=np.float64)
+        scores = np.asarray(vectors @ vector, dtype=np.float64)
+        return scores if rows is None else scores[rows]
 
     def score_passages_sparse(self, question: str) -> NDArray[np.float64]:
         """Return the BM25 score of every passage, shape (n_passages,)."""
@@ -105,6 +140,34 @@ class Index:
         vector = self._questions.vector(question, instruction)
         check_dimension(vector, self.graph.passage_vectors.shape[1])
         return vector
+
+    def _matching(self, conditions: Sequence[Condition]) -> Iterator[str]:
+        """Yield the ids that Chroma selects, less what a server holds otherwise than this generation does."""
+        keys = {condition.key for condition in conditions}
+        for key, metadata in self._store.select(to_chroma(conditions)).items():
+            if self.store_name != "embedded" and key in self.graph.passage_index:
+                passage = self.graph.passages[self.graph.passage_index[key]]
+                own = passage_metadata("", passage.source, passage.metadata)
+                if any(own.get(name) != metadata.get(name) for name in keys):
+                    continue
+            yield key
+
+    def _search_facts(
+        self, vector: NDArray[np.float32], k: int, selection: Selection | None
+    ) -> list[tuple[str, float]]:
+        """Search among a selection's facts; measured, asking for more is faster until that is over a thousand."""
+        if selection is None:
+            return self._search("facts", vector, k, self.graph.facts)
+        k = min(k, len(selection.facts))
+        if k < 1:
+            return []
+        wanted = _OVERFETCH * k * len(self.graph.facts) // len(selection.facts)
+        if wanted <= _MOST_OVERFETCHED:
+            hits = self._store.search("facts", vector, min(wanted, len(self.graph.facts)))
+            mine = [hit for hit in hits if hit[0] in selection.facts]
+            if len(mine) >= k:
+                return mine[:k]
+        return self._store.search("facts", vector, k, within=list(selection.facts))
 
     def _search(
         self, name: str, vector: NDArray[np.float32], k: int, known: Mapping[str, object]

@@ -30,9 +30,18 @@ def entity_seeds(
     return dict(sorted(means.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
 
-def name_seeds(question: str, names: NameMatcher, passages_of: Callable[[int], int], weight: float) -> dict[int, float]:
-    """Weigh the known names that the question spells out: ``weight`` / sqrt(n_passages), longest names only."""
-    found = dict.fromkeys(mention.name for mention in names.find(tokens(question)))
+def name_seeds(
+    question: str,
+    names: NameMatcher,
+    passages_of: Callable[[int], int],
+    weight: float,
+    among: NDArray[np.bool_] | None = None,
+) -> dict[int, float]:
+    """Weigh the known names that the question spells out: ``weight`` / sqrt(n_passages), longest names only.
+
+    With ``among``, one element an entity, the names of all others are unknown.
+    """
+    found = dict.fromkeys(mention.name for mention in names.find(tokens(question), among))
     return {entity: weight / max(1, passages_of(entity)) ** 0.5 for entity in found}
 
 
@@ -44,18 +53,29 @@ def min_max(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return (scores - low) / (high - low) if high > low else np.ones_like(scores)
 
 
+def seed_weights(scores: NDArray[np.float64], weight: float, sharpness: float) -> NDArray[np.float64]:
+    """Weigh passages by their score: min-max to [0, 1], to the power ``sharpness``, times ``weight``.
+
+    Args:
+        scores: of all that are compared, in any order.
+        weight: the passage weight, which the best gets.
+        sharpness: 1 is linear, as published; more gives the mass to the few best.
+    """
+    return np.asarray(min_max(scores) ** sharpness * weight, dtype=np.float64)
+
+
 def passage_seeds(
     ranking: Sequence[tuple[int, float]], weight: float, limit: int, sharpness: float
 ) -> dict[int, float]:
-    """Weigh passages by their score: min-max to [0, 1], to the power ``sharpness``, times ``weight``.
+    """Weigh the best passages of a ranking, see `seed_weights`; those of weight 0 are no seeds.
 
     Args:
         ranking: (passage, score), best first.
         weight: the passage weight.
         limit: how many of the best are seeds; 0 for all.
-        sharpness: 1 is linear, as published; more gives the mass to the few best.
+        sharpness: the power on the scores.
     """
-    scaled = min_max(np.asarray([score for _, score in ranking])) ** sharpness * weight
+    scaled = seed_weights(np.asarray([score for _, score in ranking]), weight, sharpness)
     kept = ranking[:limit] if limit else ranking
     return {passage: float(scaled[i]) for i, (passage, _) in enumerate(kept) if scaled[i] > 0}
 
@@ -76,12 +96,11 @@ def fuse(
 
 
 def restart_vector(
-    n_nodes: int, n_entities: int, entities: Iterable[tuple[int, float]], passages: Iterable[tuple[int, float]]
+    n_entities: int, entities: Iterable[tuple[int, float]], passages: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return one weight a node, not normalised; several seeds on a node add up."""
-    restart = np.zeros(n_nodes)
+    """Return one weight a node, not normalised: several seeds on an entity add up; ``passages`` has one for each."""
+    restart = np.zeros(n_entities + len(passages))
     for entity, weight in entities:
         restart[entity] += weight
-    for passage, weight in passages:
-        restart[n_entities + passage] += weight
+    restart[n_entities:] = passages
     return restart

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.errors import BadInput, StoreUnavailable, WorkspaceDamaged
+from graph.where import FINGERPRINT, askable_metadata
 
 _PAGE = 5000
 _EF_SEARCH = 100
-_FINGERPRINT = "mara_fingerprint"
 _MODEL = "mara_embedding_model"
-_RESERVED_PREFIXES = ("#", "$", "chroma:")
+_METADATA_FORMAT = "2"
+"""Part of every passage's fingerprint: what an older version wrote is written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +90,38 @@ class VectorStore:
             known = {collection.name for collection in self._client.list_collections()}
             return int(self._collection(name).count()) if self._prefix + name in known else 0
 
-    def search(self, name: str, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
-        """Return the ids and cosines of the ``k`` records nearest to a unit vector, nearest first."""
+    def search(
+        self, name: str, vector: NDArray[np.float32], k: int, within: Sequence[str] | None = None
+    ) -> list[tuple[str, float]]:
+        """Return the ids and cosines of the ``k`` records nearest to a unit vector, nearest first.
+
+        With ``within``, of those records alone: found by going through the index past all others, in some
+        milliseconds however few they are.
+        """
         if k < 1:
             return []
         with self._faults():
-            found = self._collection(name).query(query_embeddings=[vector], n_results=k, include=["distances"])
+            collection = self._collection(name)
+            if within is not None and self.where != "embedded":
+                within = _known(collection, within)
+            if within is not None and not within:
+                return []
+            found = collection.query(
+                query_embeddings=[vector], n_results=k, include=["distances"], ids=None if within is None else [*within]
+            )
         return [(key, 1.0 - float(d)) for key, d in zip(found["ids"][0], found["distances"][0], strict=True)]
+
+    def select(self, where: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+        """Return {id: metadata} of the passages that Chroma selects; the metadata only from a server, else empty.
+
+        A server may hold a passage as a newer generation has it, which the metadata tell.
+        """
+        include = [] if self.where == "embedded" else ["metadatas"]
+        selected: dict[str, Mapping[str, Any]] = {}
+        with self._faults():
+            for page in _pages(self._collection("passages"), where=dict(where), include=include):
+                selected.update(zip(page["ids"], page["metadatas"] or [{}] * len(page["ids"]), strict=True))
+        return selected
 
     def embedding_model(self) -> str:
         """Return the model whose vectors the collections hold; empty when there are none."""
@@ -133,14 +159,9 @@ class VectorStore:
 
     def _held(self, collection: Any) -> Iterator[tuple[str, str | None]]:
         """Yield (id, fingerprint) of every record; the fingerprint is None where there is no metadata."""
-        offset = 0
-        while True:
-            page = collection.get(include=["metadatas"], limit=_PAGE, offset=offset)
+        for page in _pages(collection, include=["metadatas"]):
             for key, metadata in zip(page["ids"], page["metadatas"], strict=True):
-                yield key, str(metadata[_FINGERPRINT]) if metadata else None
-            if len(page["ids"]) < _PAGE:
-                return
-            offset += _PAGE
+                yield key, str(metadata[FINGERPRINT]) if metadata else None
 
     def _collection(self, name: str, *, create_for: str | None = None) -> Any:
         if name not in self._collections:
@@ -169,14 +190,30 @@ class VectorStore:
 def passage_metadata(fingerprint: str, source: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return what Chroma keeps of a passage: what ``where`` filters may ask for, and the record's fingerprint.
 
-    Keys that Chroma reserves for itself are left out; the record keeps them.
+    Keys that are reserved are left out; the record keeps them.
     """
-    askable = {key: value for key, value in metadata.items() if key and not key.startswith(_RESERVED_PREFIXES)}
-    return {**askable, "source": source, _FINGERPRINT: fingerprint}
+    return {**askable_metadata({**metadata, "source": source}), FINGERPRINT: f"{_METADATA_FORMAT}:{fingerprint}"}
 
 
 def _fingerprint_of(wanted: Vectors, row: int) -> str | None:
-    return str(wanted.metadata[row][_FINGERPRINT]) if wanted.metadata is not None else None
+    return str(wanted.metadata[row][FINGERPRINT]) if wanted.metadata is not None else None
+
+
+def _pages(collection: Any, **asked: Any) -> Iterator[Any]:
+    """Yield what a collection answers, page by page."""
+    offset = 0
+    while True:
+        page = collection.get(limit=_PAGE, offset=offset, **asked)
+        yield page
+        if len(page["ids"]) < _PAGE:
+            return
+        offset += _PAGE
+
+
+def _known(collection: Any, ids: Sequence[str]) -> list[str]:
+    """Return those ids that the collection holds; Chroma searches within no others."""
+    pages = (ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE))
+    return [key for page in pages for key in collection.get(ids=list(page), include=[])["ids"]]
 
 
 def _address(url: str) -> tuple[bool, str, int]:

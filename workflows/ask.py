@@ -15,6 +15,7 @@ _RESULT_KEYS = (
     "citations",
     "passages",
     "ranked_by",
+    "walk",
     "facts",
     "fact_outcome",
     "relation_factors",

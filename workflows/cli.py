@@ -1,4 +1,4 @@
-"""The command line: ``mara index``, ``ask``, ``stats``, ``reembed`` and ``demo``."""
+"""The command line: ``mara index``, ``ask``, ``stats``, ``export``, ``reembed`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from typer.exceptions import TyperException
 
 from graph.errors import BadInput, MaraError
+from graph.matrices import MatrixWeights
 from graph.modes import Mode, Preset
+from graph.pagerank import Engine
 from graph.workspace import default_workspace
 from workflows import render
 
@@ -26,6 +28,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+export = typer.Typer(help="Write a workspace out for other programs.", no_args_is_help=True)
+app.add_typer(export, name="export")
 
 P = ParamSpec("P")
 
@@ -123,14 +127,30 @@ def ask(
     preset: Annotated[Preset | None, typer.Option(help="Settings of the mara walk.")] = None,
     model: Annotated[str | None, typer.Option(help="Chat model, or 'offline'.")] = None,
     top_k: Annotated[int | None, typer.Option(help="How many passages are returned (10).")] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Passages that may be seen, by metadata: KEY=VALUE, or with != < <= > >=; may be repeated.",
+        ),
+    ] = None,
+    engine: Annotated[Engine | None, typer.Option(help="What computes the walk (auto).")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask a question; the answer cites its passages."""
+    from graph.where import parse_where
     from workflows.ask import ask as run
     from workflows.context import make_context
 
-    place = str(workspace) if workspace else None
-    context = make_context(workspace=place, mode=mode, preset=preset, model=model, top_k=top_k)
+    context = make_context(
+        workspace=str(workspace) if workspace else None,
+        mode=mode,
+        preset=preset,
+        model=model,
+        top_k=top_k,
+        where=parse_where(where or []),
+        engine=engine,
+    )
     result = run(question, context)
     _write(result, lambda console: render.answer(console, result), as_json=as_json)
 
@@ -143,6 +163,23 @@ def stats(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
 
     found = workspace_stats(workspace or default_workspace())
     _write(found, lambda console: render.stats(console, found), as_json=as_json)
+
+
+@export.command("matrices")
+@_reports_errors
+def matrices(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or that of an earlier export.")],
+    workspace: WorkspaceOption = None,
+    weights: Annotated[
+        MatrixWeights, typer.Option(help="What mode mara-matrix walks on (counts), or mode mara (evidence).")
+    ] = MatrixWeights.COUNTS,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one sparse matrix a relation (.npz) and their metadata (JSON), to read with scipy alone."""
+    from workflows.export import export_matrices
+
+    written = export_matrices(workspace or default_workspace(), folder, weights)
+    _write(written, lambda console: render.matrices(console, written), as_json=as_json)
 
 
 @app.command()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, field_validator
 
 from graph.errors import BadInput
 from graph.factors import FactorPolicy, SynonymyPolicy
 from graph.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
+from graph.pagerank import Engine
+from graph.where import read_conditions, where_schema
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
@@ -41,8 +43,8 @@ class Context(BaseModel):
     workspace: str = Field("", description="Workspace to ask: empty for MARA_WORKSPACE or ./.mara.", max_length=4096)
     mode: Mode = Field(
         Mode.MARA,
-        description="How passages are found: a relation-aware walk (mara), the published baseline (hipporag2), or"
-        " similarity alone (dense, sparse, hybrid).",
+        description="How passages are found: a relation-aware walk (mara), the published baseline (hipporag2), the"
+        " baseline with β on its fact edges (mara-matrix), or similarity alone (dense, sparse, hybrid).",
     )
     preset: Preset = Field(
         Preset.MARA, description="Settings of the mara walk: measured ones (mara), or those of its documents (seed)."
@@ -61,14 +63,25 @@ class Context(BaseModel):
     )
     filter_facts: bool = Field(True, description="Let the recognition-memory filter choose among the candidate facts.")
     max_facts: int = Field(4, ge=1, le=50, description="How many facts the filter may keep.")
-    weigh_relations: bool = Field(True, description="Let the manager's β steer the walk (mode mara).")
+    weigh_relations: bool = Field(True, description="Let the manager's β steer the walk (modes mara, mara-matrix).")
     max_json_retries: int = Field(2, ge=0, le=5, description="How often a malformed reply is asked for again.")
+    where: Annotated[dict[str, Any], WithJsonSchema(where_schema())] = Field(
+        {},
+        description="Which passages may be seen, by their metadata: values, or conditions with $in, $ne, $nin, $gt,"
+        " $gte, $lt, $lte; all are to hold. Dates are ISO 8601 texts.",
+        examples=[{"tenant": "a", "date": {"$gte": "2020", "$lt": "2021-07"}}],
+    )
+    engine: Engine = Field(
+        Engine.AUTO,
+        description="What computes the walk: forward push from few seeds (push), power iteration (matrix), PRPACK"
+        " (igraph), or push where it is faster and can be used, else matrix (auto).",
+    )
     damping: float | None = Field(None, ge=0, le=0.99, description="Probability of following an edge (mara 0.7).")
     passage_weight: float | None = Field(
         None, ge=0, le=10, description="Weight of the best passage seed, beside entity seeds of about 1 (mara 1)."
     )
     adaptive_passage_weight: bool | None = Field(
-        None, description="Let the manager's passage weight scale that weight (mara: no)."
+        None, description="Let the manager's passage weight scale that weight (mara: no, mara-matrix: yes)."
     )
     passage_seeds: int | None = Field(
         None, ge=0, le=SHOWN_SEEDS, description="How many of the best passages are seeds; 0 for all (mara 200)."
@@ -85,7 +98,7 @@ class Context(BaseModel):
         None, ge=0, le=10, description="Weight of a name in the question as a seed; 0 for none (mara 1)."
     )
     policy: FactorPolicy | None = Field(
-        None, description="How β becomes a factor: around 1 (neutral), or as it is (category)."
+        None, description="How β becomes a factor: around 1 (neutral), as it is (category), or on facts alone (facts)."
     )
     relation_strength: float | None = Field(
         None, ge=0, le=1, description="λ: how far the neutral policy follows β; 0 is the walk without β (mara 1)."
@@ -93,6 +106,13 @@ class Context(BaseModel):
     synonymy: SynonymyPolicy | None = Field(
         None, description="Factor of synonym edges: their own (neutral), or that of ATTRIBUTION."
     )
+
+    @field_validator("where", mode="before")
+    @classmethod
+    def check_where(cls, where: object) -> object:
+        """Return the filter as it is. Raises BadInput where it cannot be used."""
+        read_conditions(where)
+        return where
 
     @property
     def hybrid_alpha(self) -> float:
@@ -122,7 +142,9 @@ def make_context(**settings: Any) -> Context:
     try:
         return Context(**{name: value for name, value in settings.items() if value is not None})
     except ValidationError as fault:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fault.errors())
+        problems = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in fault.errors()
+        )
         raise BadInput(f"A setting cannot be used ({problems})", "See `mara ask --help`") from fault
 
 

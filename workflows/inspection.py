@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from graph.edges import EDGE_KINDS
 from graph.embeddings import configured_embedder
 from graph.index import open_index
-from graph.edges import EDGE_KINDS
 from graph.knowledge_graph import KnowledgeGraph
 from graph.workspace import Workspace
 
@@ -52,7 +52,7 @@ def _counts(graph: KnowledgeGraph) -> dict[str, Any]:
         if link is not None:
             by_link[link.value] += count
     degree = np.bincount(np.concatenate([graph.edges.source, graph.edges.target]), minlength=graph.n_nodes)
-    with_facts = {passage for fact in graph.facts.values() for passage in fact.passages}
+    with_facts = np.unique(graph.fact_passages.values)
     return {
         "passages": len(graph.passages),
         "entities": graph.n_entities,

@@ -15,12 +15,16 @@ from agents.answerer import quote_passages as quote
 from agents.roles import Answer, NumberedPassage
 from graph.errors import MalformedReply
 from workflows.context import Context, Question, context_of
+from workflows.filtered import Update, within_filter
 from workflows.resources import answerer_for, open_workspace_index
-from workflows.retrieval import RECURSION_LIMIT, TRANSPORT_RETRIES, Update, add_retrieval, timed
+from workflows.retrieval import RECURSION_LIMIT, TRANSPORT_RETRIES, add_retrieval, timed
 from workflows.retrieval import encode_question as encode
 from workflows.state import Asked, CitationMark, Output, State, error_of, feedback_from, refusal_of
 
 WORKFLOW = "mara"
+
+SHOWN = ("passages", "facts", "seeds", "passage_candidates")
+"""What of the state names passages."""
 
 
 def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
@@ -30,6 +34,7 @@ def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
 
 
 @timed
+@within_filter(*SHOWN)
 def write_answer(state: State, runtime: Runtime[Context]) -> Update:
     """Ask the answerer for a cited answer from the best passages."""
     context = context_of(runtime)
@@ -49,6 +54,7 @@ def write_answer(state: State, runtime: Runtime[Context]) -> Update:
 
 
 @timed
+@within_filter(*SHOWN)
 def quote_passages(state: State, runtime: Runtime[Context]) -> Update:
     """Fallback of the answerer: quote the sentences that share most with the question."""
     message = "The answerer's replies stayed malformed: the answer quotes the best passages"

@@ -73,7 +73,9 @@ def answer(console: Console, result: Mapping[str, Any]) -> None:
         beta = sorted(result["relation_factors"]["entity_entity"].items(), key=lambda item: -item[1])
         console.print(f"[dim]β: {', '.join(f'{name} {share:.2f}' for name, share in beta)}[/]")
     spent = sum(result["timings_ms"].values())
-    console.print(f"[dim]ranked by {result['ranked_by']}; {_pairs(result['models'])}; {spent:.0f} ms[/]")
+    ranked_by = result["ranked_by"] or "nothing"
+    engine = f" ({result['walk']['engine']})" if result["walk"] else ""
+    console.print(f"[dim]ranked by {ranked_by}{engine}; {_pairs(result['models'])}; {spent:.0f} ms[/]")
     for record in result["errors"]:
         console.print(f"[yellow]{escape(record['node'])} (attempt {record['attempt']}): {escape(record['message'])}[/]")
 
@@ -84,6 +86,14 @@ def stats(console: Console, found: Mapping[str, Any]) -> None:
     for name, value in found.items():
         table.add_row(name.replace("_", " "), escape(_pairs(value) if isinstance(value, Mapping) else str(value)))
     console.print(table)
+
+
+def matrices(console: Console, written: Mapping[str, Any]) -> None:
+    """Print what an export of relation matrices wrote."""
+    edges = {name: matrix["edges"] for name, matrix in written["matrices"].items()}
+    console.print(f"Edges by matrix, weighed by {written['weights']}: {_pairs(edges)}")
+    nodes = f"{written['n_entities']} entities, {written['n_passages']} passages"
+    console.print(f"{nodes}: graph_metadata.json says who they are; all in {escape(written['folder'])}")
 
 
 def reembedding(console: Console, report: Mapping[str, Any]) -> None:

@@ -10,9 +10,8 @@ run side by side in one step. Routers read the state alone: where a person edits
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from typing import Any, Literal, ParamSpec, Protocol
 
@@ -20,14 +19,12 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy
 
-from graph.errors import BadInput, MalformedReply, TransportFault
+from graph.errors import MalformedReply, TransportFault
 from graph.index import Index
-from graph.knowledge_graph import GraphFact
-from graph.modes import Mode, WalkSettings
-from graph.schema import RelationFactors, ScoredFact, entity_id
+from graph.modes import Mode
+from graph.schema import ScoredFact
 from graph.search import (
-    Ranking,
-    Seeds,
+    best,
     effective_passage_weight,
     factors_for,
     find_facts,
@@ -35,25 +32,35 @@ from graph.search import (
     seed_passages,
     walk_passages,
     weigh_entity_seeds,
+    weigh_every_passage,
     weigh_passage_seeds,
 )
+from graph.selection import Selection
 from workflows.context import SHOWN_SEEDS, Context, Question, context_of
+from workflows.filtered import Update, nothing_selected, open_run, within_filter
 from workflows.resources import fact_filter_for, manager_for, models_of, open_workspace_index
 from workflows.state import (
     FIRST_NODE,
     Asked,
-    EntitySeed,
     FactHit,
     Factors,
-    PassageCandidate,
-    PassageHit,
-    PassageSeed,
     RetrievalOutput,
     RetrievalState,
     SeedSet,
+    WalkReport,
     error_of,
     feedback_from,
     refusal_of,
+)
+from workflows.translation import (
+    beta_of,
+    fact_hit,
+    facts_of,
+    passage_candidates,
+    passage_hits,
+    ranking_of,
+    seed_set,
+    seeds_of,
 )
 
 RECURSION_LIMIT = 50
@@ -62,7 +69,6 @@ RECURSION_LIMIT = 50
 TRANSPORT_RETRIES = RetryPolicy(max_attempts=3, initial_interval=1.0, retry_on=TransportFault)
 """Faults of the endpoint are tried again as they are; a malformed reply takes the retry edge instead."""
 
-Update = dict[str, Any]
 P = ParamSpec("P")
 
 
@@ -92,6 +98,7 @@ def fresh_state() -> Update:
     return {
         "passages": [],
         "ranked_by": "",
+        "walk": None,
         "facts": [],
         "fact_outcome": "",
         "relation_factors": None,
@@ -113,37 +120,40 @@ def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
     asked = Question.model_validate(state)
     context = context_of(runtime)
     index = open_workspace_index(context)
-    index.encode(asked.question)
-    unfinished = "The last indexing run was broken off: documents may be missing; run `mara index` again"
+    selection = index.select(context.where)
+    errors = []
+    if not index.complete:
+        unfinished = "The last indexing run was broken off: documents may be missing; run `mara index` again"
+        errors.append(error_of(FIRST_NODE, "IndexingUnfinished", unfinished, 1))
+    if _is_empty(selection):
+        errors.append(nothing_selected(FIRST_NODE))
+    else:
+        index.encode(asked.question)
     return {
         **fresh_state(),
-        "errors": None if index.complete else [error_of(FIRST_NODE, "IndexingUnfinished", unfinished, 1)],
+        "errors": errors or None,
         **_provenance(index, context),
         "weighs_relations": context.walk_settings().beta,
+        "nothing_selected": _is_empty(selection),
     }
 
 
 @timed
 def retrieve_facts(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     """Look the nearest facts up in Chroma."""
-    context = context_of(runtime)
-    index = open_workspace_index(context, state.get("generation"))
-    found = find_facts(index, state["question"], context.walk_settings())
-    return {"facts": [_fact_hit(fact, score, kept=False) for fact, score in found]}
+    context, index, selection = open_run(state, runtime)
+    found = find_facts(index, state["question"], context.walk_settings(), selection)
+    return {"facts": [fact_hit(fact, score, kept=False) for fact, score in found]}
 
 
 @timed
+@within_filter("facts")
 def filter_facts(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     """Ask the recognition-memory filter which candidates are worth starting from."""
-    context = context_of(runtime)
-    index = open_workspace_index(context, state.get("generation"))
+    context, index, selection = open_run(state, runtime)
     attempt = state.get("filter_attempts", 0) + 1
-    graph_facts = [index.graph.facts.get(hit["id"]) for hit in state.get("facts", [])]
-    candidates = [
-        ScoredFact(fact.fact, hit["score"])
-        for fact, hit in zip(graph_facts, state.get("facts", []), strict=True)
-        if fact
-    ]
+    found = facts_of(state.get("facts", []), index, selection)
+    candidates = [ScoredFact(fact.fact, score) for fact, score in found]
     try:
         choice = fact_filter_for(context).choose(
             state["question"], candidates, context.max_facts, feedback_from(state.get("filter_refusal"))
@@ -168,6 +178,7 @@ def filter_facts(state: RetrievalState, runtime: Runtime[Context]) -> Update:
 
 
 @timed
+@within_filter("facts")
 def keep_top_facts(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     """Fallback of the filter: keep the best candidates as they are."""
     context = context_of(runtime)
@@ -217,55 +228,54 @@ def neutral_relations(state: RetrievalState, runtime: Runtime[Context]) -> Updat
 @timed
 def retrieve_passages(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     """Rank passages by similarity: the result itself, or the passage seeds of a walk."""
-    context = context_of(runtime)
-    index = open_workspace_index(context, state.get("generation"))
-    settings = context.walk_settings()
+    context, index, selection = open_run(state, runtime)
     if not context.mode.walks:
-        ranking = rank_passages(index, state["question"], context.mode, context.top_k, context.hybrid_alpha)
-        return {"passages": _passage_hits(index, ranking), "ranked_by": context.mode.value}
-    ranking = seed_passages(index, state["question"], settings)[:SHOWN_SEEDS]
-    passages = index.graph.passages
-    return {"passage_candidates": [PassageCandidate(id=passages[p].id, score=score) for p, score in ranking]}
+        nothing_else: Update = {"facts": [], "seeds": SeedSet(entities=[], passages=[])}
+        if _is_empty(selection):
+            return {**nothing_else, **_nothing("retrieve_passages")}
+        ranking = rank_passages(index, state["question"], context.mode, context.top_k, context.hybrid_alpha, selection)
+        return {**nothing_else, "passages": passage_hits(index, ranking), "ranked_by": context.mode.value}
+    ranking = seed_passages(index, state["question"], context.walk_settings(), SHOWN_SEEDS, selection)
+    return {"passage_candidates": passage_candidates(index, ranking)}
 
 
 @timed
+@within_filter("facts", "passage_candidates")
 def seed_graph(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     """Join the branches: weigh the entities of the kept facts, the names in the question and the passages."""
-    context = context_of(runtime)
-    index = open_workspace_index(context, state.get("generation"))
-    settings, graph = context.walk_settings(), index.graph
-    kept = [(graph.facts[h["id"]], h["score"]) for h in state.get("facts", []) if h["kept"] and h["id"] in graph.facts]
-    entities = weigh_entity_seeds(index, state["question"], kept, settings)
+    context, index, selection = open_run(state, runtime)
+    settings = context.walk_settings()
+    kept = facts_of([hit for hit in state.get("facts", []) if hit["kept"]], index, selection)
+    entities = weigh_entity_seeds(index, state["question"], kept, settings, selection)
     weight = effective_passage_weight(settings, state.get("adaptive_passage_weight"))
-    passages = weigh_passage_seeds(_passage_ranking(index, state, settings), settings, weight)
-    return {
-        "passage_weight": weight,
-        "seeds": SeedSet(
-            entities=[
-                EntitySeed(id=entity_id(graph.entity_names[e]), text=graph.entity_labels[e], weight=share)
-                for e, share in sorted(entities.items(), key=lambda item: (-item[1], item[0]))
-            ],
-            passages=[PassageSeed(id=graph.passages[p].id, weight=w) for p, w in passages.items()][:SHOWN_SEEDS],
-        ),
-    }
+    if settings.passage_seeds:
+        candidates = ranking_of(index, state.get("passage_candidates", []))
+        passages = weigh_passage_seeds(candidates, settings, weight)
+    else:
+        every = weigh_every_passage(index, state["question"], settings, weight, selection)
+        passages = {passage: share for passage, share in best(every, SHOWN_SEEDS, selection) if share > 0}
+    return {"passage_weight": weight, "seeds": seed_set(index, entities, passages, selection)}
 
 
 @timed
+@within_filter("facts", "passage_candidates", "seeds")
 def walk_graph(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     """Walk from the seeds and rank the passages; without a seed to start from, rank by similarity and say so."""
-    context = context_of(runtime)
-    index = open_workspace_index(context, state.get("generation"))
+    context, index, selection = open_run(state, runtime)
     settings = context.walk_settings()
-    factors = factors_for(_beta(state), settings)
-    seeds = _seeds_of(index, state, settings)
-    no_facts = context.mode is Mode.HIPPORAG2 and not seeds.entities
-    if no_facts or not any((*seeds.entities.values(), *seeds.passages.values())):
-        ranking = rank_passages(index, state["question"], Mode.DENSE, context.top_k, settings.alpha)
-        return {**_provenance(index, context), "passages": _passage_hits(index, ranking), "ranked_by": "dense"}
-    update: Update = {
-        **_provenance(index, context),
-        "passages": _passage_hits(index, walk_passages(index, seeds, factors, settings, context.top_k)),
+    update = _provenance(index, context)
+    if _is_empty(selection):
+        return {**update, **_nothing("walk_graph")}
+    factors = factors_for(beta_of(state), settings)
+    seeds = seeds_of(index, state, settings, selection)
+    if not seeds or (context.mode.as_published and not seeds.entities):
+        ranking = rank_passages(index, state["question"], Mode.DENSE, context.top_k, settings.alpha, selection)
+        return {**update, "passages": passage_hits(index, ranking), "ranked_by": "dense", "walk": None}
+    ranking, walk = walk_passages(index, seeds, factors, settings, context.top_k, context.engine, selection)
+    update |= {
+        "passages": passage_hits(index, ranking),
         "ranked_by": "walk",
+        "walk": WalkReport(engine=walk.engine.value, error=walk.error, arcs=walk.arcs),
     }
     if factors.unknown:
         message = f"β does not name {', '.join(factors.unknown)}: each weighs as without β, or the mean of its category"
@@ -274,7 +284,9 @@ def walk_graph(state: RetrievalState, runtime: Runtime[Context]) -> Update:
 
 
 def after_encoding(state: RetrievalState) -> Sequence[str]:
-    """Choose the branches that the mode needs."""
+    """Choose the branches that the mode needs; none where the filter selects nothing."""
+    if state.get("nothing_selected"):
+        return ["ranked"]
     return ["retrieve_facts", "retrieve_passages"] if Mode(state["mode"]).walks else ["retrieve_passages"]
 
 
@@ -321,7 +333,8 @@ def add_retrieval(
     builder.add_node("seed_graph", seed_graph, defer=True)
     builder.add_node("walk_graph", walk_graph)
     builder.add_edge(START, FIRST_NODE)
-    builder.add_conditional_edges(FIRST_NODE, after_encoding, ["retrieve_facts", "retrieve_passages"])
+    branches: dict[Hashable, str] = {name: name for name in ("retrieve_facts", "retrieve_passages")}
+    builder.add_conditional_edges(FIRST_NODE, after_encoding, {**branches, "ranked": then})
     builder.add_conditional_edges("retrieve_facts", after_facts, ["filter_facts", "weigh_relations"])
     builder.add_conditional_edges("filter_facts", after_filter)
     builder.add_edge("keep_top_facts", "seed_graph")
@@ -341,40 +354,13 @@ def build(
     return builder
 
 
-def _passage_ranking(index: Index, state: RetrievalState, settings: WalkSettings) -> Ranking:
-    """The ranking that passage seeds come from: the state's candidates, or all passages where all are seeds."""
-    if not settings.passage_seeds:
-        return seed_passages(index, state["question"], settings)
-    place = index.graph.passage_index
-    return [(place[hit["id"]], hit["score"]) for hit in state.get("passage_candidates", []) if hit["id"] in place]
+def _is_empty(selection: Selection | None) -> bool:
+    return selection is not None and selection.is_empty
 
 
-def _seeds_of(index: Index, state: RetrievalState, settings: WalkSettings) -> Seeds:
-    """The state's seeds by index; where every passage is one, the state shows the first of them only."""
-    graph = index.graph
-    given = state.get("seeds", SeedSet(entities=[], passages=[]))
-    entities = _weights(given.get("entities", []), graph.entity_index)
-    if settings.passage_seeds:
-        passages = _weights(given.get("passages", []), graph.passage_index)
-    else:
-        ranking = seed_passages(index, state["question"], settings)
-        passages = weigh_passage_seeds(ranking, settings, state.get("passage_weight") or 0.0)
-    return Seeds(entities, passages)
-
-
-def _weights(seeds: Sequence[EntitySeed] | Sequence[PassageSeed], place: Mapping[str, int]) -> dict[int, float]:
-    """Return {index: weight} of the seeds that the graph knows."""
-    return {place[seed["id"]]: _weight(seed["weight"], "seeds") for seed in seeds if seed["id"] in place}
-
-
-def _beta(state: RetrievalState) -> RelationFactors | None:
-    given = state.get("relation_factors")
-    if not given:
-        return None
-    return RelationFactors(
-        {name: _weight(share, "relation_factors") for name, share in given["entity_entity"].items()},
-        {name: _weight(share, "relation_factors") for name, share in given["entity_passage"].items()},
-    )
+def _nothing(node: str) -> Update:
+    """The outcome of a ranking where the filter selects no passage."""
+    return {"passages": [], "ranked_by": "", "walk": None, "errors": [nothing_selected(node)]}
 
 
 def _provenance(index: Index, context: Context) -> Update:
@@ -384,32 +370,6 @@ def _provenance(index: Index, context: Context) -> Update:
         "models": models_of(context, index),
         "generation": index.graph.generation,
     }
-
-
-def _weight(value: object, where: str) -> float:
-    """Return a weight that stands in the state, where a person may have edited it. Raises BadInput."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise BadInput(f"{where} holds {value!r}", "Give a number that is not negative")
-    return float(value)
-
-
-def _fact_hit(fact: GraphFact, score: float, *, kept: bool) -> FactHit:
-    return FactHit(
-        id=fact.fact.id,
-        subject=fact.fact.subject,
-        predicate=fact.fact.predicate,
-        object=fact.fact.object,
-        relation=fact.fact.relation.value,
-        score=score,
-        kept=kept,
-    )
-
-
-def _passage_hits(index: Index, ranking: Ranking) -> list[PassageHit]:
-    return [
-        PassageHit(id=passage.id, title=passage.title, text=passage.text, score=score)
-        for passage, score in ((index.graph.passages[p], score) for p, score in ranking)
-    ]
 
 
 graph = build().compile(name="retrieval").with_config(recursion_limit=RECURSION_LIMIT)

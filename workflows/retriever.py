@@ -51,6 +51,6 @@ def retrieval_tool(context: Context | None = None) -> BaseTool:
             f"[{number}] {document.metadata['title']} ({document.id})\n{document.page_content}"
             for number, document in enumerate(documents, start=1)
         ]
-        return "\n\n".join(shown), documents
+        return "\n\n".join(shown) or "No passage was found.", documents
 
     return find_passages

@@ -12,6 +12,9 @@ from graph.errors import MalformedReply
 FIRST_NODE = "encode_question"
 """The node that every run of a workflow starts with."""
 
+OUTSIDE_FILTER = "OutsideFilter"
+"""The kind of an error that tells of parts of the state that were dropped, since they lie outside the run's filter."""
+
 
 class Asked(TypedDict):
     """What the first node reads, and checks itself.
@@ -73,6 +76,14 @@ class SeedSet(TypedDict):
     passages: list[PassageSeed]
 
 
+class WalkReport(TypedDict):
+    """How the walk was computed: by which engine, to which error (L1 over all nodes), and over how many arcs."""
+
+    engine: str
+    error: float
+    arcs: int | None
+
+
 class Factors(TypedDict):
     """The manager's β."""
 
@@ -116,9 +127,14 @@ class Models(TypedDict):
 
 
 def add_errors(present: list[ErrorRecord], new: list[ErrorRecord] | None) -> list[ErrorRecord]:
-    """Append; None, or an entry of the first node, starts afresh, so that a thread can be asked again."""
+    """Append; None, or an entry of the first node, starts afresh, so that a thread can be asked again.
+
+    Replies that were written under another filter may name what lies outside this one: they go with what was dropped.
+    """
     if new is None:
         return []
+    if any(record["kind"] == OUTSIDE_FILTER for record in new):
+        present = [record for record in present if not record["raw"]]
     return new if new and new[0]["node"] == FIRST_NODE else [*present, *new]
 
 
@@ -136,6 +152,7 @@ class RetrievalOutput(TypedDict):
     mode: str
     passages: NotRequired[list[PassageHit]]
     ranked_by: NotRequired[str]
+    walk: NotRequired[WalkReport | None]
     facts: NotRequired[list[FactHit]]
     fact_outcome: NotRequired[str]
     relation_factors: NotRequired[Factors | None]
@@ -151,6 +168,7 @@ class RetrievalState(RetrievalOutput):
     """What retrieval works with, beside what it gives: the counters of its retry loops, and what its routers read."""
 
     weighs_relations: NotRequired[bool]
+    nothing_selected: NotRequired[bool]
     filter_attempts: NotRequired[int]
     filter_refusal: NotRequired[Refusal | None]
     manager_attempts: NotRequired[int]

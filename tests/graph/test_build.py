@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -306,6 +307,14 @@ class TestNaming:
         }
         (fact,) = graph_of(record, [passage_of(key, "", key) for key in "abc"], triples).facts.values()
         assert fact.fact.text == "NISSAN founded 1933"
+
+    def test_the_names_that_mentions_were_found_by_are_handed_on(self, record: Record) -> None:
+        graph = graph_of(record, [passage_of("a", "Mercury (planet)", "x"), passage_of("b", "Venus", "x")])
+        relearnt = replace(graph, matcher=None).names
+        assert graph.names is graph.matcher
+        assert (graph.names.indices, graph.names.lengths) == (relearnt.indices, relearnt.lengths)
+        mercury = graph.entity_index[entity_id("Mercury")]
+        assert [mention.name for mention in graph.names.find(["mercury", "planet"])] == [mercury]
 
     def test_nodes_are_in_the_order_of_their_ids(self, record: Record) -> None:
         graph = graph_of(record, [passage_of(key, f"Title {key}", "x") for key in "cab"])

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graph.edges import KIND_INDEX, EdgeKind
 from graph.errors import BadInput
 from graph.factors import DIRECTED, FactorPolicy, edge_factors
 from graph.index import Index, open_index
-from graph.knowledge_graph import KIND_INDEX, EdgeKind, GraphFact
+from graph.knowledge_graph import GraphFact
 from graph.modes import HIPPORAG2, MARA, SEED, Mode
+from graph.pagerank import Engine, Walk, walk
 from graph.schema import RelationFactors, RelationType, entity_id
 from graph.search import (
     Seeds,
@@ -22,9 +24,11 @@ from graph.search import (
     seed_passages,
     walk_passages,
     weigh_entity_seeds,
+    weigh_every_passage,
     weigh_passage_seeds,
 )
 from graph.seeds import fuse
+from graph.selection import Selection
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
 
 PASSAGES = [
@@ -43,6 +47,7 @@ TRIPLES: dict[str, list[TripleParts]] = {
     "leaf": [("Nissan Leaf", "built in", "Oppama", RelationType.SPATIAL)],
     "marn": [("Marn", "is", "town", RelationType.HIERARCHICAL), ("Marn", "near", "Nissan", RelationType.SPATIAL)],
 }
+NO_PASSAGES = np.zeros(len(PASSAGES))
 TEMPORAL_ALONE = RelationFactors(
     {"HIERARCHICAL": 0, "TEMPORAL": 1, "SPATIAL": 0, "CAUSALITY": 0, "ATTRIBUTION": 0},
     RelationFactors.uniform().entity_passage,
@@ -125,11 +130,12 @@ class TestRanking:
 
 class TestSeeds:
     def test_passage_seeds_come_from_all_passages_or_from_the_best(self, index: Index) -> None:
-        assert len(seed_passages(index, "Marn", SEED)) == len(PASSAGES)
-        best = seed_passages(index, "Marn", replace(MARA, passage_seeds=2))
-        assert best == rank_passages(index, "Marn", Mode.HYBRID, 2, MARA.alpha)
+        assert len(seed_passages(index, "Marn", SEED, 99)) == len(PASSAGES)
+        assert seed_passages(index, "Marn", SEED, 2) == seed_passages(index, "Marn", SEED, 99)[:2]
+        few = seed_passages(index, "Marn", replace(MARA, passage_seeds=2), 99)
+        assert few == rank_passages(index, "Marn", Mode.HYBRID, 2, MARA.alpha)
         dense = replace(MARA, passage_seeds=2, hybrid_seeds=False)
-        assert seed_passages(index, "Marn", dense) == rank_passages(index, "Marn", Mode.DENSE, 2, 0)
+        assert seed_passages(index, "Marn", dense, 99) == rank_passages(index, "Marn", Mode.DENSE, 2, 0)
 
     def test_entities_of_kept_facts_weigh_by_the_passages_that_they_are_linked_with(self, index: Index) -> None:
         seeds = names(index, weigh_entity_seeds(index, "?", facts_of(index, _1933=0.9, Yokohama=0.8), SEED))
@@ -155,6 +161,16 @@ class TestSeeds:
         ranking = [(0, 1.0), (1, 0.5), (2, 0.0)]
         assert weigh_passage_seeds(ranking, SEED, 0.05) == pytest.approx({0: 0.05, 1: 0.025})
         assert weigh_passage_seeds(ranking, replace(MARA, seed_sharpness=2.0), 1.0) == pytest.approx({0: 1.0, 1: 0.25})
+
+    @pytest.mark.parametrize("sharpness", [1.0, 3.0])
+    def test_where_every_passage_is_a_seed_they_weigh_as_their_ranking_says(
+        self, index: Index, sharpness: float
+    ) -> None:
+        settings = replace(SEED, seed_sharpness=sharpness)
+        every = weigh_every_passage(index, "Marn", settings, 0.05)
+        ranking = seed_passages(index, "Marn", settings, 99)
+        assert {p: w for p, w in enumerate(every) if w} == pytest.approx(weigh_passage_seeds(ranking, settings, 0.05))
+        assert every.max() == 0.05
 
 
 class TestPassageWeight:
@@ -186,8 +202,9 @@ class TestFactors:
 
 class TestWalking:
     def walked(self, index: Index, entities: dict[str, float], settings: Any, **more: Any) -> dict[str, float]:
-        seeds = Seeds({index.graph.entity_index[entity_id(name)]: w for name, w in entities.items()}, {})
-        ranking = walk_passages(index, seeds, factors_for(more.get("beta"), settings), settings, more.get("k", 99))
+        places = {index.graph.entity_index[entity_id(name)]: weight for name, weight in entities.items()}
+        factors = factors_for(more.pop("beta", None), settings)
+        ranking, _ = walk_passages(index, Seeds(places, NO_PASSAGES), factors, settings, more.pop("k", 99), **more)
         return {index.graph.passages[passage].id: score for passage, score in ranking}
 
     @pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2], ids=["mara", "seed", "hipporag2"])
@@ -226,14 +243,115 @@ class TestWalking:
 
     def test_a_passage_may_be_a_seed_by_itself(self, index: Index) -> None:
         marn = index.graph.passage_index["marn"]
-        ranking = walk_passages(index, Seeds({}, {marn: 0.05}), factors_for(None, MARA), MARA, 9)
+        seeds = Seeds({}, 0.05 * (np.arange(len(PASSAGES)) == marn))
+        ranking, _ = walk_passages(index, seeds, factors_for(None, MARA), MARA, 9)
         assert ids(index, ranking)[0] == "marn"
         assert sum(score for _, score in ranking) < 1
 
     def test_without_a_seed_it_is_refused(self, index: Index) -> None:
         with pytest.raises(BadInput, match="no seed"):
-            walk_passages(index, Seeds({}, {}), factors_for(None, MARA), MARA, 5)
+            walk_passages(index, Seeds({}, NO_PASSAGES), factors_for(None, MARA), MARA, 5)
+
+    @pytest.mark.parametrize("seeds", [Seeds({0: 0.5}, NO_PASSAGES), Seeds({}, NO_PASSAGES + 1)])
+    def test_seeds_count_by_their_weights(self, seeds: Seeds) -> None:
+        assert seeds
+        assert not Seeds(dict.fromkeys(seeds.entities, 0.0), 0 * seeds.passages)
+
+    @pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2], ids=["mara", "seed", "hipporag2"])
+    @pytest.mark.parametrize("engine", [Engine.MATRIX, Engine.PUSH])
+    def test_every_engine_walks_as_the_reference_does(self, index: Index, engine: Engine, settings: Any) -> None:
+        seeds = {"1933": 1.0, "Marn": 0.5}
+        reference = self.walked(index, seeds, settings, engine=Engine.IGRAPH)
+        assert self.walked(index, seeds, settings, engine=engine) == pytest.approx(reference, abs=1e-3)
+
+    def test_the_walk_says_which_engine_it_was_and_how_exact(self, index: Index) -> None:
+        seeds = Seeds({}, NO_PASSAGES + 1)
+        for engine, expected in ((Engine.AUTO, Engine.MATRIX), (Engine.PUSH, Engine.PUSH)):
+            _, found = walk_passages(index, seeds, factors_for(None, MARA), MARA, 5, engine)
+            assert found.engine is expected
+            assert 0 <= found.error < 0.1
+
+    def test_only_without_a_selection_an_engine_may_stop_once_the_best_are_certain(
+        self, index: Index, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[int | None] = []
+
+        def watched(*arguments: Any, top_k: int | None) -> Walk:
+            asked.append(top_k)
+            return walk(*arguments, top_k=top_k)
+
+        monkeypatch.setattr("graph.search.walk", watched)
+        for selection in (None, Selection.of(index.graph, ["marn"])):
+            walk_passages(index, Seeds({}, NO_PASSAGES + 1), factors_for(None, MARA), MARA, 5, selection=selection)
+        assert asked == [5, None]
 
     def test_synonyms_are_bridges(self, index: Index) -> None:
         assert KIND_INDEX[EdgeKind(RelationType.SYNONYMY)] in index.graph.edges.kind
         assert self.walked(index, {"Nissan": 1.0}, SEED)["leaf"] > 0
+
+
+class TestWithinASelection:
+    """Marn's passage names Nissan, whose own passage is hidden."""
+
+    @pytest.fixture
+    def shown(self, index: Index) -> Selection:
+        return Selection.of(index.graph, ["marn", "orlo"])
+
+    def test_facts_are_those_of_the_selected_passages_with_their_own_nearest_first(
+        self, index: Index, shown: Selection
+    ) -> None:
+        found = find_facts(index, "Nissan founded in 1933", replace(MARA, fact_candidates=9), shown)
+        assert {fact.fact.id for fact, _ in found} == shown.facts.keys()
+        assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+        few = find_facts(index, "Nissan founded in 1933", replace(MARA, fact_candidates=1), shown)
+        assert [fact.fact.id for fact, _ in few] == [found[0][0].fact.id]
+
+    def test_the_baseline_spreads_scores_over_the_range_of_the_selected_facts(
+        self, index: Index, shown: Selection
+    ) -> None:
+        scores = [score for _, score in find_facts(index, "marn is town", replace(HIPPORAG2, fact_candidates=9), shown)]
+        assert scores == pytest.approx([1.0, 0.0], abs=1e-6)
+
+    @pytest.mark.parametrize("mode", [Mode.DENSE, Mode.SPARSE, Mode.HYBRID])
+    def test_similarity_ranks_as_without_it_less_what_is_hidden(
+        self, index: Index, shown: Selection, mode: Mode
+    ) -> None:
+        question = "Is Marn a town in Yokohama, and Orlo elsewhere?"
+        whole = [p for p in ids(index, rank_passages(index, question, mode, 99, 1.0)) if p in ("marn", "orlo")]
+        assert ids(index, rank_passages(index, question, mode, 99, 1.0, shown)) == whole
+        assert ids(index, rank_passages(index, question, mode, 1, 1.0, shown)) == whole[:1]
+
+    def test_a_name_of_hidden_passages_alone_is_no_seed_and_hides_no_shorter_one(
+        self, index: Index, shown: Selection
+    ) -> None:
+        question = "Is the Nissan Leaf of Yokohama built near Marn?"
+        seeds = names(index, weigh_entity_seeds(index, question, [], MARA, shown))
+        assert seeds.keys() == {"nissan", "marn"}
+        assert names(index, weigh_entity_seeds(index, question, [], MARA)).keys() == {"nissan leaf", "yokohama", "marn"}
+
+    @pytest.mark.parametrize("settings", [SEED, MARA], ids=["all", "best"])
+    def test_passage_seeds_are_selected_ones(self, index: Index, shown: Selection, settings: Any) -> None:
+        assert {*ids(index, seed_passages(index, "Nissan", settings, 99, shown))} == {"marn", "orlo"}
+        every = weigh_every_passage(index, "Nissan", settings, 1.0, shown)
+        assert not every[~shown.passages].any()
+        assert every[shown.rows].tolist() == pytest.approx([1.0, 0.0] if every[shown.rows[0]] else [0.0, 1.0], abs=1e-6)
+
+    @pytest.mark.parametrize("engine", [Engine.IGRAPH, Engine.MATRIX, Engine.PUSH])
+    def test_the_walk_crosses_hidden_passages_and_returns_none(
+        self, index: Index, shown: Selection, engine: Engine
+    ) -> None:
+        start = Seeds({index.graph.entity_index[entity_id("1933")]: 1.0}, NO_PASSAGES)
+        ranking, _ = walk_passages(index, start, factors_for(None, MARA), MARA, 99, engine, shown)
+        assert ids(index, ranking) == ["marn", "orlo"]
+        assert ranking[0][1] > 0, "reached through Nissan's passage"
+
+    def test_nothing_is_found_where_nothing_is_selected(self, index: Index) -> None:
+        nothing = Selection.of(index.graph, [])
+        assert nothing.is_empty
+        for settings in (MARA, HIPPORAG2):
+            assert find_facts(index, "Nissan", settings, nothing) == []
+            assert seed_passages(index, "Nissan", settings, 9, nothing) == []
+        for mode in (Mode.DENSE, Mode.SPARSE, Mode.HYBRID):
+            assert rank_passages(index, "Nissan", mode, 9, 0.5, nothing) == []
+        assert weigh_entity_seeds(index, "Nissan", [], MARA, nothing) == {}
+        assert not weigh_every_passage(index, "Nissan", SEED, 1.0, nothing).any()

@@ -118,8 +118,8 @@ class TestFuse:
 
 class TestRestart:
     def test_entities_come_before_passages_and_seeds_of_one_node_add_up(self) -> None:
-        restart = restart_vector(5, 3, [(0, 0.5), (2, 1.0), (0, 0.25)], [(1, 0.05)])
+        restart = restart_vector(3, [(0, 0.5), (2, 1.0), (0, 0.25)], np.array([0, 0.05]))
         assert restart.tolist() == [0.75, 0.0, 1.0, 0.0, 0.05]
 
     def test_without_seeds_it_is_zero(self) -> None:
-        assert not restart_vector(4, 2, [], []).any()
+        assert not restart_vector(2, [], np.zeros(2)).any()

@@ -113,7 +113,19 @@ class TestSynchronising:
         row = passage_metadata("print", "a.txt", {**given, **reserved})
         store.synchronise("passages", Vectors(["a"], unit_vectors(1), [row]), "m")
         kept = store._collection("passages").get(include=["metadatas"])["metadatas"][0]
-        assert kept == {**given, "source": "a.txt", "mara_fingerprint": "print"}
+        assert kept == {**given, "source": "a.txt", "mara_fingerprint": "2:print"}
+
+    def test_what_an_older_version_wrote_is_written_again(
+        self, store: VectorStore, calls: dict[str, list[list[str]]]
+    ) -> None:
+        old = Vectors(["a"], unit_vectors(1), [{"day": "2020-05-31", "source": "a.txt", "mara_fingerprint": "print"}])
+        store.synchronise("passages", old, "m")
+        assert store.select({"mara_date:day": {"$gt": 0}}) == {}
+        new = Vectors(["a"], unit_vectors(1), [passage_metadata("print", "a.txt", {"day": "2020-05-31"})])
+        for _ in range(2):
+            store.synchronise("passages", new, "m")
+        assert calls["upsert"] == [["a"], ["a"]]
+        assert store.select({"mara_date:day": {"$gt": 0}}).keys() == {"a"}
 
 
 class TestSearching:
@@ -130,6 +142,26 @@ class TestSearching:
     def test_no_more_are_found_than_there_are(self, store: VectorStore, k: int, found: int) -> None:
         store.synchronise("facts", facts("a", "b", "c"), "m")
         assert len(store.search("facts", unit_vectors(1)[0], k)) == found
+
+    def test_within_some_ids_their_nearest_are_found_however_far_they_are(self, store: VectorStore) -> None:
+        vectors = unit_vectors(400)
+        store.synchronise("facts", Vectors([f"f{i}" for i in range(400)], vectors), "m")
+        farthest = np.argsort(vectors @ vectors[0])[:9]
+        found = store.search("facts", vectors[0], 5, within=[f"f{i}" for i in farthest])
+        assert [key for key, _ in found] == [f"f{i}" for i in farthest[::-1][:5]]
+        assert [cosine for _, cosine in found] == pytest.approx([*(vectors[farthest[::-1][:5]] @ vectors[0])], abs=1e-5)
+        assert len(store.search("facts", vectors[0], 50, within=[f"f{i}" for i in farthest])) == 9
+        assert store.search("facts", vectors[0], 5, within=[]) == []
+
+    def test_a_selection_is_read_page_by_page(self, store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("graph.store._PAGE", 10)
+        ids = [f"p{i}" for i in range(45)]
+        metadata = [passage_metadata("1", "a.txt", {"odd": i % 2 == 1}) for i in range(45)]
+        store.synchronise("passages", Vectors(ids, unit_vectors(45), metadata), "m")
+        assert store.select({"odd": True}) == {key: {} for key in ids[1::2]}
+        assert store.select({"odd": False}).keys() == {*ids[::2]}
+        assert len(store.select({"source": "a.txt"})) == 45
+        assert store.select({"source": "b.txt"}) == {}
 
     def test_more_can_be_asked_for_than_the_index_looks_at_by_default(self, store: VectorStore) -> None:
         store.synchronise("facts", Vectors([f"f{i}" for i in range(400)], unit_vectors(400)), "m")
@@ -244,6 +276,35 @@ class TestServer:
         cars.close()
         ships.close()
 
+    def test_a_filter_shows_a_reader_its_own_generation_alone(
+        self, tmp_path: Path, hash_embedder: HashEmbedder
+    ) -> None:
+        """The newer generation adds a passage of the same owner, and gives car-1 to it."""
+        for key, owner in (("car-0", "ann"), ("car-1", "bob"), ("car-2", "ann")):
+            publish_workspace(tmp_path, [passage_of(key, key, f"{key} was built", owner=owner)], BUILT, hash_embedder)
+        reader = open_index(tmp_path, hash_embedder)
+        changed = [passage_of(key, key, f"{key} was built", owner="ann") for key in ("car-1", "car-3")]
+        publish_workspace(tmp_path, changed, BUILT, hash_embedder, removed=["car-2"])
+        current = open_index(tmp_path, hash_embedder)
+        for index, seen in ((reader, ["car-0"]), (current, ["car-0", "car-1", "car-3"])):
+            selection = index.select({"owner": "ann"})
+            assert selection is not None
+            assert [index.graph.passages[row].id for row in selection.rows] == seen
+            found = index.search_facts("car-1 was built", 9, selection)
+            assert {fact.fact.id for fact, _ in found} == selection.facts.keys()
+            index.close()
+
+    def test_facts_that_a_newer_generation_removed_are_searched_past(
+        self, tmp_path: Path, hash_embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        publish_workspace(tmp_path, CARS, BUILT, hash_embedder)
+        reader = open_index(tmp_path, hash_embedder)
+        publish_workspace(tmp_path, [], {}, hash_embedder, removed=["car-0"])
+        monkeypatch.setattr("graph.index._MOST_OVERFETCHED", 0)
+        found = reader.search_facts("car", 9, reader.select({"source": {"$in": ["car-0.txt", "car-1.txt"]}}))
+        assert [fact.fact.subject for fact, _ in found] == ["Car 1"]
+        reader.close()
+
     def test_a_reader_of_an_older_generation_never_gets_what_is_newer(
         self, tmp_path: Path, hash_embedder: HashEmbedder
     ) -> None:
@@ -319,6 +380,8 @@ class TestServerFaults:
             store.synchronise("facts", facts("a"), "m")
         for use in (
             lambda: store.search("facts", unit_vectors(1)[0], 1),
+            lambda: store.search("facts", unit_vectors(1)[0], 1, within=["a"]),
+            lambda: store.select({"source": "a.txt"}),
             lambda: store.count("facts"),
             lambda: store.synchronise("facts", facts("b"), "m"),
             store.embedding_model,

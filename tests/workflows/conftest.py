@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import graph.engines
 from tests.builders import HashEmbedder
 from tests.scripted_server import ScriptedServer, scripted
 from tests.workflows.small_world import write_corpus, write_lines
@@ -63,6 +65,14 @@ def index(tmp_path: Path, root: Path) -> Indexer:
         return index_sources([corpus], place, **how)
 
     return once
+
+
+@pytest.fixture
+def without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make numba, and what was compiled with it, impossible to import."""
+    monkeypatch.delitem(sys.modules, "graph.engines.kernels", raising=False)
+    monkeypatch.delattr(graph.engines, "kernels", raising=False)
+    monkeypatch.setitem(sys.modules, "numba", None)
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ KEYS_IN_ORDER = [
     "citations",
     "passages",
     "ranked_by",
+    "walk",
     "facts",
     "fact_outcome",
     "relation_factors",
@@ -42,7 +43,8 @@ def test_the_keys_come_in_the_documented_order(settings: MakeContext, mode: str)
     result = ask(QUESTION, settings(mode=mode))
     assert list(result) == KEYS_IN_ORDER
     assert json.loads(json.dumps(result, allow_nan=False)) == result
-    assert None not in [value for key, value in result.items() if key not in ("relation_factors", "passage_weight")]
+    of_walks_alone = ("walk", "relation_factors", "passage_weight")
+    assert None not in [value for key, value in result.items() if key not in of_walks_alone]
 
 
 def test_the_parts_of_the_result_have_the_documented_keys(settings: MakeContext) -> None:
@@ -54,6 +56,7 @@ def test_the_parts_of_the_result_have_the_documented_keys(settings: MakeContext)
     assert result["seeds"]["entities"][0].keys() == {"id", "text", "weight"}
     assert result["seeds"]["passages"][0].keys() == {"id", "weight"}
     assert {"chat", "embedding"} <= result["models"].keys()
+    assert result["walk"].keys() == {"engine", "error", "arcs"}
 
 
 def test_what_was_retried_is_in_the_result(chat_server: ScriptedServer, settings: MakeContext) -> None:

@@ -65,6 +65,24 @@ def workspace(corpus: Path) -> Path:
     return corpus.parent / "workspace"
 
 
+@pytest.fixture(scope="module")
+def owned(corpus: Path) -> Path:
+    """The same passages with metadata: two tenants, a year as text and as a number, a day, a flag."""
+    from workflows.indexing import index_sources
+
+    extras: list[dict[str, object]] = [
+        {"tenant": "007", "year": "1999"},
+        {"tenant": 7, "year": 1999, "draft": True, "day": "2020-12-31"},
+        {"tenant": "b", "year": "MM", "draft": "yes", "day": "2021-01-01T00:00:00Z"},
+    ]
+    rows = [{**json.loads(line), **extra} for line, extra in zip(CORPUS.splitlines(), extras, strict=True)]
+    path = corpus.parent / "owned" / "corpus.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    index_sources([path], path.parent / "workspace")
+    return path.parent / "workspace"
+
+
 def passages_in(workspace: Path) -> int:
     with Workspace(workspace).open_record() as record:
         return record.count_passages()
@@ -103,11 +121,53 @@ def test_a_question_that_needs_two_passages_finds_both(mara: Mara, workspace: Pa
     assert result["models"] == {"chat": "offline", "embedding": "all-MiniLM-L6-v2", "store": "embedded"}
 
 
-@pytest.mark.parametrize("mode", ["mara", "hipporag2", "dense", "sparse", "hybrid"])
+@pytest.mark.parametrize("mode", ["mara", "hipporag2", "mara-matrix", "dense", "sparse", "hybrid"])
 def test_every_mode_can_be_asked_for(mara: Mara, workspace: Path, mode: str) -> None:
     result = mara("ask", "What flows into Lake Sund?", "-w", workspace, "--mode", mode, "--top-k", "2", "--json").json
     assert result["mode"] == mode
     assert 1 <= len(result["passages"]) <= 2
+
+
+@pytest.mark.parametrize(
+    ("conditions", "seen"),
+    [
+        (["tenant=007"], {"p1"}),
+        (["tenant!=007"], {"p2", "p3"}),
+        (["year=1999"], {"p1", "p2"}),
+        (["year>=1999", "year<2000"], {"p1", "p2"}),
+        (["day>2020", "source = corpus.jsonl"], {"p3"}),
+        (["draft=true"], {"p2"}),
+    ],
+)
+def test_conditions_say_which_passages_may_be_seen(
+    mara: Mara, owned: Path, conditions: list[str], seen: set[str]
+) -> None:
+    options = [part for condition in conditions for part in ("--where", condition)]
+    asked = mara("ask", "What flows into Lake Sund?", "-w", owned, *options, "--json").json
+    assert {passage["id"] for passage in asked["passages"]} == seen
+    assert asked["errors"] == []
+
+
+def test_conditions_that_no_passage_meets_are_said_on_paper(mara: Mara, owned: Path) -> None:
+    shown = mara("ask", "What flows into Lake Sund?", "-w", owned, "--where", "tenant=8")
+    assert shown.code == 0
+    assert shown.out.startswith("NOT IN THE PASSAGES")
+    assert "ranked by nothing" in shown.out
+    assert "No passage meets the conditions" in shown.out
+
+
+@pytest.mark.parametrize("engine", ["igraph", "matrix", "push"])
+def test_an_engine_can_be_asked_for_and_is_told(mara: Mara, workspace: Path, engine: str) -> None:
+    shown = mara("ask", "What flows into Lake Sund?", "-w", workspace, "--engine", engine)
+    assert shown.code == 0
+    assert f"ranked by walk ({engine})" in shown.out
+
+
+@pytest.mark.usefixtures("without_numba")
+def test_an_engine_that_is_not_installed_exits_with_2(mara: Mara, workspace: Path) -> None:
+    failed = mara("ask", "What flows into Lake Sund?", "-w", workspace, "--engine", "push", "--json")
+    assert (failed.code, failed.json["error"]["kind"]) == (2, "DependencyMissing")
+    assert "pip install" in failed.json["error"]["hint"]
 
 
 def test_the_default_workspace_comes_from_the_environment(
@@ -124,6 +184,25 @@ def test_stats_count_what_the_workspace_holds(mara: Mara, workspace: Path) -> No
     assert found["passage_edges_by_link"]["own title"] == 3
     assert found["extractors"] == {"offline": 3}
     assert "passages" in mara("stats", "-w", workspace).out
+
+
+def test_matrices_are_exported_once_and_again(mara: Mara, workspace: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "export"
+    shown = mara("export", "matrices", folder, "-w", workspace)
+    assert (shown.code, shown.err) == (0, "")
+    assert "weighed by counts" in shown.out
+    again = mara("export", "matrices", folder, "-w", workspace, "--weights", "evidence", "--json").json
+    assert (again["weights"], again["n_passages"]) == ("evidence", 3)
+    assert len(list(folder.glob("matrix_*.npz"))) == len(again["matrices"]) == 7
+    assert (folder / "graph_metadata.json").exists()
+
+
+def test_an_export_among_other_files_is_refused(mara: Mara, workspace: Path, corpus: Path) -> None:
+    for folder, says in ((corpus.parent, "not empty"), (corpus, "is a file"), (workspace / "x", "in the workspace")):
+        failed = mara("export", "matrices", folder, "-w", workspace, "--json")
+        assert (failed.code, failed.json["error"]["kind"]) == (2, "BadInput")
+        assert says in failed.json["error"]["message"]
+        assert failed.json["error"]["hint"]
 
 
 def test_the_demo_indexes_the_sample_and_answers_its_questions(mara: Mara, tmp_path: Path) -> None:
@@ -144,9 +223,19 @@ def test_the_demo_indexes_the_sample_and_answers_its_questions(mara: Mara, tmp_p
         (["ask", "x", "--top-k", "0"], "BadInput", "top_k"),
         (["ask", "x", "--top-k", "many"], "BadInput", "--top-k"),
         (["ask", "x", "--no-such-option"], "BadInput", "--no-such-option"),
+        (["ask", "x", "--engine", "fast"], "BadInput", "fast"),
+        (["ask", "x", "--where", "tenant"], "BadInput", "'tenant' is no condition"),
+        (["ask", "x", "--where", "year>soon"], "BadInput", "no size"),
+        (["ask", "x", "--where", "t=a", "--where", "t=b"], "BadInput", "two values"),
+        (["ask", "x", "--where", "$or=a"], "BadInput", "reserved"),
+        (["ask", "x", "--where", f"t={'a' * 2_000}"], "BadInput", "2,000 characters"),
         (["ask", "x", "--workspace", "/nonexistent/w"], "WorkspaceMissing", "no workspace"),
         (["stats", "--workspace", "/nonexistent/w"], "WorkspaceMissing", "no workspace"),
         (["reembed", "--workspace", "/nonexistent/w"], "WorkspaceMissing", "no workspace"),
+        (["export", "matrices"], "BadInput", "dir"),
+        (["export", "matrices", "/tmp/x", "--weights", "bogus"], "BadInput", "bogus"),
+        (["export", "matrices", "/tmp/x", "--workspace", "/nonexistent/w"], "WorkspaceMissing", "no workspace"),
+        (["export", "bogus"], "BadInput", "bogus"),
         (["index", "/nonexistent/documents"], "BadInput", "does not exist"),
         (["index"], "BadInput", "sources"),
     ],
@@ -201,8 +290,14 @@ def test_in_a_folder_the_good_files_are_indexed_and_the_bad_ones_named(mara: Mar
 
 
 @pytest.mark.parametrize("place", ["a" * 5_000, "\x00"])
-def test_a_path_that_no_disk_takes_is_bad_input(mara: Mara, corpus: Path, place: str) -> None:
-    for arguments in (["index", place], ["index", corpus, "-w", place], ["ask", "x", "-w", place]):
+def test_a_path_that_no_disk_takes_is_bad_input(mara: Mara, corpus: Path, workspace: Path, place: str) -> None:
+    for arguments in (
+        ["index", place],
+        ["index", corpus, "-w", place],
+        ["ask", "x", "-w", place],
+        ["export", "matrices", place, "-w", workspace],
+        ["export", "matrices", "/tmp/x", "-w", place],
+    ):
         failed = mara(*arguments, "--json")
         assert (failed.code, failed.json["error"]["kind"]) in [(2, "BadInput"), (2, "WorkspaceMissing")]
 

@@ -49,6 +49,12 @@ BAD_SETTINGS: list[tuple[str, Any]] = [
     ("workspace", "w" * 4097),
     ("model", "m" * 257),
     ("filter_facts", "perhaps"),
+    ("engine", "fast"),
+    ("where", "tenant=a"),
+    ("where", {"tenant": None}),
+    ("where", {"tenant": {"$regex": ".*"}}),
+    ("where", {"$or": [{"tenant": "a"}, {"tenant": "b"}]}),
+    ("where", {f"key {i}": i for i in range(10_000)}),
 ]
 
 
@@ -79,6 +85,8 @@ def test_every_setting_is_bounded(name: str) -> None:
             assert schema["minimum"] <= schema["maximum"]
         elif schema["type"] == "string":
             assert schema.get("enum") or schema["maxLength"]
+        elif schema["type"] == "object":
+            assert schema["maxProperties"]
         else:
             assert schema["type"] == "boolean"
 
@@ -106,7 +114,17 @@ def test_a_bad_setting_is_refused_by_name(name: str, value: Any) -> None:
     assert failure.value.hint
 
 
-@pytest.mark.parametrize(("name", "value"), [("top_k", 0), ("damping", 5), ("mode", "bm25"), ("unheard_of", 1)])
+def test_a_bad_condition_is_refused_with_what_is_allowed() -> None:
+    with pytest.raises(
+        BadInput, match=r"\(where: The condition of `where` on 'tenant' has '\$regex'.* Use one of \$eq"
+    ):
+        make_context(where={"tenant": {"$regex": ".*"}})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("top_k", 0), ("damping", 5), ("mode", "bm25"), ("unheard_of", 1), ("where", {"tenant": {"$regex": ".*"}})],
+)
 def test_a_bad_setting_given_to_the_graph_is_refused_by_name(small_workspace: Path, name: str, value: Any) -> None:
     with pytest.raises(ValidationError, match=name):
         run({"workspace": str(small_workspace), name: value})

@@ -59,10 +59,13 @@ ANSWERED = {
     "settings": Case({"question": QUESTION}, {"mode": "sparse", "top_k": 2, "answer_passages": 1}),
     "named workspace": Case({"question": QUESTION}, {"workspace": SIBLING, "mode": "dense"}),
     "retrieval": Case({"question": QUESTION}, {"top_k": 3}, "retrieval"),
+    "filter": Case({"question": QUESTION}, {"where": {"source": {"$in": ["corpus.jsonl", "other"]}}}),
+    "filter of nothing": Case({"question": QUESTION}, {"where": {"source": "other"}}),
 }
 REFUSED = {
     "damping": (Case({"question": QUESTION}, {"damping": 5}), "damping.*less than or equal to 0.99"),
     "mode": (Case({"question": QUESTION}, {"mode": "bm25"}), "mode.*'mara', 'hipporag2'"),
+    "where": (Case({"question": QUESTION}, {"where": {"source": {"$regex": ""}}}), "where.*'source' has .*Use one of"),
     "empty question": (Case({"question": ""}), "question.*at least 1 character"),
     "long question": (Case({"question": "?" * 10_001}), "question.*at most 10000 characters"),
     "no question": (Case({}), "question.*required"),
@@ -216,6 +219,12 @@ def test_settings_of_the_form_are_obeyed(outcomes: Outcomes) -> None:
     result = result_of(outcomes["settings"])
     assert (result["mode"], len(result["passages"])) == ("sparse", 2)
     assert {citation["number"] for citation in result["citations"]} == {1}
+
+
+def test_a_filter_is_obeyed(outcomes: Outcomes) -> None:
+    everything, nothing = result_of(outcomes["filter"]), result_of(outcomes["filter of nothing"])
+    assert everything["answer"] == result_of(outcomes["defaults"])["answer"]
+    assert (nothing["passages"], nothing["errors"][0]["kind"]) == ([], "NothingSelected")
 
 
 def test_a_workspace_beside_the_default_one_may_be_named(outcomes: Outcomes) -> None:

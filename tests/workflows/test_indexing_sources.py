@@ -132,7 +132,7 @@ def test_a_corpus_without_a_single_fact_or_name_still_answers(root: Path, tmp_pa
     write_lines(corpus, [{"id": "a", "text": "very slowly indeed"}, {"id": "b", "text": "and quite softly too"}])
     report = index_sources([corpus], root)
     assert (report.passages, report.facts) == (2, 0)
-    for mode in ("mara", "hipporag2", "dense", "sparse", "hybrid"):
+    for mode in ("mara", "hipporag2", "mara-matrix", "dense", "sparse", "hybrid"):
         result = ask(root, "who goes softly?", mode=mode)
         assert "b" in [hit["id"] for hit in result["passages"]]
         assert result["facts"] == []

@@ -29,6 +29,7 @@ RESULT_KEYS = {
     "citations",
     "passages",
     "ranked_by",
+    "walk",
     "facts",
     "fact_outcome",
     "relation_factors",
@@ -152,6 +153,7 @@ def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
     arrows = {(edge.source, edge.target) for edge in drawing.edges}
     within = {(edge.source, edge.target) for edge in of_retrieval.edges if edge.target != END}
     assert arrows - within == {
+        ("encode_question", "write_answer"),
         ("walk_graph", "write_answer"),
         ("retrieve_passages", "write_answer"),
         ("write_answer", "write_answer"),

@@ -9,7 +9,9 @@ from collections.abc import Callable
 import pytest
 from langgraph.graph import END, START
 
+from graph.errors import DependencyMissing
 from graph.modes import MARA, Mode
+from graph.pagerank import Engine
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
 from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import PASSAGES, QUESTION, TEXTS, Run, run, well_behaved
@@ -23,6 +25,7 @@ WALKING = ["encode_question", "retrieve_facts", "filter_facts", "retrieve_passag
 NODES_OF_MODE = {
     Mode.MARA: [*WALKING, "weigh_relations"],
     Mode.HIPPORAG2: WALKING,
+    Mode.MARA_MATRIX: [*WALKING, "weigh_relations"],
     Mode.DENSE: ["encode_question", "retrieve_passages"],
     Mode.SPARSE: ["encode_question", "retrieve_passages"],
     Mode.HYBRID: ["encode_question", "retrieve_passages"],
@@ -32,6 +35,7 @@ RESULT_KEYS = {
     "mode",
     "passages",
     "ranked_by",
+    "walk",
     "facts",
     "fact_outcome",
     "relation_factors",
@@ -94,12 +98,35 @@ def test_passages_are_whole_distinct_and_best_first(retrieve: Retrieve, mode: Mo
 
 
 @pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("engine", Engine)
+def test_the_engine_changes_no_ranking_and_is_told_where_something_walked(
+    retrieve: Retrieve, mode: Mode, engine: Engine
+) -> None:
+    done, reference = (retrieve(mode=mode, engine=each, top_k=3) for each in (engine, Engine.IGRAPH))
+    assert done.passage_ids == reference.passage_ids
+    walk = done.result["walk"]
+    if not mode.walks:
+        assert walk is None
+        return
+    assert walk["engine"] == ("matrix" if engine is Engine.AUTO else engine.value), "the graph is small"
+    assert 0 <= walk["error"] < 0.1
+    assert (walk["arcs"] is None) == (engine is Engine.IGRAPH)
+
+
+@pytest.mark.usefixtures("without_numba")
+def test_without_numba_the_engine_push_is_refused_with_what_to_install(retrieve: Retrieve) -> None:
+    with pytest.raises(DependencyMissing, match=r"push needs numba.*pip install"):
+        retrieve(engine="push")
+    assert retrieve().result["walk"]["engine"] == "matrix"
+
+
+@pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("k", [1, 3])
 def test_top_k_is_how_many_of_the_same_ranking_are_returned(retrieve: Retrieve, mode: Mode, k: int) -> None:
     assert retrieve(mode=mode, top_k=k).passage_ids == retrieve(mode=mode).passage_ids[:k]
 
 
-@pytest.mark.parametrize("mode", [Mode.MARA, Mode.HIPPORAG2, Mode.DENSE, Mode.HYBRID])
+@pytest.mark.parametrize("mode", [Mode.MARA, Mode.HIPPORAG2, Mode.MARA_MATRIX, Mode.DENSE, Mode.HYBRID])
 def test_more_passages_than_there_are_gives_all_of_them(retrieve: Retrieve, mode: Mode) -> None:
     assert sorted(retrieve(mode=mode, top_k=200).passage_ids) == sorted(key for key, _, _ in PASSAGES)
 
@@ -166,10 +193,11 @@ def test_a_name_counts_by_its_alias_and_not_by_a_part_of_it(retrieve_choosing_no
     assert entity_names(retrieve_choosing_nothing("Where is Velmont, where Marni lives?")) == []
 
 
-def test_where_the_filter_finds_nothing_hipporag2_falls_to_the_dense_ranking(
-    retrieve_choosing_nothing: Retrieve,
+@pytest.mark.parametrize("mode", ["hipporag2", "mara-matrix"])
+def test_where_the_filter_finds_nothing_a_mode_as_published_falls_to_the_dense_ranking(
+    retrieve_choosing_nothing: Retrieve, mode: str
 ) -> None:
-    fallen = retrieve_choosing_nothing(mode="hipporag2")
+    fallen = retrieve_choosing_nothing(mode=mode)
     assert (fallen.result["fact_outcome"], fallen.result["ranked_by"]) == ("nothing relevant", "dense")
     assert fallen.result["passages"] == retrieve_choosing_nothing(mode="dense").result["passages"]
 
@@ -190,6 +218,22 @@ def test_offline_hipporag2_keeps_its_five_candidates_and_asks_no_manager(retriev
         assert done.result["relation_factors"] is None
         assert done.result["passage_weight"] == 0.05
         assert done.result["ranked_by"] == "walk"
+
+
+def test_offline_mara_matrix_keeps_the_same_candidates_and_walks_by_the_managers_beta_and_passage_weight(
+    retrieve: Retrieve,
+) -> None:
+    question = "What caused the flood of 1871?"
+    baseline, done = retrieve(question, mode="hipporag2").result, retrieve(question, mode="mara-matrix").result
+    assert done["facts"] == baseline["facts"]
+    assert done["seeds"]["entities"] == baseline["seeds"]["entities"]
+    factors = done["relation_factors"]["entity_entity"]
+    assert max(factors, key=factors.__getitem__) == "CAUSALITY"
+    assert done["passage_weight"] < baseline["passage_weight"]
+    assert done["passages"] != baseline["passages"]
+    deaf = retrieve(question, mode="mara-matrix", weigh_relations=False)
+    assert "weigh_relations" not in deaf.visits
+    assert (deaf.result["passages"], deaf.result["passage_weight"]) == (baseline["passages"], 0.05)
 
 
 def test_the_manager_gives_a_share_to_every_type_and_temporal_most_to_when(retrieve: Retrieve) -> None:
@@ -244,6 +288,6 @@ def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
     assert {("filter_facts", "filter_facts"), ("weigh_relations", "weigh_relations")} <= arrows
     assert {("filter_facts", "keep_top_facts"), ("keep_top_facts", "seed_graph")} <= arrows
     assert {("weigh_relations", "neutral_relations"), ("neutral_relations", "seed_graph")} <= arrows
-    assert {("walk_graph", END), ("retrieve_passages", END)} <= arrows
+    assert {("encode_question", END), ("walk_graph", END), ("retrieve_passages", END)} <= arrows
     mermaid = drawing.draw_mermaid()
     assert all(f"{name}(" in mermaid for name in drawing.nodes)

@@ -1,0 +1,304 @@
+"""``where``: conditions on the metadata of passages, checked, in the terms of Chroma, and as the command line has them.
+
+Chroma compares by type: text with text, numbers with numbers, and only numbers by size. Dates are text, so a passage
+that has one holds its moment as a number beside it, under a key of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from calendar import isleap, monthrange
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from graph.errors import BadInput
+from graph.schema import MetadataValue
+
+MAX_CONDITIONS = 50
+"""Conditions that a filter may have."""
+
+MAX_VALUES = 1_000
+"""Values that the lists of a filter may hold together."""
+
+MAX_CHARACTERS = 1_000
+"""Characters of a key or a value."""
+
+FINGERPRINT = "mara_fingerprint"
+"""Under this key Chroma holds what tells a passage's versions apart."""
+
+_DATE_PREFIX = "mara_date:"
+_RESERVED_PREFIXES = ("#", "$", "chroma:", _DATE_PREFIX)
+_EQUALITIES, _LISTS, _RANGES = ("$eq", "$ne"), ("$in", "$nin"), ("$gt", "$gte", "$lt", "$lte")
+_OPERATORS = (*_EQUALITIES, *_LISTS, *_RANGES)
+_LEAST_INTEGER, _GREATEST_INTEGER = -(2**63), 2**63 - 1
+_ALLOWED = f"Give a text, a number, true or false, or an object of {', '.join(_OPERATORS)}"
+
+_ISO_DATE = re.compile(
+    r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})"
+    r"([T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?)?)?"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_S = 86_400.0
+
+_SIGN = re.compile(r"!=|<=|>=|=|<|>")
+_RANGE_OF_SIGN = {">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition on one key; the operand of ``$in`` and ``$nin`` is a tuple."""
+
+    key: str
+    operator: str
+    operand: MetadataValue | tuple[MetadataValue, ...]
+
+
+def read_conditions(where: object) -> tuple[Condition, ...]:
+    """Return the conditions of a filter such as ``{"tenant": "a", "year": {"$gte": 2000, "$lt": 2010}}``.
+
+    Raises:
+        BadInput: something in it is no condition, or there is too much of it; the message names what and the limits.
+    """
+    if not isinstance(where, Mapping):
+        raise BadInput(f"`where` is a {type(where).__name__}", "Give an object of keys and conditions")
+    _check_number(len(where))
+    conditions: list[Condition] = []
+    for key, given in where.items():
+        _check_key(key)
+        wanted = given if isinstance(given, Mapping) else {"$eq": given}
+        _check_number(len(conditions) + len(wanted))
+        if not wanted:
+            raise _unusable(key, "is empty", _ALLOWED)
+        conditions.extend(_read_condition(key, operator, operand) for operator, operand in wanted.items())
+    values = sum(len(each.operand) for each in conditions if isinstance(each.operand, tuple))
+    if values > MAX_VALUES:
+        raise BadInput(f"The lists of `where` hold {values:,} values", f"Give {MAX_VALUES:,} at most")
+    return tuple(conditions)
+
+
+def where_schema() -> dict[str, Any]:
+    """Return the JSON schema of a filter, as forms and other programs read it."""
+    value = {"type": ["string", "number", "boolean"], "maxLength": MAX_CHARACTERS}
+    number_or_date = {"type": ["number", "string"], "maxLength": MAX_CHARACTERS}
+    values = {"type": "array", "items": value, "minItems": 1, "maxItems": MAX_VALUES}
+    operands = (
+        *((operator, value) for operator in _EQUALITIES),
+        *((operator, values) for operator in _LISTS),
+        *((operator, number_or_date) for operator in _RANGES),
+    )
+    condition = {"type": "object", "properties": dict(operands), "additionalProperties": False, "minProperties": 1}
+    return {
+        "type": "object",
+        "additionalProperties": {"anyOf": [value, condition]},
+        "propertyNames": {"minLength": 1, "maxLength": MAX_CHARACTERS},
+        "maxProperties": MAX_CONDITIONS,
+    }
+
+
+def canonical(conditions: Sequence[Condition]) -> str:
+    """Return a text that is the same for the same conditions, in whatever order they were given."""
+    return json.dumps(sorted([each.key, each.operator, json.dumps(each.operand)] for each in conditions))
+
+
+def to_chroma(conditions: Sequence[Condition]) -> dict[str, Any]:
+    """Return at least one condition in Chroma's terms: all of them are to hold."""
+    return _all_of([_clause(each) for each in conditions])
+
+
+def askable_metadata(metadata: Mapping[str, MetadataValue]) -> dict[str, MetadataValue]:
+    """Return what conditions may ask for: keys that are not reserved, and the moments of dates beside their texts."""
+    askable = {key: value for key, value in metadata.items() if not _is_reserved(key)}
+    spans = {key: date_span(value) for key, value in askable.items() if isinstance(value, str)}
+    return {**askable, **{f"{_DATE_PREFIX}{key}": span[0] for key, span in spans.items() if span}}
+
+
+def date_span(text: str) -> tuple[float, float] | None:
+    """Return the first moments of an ISO 8601 date and of what follows it, in seconds since 1970 UTC, if it is one.
+
+    A year, a month or a day spans its length; a time of day is a moment, in UTC where it names no offset.
+    """
+    match = _ISO_DATE.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, clock = match.groups()
+    try:
+        start = datetime.fromisoformat(f"{year}-{month or '01'}-{day or '01'}{clock or ''}")
+    except ValueError:
+        return None
+    moment = (start if start.tzinfo else start.replace(tzinfo=UTC)) - _EPOCH
+    first = moment / timedelta(seconds=1)
+    if clock:
+        return first, first
+    days = 1 if day else monthrange(start.year, start.month)[1] if month else 365 + isleap(start.year)
+    return first, first + days * _DAY_S
+
+
+def parse_where(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the filter of conditions such as ``tenant=a``, ``tenant!=b``, ``year>=2000``: all are to hold.
+
+    What reads as a number, true or false in JSON is compared both as that and as text.
+
+    Raises:
+        BadInput: one is no condition, or asks the same of a key as another.
+    """
+    where: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        key, sign, value = _split(text)
+        wanted = where.setdefault(key, {})
+        if sign == "!=":
+            wanted.setdefault("$nin", []).extend(_readings(value))
+            continue
+        operator = _RANGE_OF_SIGN.get(sign, "$in")
+        if operator in wanted:
+            raise BadInput(
+                f"{_shown(key)} is to be {sign} two values", "Give one; for any of several, ask from Python with $in"
+            )
+        wanted[operator] = _readings(value) if sign == "=" else _bound(text, value)
+    return where
+
+
+def _check_number(count: int) -> None:
+    if count > MAX_CONDITIONS:
+        raise BadInput(f"`where` has over {MAX_CONDITIONS} conditions", f"Give {MAX_CONDITIONS} at most")
+
+
+def _check_key(key: object) -> None:
+    if not isinstance(key, str):
+        raise BadInput(f"`where` has a {type(key).__name__} for a key", "Name the metadata by text")
+    if _is_reserved(key):
+        reserved = ", ".join(("the empty key", FINGERPRINT, *(f"{prefix}..." for prefix in _RESERVED_PREFIXES)))
+        raise BadInput(f"`where` asks for {_shown(key)}, which is reserved", f"These cannot be asked for: {reserved}")
+    if len(key) > MAX_CHARACTERS:
+        raise BadInput(
+            f"`where` has a key of {len(key):,} characters", f"Give {MAX_CHARACTERS:,} at most: {_shown(key)}"
+        )
+    if _is_broken(key):
+        raise BadInput("`where` has a key of broken Unicode", "Give it in UTF-8")
+
+
+def _read_condition(key: str, operator: object, operand: object) -> Condition:
+    if operator not in _OPERATORS:
+        named = _shown(operator) if isinstance(operator, str) else f"a {type(operator).__name__}"
+        raise _unusable(key, f"has {named} for an operator", f"Use one of {', '.join(_OPERATORS)}")
+    assert isinstance(operator, str)
+    if operator in _LISTS:
+        if not isinstance(operand, list | tuple) or not operand:
+            raise _unusable(key, f"gives no values to {operator}", "Give a list of at least one")
+        if len(operand) > MAX_VALUES:
+            raise _unusable(key, f"lists {len(operand):,} values", f"Give {MAX_VALUES:,} at most")
+        return Condition(key, operator, tuple(_value(key, each) for each in operand))
+    value = _value(key, operand)
+    if operator in _RANGES and (isinstance(value, bool) or (isinstance(value, str) and not date_span(value))):
+        raise _unusable(
+            key,
+            f"compares by {operator} with what has no size",
+            'Give a number, or a date such as "2020", "2020-05", "2020-05-31" or "2020-05-31T12:00:00Z"',
+        )
+    return Condition(key, operator, value)
+
+
+def _value(key: str, value: object) -> MetadataValue:
+    """Return a value that a condition can compare with. Raises BadInput."""
+    if not isinstance(value, str | int | float):
+        raise _unusable(key, f"compares with a {type(value).__name__}", _ALLOWED)
+    if isinstance(value, str) and len(value) > MAX_CHARACTERS:
+        raise _unusable(key, f"compares with {len(value):,} characters", f"Give {MAX_CHARACTERS:,} at most")
+    if isinstance(value, str) and _is_broken(value):
+        raise _unusable(key, "compares with broken Unicode", "Give it in UTF-8")
+    if isinstance(value, int | float) and not _is_storable(value):
+        raise _unusable(key, "compares with a number beyond what is stored", "Give a finite one, of 64 bits at most")
+    return value
+
+
+def _unusable(key: str, fault: str, hint: str) -> BadInput:
+    return BadInput(f"The condition of `where` on {_shown(key)} {fault}", hint)
+
+
+def _shown(text: str, limit: int = 60) -> str:
+    return ascii(text if len(text) <= limit else f"{text[:limit]}...")
+
+
+def _is_reserved(key: str) -> bool:
+    return not key or key == FINGERPRINT or key.startswith(_RESERVED_PREFIXES)
+
+
+def _is_storable(number: int | float) -> bool:
+    return _LEAST_INTEGER <= number <= _GREATEST_INTEGER if isinstance(number, int) else math.isfinite(number)
+
+
+def _is_broken(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _clause(condition: Condition) -> dict[str, Any]:
+    """Return one condition in Chroma's terms, which compare one type at a time."""
+    key, operator, operand = condition.key, condition.operator, condition.operand
+    if isinstance(operand, tuple):
+        by_type: dict[type, list[MetadataValue]] = {}
+        for value in operand:
+            by_type.setdefault(type(value), []).append(value)
+        clauses = [{key: {operator: values}} for values in by_type.values()]
+        return _any_of(clauses) if operator == "$in" else _all_of(clauses)
+    if operator in _RANGES and isinstance(operand, str):
+        return _date_clause(key, operator, operand)
+    return {key: {operator: operand}}
+
+
+def _date_clause(key: str, operator: str, date: str) -> dict[str, Any]:
+    """Compare with a date: before its first moment, or from what follows it on; a year compares with numbers, too."""
+    span = date_span(date)
+    assert span is not None
+    first, following = span
+    if first < following and operator in ("$gt", "$lte"):
+        clause = {f"{_DATE_PREFIX}{key}": {"$gte" if operator == "$gt" else "$lt": following}}
+    else:
+        clause = {f"{_DATE_PREFIX}{key}": {operator: first}}
+    return _any_of([clause, {key: {operator: int(date)}}]) if date.isdigit() else clause
+
+
+def _all_of(clauses: list[dict[str, Any]]) -> dict[str, Any]:
+    return clauses[0] if len(clauses) == 1 else {"$and": clauses}
+
+
+def _any_of(clauses: list[dict[str, Any]]) -> dict[str, Any]:
+    return clauses[0] if len(clauses) == 1 else {"$or": clauses}
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """Return key, sign and value of a condition of the command line."""
+    found = _SIGN.search(text)
+    key = text[: found.start()].strip() if found else ""
+    value = text[found.end() :].strip() if found else ""
+    if not found or not key or (found[0] == "=" and value.startswith(("=", "<", ">"))):
+        raise BadInput(f"{_shown(text)} is no condition", "Write KEY=VALUE, or one of != < <= > >= between the two")
+    return key, found[0], value
+
+
+def _readings(value: str) -> list[MetadataValue]:
+    """Return the value as text and, where JSON would read it so, as a number, true or false."""
+    if value in ("true", "false"):
+        return [value, value == "true"]
+    number = _number(value)
+    return [value] if number is None else [value, number]
+
+
+def _bound(text: str, value: str) -> str | int | float:
+    """Return the value of a range: a date, which a year is too, or a number."""
+    if date_span(value):
+        return value
+    number = _number(value)
+    if number is None:
+        raise BadInput(f"{_shown(text)} compares with what has no size", "Give a number, or a date such as 2020-05-31")
+    return number
+
+
+def _number(text: str) -> int | float | None:
+    if len(text) > MAX_CHARACTERS or not _JSON_NUMBER.fullmatch(text):
+        return None
+    number: int | float = json.loads(text)
+    return number if _is_storable(number) else None

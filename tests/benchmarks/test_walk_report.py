@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import walk_plot
+from benchmarks.agreement import Agreement
+from benchmarks.fresh import FirstPush, Memory
+from benchmarks.machine import Machine, MemorySpeed, Touched
+from benchmarks.snapshot import SnapshotCost
+from benchmarks.walk_costs import BatchCost, BetaCost, Limit, MultiplierCost
+from benchmarks.walk_report import headline, markdown_table, report, short
+from benchmarks.walk_results import GraphResult, Results
+from benchmarks.walk_timing import Series, Table
+from graph.errors import DependencyMissing
+
+
+def series(walker: str, ms: list[float], engine: str = "igraph", overlap: float = 1.0) -> Series:
+    found = Agreement(dict.fromkeys((5, 20, 100), overlap == 1), dict.fromkeys((5, 20, 100), overlap), 0.25, 0.5)
+    return Series(walker, [engine] * len(ms), ms, [1_000_000] * len(ms), [found] * len(ms))
+
+
+@pytest.fixture
+def results() -> Results:
+    table = Table(
+        "undirected",
+        True,
+        [
+            series("published", [400.0]),
+            series("igraph", [100.0, 200.0, 900.0]),
+            series("matrix", [10.0, 10.0, 10.0, 10.0], "matrix"),
+            series("auto", [1.0, 1.0, 1.0, 1.0], "push", overlap=0.9),
+        ],
+    )
+    graph = GraphResult(
+        name="size 1",
+        entities=100,
+        passages=10,
+        edges=1_048_576,
+        array_bytes=30 * 1_048_576,
+        derived_seconds=0.25,
+        igraph_seconds=1.5,
+        gather_ns={32: 1.0, 64: 2.0},
+        push_floor_ms=[0.4, 0.5, 0.6],
+        tables=[table],
+        beta=BetaCost([1.0, 1.0], [40.0, 60.0]),
+        multipliers=[MultiplierCost("matrix", 0, [40.0]), MultiplierCost("matrix", 1000, [44.0])],
+        batches=[BatchCost(8, [20.0], [50.0])],
+        limits=[Limit("matrix", "undirected", 1_000_000, 10.0, Touched(8 * 1024**2, 4 * 1024**2, 5_000_000), 10.0)],
+        memory={"push": Memory(130 * 1024**2, 20 * 1024**2, 180 * 1024**2)},
+    )
+    return Results(
+        machine=Machine("A processor", 2, 8 * 1024**3, {"L2": "1024K"}, "Linux x86_64", {"python": "3.11.0"}, 0.1),
+        memory_speed=MemorySpeed(8e9, 4e9),
+        seed=7,
+        seconds=600.0,
+        graphs=[graph],
+        compiling=FirstPush(0.5, 2.0, 0.001),
+        loading=[FirstPush(0.5, 0.6, 0.001)] * 3,
+        snapshot=SnapshotCost(64 * 1024**2, [0.1, 0.2, 0.3], [0.4]),
+    )
+
+
+def row(text: str, start: str) -> list[str]:
+    """Return the cells of the first line that begins with these cells."""
+    line = next(line for line in text.splitlines() if line.startswith(f"| {start} |"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_a_way_has_its_median_quartiles_and_percentile(results: Results) -> None:
+    assert row(report(results), "igraph | 3")[2:5] == ["200", "150 – 550", "830"]
+
+
+def test_ratios_are_over_the_questions_that_both_were_asked(results: Results) -> None:
+    assert row(report(results), "matrix | 4")[5:] == ["20.0", "40.0"]
+    assert row(report(results), "igraph | 3")[5:] == ["1.00", "4.00"]
+
+
+def test_auto_says_what_it_took(results: Results) -> None:
+    assert row(report(results), "auto (push) | 4")[2] == "1.00"
+
+
+def test_agreement_is_in_percent_and_the_reference_is_left_out(results: Results) -> None:
+    agreement = report(results).split("against PRPACK")[1]
+    assert row(agreement, "auto (push) | 4")[2:] == [
+        "0 / 0 / 0",
+        "0 / 0 / 0",
+        "90.0 / 90.0 / 90.0",
+        "2.5e-01",
+        "2.5e-01",
+        "5.0e-01",
+        "yes",
+    ]
+    assert "| igraph |" not in agreement.split("###")[0]
+
+
+def test_an_error_that_does_not_hold_stands_out(results: Results) -> None:
+    bad = Agreement(dict.fromkeys((5, 20, 100), True), dict.fromkeys((5, 20, 100), 1.0), 0.6, 0.5)
+    results.graphs[0].tables[0].of("matrix").agreement.append(bad)
+    assert row(report(results).split("against PRPACK")[1], "matrix | 5")[-1] == "**no**"
+
+
+def test_limits_compare_with_what_the_memory_gives(results: Results) -> None:
+    # 8 MiB streamed in 10 ms are 0.84 GB/s of 8; 5 million places in 10 ms are 2 ns each, of 1 ns.
+    cells = row(report(results), "matrix | undirected")
+    assert cells[2:] == ["1,000,000", "10.0", "8.00", "4.00", "1.26", "10 %", "2.00", "50 %"]
+
+
+def test_all_other_costs_are_told(results: Results) -> None:
+    text = report(results)
+    assert "30.0 bytes an undirected edge" in text
+    assert "Preparing β takes 1.00 ms, 2.0 % of a walk" in text
+    assert row(text, "matrix | 40.0")[1:] == ["40.0", "44.0"]
+    assert row(text, "8")[1:] == ["20.0", "50.0", "2.50"]
+    assert row(text, "push")[1:] == ["130", "20.0", "180"]
+    assert row(text, "compiling")[1:] == ["0.500", "2.00", "0.00100"]
+    assert "64 MiB in 0.200 s (0.100 – 0.300, 3 fresh processes), the first walk after it in 0.400 s" in text
+
+
+def test_the_headline_has_the_times_of_each_graph_and_setting(results: Results) -> None:
+    text = headline(results)
+    assert text.startswith("size 1, undirected\n\n| way |")
+    assert "PRPACK" not in text
+
+
+def test_the_json_holds_every_single_figure(results: Results, tmp_path: Path) -> None:
+    results.write_json(tmp_path / "walk.json")
+    read = json.loads((tmp_path / "walk.json").read_text(encoding="utf-8"))
+    assert read["graphs"][0]["tables"][0]["series"][1]["ms"] == [100.0, 200.0, 900.0]
+    assert read["graphs"][0]["tables"][0]["series"][1]["agreement"][0]["overlap"]["5"] == 1.0
+    assert read["machine"]["processor"] == "A processor"
+
+
+def test_the_plot_is_written(results: Results, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    walk_plot.plot(results, tmp_path / "walk.png")
+    assert (tmp_path / "walk.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk_plot, "find_spec", lambda name: None)
+    with pytest.raises(DependencyMissing, match=r"mara-rag\[plots\]"):
+        walk_plot.check_plots()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (0.0012345, "0.00123"),
+        (0.9996, "1.00"),
+        (1.236, "1.24"),
+        (99.96, "100"),
+        (15_619.2, "15,619"),
+        (float("nan"), "–"),
+    ],
+)
+def test_numbers_have_three_digits_that_count(number: float, text: str) -> None:
+    assert short(number) == text
+
+
+def test_a_table_is_markdown() -> None:
+    assert markdown_table(["way", "ms"], [["push", "1"]]) == "| way | ms |\n| --- | --: |\n| push | 1 |"

@@ -1,0 +1,395 @@
+"""``where``: what a condition may be, what it means to Chroma, and how the command line writes it."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from enum import IntEnum
+from typing import Any
+
+import chromadb
+import numpy as np
+import pytest
+from chromadb.config import Settings
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from graph.errors import BadInput
+from graph.schema import MetadataValue
+from graph.where import (
+    MAX_CHARACTERS,
+    MAX_CONDITIONS,
+    MAX_VALUES,
+    askable_metadata,
+    canonical,
+    date_span,
+    parse_where,
+    read_conditions,
+    to_chroma,
+    where_schema,
+)
+
+SIZES: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+DAY_S = 86_400
+
+
+def seconds(*parts: int) -> float:
+    return datetime(*parts, tzinfo=UTC).timestamp()  # type: ignore[arg-type,misc]
+
+
+class Corpus:
+    """A Chroma collection that is asked with filters; ids are the rows' places."""
+
+    def __init__(self) -> None:
+        self.client: Any = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+        self.made = 0
+
+    def select(self, rows: list[dict[str, MetadataValue]], where: Mapping[str, Any]) -> set[int]:
+        self.made += 1
+        collection = self.client.create_collection(f"rows-{self.made}", embedding_function=None)
+        metadata: list[Any] = [askable_metadata({**row, "source": "a.txt"}) for row in rows]
+        ids = [str(place) for place in range(len(rows))]
+        collection.add(ids=ids, embeddings=np.ones((len(rows), 2), np.float32), metadatas=metadata)
+        found = collection.get(where=to_chroma(read_conditions(where)), include=[])["ids"]
+        self.client.delete_collection(f"rows-{self.made}")
+        return {int(key) for key in found}
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Iterator[Corpus]:
+    corpus = Corpus()
+    yield corpus
+    corpus.client.close()
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def same(stored: MetadataValue, asked: MetadataValue) -> bool:
+    """Whether Chroma takes two values for equal: numbers by size, others by type."""
+    return stored == asked and (type(stored) is type(asked) or (is_number(stored) and is_number(asked)))
+
+
+def holds(row: Mapping[str, MetadataValue], key: str, sign: str, operand: Any) -> bool:
+    """The meaning of one condition, told without Chroma."""
+    stored = row.get(key)
+    if sign in ("$eq", "$ne"):
+        return (stored is not None and same(stored, operand)) == (sign == "$eq")
+    if sign in ("$in", "$nin"):
+        return (stored is not None and any(same(stored, each) for each in operand)) == (sign == "$in")
+    if stored is None or isinstance(stored, bool):
+        return False
+    if is_number(operand):
+        return is_number(stored) and SIZES[sign](stored, operand)
+    if is_number(stored):
+        return operand.isdigit() and SIZES[sign](stored, int(operand))
+    span, asked = date_span(str(stored)), date_span(operand)
+    assert asked is not None
+    if span is None:
+        return False
+    first, following = asked
+    if sign == "$gt":
+        return span[0] >= following and span[0] > first
+    if sign == "$lte":
+        return span[0] < following or span[0] == first
+    return SIZES[sign](span[0], first)
+
+
+DATES = st.sampled_from(["1999", "2000", "2000-02", "2000-02-29", "2000-02-29T12:00", "2000-03-01T00:00:00+02:00"])
+VALUES = st.one_of(
+    st.sampled_from(["a", "b", "", "7", "007"]),
+    DATES,
+    st.sampled_from([0, 1, 7, 1999, 2000, 7.0, 1999.5]),
+    st.booleans(),
+)
+KEYS = st.sampled_from(["tenant", "year"])
+CONDITIONS = st.one_of(
+    VALUES,
+    st.dictionaries(st.sampled_from(["$eq", "$ne"]), VALUES, min_size=1),
+    st.dictionaries(st.sampled_from(["$in", "$nin"]), st.lists(VALUES, min_size=1, max_size=4), min_size=1),
+    st.dictionaries(st.sampled_from([*SIZES]), st.one_of(DATES, st.sampled_from([1, 1999, 1999.5, 2000])), min_size=1),
+)
+
+
+class TestMeaning:
+    @hypothesis_settings(max_examples=60)
+    @given(
+        rows=st.lists(st.dictionaries(KEYS, VALUES), min_size=1, max_size=8),
+        where=st.dictionaries(KEYS, CONDITIONS, min_size=1),
+    )
+    def test_chroma_selects_the_rows_that_meet_all_conditions(
+        self, corpus: Corpus, rows: list[dict[str, MetadataValue]], where: dict[str, Any]
+    ) -> None:
+        asked = [(c.key, c.operator, c.operand) for c in read_conditions(where)]
+        expected = {place for place, row in enumerate(rows) if all(holds(row, *each) for each in asked)}
+        assert corpus.select(rows, where) == expected
+
+    def test_values_compare_by_type(self, corpus: Corpus) -> None:
+        rows: list[dict[str, MetadataValue]] = [{"y": value} for value in (1999, "1999", 1999.0, True, 1)]
+        assert corpus.select(rows, {"y": 1999}) == {0, 2}
+        assert corpus.select(rows, {"y": "1999"}) == {1}
+        assert corpus.select(rows, {"y": True}) == {3}
+        assert corpus.select(rows, {"y": {"$in": [1999, "1999", True]}}) == {0, 1, 2, 3}
+
+    def test_what_lacks_the_key_differs_from_every_value(self, corpus: Corpus) -> None:
+        rows: list[dict[str, MetadataValue]] = [{"y": "a"}, {"y": "b"}, {}]
+        assert corpus.select(rows, {"y": {"$ne": "a"}}) == {1, 2}
+        assert corpus.select(rows, {"y": {"$nin": ["a", "b"]}}) == {2}
+
+    def test_the_source_can_be_asked_for(self, corpus: Corpus) -> None:
+        assert corpus.select([{}, {"source": "theirs"}], {"source": "a.txt"}) == {0, 1}
+
+    @pytest.mark.parametrize(
+        ("condition", "selected"),
+        [
+            ({"$gte": "2020"}, "bcdef"),
+            ({"$gt": "2020"}, "ef"),
+            ({"$lte": "2020"}, "abcd"),
+            ({"$lt": "2020-03"}, "ab"),
+            ({"$lte": "2020-03-05"}, "abcd"),
+            ({"$gt": "2020-03-05"}, "ef"),
+            ({"$gt": "2020-03-05T10:00Z"}, "ef"),
+            ({"$lte": "2020-03-05T12:00+02:00"}, "abcd"),
+            ({"$lt": "2020-03-05T10:00:00.5"}, "abcd"),
+            ({"$gte": "2020-03", "$lt": "2021"}, "cd"),
+        ],
+    )
+    def test_a_date_stands_for_all_of_its_time_and_a_stored_one_for_its_first_moment(
+        self, corpus: Corpus, condition: dict[str, str], selected: str
+    ) -> None:
+        dates = ["2019-12-31", "2020", "2020-03", "2020-03-05T10:00:00Z", "2021", "2021-01-01 00:00"]
+        rows: list[dict[str, MetadataValue]] = [{"date": date} for date in dates]
+        assert "".join("abcdef"[place] for place in sorted(corpus.select(rows, {"date": condition}))) == selected
+
+    def test_a_year_compares_with_dates_and_with_numbers(self, corpus: Corpus) -> None:
+        rows: list[dict[str, MetadataValue]] = [{"y": value} for value in (1999, "1999-05-01", 2000, "2000-05", "MM")]
+        assert corpus.select(rows, {"y": {"$gte": "2000"}}) == {2, 3}
+        assert corpus.select(rows, {"y": {"$gte": 2000}}) == {2}
+        assert corpus.select(rows, {"y": {"$lt": "2000-05"}}) == {1}
+
+    @pytest.mark.parametrize("number", [2**53 + 1, 2**63 - 1, -(2**63), 1e300, -0.5])
+    def test_numbers_are_told_apart_up_to_64_bits(self, corpus: Corpus, number: float) -> None:
+        near = number - 1 if isinstance(number, int) and number > 0 else number + 1
+        rows: list[dict[str, MetadataValue]] = [{"y": number}, {"y": near if near != number else 0}]
+        assert corpus.select(rows, {"y": number}) == {0}
+
+
+class TestDates:
+    @pytest.mark.parametrize(
+        ("text", "first", "length"),
+        [
+            ("1970", 0, 365 * DAY_S),
+            ("2000", seconds(2000, 1, 1), 366 * DAY_S),
+            ("1900-02", seconds(1900, 2, 1), 28 * DAY_S),
+            ("2024-02-29", seconds(2024, 2, 29), DAY_S),
+            ("9999", seconds(9999, 1, 1), 365 * DAY_S),
+            ("0001-01-01", seconds(1, 1, 1), DAY_S),
+            ("2020-05-31T23:59:59.25Z", seconds(2020, 5, 31, 23, 59, 59) + 0.25, 0),
+            ("2020-05-31T00:00-0130", seconds(2020, 5, 31, 1, 30), 0),
+        ],
+    )
+    def test_a_date_begins_and_lasts(self, text: str, first: float, length: float) -> None:
+        assert date_span(text) == (first, first + length)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("", "20", "99999", "0000", "-2020", "2020-13", "2021-02-29", "2020-5-1", "2020-W01", "20200501"),
+            *("2020-05-01T10", "2020-05-01T25:00", "2020-05-01T10:00:00Z ", "2020-05-01Z"),
+            *("May 2020", "\u0662\u0660\u0662\u0660"),
+        ],
+    )
+    def test_what_is_no_iso_date(self, text: str) -> None:
+        assert date_span(text) is None
+
+    @given(st.datetimes())
+    def test_every_moment_reads_back(self, moment: datetime) -> None:
+        span = date_span(moment.isoformat())
+        assert span is not None
+        assert span[0] == pytest.approx(moment.replace(tzinfo=UTC).timestamp(), abs=1e-4)
+
+    def test_moments_stand_beside_the_texts_that_are_dates(self) -> None:
+        metadata: dict[str, MetadataValue] = {"date": "1970-01-02", "title": "x", "year": 1970, "flag": True}
+        assert askable_metadata(metadata) == {**metadata, "mara_date:date": DAY_S}
+
+    def test_reserved_keys_cannot_be_forged(self) -> None:
+        forged: dict[str, MetadataValue] = {"": 1, "#a": 1, "$in": 1, "chroma:document": 1, "mara_date:date": 5.0}
+        assert askable_metadata({**forged, "mara_fingerprint": "x", "kept": 1}) == {"kept": 1}
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+NESTED: dict[str, Any] = {}
+for _ in range(100_000):
+    NESTED = {"$eq": NESTED}
+
+REFUSED: list[tuple[Any, str]] = [
+    ([], "is a list"),
+    ("tenant=a", "is a str"),
+    (None, "is a NoneType"),
+    ({"": 1}, "''.*reserved"),
+    ({1: "a"}, "int for a key"),
+    ({"mara_fingerprint": "x"}, "mara_fingerprint.*reserved"),
+    ({"mara_date:x": 1}, "mara_date:x.*reserved"),
+    ({"#document": "x"}, "#document.*reserved"),
+    ({"chroma:document": "x"}, "reserved"),
+    ({"$and": [{"a": 1}]}, r"\$and.*reserved"),
+    ({"$or": [{"a": 1}]}, r"\$or.*reserved"),
+    ({"k\ud800": 1}, "broken Unicode"),
+    ({"k" * (MAX_CHARACTERS + 1): 1}, "1,001 characters"),
+    ({"tenant": None}, "'tenant' compares with a NoneType"),
+    ({"tenant": ["a"]}, "'tenant' compares with a list"),
+    ({"tenant": {}}, "'tenant' is empty"),
+    ({"tenant": {"$contains": "a"}}, r"'\$contains' for an operator.*\$eq, \$ne"),
+    ({"tenant": {"name": "a"}}, "'name' for an operator"),
+    ({"tenant": {3: "a"}}, "int for an operator"),
+    ({"tenant": {"$in": []}}, r"no values to \$in.*at least one"),
+    ({"tenant": {"$in": "abc"}}, r"no values to \$in"),
+    ({"tenant": {"$nin": [["a"]]}}, "'tenant' compares with a list"),
+    ({"tenant": {"$in": ["a", {"$eq": 1}]}}, "'tenant' compares with a dict"),
+    ({"tenant": {"$eq": {"$eq": 1}}}, "'tenant' compares with a dict"),
+    ({"tenant": {"$ne": b"a"}}, "'tenant' compares with a bytes"),
+    ({"year": {"$gte": True}}, r"\$gte with what has no size.*2020-05-31"),
+    ({"year": {"$lt": "soon"}}, r"\$lt with what has no size"),
+    ({"year": {"$lt": [1]}}, "compares with a list"),
+    ({"year": math.nan}, "64 bits"),
+    ({"year": {"$gt": math.inf}}, "64 bits"),
+    ({"year": 2**63}, "64 bits"),
+    ({"year": {"$in": [1, -(2**63) - 1]}}, "64 bits"),
+    ({"tenant": "x" * (MAX_CHARACTERS + 1)}, "1,001 characters"),
+    ({"tenant": "x" * 10_000_000}, "10,000,000 characters"),
+    ({"tenant": "\udcff"}, "broken Unicode"),
+    ({f"k{i}": 1 for i in range(10_000)}, f"over {MAX_CONDITIONS} conditions"),
+    ({f"k{i}": {"$gt": 1, "$lt": 2} for i in range(26)}, f"over {MAX_CONDITIONS} conditions"),
+    ({"tenant": {f"k{i}": 1 for i in range(10_000)}}, f"over {MAX_CONDITIONS} conditions"),
+    ({"tenant": {"$in": ["a"] * 100_000}}, "lists 100,000 values"),
+    ({f"k{i}": {"$in": ["a"] * 500} for i in range(3)}, "1,500 values"),
+    ({"tenant": NESTED}, "'tenant' compares with a dict"),
+    (NESTED, "reserved"),
+]
+
+
+class TestReading:
+    @pytest.mark.parametrize(("where", "says"), REFUSED, ids=lambda case: case if isinstance(case, str) else "")
+    def test_what_is_no_filter_is_refused_with_what_is_allowed(self, where: Any, says: str) -> None:
+        with pytest.raises(BadInput, match=says) as failure:
+            read_conditions(where)
+        assert failure.value.hint
+        assert len(str(failure.value)) < 400
+
+    def test_a_filter_as_large_as_may_be_can_be_asked(self, corpus: Corpus) -> None:
+        values = [f"v{i}" for i in range(MAX_VALUES // 2)]
+        where: dict[str, Any] = {f"k{i}": {"$ne": i} for i in range(MAX_CONDITIONS - 2)}
+        where |= {"tenant": {"$in": [*values[:-1], "x" * MAX_CHARACTERS]}, "other": {"$nin": values}}
+        assert corpus.select([{"tenant": "x" * MAX_CHARACTERS}, {"tenant": "a"}], where) == {0}
+
+    def test_several_conditions_come_in_one_list(self) -> None:
+        conditions = read_conditions({"tenant": "a", "year": {"$gte": 2000, "$lt": 2010}})
+        assert [(c.key, c.operator, c.operand) for c in conditions] == [
+            ("tenant", "$eq", "a"),
+            ("year", "$gte", 2000),
+            ("year", "$lt", 2010),
+        ]
+        assert read_conditions({}) == ()
+
+    def test_numbers_with_names_are_numbers(self) -> None:
+        assert read_conditions({"level": Level.HIGH})[0].operand == 3
+
+    def test_the_same_conditions_have_the_same_canonical_text(self) -> None:
+        one = read_conditions({"a": {"$gte": 1, "$lt": 2}, "b": "x"})
+        other = read_conditions({"b": {"$eq": "x"}, "a": {"$lt": 2, "$gte": 1}})
+        assert canonical(one) == canonical(other)
+        distinct = [{"a": 1}, {"a": "1"}, {"a": True}, {"a": {"$ne": 1}}, {"b": 1}, {"a": {"$in": [1]}}]
+        assert len({canonical(read_conditions(where)) for where in distinct}) == len(distinct)
+
+    def test_the_schema_names_every_operator_and_every_limit(self) -> None:
+        schema = where_schema()
+        condition = schema["additionalProperties"]["anyOf"][1]
+        assert condition["properties"].keys() == {"$eq", "$ne", "$in", "$nin", *SIZES}
+        assert (schema["maxProperties"], condition["properties"]["$in"]["maxItems"]) == (MAX_CONDITIONS, MAX_VALUES)
+        assert json.loads(json.dumps(schema)) == schema
+
+
+class TestCommandLine:
+    @pytest.mark.parametrize(
+        ("texts", "where"),
+        [
+            ([], {}),
+            (["tenant=a"], {"tenant": {"$in": ["a"]}}),
+            (["tenant = a b "], {"tenant": {"$in": ["a b"]}}),
+            (["tenant="], {"tenant": {"$in": [""]}}),
+            (["url=http://x/?a=b"], {"url": {"$in": ["http://x/?a=b"]}}),
+            (["year=1999"], {"year": {"$in": ["1999", 1999]}}),
+            (["share=0.5"], {"share": {"$in": ["0.5", 0.5]}}),
+            (["tenant=007"], {"tenant": {"$in": ["007"]}}),
+            (["tenant=١٢"], {"tenant": {"$in": ["١٢"]}}),
+            (["id=12345678901234567890"], {"id": {"$in": ["12345678901234567890"]}}),
+            (["id=1e999"], {"id": {"$in": ["1e999"]}}),
+            (["draft=false"], {"draft": {"$in": ["false", False]}}),
+            (["draft=False"], {"draft": {"$in": ["False"]}}),
+            (["tenant!=7"], {"tenant": {"$nin": ["7", 7]}}),
+            (["tenant!=a", "tenant!=b"], {"tenant": {"$nin": ["a", "b"]}}),
+            (["year>=2000", "year<2010"], {"year": {"$gte": "2000", "$lt": "2010"}}),
+            (["pages>12", "pages<=300"], {"pages": {"$gt": 12, "$lte": 300}}),
+            (["share > 1e-3"], {"share": {"$gt": 0.001}}),
+            (["date<=2020-05-31"], {"date": {"$lte": "2020-05-31"}}),
+            (["tenant=a", "year>1999"], {"tenant": {"$in": ["a"]}, "year": {"$gt": "1999"}}),
+        ],
+    )
+    def test_conditions_are_read_as_numbers_and_as_text(self, texts: list[str], where: dict[str, Any]) -> None:
+        parsed = parse_where(texts)
+        assert parsed == where
+        assert [*map(repr, json_leaves(parsed))] == [*map(repr, json_leaves(where))], "types count, too"
+        read_conditions(parsed)
+
+    @pytest.mark.parametrize(
+        ("texts", "says"),
+        [
+            (["tenant"], "no condition.*KEY=VALUE"),
+            ([""], "no condition"),
+            (["=a"], "no condition"),
+            ([" >= 3"], "no condition"),
+            (["tenant==a"], "no condition"),
+            (["year=>2000"], "no condition"),
+            (["year>soon"], "no size.*2020-05-31"),
+            (["year>="], "no size"),
+            (["year>2020-13"], "no size"),
+            (["tenant=a", "tenant=b"], r"'tenant' is to be = two values.*\$in"),
+            (["year>1", "year>2"], "'year' is to be > two values"),
+            (["x" * 100_000], "no condition"),
+        ],
+    )
+    def test_what_is_no_condition_is_refused(self, texts: list[str], says: str) -> None:
+        with pytest.raises(BadInput, match=says) as failure:
+            parse_where(texts)
+        assert failure.value.hint
+        assert len(str(failure.value)) < 300
+
+    def test_a_tenant_of_digits_is_found_as_it_was_stored(self, corpus: Corpus) -> None:
+        rows: list[dict[str, MetadataValue]] = [{"t": value} for value in ("007", 7, "7", 1999, "1999", True, "true")]
+        selected = {text: corpus.select(rows, parse_where([f"t={text}"])) for text in ("007", "7", "1999", "true")}
+        assert selected == {"007": {0}, "7": {1, 2}, "1999": {3, 4}, "true": {5, 6}}
+        assert corpus.select(rows, parse_where(["t!=7"])) == {0, 3, 4, 5, 6}
+
+
+def json_leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from json_leaves(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from json_leaves(each)
+    else:
+        yield value

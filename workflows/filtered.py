@@ -1,0 +1,108 @@
+"""A run's filter: the passages that ``where`` selects, and what a state may hold under it.
+
+A fork may bring another filter than the run it forks from, and a person may write anything into a state: each node
+that reads what an earlier one wrote sees no more of it than its own filter lets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Protocol, TypeVar, cast
+
+from langgraph.runtime import Runtime
+
+from graph.index import Index
+from graph.selection import Selection
+from workflows.context import Context, context_of
+from workflows.resources import open_workspace_index
+from workflows.state import OUTSIDE_FILTER, ErrorRecord, FactHit, error_of
+from workflows.translation import fact_hit
+
+Update = dict[str, Any]
+State = TypeVar("State", bound=Mapping[str, Any], contravariant=True)
+
+
+class Node(Protocol[State]):
+    """A node of a workflow."""
+
+    __name__: str
+
+    def __call__(self, state: State, runtime: Runtime[Context]) -> Update:
+        """Return an update of the state."""
+        ...
+
+
+def open_run(state: Mapping[str, Any], runtime: Runtime[Context]) -> tuple[Context, Index, Selection | None]:
+    """Return a run's settings, the index that it works on, and what its filter selects of it; None without one."""
+    context = context_of(runtime)
+    index = open_workspace_index(context, state.get("generation"))
+    return context, index, index.select(context.where)
+
+
+def nothing_selected(node: str) -> ErrorRecord:
+    """Return what tells that a filter selects no passage."""
+    return error_of(node, "NothingSelected", "No passage meets the conditions of `where`: check its keys and values", 1)
+
+
+def within_filter(*keys: str) -> Callable[[Node[State]], Node[State]]:
+    """Let a node see of the state's ``keys`` what lies within its filter alone; drop the rest, and say how much.
+
+    The last node of a run writes what is left back into the state, and so keeps the result within the filter, too.
+    """
+
+    def wrap(node: Node[State]) -> Node[State]:
+        @wraps(node)
+        def filtered(state: State, runtime: Runtime[Context]) -> Update:
+            selection = open_run(state, runtime)[2]
+            if selection is None:
+                return node(state, runtime)
+            held = {key: state[key] for key in keys if state.get(key)}
+            kept = {key: _KEEPERS[key](value, selection) for key, value in held.items()}
+            dropped = sum(map(_size, held.values())) - sum(map(_size, kept.values()))
+            changed: Update = {key: value for key, value in kept.items() if value != held[key]}
+            seen: Update = {**state, **changed}
+            errors: list[ErrorRecord] = []
+            if dropped:
+                message = f"{dropped} entries of the state lie outside `where` and were dropped"
+                errors.append(error_of(node.__name__, OUTSIDE_FILTER, message, 1))
+                seen.update(filter_refusal=None, answer_refusal=None)
+            update = node(cast(State, seen), runtime)
+            return {**changed, **update, "errors": [*errors, *update.get("errors", ())]}
+
+        return filtered
+
+    return wrap
+
+
+def _keep_facts(hits: list[FactHit], selection: Selection) -> list[FactHit]:
+    facts = ((hit, selection.fact(hit["id"])) for hit in hits)
+    return [fact_hit(fact, hit["score"], kept=hit["kept"]) for hit, fact in facts if fact]
+
+
+def _keep_passages(hits: list[Any], selection: Selection) -> list[Any]:
+    place = selection.graph.passage_index
+    return [hit for hit in hits if hit["id"] in place and selection.passages[place[hit["id"]]]]
+
+
+def _keep_seeds(seeds: Mapping[str, Any], selection: Selection) -> Update:
+    place = selection.graph.entity_index
+    entities = [
+        {**seed, "text": selection.label(place[seed["id"]])}
+        for seed in seeds.get("entities", [])
+        if seed["id"] in place and selection.entities[place[seed["id"]]]
+    ]
+    return {"entities": entities, "passages": _keep_passages(seeds.get("passages", []), selection)}
+
+
+_KEEPERS: Mapping[str, Callable[[Any, Selection], Any]] = {
+    "facts": _keep_facts,
+    "passages": _keep_passages,
+    "passage_candidates": _keep_passages,
+    "seeds": _keep_seeds,
+}
+
+
+def _size(value: Any) -> int:
+    """How many entries a part of the state has."""
+    return sum(map(len, value.values())) if isinstance(value, Mapping) else len(value)
