@@ -9,6 +9,7 @@ import pytest
 from benchmarks import walk
 from benchmarks.fresh import Memory
 from benchmarks.synthetic import Counts, synthetic_graph
+from benchmarks.walk_results import GraphResult
 from benchmarks.walkers import WALKERS
 from graph.errors import WorkspaceDamaged, WorkspaceMissing
 from tests.builders import passage_of, publish_workspace
@@ -22,7 +23,7 @@ def options(**changes: object) -> argparse.Namespace:
     return argparse.Namespace(**{**given, **limits, **changes})
 
 
-def measure(monkeypatch: pytest.MonkeyPatch) -> walk.GraphResult:
+def measure(monkeypatch: pytest.MonkeyPatch) -> GraphResult:
     monkeypatch.setattr(walk, "measure_peak", lambda graph, walker: Memory(1, 2, 3))
     return walk.measure_graph("tiny", synthetic_graph(COUNTS, np.random.default_rng(0)), options())
 

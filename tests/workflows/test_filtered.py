@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -84,7 +84,7 @@ def told(result: Mapping[str, Any]) -> str:
     return json.dumps({**result, "question": ""}, ensure_ascii=False)
 
 
-def leaked(result: Mapping[str, Any], words: Sequence[str]) -> list[str]:
+def leaked(result: Mapping[str, Any], words: Iterable[str]) -> list[str]:
     return [word for word in words if word in told(result)]
 
 
@@ -145,9 +145,8 @@ def test_no_word_of_a_hidden_passage_is_in_any_result(corpus: list[Owned], asked
             own = {f"id{n}" for n, each in enumerate(corpus) if each.owner == owner}
             seen = " ".join(each.says(n) for n, each in enumerate(corpus) if each.owner == owner)
             hidden = " ".join(each.says(n) for n, each in enumerate(corpus) if each.owner != owner)
-            secret = [
-                word for word in (*hidden.split(), "LAKE SUND", "Lake Sund") if word in hidden and word not in seen
-            ]
+            secret = {*hidden.split(), "LAKE SUND", "Lake Sund"}
+            secret = {word for word in secret if word in hidden and word not in seen + seen.casefold()}
             for mode in Mode:
                 settings = context(root, {"owner": owner}, mode=mode, engine=engine, filter_facts=len(asked) > 1)
                 result = run(settings, question).result
@@ -310,7 +309,6 @@ class TestForks:
         first = graph.invoke({"question": QUESTION}, thread, context=context(root, BOB, **settings))
         assert first["errors"][0]["raw"] == picked[0]
         states = [state for state in graph.get_state_history(thread) if node in state.next]
-        asked = len(chat_server.requests)
         chat_server.script(well_behaved())
         forked = graph.invoke(None, states[0].config, context=context(root, ANN, **settings))
         assert leaked(forked, ONLY["bob"]) == []
@@ -320,7 +318,8 @@ class TestForks:
         dropped = [record for record in forked["errors"] if record["kind"] == "OutsideFilter"]
         assert dropped[0]["node"] == node
         assert "entries of the state lie outside" in dropped[0]["message"]
-        for request in chat_server.requests[asked:]:
+        assert bool(chat_server.requests) == (node != "write_answer"), "without passages there is nothing to ask"
+        for request in chat_server.requests:
             assert not [word for word in ONLY["bob"] if word in json.dumps(request.body) and word not in QUESTION]
 
     def test_what_a_person_puts_into_the_state_is_dropped_where_it_is_hidden(self, root: Path) -> None:

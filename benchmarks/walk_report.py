@@ -1,0 +1,252 @@
+"""The figures of the walk's benchmark as Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from benchmarks.agreement import DEPTHS, summarise
+from benchmarks.machine import Machine, MemorySpeed
+from benchmarks.snapshot import SnapshotCost
+from benchmarks.walk_results import GraphResult, Results
+from benchmarks.walk_timing import Series, Table
+from benchmarks.walkers import PUBLISHED, REFERENCE
+
+_MIB = 1024**2
+
+
+def report(results: Results) -> str:
+    """Return all tables, a graph's after another's."""
+    parts = [
+        "# The walk, measured",
+        _machine(results.machine, results.memory_speed),
+        f"All times of one run of {results.seconds:.0f} s; everything was drawn from seed {results.seed}. Ratios are "
+        "medians of each question's own ratio.",
+    ]
+    for graph in results.graphs:
+        parts.extend(_graph(graph, results.memory_speed))
+    parts.extend(["## First use", _first_push(results), "## Loading a snapshot", _snapshot(results.snapshot)])
+    return "\n\n".join(parts) + "\n"
+
+
+def headline(results: Results) -> str:
+    """Return the times of all graphs alone."""
+    return "\n\n".join(
+        f"{graph.name}, {table.setting}\n\n{_times(table)}" for graph in results.graphs for table in graph.tables
+    )
+
+
+def _machine(machine: Machine, speed: MemorySpeed) -> str:
+    caches = ", ".join(f"{level} {size}" for level, size in machine.caches.items())
+    versions = ", ".join(f"{name} {number}" for name, number in machine.packages.items())
+    return (
+        f"{machine.processor or 'Unknown processor'}, {machine.cores} cores, {machine.memory / 1024**3:.0f} GiB "
+        f"({caches or 'caches unknown'}), {machine.system}; {versions}. Load before the run: {machine.load:.2f}. "
+        f"One thread copies {speed.copied / 1e9:.1f} GB/s (read and written) and sums {speed.read / 1e9:.1f} GB/s."
+    )
+
+
+def _graph(graph: GraphResult, speed: MemorySpeed) -> Iterable[str]:
+    yield f"## {graph.name[0].upper()}{graph.name[1:]}"
+    yield (
+        f"{graph.entities:,} entities, {graph.passages:,} passages, {graph.edges:,} edges. The arrays take "
+        f"{graph.array_bytes / _MIB:.0f} MiB, {graph.array_bytes / graph.edges:.1f} bytes an undirected edge, and are "
+        f"derived in {short(graph.derived_seconds)} s; igraph's object is built in {short(graph.igraph_seconds)} s."
+    )
+    for table in graph.tables:
+        yield f"### {table.setting[0].upper()}{table.setting[1:]}"
+        yield _times(table)
+        yield _agreement(table)
+    yield from ("### What limits the engines", _limits(graph, speed))
+    yield from ("### Memory", _memory(graph))
+    yield from ("### β, multipliers, batches", _beta(graph), _multipliers(graph), _batches(graph))
+
+
+def _times(table: Table) -> str:
+    rows = []
+    for series in table.series:
+        low, median, high, late = np.percentile(series.ms, [25, 50, 75, 95])
+        rows.append(
+            [
+                _label(series),
+                str(len(series.ms)),
+                short(median),
+                f"{short(low)} – {short(high)}",
+                short(late),
+                *(_ratio(table, other, series) for other in (REFERENCE, PUBLISHED)),
+            ]
+        )
+    return markdown_table(["way", "questions", "median ms", "quartiles", "p95", "x igraph", "x published"], rows)
+
+
+def _label(series: Series) -> str:
+    if series.walker != "auto":
+        return series.walker
+    return f"auto ({', '.join(sorted(set(series.engines)))})"
+
+
+def _ratio(table: Table, other: str, series: Series) -> str:
+    """Return how many times faster than another way, over the questions that both were asked: the first ones."""
+    slower = next((one.ms for one in table.series if one.walker == other), [])
+    ratios = [a / b for a, b in zip(slower, series.ms, strict=False)]
+    return short(float(np.median(ratios))) if ratios else ""
+
+
+def _agreement(table: Table) -> str:
+    rows = []
+    for series in table.series:
+        if series.walker == REFERENCE or not series.agreement:
+            continue
+        found = summarise(series.agreement)
+        rows.append(
+            [
+                _label(series),
+                str(found.questions),
+                _shares(found.same_order),
+                _shares(found.same_set),
+                " / ".join(f"{100 * found.overlap[depth]:.1f}" for depth in DEPTHS),
+                f"{found.median_distance:.1e}",
+                f"{found.largest_distance:.1e}",
+                f"{found.median_stated:.1e}",
+                "yes" if found.holds else "**no**",
+            ]
+        )
+    depths = " / ".join(map(str, DEPTHS))
+    head = [
+        "against PRPACK",
+        "questions",
+        f"% same order, top {depths}",
+        f"% same set, top {depths}",
+        f"% found of top {depths}",
+        "L1, median",
+        "L1, largest",
+        "error stated, median",
+        "holds",
+    ]
+    return markdown_table(head, rows)
+
+
+def _shares(by_depth: dict[int, float]) -> str:
+    return " / ".join(f"{100 * by_depth[depth]:.0f}" for depth in DEPTHS)
+
+
+def _limits(graph: GraphResult, speed: MemorySpeed) -> str:
+    rows = []
+    for limit in graph.limits:
+        touched, seconds = limit.touched, limit.ms / 1000
+        ns_a_place = 1e9 * seconds / max(1, touched.places)
+        gather = graph.gather_ns[32 if limit.walker == "matrix" else 64]
+        rows.append(
+            [
+                limit.walker,
+                limit.setting,
+                f"{limit.arcs:,}",
+                short(limit.ns_an_arc),
+                short(touched.streamed / _MIB),
+                short(touched.scattered / _MIB),
+                short((touched.streamed + touched.scattered) / seconds / 1e9),
+                f"{100 * touched.streamed / seconds / speed.best:.0f} %",
+                short(ns_a_place),
+                f"{100 * gather / ns_a_place:.0f} %",
+            ]
+        )
+    head = [
+        "way",
+        "setting",
+        "arcs",
+        "ns an arc",
+        "MiB streamed",
+        "MiB scattered",
+        "GB/s",
+        "streamed, of the bandwidth",
+        "ns a scattered place",
+        "of the speed of scattered reads",
+    ]
+    reads = ", ".join(f"{short(ns)} ns ({bits}-bit numbers)" for bits, ns in graph.gather_ns.items())
+    return (
+        f"One scattered read of many, of a number of each edge's target, takes {reads}. Of the time of `push`, "
+        f"{short(float(np.median(graph.push_floor_ms)))} ms go to the nodes, however few arcs are followed.\n\n"
+        + markdown_table(head, rows)
+    )
+
+
+def _memory(graph: GraphResult) -> str:
+    columns = 13 * graph.edges / _MIB
+    rows = [
+        [name, *(short(part / _MIB) for part in (found.library, found.graph, found.peak))]
+        for name, found in graph.memory.items()
+    ]
+    head = ["way", "library, MiB", "arrays or igraph's object, MiB", "peak of the first question, MiB"]
+    return f"Growth of a fresh process that holds the graph's columns ({columns:.0f} MiB).\n\n" + markdown_table(
+        head, rows
+    )
+
+
+def _beta(graph: GraphResult) -> str:
+    degrees, walks = np.median(graph.beta.degrees), np.median(graph.beta.walk)
+    return (
+        f"Preparing β takes {short(float(degrees))} ms, {100 * degrees / walks:.1f} % of a walk of `matrix` "
+        f"({short(float(walks))} ms; medians of {len(graph.beta.walk)} questions)."
+    )
+
+
+def _multipliers(graph: GraphResult) -> str:
+    counts = sorted({cost.edges for cost in graph.multipliers})
+    rows = [
+        [engine, *(short(float(np.median(cost.ms))) for cost in costs)]
+        for engine, costs in groupby(graph.multipliers, key=lambda cost: cost.engine)
+    ]
+    return markdown_table(["ms with multipliers on", *(f"{count:,} edges" for count in counts)], rows)
+
+
+def _batches(graph: GraphResult) -> str:
+    rows = []
+    for cost in graph.batches:
+        together, single = float(np.median(cost.together)), float(np.median(cost.single))
+        rows.append([str(cost.questions), short(together), short(single), short(single / together)])
+    head = ["questions with shared factors", "ms a question together", "one by one", "times faster"]
+    return markdown_table(head, rows)
+
+
+def _first_push(results: Results) -> str:
+    rows = [
+        ["compiling", *map(short, (results.compiling.numba, results.compiling.first, results.compiling.second))],
+        [
+            "compiled before",
+            *(
+                short(float(np.median([getattr(one, part) for one in results.loading])))
+                for part in ("numba", "first", "second")
+            ),
+        ],
+    ]
+    head = ["`push` on a tiny graph, in a fresh process", "import of numba, s", "first walk, s", "second walk, s"]
+    return markdown_table(head, rows)
+
+
+def _snapshot(cost: SnapshotCost) -> str:
+    load, walk = np.median(cost.load), np.median(cost.first_walk)
+    return (
+        f"{cost.disk / _MIB:.0f} MiB in {short(float(load))} s ({short(min(cost.load))} – {short(max(cost.load))}, "
+        f"{len(cost.load)} fresh processes), the first walk after it in {short(float(walk))} s with all that is read "
+        "or derived then."
+    )
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table; the first column is text, the others are figures."""
+    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def short(number: float) -> str:
+    """Return a number with three digits that count, or all of those before the point."""
+    if not math.isfinite(number):
+        return "–"
+    rounded = float(f"{number:.3g}")
+    if rounded == 0:
+        return "0"
+    decimals = max(0, 2 - math.floor(math.log10(abs(rounded))))
+    return f"{number:,.{decimals}f}"

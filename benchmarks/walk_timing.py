@@ -1,0 +1,137 @@
+"""Times the ways to walk side by side, question by question, and compares their scores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmarks.agreement import Agreement, compare
+from benchmarks.synthetic import Question, draw_questions
+from benchmarks.walkers import PUBLISHED, REFERENCE, WALKERS
+from graph.factors import DIRECTED, UNDIRECTED, Directions, edge_factors
+from graph.modes import MARA
+from graph.pagerank import Walk
+from graph.typed_graph import TypedGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all walks of a table have in common.
+
+    Attributes:
+        every_passage: whether all passages are seeds, rather than 200.
+        walkers: the ways that are measured.
+    """
+
+    name: str
+    directions: Directions
+    damping: float
+    every_passage: bool
+    walkers: tuple[str, ...]
+
+
+_OURS_AND_REFERENCE = tuple(name for name in WALKERS if name != PUBLISHED)
+
+UNDIRECTED_SETTING = Setting("undirected, damping 0.5", UNDIRECTED, 0.5, False, tuple(WALKERS))
+"""What the published walk does."""
+
+SETTINGS = (
+    UNDIRECTED_SETTING,
+    Setting(f"by direction, damping {MARA.damping}", DIRECTED, MARA.damping, False, _OURS_AND_REFERENCE),
+    Setting("undirected, damping 0.5, every passage a seed", UNDIRECTED, 0.5, True, _OURS_AND_REFERENCE),
+)
+"""The published walk, the default one of mode ``mara``, and the published seeding."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """What one way did, question by question; all lists have one element a question that it was asked.
+
+    Attributes:
+        walker: which way.
+        engines: the engine that answered.
+        ms: how long it took.
+        arcs: how many arcs were followed; None where the engine does not tell.
+        agreement: with the reference, for the questions that this was asked too.
+    """
+
+    walker: str
+    engines: list[str] = field(default_factory=list)
+    ms: list[float] = field(default_factory=list)
+    arcs: list[int | None] = field(default_factory=list)
+    agreement: list[Agreement] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The series of one setting."""
+
+    setting: str
+    symmetric: bool
+    series: list[Series]
+
+    def of(self, walker: str) -> Series:
+        """Return the series of a way."""
+        return next(series for series in self.series if series.walker == walker)
+
+
+def measure_setting(
+    graph: TypedGraph,
+    setting: Setting,
+    n_questions: int,
+    rng: np.random.Generator,
+    limits: Mapping[str, int] | None = None,
+) -> Table:
+    """Ask every way every question, one after the other, in an order that changes; one question more warms up.
+
+    The order is drawn for each question: what a walk finds in the caches depends on the walk before it.
+
+    Args:
+        graph: the graph.
+        setting: what the walks have in common.
+        n_questions: how many questions are timed.
+        rng: draws the questions and the order.
+        limits: for ways that are asked less often: how many of the first questions they are asked.
+    """
+    warming, *questions = draw_questions(graph, 1 + n_questions, rng, every_passage=setting.every_passage)
+    symmetric = edge_factors(warming.beta, directions=setting.directions).symmetric
+    prepared = {name: WALKERS[name].prepare(graph, symmetric) for name in setting.walkers}
+    for name in setting.walkers:
+        _answer(graph, setting, name, prepared[name], warming)
+    table = Table(setting.name, symmetric, [Series(name) for name in setting.walkers])
+    for number, question in enumerate(questions):
+        asked = [name for name in setting.walkers if number < (limits or {}).get(name, n_questions)]
+        _ask_all(graph, setting, table, [asked[at] for at in rng.permutation(len(asked))], prepared, question)
+    return table
+
+
+def _ask_all(
+    graph: TypedGraph,
+    setting: Setting,
+    table: Table,
+    walkers: Sequence[str],
+    prepared: Mapping[str, Any],
+    question: Question,
+) -> None:
+    """Time one question by some ways, and add what they did to their series."""
+    walks: dict[str, Walk] = {}
+    for name in walkers:
+        start = time.perf_counter()
+        walks[name] = _answer(graph, setting, name, prepared[name], question)
+        series = table.of(name)
+        series.ms.append(1000 * (time.perf_counter() - start))
+        series.engines.append(walks[name].engine.value)
+        series.arcs.append(walks[name].arcs)
+    if REFERENCE in walks:
+        reference = walks[REFERENCE].scores
+        for name, found in walks.items():
+            table.of(name).agreement.append(compare(found.scores, reference, graph.n_entities, found.error))
+
+
+def _answer(graph: TypedGraph, setting: Setting, walker: str, prepared: Any, question: Question) -> Walk:
+    factors = edge_factors(question.beta, directions=setting.directions)
+    return WALKERS[walker].answer(graph, prepared, question.restart, factors, setting.damping)

@@ -1,0 +1,145 @@
+"""An open index under a filter: what it selects, and the facts and passages that are found within."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from graph import index as module
+from graph.errors import BadInput
+from graph.index import Index, open_index
+from graph.selection import Selection
+from graph.store import VectorStore
+from graph.text import normalise_name
+from tests.builders import HashEmbedder, passage_of, publish_workspace
+
+HOUSES = 120
+"""Of these, three in a hundred belong to Ann."""
+
+
+@pytest.fixture(scope="module")
+def houses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    root = tmp_path_factory.mktemp("houses")
+    owned = [
+        passage_of(f"h{i}", f"House {i}", f"House {i} stands.", owner="ann" if i % 33 == 0 else "bob", built=1900 + i)
+        for i in range(HOUSES)
+    ]
+    publish_workspace(root, owned, {p.id: [(p.title, "stands in", f"Street {p.id}")] for p in owned})
+    index = open_index(root, HashEmbedder())
+    yield index
+    index.close()
+
+
+def cosines(index: Index, question: str, facts: Iterable[str]) -> NDArray[np.float32]:
+    embedder = HashEmbedder()
+    texts = [index.graph.facts[key].fact for key in facts]
+    spelled = [" ".join(map(normalise_name, (f.subject, f.predicate, f.object))) for f in texts]
+    return np.asarray(embedder.embed(spelled) @ embedder.embed([question])[0])
+
+
+@pytest.fixture
+def searches(houses: Index, monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """How many ids each search of the store was restricted to."""
+    seen: list[int | None] = []
+    search = VectorStore.search
+
+    def watched(self: VectorStore, name: str, vector: Any, k: int, within: Any = None) -> Any:
+        seen.append(None if within is None else len(within))
+        return search(self, name, vector, k, within)
+
+    monkeypatch.setattr(VectorStore, "search", watched)
+    return seen
+
+
+def test_conditions_select_passages_and_no_condition_nothing(houses: Index) -> None:
+    selection = houses.select({"owner": "ann", "built": {"$gt": 1900, "$lte": 1966}})
+    assert selection is not None
+    assert {houses.graph.passages[row].id for row in selection.rows} == {"h33", "h66"}
+    assert houses.select({}) is None
+
+
+def test_what_is_no_condition_is_refused(houses: Index) -> None:
+    with pytest.raises(BadInput, match="'owner' compares with a NoneType"):
+        houses.select({"owner": None})
+
+
+@pytest.mark.parametrize("at_most", [0, 1_000], ids=["within", "more"])
+@pytest.mark.parametrize("k", [1, 3, 99])
+def test_the_nearest_facts_of_a_selection_are_found(
+    houses: Index, monkeypatch: pytest.MonkeyPatch, at_most: int, k: int
+) -> None:
+    monkeypatch.setattr(module, "_MOST_OVERFETCHED", at_most)
+    selection = houses.select({"owner": "ann"})
+    assert selection is not None
+    for question in ("House 5 stands", "street", "Where is house 66?"):
+        whole = [hit for hit in houses.search_facts(question, HOUSES) if hit[0].fact.id in selection.facts]
+        found = houses.search_facts(question, k, selection)
+        assert [score for _, score in found] == pytest.approx([score for _, score in whole[:k]], abs=1e-6)
+        assert {fact.fact.id for fact, _ in found} <= selection.facts.keys()
+        least = min(float(c) for c in cosines(houses, question, selection.facts))
+        assert houses.least_fact_score(question, selection) == pytest.approx(least, abs=1e-5)
+
+
+def test_more_are_asked_for_first_and_the_selected_alone_where_that_is_too_few_or_too_many(
+    houses: Index, searches: list[int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide, narrow = houses.select({"owner": "bob"}), houses.select({"owner": "ann"})
+    houses.search_facts("House 5 stands", 3, wide)
+    assert searches == [None]
+    monkeypatch.setattr(module, "_MOST_OVERFETCHED", 50)
+    houses.search_facts("House 5 stands", 3, narrow)
+    assert searches == [None, 4]
+    monkeypatch.setattr(module, "_OVERFETCH", 0)
+    houses.search_facts("House 5 stands", 3, wide)
+    assert searches == [None, 4, None, HOUSES - 4]
+
+
+def test_a_selection_without_facts_is_not_searched(houses: Index, searches: list[int | None]) -> None:
+    assert houses.search_facts("House", 3, Selection.of(houses.graph, [])) == []
+    assert searches == []
+
+
+@pytest.mark.parametrize("count", [0, 3, 100])
+def test_the_cosines_of_some_passages_are_those_of_all(houses: Index, count: int) -> None:
+    rows = np.arange(HOUSES)[::-1][:count]
+    assert houses.score_passages("House 5", rows).tolist() == houses.score_passages("House 5")[rows].tolist()
+
+
+def test_what_was_selected_last_is_kept_and_no_more_than_that(houses: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    select = VectorStore.select
+
+    def watched(self: VectorStore, where: Mapping[str, Any]) -> Any:
+        asked.append(where)
+        return select(self, where)
+
+    monkeypatch.setattr(VectorStore, "select", watched)
+    first = houses.select({"built": {"$gt": 1950, "$lt": 1960}})
+    assert houses.select({"built": {"$lt": 1960, "$gt": 1950}}) is first
+    assert len(asked) == 1
+    for year in range(20):
+        houses.select({"built": year})
+    assert len(houses._selections) == module._SELECTIONS_KEPT
+    assert houses.select({"built": {"$gt": 1950, "$lt": 1960}}) is not first
+
+
+def test_a_workspace_of_an_older_version_answers_for_dates_once_it_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def as_before(fingerprint: str, source: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        return {**metadata, "source": source, "mara_fingerprint": fingerprint}
+
+    with monkeypatch.context() as patch:
+        patch.setattr("graph.derive.passage_metadata", as_before)
+        publish_workspace(tmp_path, [passage_of("old", "Old", "text", day="2020-05-31")])
+    publish_workspace(tmp_path, [passage_of("new", "New", "text", day="2021-05-31")])
+    index = open_index(tmp_path, HashEmbedder())
+    selection = index.select({"day": {"$gt": "2019"}})
+    assert selection is not None
+    assert len(selection.rows) == 2
+    index.close()
