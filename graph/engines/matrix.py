@@ -1,17 +1,17 @@
-"""The engine ``matrix``: power iteration with one sparse pattern for all questions, accelerated and with a bound.
+"""The engine ``matrix``: power iteration with one sparse pattern for all questions, accelerated, and with a bound.
 
 001's A = Σ w_r M_r is never built. The pattern of the edges stands once, as the sources and targets that the graph
 holds anyway; a question brings one multiplication of the weights by the factors of their kinds, and its degrees are
 one small product of the degrees by kind.
 
-The walk's operator has its spectrum on the real line, or close to it, between -damping and damping. Chebyshev's
-semi-iteration (Golub and Varga 1961) then needs about half the products of the plain iteration. Where it does not pay,
-the plain one, which gains a factor of ``damping`` at every step whatever the graph, goes on from where it stands.
+The walk is the solution of a linear system, and its first iterates span the space in which GMRES (Saad and Schultz
+1986) finds what leaves the least residual: that takes half the products of the plain iteration. Where it does not pay,
+the plain iteration, which gains a factor of ``damping`` at every step whatever the graph, goes on from where it stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,9 @@ TOLERANCE = 1e-5
 _ROUNDING = 4
 """Units of rounding, relative to 1, that a product may be off by in L1."""
 _STAGNATION = 8
-"""Products without a smaller residual after which rounding is all that is left."""
-_SLACK = 4.0
-"""How far the accelerated residual may lie above what the plain iteration promises, before that takes over."""
+"""Rounds without a smaller residual after which rounding is all that is left."""
+_CYCLE = 16
+"""Products after which GMRES begins anew, from what it has: so many vectors are in memory at most."""
 
 
 def solve(
@@ -61,23 +61,21 @@ def solve(
     """
     changes = arc_changes(graph, factors, multipliers)
     inverse, dangling = _invert(degrees(graph, factors, changes))
-    follow = _product(graph, factors, multipliers, dtype)
+    product = _product(graph, factors, multipliers, dtype)
     alone = len(restarts) == 1
     restart = np.ascontiguousarray(restarts[0] if alone else restarts.T, dtype=dtype)
-    following = (inverse * damping).astype(dtype)[slice(None) if alone else (slice(None), None)]
-    restarting = dtype(1 - damping) * restart
+    passed_on = (inverse * damping).astype(dtype)[slice(None) if alone else (slice(None), None)]
 
-    def step(x: Floats) -> Floats:
-        moved = follow(x * following)
-        moved += restarting
+    def follow(x: Floats) -> Floats:
+        moved = product(x * passed_on)
         if len(dangling):
             moved += restart * (dtype(damping) * x[dangling].sum(axis=0))
         return moved
 
-    scores, error, steps = _iterate(step, restart, damping, tolerance)
+    scores, error, calls = _iterate(follow, dtype(1 - damping) * restart, restart, damping, tolerance)
     rows = np.atleast_2d(scores.T).astype(np.float64, order="C")
     error = np.atleast_1d(error) + _ROUNDING * np.finfo(dtype).eps / (1 - damping)
-    return rows, error, steps * 2 * len(graph)
+    return rows, error, calls * 2 * len(graph)
 
 
 def _invert(total: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
@@ -107,46 +105,90 @@ def _product(
     to_target = csc_array((from_source, *pattern), shape=shape)
     to_source = csr_array((from_target, *pattern), shape=shape)
 
-    def follow(y: Floats) -> Floats:
+    def product(y: Floats) -> Floats:
         moved: Floats = to_target @ y
         moved += to_source @ y
         return moved
 
-    return follow
+    return product
 
 
 def _iterate(
-    step: Callable[[Floats], Floats], start: Floats, damping: float, tolerance: float
+    follow: Callable[[Floats], Floats], restarting: Floats, start: Floats, damping: float, tolerance: float
 ) -> tuple[Floats, NDArray[np.float64], int]:
-    """Iterate until every column is within ``tolerance``; return the columns, their bounds and the steps.
+    """Solve x = restarting + follow(x) until every column is within ``tolerance``.
 
-    ``step`` contracts L1 distances by ``damping``: x is at most |step(x) - x| / (1 - damping) from the solution, and
+    A step contracts L1 distances by ``damping``: x is at most |step(x) - x| / (1 - damping) from the solution, and
     step(x) at most ``damping`` times that. Plain steps therefore end, at the tolerance or where rounding is all that
-    is left.
+    is left; they take over once a cycle has gained less than they promise.
+
+    Returns:
+        The columns, a bound for each, and how often ``follow`` was called.
     """
-    last, x, omega, count = start, start, 1.0, 0
-    first = best = np.inf
-    accelerated, since_best = True, 0
+    x, calls, promised, best, since_best = start, 0, np.inf, np.inf, 0
     while True:
-        moved = step(x)
-        difference = moved - x
-        residual = np.abs(difference, out=difference).sum(axis=0)
-        error = residual * damping / (1 - damping)
-        worst = float(residual.max(initial=0.0))
-        first = worst if not count else first
+        moved = follow(x)
+        moved += restarting
+        calls += 1
+        residual = moved - x
+        distance = np.abs(residual).sum(axis=0)
+        error = distance * damping / (1 - damping)
+        worst = float(distance.max(initial=0.0))
         since_best = 0 if worst < best else since_best + 1
         best = min(best, worst)
-        stuck = since_best >= _STAGNATION
-        if (error <= tolerance).all() or (stuck and not accelerated):
-            return np.maximum(moved, 0), error, count + 1
-        if accelerated and (stuck or worst > _SLACK * first * damping**count):
-            accelerated, best, since_best = False, np.inf, 0
-        if accelerated and count:
-            omega = 1 / (1 - damping**2 * omega / (2 if count == 1 else 4))
-            following = moved - last
-            following *= x.dtype.type(omega)
-            following += last
-            last, x = x, following
+        if (error <= tolerance).all() or since_best >= _STAGNATION:
+            return np.maximum(moved, 0), error, calls
+        if worst <= promised:
+            correction, taken = _krylov_cycle(follow, residual, tolerance * (1 - damping) / damping)
+            x, calls, promised = x + correction, calls + taken, worst * damping**taken
         else:
-            last, x = x, moved
-        count += 1
+            x, promised = moved, -np.inf
+
+
+def _krylov_cycle(follow: Callable[[Floats], Floats], residual: Floats, enough: float) -> tuple[Floats, int]:
+    """Return the correction that leaves the least residual (L2) within a Krylov space, and the calls that it took.
+
+    The space grows until what is left is ``enough`` in L1, or to ``_CYCLE`` dimensions.
+    """
+    size = np.sqrt(_dots(residual, residual))
+    basis = [residual * _inverse(size)]
+    hessenberg = np.zeros((size.size, _CYCLE + 1, _CYCLE))
+    for j in range(_CYCLE):
+        image = basis[j] - follow(basis[j])
+        for i, vector in enumerate(basis):
+            share = _dots(vector, image)
+            image -= vector * share
+            hessenberg[:, i, j] = share
+        length = np.sqrt(_dots(image, image))
+        hessenberg[:, j + 1, j] = length
+        basis.append(image * _inverse(length))
+        shares, left = _least_squares(hessenberg[:, : j + 2, : j + 1], np.atleast_1d(size))
+        if np.abs(_combine(basis, left)).sum(axis=0).max() <= enough:
+            break
+    return _combine(basis, shares), j + 1
+
+
+def _least_squares(hessenberg: NDArray[np.float64], size: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return for each column the y that makes H y nearest to size e1, and what is left; a row for each basis vector."""
+    target = np.zeros(hessenberg.shape[:2])
+    target[:, 0] = size
+    shares = np.stack([np.linalg.lstsq(h, t)[0] for h, t in zip(hessenberg, target, strict=True)])
+    left = target - np.einsum("bij,bj->bi", hessenberg, shares)
+    return shares.T, left.T
+
+
+def _dots(a: Floats, b: Floats) -> Floats:
+    """Return the inner product of each column of one with that of the other."""
+    return np.asarray(a @ b if a.ndim == 1 else np.einsum("nb,nb->b", a, b))
+
+
+def _inverse(size: Floats) -> Floats:
+    return np.asarray(np.divide(1, size, out=np.zeros_like(size), where=size > 0))
+
+
+def _combine(basis: Sequence[Floats], shares: NDArray[np.float64]) -> Floats:
+    """Return the sum of the basis vectors, each times its share of each column."""
+    total = np.zeros_like(basis[0])
+    for vector, share in zip(basis, shares.astype(total.dtype), strict=False):
+        total += vector * (share[0] if total.ndim == 1 else share)
+    return total
