@@ -124,9 +124,15 @@ def walk_batch(
 
 
 def choose_engine(engine: Engine, n_seeds: int, n_edges: int) -> Engine:
-    """Return the engine itself, or the one that ``auto`` stands for."""
-    if engine is not Engine.AUTO:
-        return engine
+    """Return the engine itself, or the one that ``auto`` stands for.
+
+    Raises:
+        BadInput: there is no such engine.
+    """
+    if engine not in tuple(Engine):
+        raise BadInput(f"There is no engine {engine!r}", f"Choose one of {', '.join(Engine)}")
+    if engine != Engine.AUTO:
+        return Engine(engine)
     sparse = n_seeds <= SPARSE_SEEDS and n_edges >= LARGE_GRAPH
     return Engine.PUSH if sparse and push.is_available() else Engine.MATRIX
 

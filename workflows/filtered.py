@@ -63,9 +63,10 @@ def within_filter(*keys: str) -> Callable[[Node[State]], Node[State]]:
             changed: Update = {key: value for key, value in kept.items() if value != held[key]}
             seen: Update = {**state, **changed}
             errors: list[ErrorRecord] = []
-            if dropped:
+            if changed:
                 message = f"{dropped} entries of the state lie outside `where` and were dropped"
-                errors.append(error_of(node.__name__, OUTSIDE_FILTER, message, 1))
+                respelled = "Entries of the state are spelled as `where` lets them be seen"
+                errors.append(error_of(node.__name__, OUTSIDE_FILTER, message if dropped else respelled, 1))
                 seen.update(filter_refusal=None, answer_refusal=None)
             update = node(cast(State, seen), runtime)
             return {**changed, **update, "errors": [*errors, *update.get("errors", ())]}

@@ -30,6 +30,8 @@ _ROUNDING = 4
 """Units of rounding, relative to 1, that a product may be off by in L1."""
 _STAGNATION = 8
 """Rounds without a smaller residual after which rounding is all that is left."""
+_SINGLE = 1e12
+"""Factors and multipliers from 1 / _SINGLE to _SINGLE leave ample room for weights, in single precision."""
 _CYCLE = 16
 """Products after which GMRES begins anew, from what it has: so many vectors are in memory at most."""
 
@@ -52,13 +54,16 @@ def solve(
         factors: one multiplier a kind of edge and side, the same for all rows.
         damping: probability of following an edge, in [0, 1).
         multipliers: beside the factors, for single edges.
-        dtype: ``np.float32`` or ``np.float64``; the products are in it.
+        dtype: ``np.float32`` or ``np.float64``; the products are in it. Factors or multipliers too far apart for single
+            precision are computed in double.
         tolerance: L1 distance to the solution at which a row is done. Rounding may end the iteration earlier.
 
     Returns:
         Scores of shape (n_questions, n_nodes); for each row a bound on its L1 distance to the solution; and how many
         arcs were followed, for all rows together.
     """
+    if not _fits_single(factors, multipliers):
+        dtype = np.float64
     changes = arc_changes(graph, factors, multipliers)
     inverse, dangling = _invert(degrees(graph, factors, changes))
     product = _product(graph, factors, multipliers, dtype)
@@ -76,6 +81,13 @@ def solve(
     rows = np.atleast_2d(scores.T).astype(np.float64, order="C")
     error = np.atleast_1d(error) + _ROUNDING * np.finfo(dtype).eps / (1 - damping)
     return rows, error, calls * 2 * len(graph)
+
+
+def _fits_single(factors: EdgeFactors, multipliers: EdgeMultipliers | None) -> bool:
+    """Tell whether no weight under the factors leaves the range of single precision."""
+    values = np.concatenate([factors.from_entity, factors.from_passage, multipliers.values if multipliers else []])
+    positive = values[values > 0]
+    return not len(positive) or bool(positive.min() > 1 / _SINGLE and positive.max() < _SINGLE)
 
 
 def _invert(total: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

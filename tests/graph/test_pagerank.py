@@ -369,6 +369,11 @@ class TestChoice:
     def test_an_engine_that_is_named_is_taken_and_told(self, engine: Engine) -> None:
         assert walk(typed_graph(1, 1, []).typed, np.ones(2), NEUTRAL, 0.5, engine).engine is engine
 
+    def test_an_engine_may_be_named_in_words(self) -> None:
+        assert choose_engine("push", 1, 1) is Engine.PUSH  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match="engine 'pushy'"):
+            choose_engine("pushy", 1, 1)  # type: ignore[arg-type]
+
     def test_what_auto_took_is_told(self) -> None:
         assert walk(typed_graph(1, 1, []).typed, np.ones(2), NEUTRAL, 0.5).engine is Engine.MATRIX
 

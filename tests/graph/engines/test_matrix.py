@@ -80,3 +80,12 @@ def test_a_batch_stops_when_its_last_row_is_done(graph: TypedGraph) -> None:
     scores, errors, _ = matrix.solve(graph, rows, edge_factors(None), 0.5, tolerance=1e-5)
     assert scores.shape == (2, 300)
     assert (errors < 2e-5).all()
+
+
+@pytest.mark.parametrize("factor", [1e-46, 1e39])
+def test_factors_beyond_single_precision_are_walked_in_double(factor: float) -> None:
+    graph = typed_graph(3, 0, [(0, 1, TEMPORAL, 1.0), (1, 2, TEMPORAL, 1.0)]).typed
+    steep = EdgeFactors(np.full(len(EDGE_KINDS), factor), np.full(len(EDGE_KINDS), factor))
+    restart = np.eye(3)[:1]
+    scores, _, _ = matrix.solve(graph, restart, steep, 0.5)
+    assert scores[0] == pytest.approx(matrix.solve(graph, restart, edge_factors(None), 0.5)[0][0], abs=1e-5)
