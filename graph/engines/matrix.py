@@ -137,7 +137,9 @@ def _iterate(
     Returns:
         The columns, a bound for each, and how often ``follow`` was called.
     """
-    x, calls, promised, best, since_best = start, 0, np.inf, np.inf, 0
+    # For several columns, keeping GMRES's vectors apart costs more than the products that it saves.
+    x, calls, best, since_best = start, 0, np.inf, 0
+    promised = np.inf if start.ndim == 1 else -np.inf
     while True:
         moved = follow(x)
         moved += restarting
@@ -162,53 +164,34 @@ def _krylov_cycle(follow: Callable[[Floats], Floats], residual: Floats, enough: 
 
     The space grows until what is left is ``enough`` in L1, or to ``_CYCLE`` dimensions.
     """
-    size = np.sqrt(_dots(residual, residual))
-    basis = [residual * _inverse(size)]
-    spread = np.abs(basis[0]).sum(axis=0)
+    size = float(np.sqrt(residual @ residual))
+    basis = [residual / residual.dtype.type(size)]
+    spread = float(np.abs(basis[0]).sum())
     buffer = np.empty_like(residual)
-    hessenberg = np.zeros((size.size, _CYCLE + 1, _CYCLE))
+    hessenberg = np.zeros((_CYCLE + 1, _CYCLE))
+    target = np.zeros(_CYCLE + 1)
+    target[0] = size
     for j in range(_CYCLE):
         image = basis[j] - follow(basis[j])
         for i, vector in enumerate(basis):
-            share = _dots(vector, image)
+            hessenberg[i, j] = share = vector @ image
             image -= np.multiply(vector, share, out=buffer)
-            hessenberg[:, i, j] = share
-        length = np.sqrt(_dots(image, image))
-        hessenberg[:, j + 1, j] = length
-        image *= _inverse(length)
+        hessenberg[j + 1, j] = length = np.sqrt(image @ image)
+        shares = np.linalg.lstsq(hessenberg[: j + 2, : j + 1], target[: j + 2])[0]
+        if not length > 0:
+            break
+        image /= length
         basis.append(image)
-        shares, left = _least_squares(hessenberg[:, : j + 2, : j + 1], np.atleast_1d(size))
+        left = np.asarray(target[: j + 2] - hessenberg[: j + 2, : j + 1] @ shares, dtype=np.float64)
         # Mass spreads over more nodes at every product: its L1 norm is least, for its L2 norm, at the start.
-        if (np.linalg.norm(left, axis=0) * spread <= enough).all() and _size(_combine(basis, left)) <= enough:
+        if np.linalg.norm(left) * spread <= enough and np.abs(_combine(basis, left)).sum() <= enough:
             break
     return _combine(basis, shares), j + 1
 
 
-def _least_squares(hessenberg: NDArray[np.float64], size: Floats) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return for each column the y that makes H y nearest to size e1, and what is left; a row for each basis vector."""
-    target = np.zeros(hessenberg.shape[:2])
-    target[:, 0] = size
-    shares = np.stack([np.linalg.lstsq(h, t)[0] for h, t in zip(hessenberg, target, strict=True)])
-    left = target - np.einsum("bij,bj->bi", hessenberg, shares)
-    return shares.T, left.T
-
-
-def _dots(a: Floats, b: Floats) -> Floats:
-    """Return the inner product of each column of one with that of the other."""
-    return np.asarray(a @ b if a.ndim == 1 else np.einsum("nb,nb->b", a, b))
-
-
-def _size(residual: Floats) -> float:
-    return float(np.abs(residual, out=residual).sum(axis=0).max())
-
-
-def _inverse(size: Floats) -> Floats:
-    return np.asarray(np.divide(1, size, out=np.zeros_like(size), where=size > 0))
-
-
 def _combine(basis: Sequence[Floats], shares: NDArray[np.float64]) -> Floats:
-    """Return the sum of the basis vectors, each times its share of each column."""
+    """Return the sum of the first basis vectors, each times its share."""
     total, buffer = np.zeros_like(basis[0]), np.empty_like(basis[0])
     for vector, share in zip(basis, shares.astype(total.dtype), strict=False):
-        total += np.multiply(vector, share[0] if total.ndim == 1 else share, out=buffer)
+        total += np.multiply(vector, share, out=buffer)
     return total
