@@ -177,7 +177,7 @@ def _krylov_cycle(follow: Callable[[Floats], Floats], residual: Floats, enough: 
             hessenberg[i, j] = share = vector @ image
             image -= np.multiply(vector, share, out=buffer)
         hessenberg[j + 1, j] = length = np.sqrt(image @ image)
-        shares = np.linalg.lstsq(hessenberg[: j + 2, : j + 1], target[: j + 2])[0]
+        shares = np.asarray(np.linalg.lstsq(hessenberg[: j + 2, : j + 1], target[: j + 2])[0], dtype=np.float64)
         if not length > 0:
             break
         image /= length
