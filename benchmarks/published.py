@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.edges import EDGE_KINDS
+from graph.engines.reference import on_one_thread
 from graph.factors import EdgeFactors
 from graph.typed_graph import TypedGraph
-
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
 
 
 def published_graph(graph: TypedGraph) -> Any:
@@ -50,16 +47,8 @@ def published_walk(
     modified = network.copy()
     for edge in modified.es:
         edge["weight"] = edge["weight"] * factor[edge["relation"]]
-    with _thread_pools().limit(limits=1, user_api="openmp"):
+    with on_one_thread():
         scores = modified.personalized_pagerank(
             weights="weight", reset=restart.tolist(), damping=damping, directed=False, implementation="prpack"
         )
     return np.asarray(scores)
-
-
-@lru_cache(maxsize=1)
-def _thread_pools() -> ThreadpoolController:
-    """Return the controller of the thread pools that are loaded once igraph is."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

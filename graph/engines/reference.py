@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,7 @@ def solve(
         arcs, network = forward, graph.undirected
     else:
         arcs, network = np.concatenate([forward, _weights(graph, factors.from_target, multipliers)]), graph.directed
-    # PRPACK's OpenMP threads wait for each other at every turn: on a busy machine two are ten times slower than one.
-    with _thread_pools().limit(limits=1, user_api="openmp"):
+    with on_one_thread():
         scores = network.personalized_pagerank(
             weights=arcs.tolist(),
             reset=restart.tolist(),
@@ -54,6 +54,15 @@ def _weights(
     if multipliers:
         weights[multipliers.edges] *= multipliers.values
     return weights
+
+
+def on_one_thread() -> AbstractContextManager[object]:
+    """Return a context in which PRPACK has one thread.
+
+    Its OpenMP threads wait for each other at every turn: on a busy machine two are ten times slower than one.
+    """
+    limited: AbstractContextManager[object] = _thread_pools().limit(limits=1, user_api="openmp")
+    return limited
 
 
 @lru_cache(maxsize=1)
