@@ -20,20 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.errors import BadInput, WorkspaceDamaged
-from graph.schema import Extraction, Fact, Passage, RelationType, Triple, entity_id, stable_id
+from graph.schema import Extraction, Fact, MetadataValue, Passage, RelationType, Triple, entity_id, stable_id
 from graph.text import normalise_name, title_name
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _BUSY_TIMEOUT_S = 30.0
+_PAGE_BYTES = 8192
+_HELD_BY = {"names": "name_id", "facts": "fact_id"}
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE passages (
-    id TEXT PRIMARY KEY, title TEXT NOT NULL, text TEXT NOT NULL, source TEXT NOT NULL, metadata TEXT NOT NULL,
+    id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, text TEXT NOT NULL, source TEXT NOT NULL, metadata TEXT NOT NULL,
     fingerprint TEXT NOT NULL, extractor TEXT NOT NULL, entities TEXT NOT NULL, triples TEXT NOT NULL,
-    notes TEXT NOT NULL, windows INTEGER NOT NULL, vector BLOB NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE names (id TEXT PRIMARY KEY, name TEXT NOT NULL, vector BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE facts (id TEXT PRIMARY KEY, text TEXT NOT NULL, vector BLOB NOT NULL) WITHOUT ROWID;
+    notes TEXT NOT NULL, failure TEXT NOT NULL, windows INTEGER NOT NULL, vector BLOB NOT NULL
+);
+CREATE TABLE names (id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, vector BLOB NOT NULL);
+CREATE TABLE facts (id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, vector BLOB NOT NULL);
 CREATE TABLE passage_names (
     passage_id TEXT NOT NULL REFERENCES passages(id) ON DELETE CASCADE, name_id TEXT NOT NULL,
     PRIMARY KEY (passage_id, name_id)
@@ -82,10 +84,16 @@ def fingerprint(passage: Passage, extraction: Extraction) -> str:
         passage.title,
         passage.text,
         passage.source,
-        json.dumps(dict(passage.metadata), sort_keys=True, ensure_ascii=False),
+        _metadata_to_json(passage.metadata),
         json.dumps(extraction.entities, ensure_ascii=False),
         _triples_to_json(extraction.triples),
+        extraction.failure,
     )
+
+
+def content_hash(passage: Passage) -> str:
+    """Return a hash of what was given of a passage: its title, text, source and metadata, but not its id."""
+    return _content_hash(passage.title, passage.text, passage.source, _metadata_to_json(passage.metadata))
 
 
 def names_of(passage: Passage, extraction: Extraction) -> dict[str, str]:
@@ -120,6 +128,8 @@ class Record:
         self._path = path
         with self._damage_named():
             self._db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+            if create:
+                self._db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA foreign_keys = ON")
@@ -171,28 +181,41 @@ class Record:
         """Return {passage id: fingerprint}."""
         return dict(self._rows("SELECT id, fingerprint FROM passages"))
 
+    def content_hashes(self) -> dict[str, str]:
+        """Return {passage id: hash of what was given of it}, see `content_hash`."""
+        rows = self._rows("SELECT id, title, text, source, metadata FROM passages")
+        return {key: _content_hash(*given) for key, *given in rows}
+
+    def sources(self) -> dict[str, str]:
+        """Return {passage id: source}."""
+        return dict(self._rows("SELECT id, source FROM passages"))
+
     def extractors(self) -> dict[str, str]:
         """Return {passage id: extractor} for every passage."""
         return dict(self._rows("SELECT id, extractor FROM passages"))
 
+    def failures(self) -> dict[str, str]:
+        """Return {passage id: why nothing could be extracted from it}, for those it holds of."""
+        return dict(self._rows("SELECT id, failure FROM passages WHERE failure <> ''"))
+
     def missing_names(self, ids: Iterable[str]) -> set[str]:
         """Return the ids that the record has no name vector for."""
-        return set(ids) - {row[0] for row in self._rows("SELECT id FROM names")}
+        return self._missing("names", ids)
 
     def missing_facts(self, ids: Iterable[str]) -> set[str]:
         """Return the ids that the record has no fact vector for."""
-        return set(ids) - {row[0] for row in self._rows("SELECT id FROM facts")}
+        return self._missing("facts", ids)
 
     def entries(self) -> Iterator[Entry]:
         """Yield every entry, by passage id."""
         rows = self._rows(
-            "SELECT id, title, text, source, metadata, extractor, entities, triples, notes, windows, vector"
+            "SELECT id, title, text, source, metadata, extractor, entities, triples, notes, failure, windows, vector"
             " FROM passages ORDER BY id"
         )
-        for pid, title, text, source, metadata, extractor, entities, triples, notes, windows, vector in rows:
+        for pid, title, text, source, metadata, extractor, entities, triples, notes, failure, windows, vector in rows:
             passage = Passage(pid, title, text, source, json.loads(metadata))
             extraction = Extraction(
-                tuple(json.loads(entities)), _triples_from_json(triples), extractor, json.loads(notes)
+                tuple(json.loads(entities)), _triples_from_json(triples), extractor, json.loads(notes), failure
             )
             yield Entry(passage, extraction, windows, np.frombuffer(vector, dtype=np.float32))
 
@@ -221,17 +244,17 @@ class Record:
         synonyms: Iterable[tuple[str, str, float]],
         embedding_model: str,
         removed: Iterable[str] = (),
-    ) -> bool:
+    ) -> set[str]:
         """Write entries (replacing those of the same id) and drop ``removed``, in one transaction.
 
         Names and facts that no passage holds any more go with the last passage that held them.
 
         Returns:
-            Whether any passage was replaced or dropped, and so names may have gone.
+            The ids of the names that went.
         """
         with self._transaction():
-            replaced = self._delete([*(entry.passage.id for entry in entries), *removed])
-            self._db.executemany("INSERT INTO passages VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", map(_row, entries))
+            held_before = self._delete([*(entry.passage.id for entry in entries), *removed])
+            self._db.executemany("INSERT INTO passages VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", map(_row, entries))
             self._insert_vectors("names", names)
             self._insert_vectors("facts", facts)
             self._db.executemany("INSERT OR REPLACE INTO synonyms VALUES (?,?,?)", synonyms)
@@ -239,14 +262,12 @@ class Record:
                 held_names = names_of(entry.passage, entry.extraction)
                 self._link("passage_names", entry.passage.id, held_names)
                 self._link("passage_facts", entry.passage.id, facts_of(entry.extraction))
-            if replaced:
-                self._db.execute("DELETE FROM names WHERE id NOT IN (SELECT name_id FROM passage_names)")
-                self._db.execute("DELETE FROM facts WHERE id NOT IN (SELECT fact_id FROM passage_facts)")
+            gone = {table: self._drop_unheld(table, held) for table, held in held_before.items()}
             if entries:
                 self._set_meta("embedding_model", embedding_model)
                 self._set_meta("dimension", str(entries[0].vector.shape[0]))
             self._count_up()
-        return replaced > 0
+        return gone["names"]
 
     def replace_vectors(
         self,
@@ -307,8 +328,40 @@ class Record:
                 "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
             )
 
-    def _delete(self, ids: Sequence[str]) -> int:
-        return self._db.executemany("DELETE FROM passages WHERE id = ?", [(key,) for key in ids]).rowcount
+    def _delete(self, ids: Sequence[str]) -> dict[str, set[str]]:
+        """Delete passages; return the names and facts that they held, by table."""
+        these = json.dumps(ids)
+        held = {
+            table: {
+                key
+                for (key,) in self._db.execute(
+                    f"SELECT {column} FROM passage_{table} WHERE passage_id IN (SELECT value FROM json_each(?))",
+                    (these,),
+                )
+            }
+            for table, column in _HELD_BY.items()
+        }
+        self._db.execute("DELETE FROM passages WHERE id IN (SELECT value FROM json_each(?))", (these,))
+        return held
+
+    def _drop_unheld(self, table: str, candidates: Iterable[str]) -> set[str]:
+        """Delete those of the names or facts that no passage holds; return them."""
+        rows = self._db.execute(
+            f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
+            f" AND id NOT IN (SELECT {_HELD_BY[table]} FROM passage_{table}"
+            f" WHERE {_HELD_BY[table]} IN (SELECT value FROM json_each(?))) RETURNING id",
+            (json.dumps([*candidates]),) * 2,
+        )
+        return {key for (key,) in rows}
+
+    def _missing(self, table: str, ids: Iterable[str]) -> set[str]:
+        asked = json.dumps([*ids])
+        return {
+            key
+            for (key,) in self._rows(
+                f"SELECT value FROM json_each(?) WHERE value NOT IN (SELECT id FROM {table})", asked
+            )
+        }
 
     def _insert_vectors(self, table: str, new: NewVectors) -> None:
         rows = ((key, text, new.vectors[i].tobytes()) for i, (key, text) in enumerate(new.texts.items()))
@@ -376,15 +429,24 @@ def _row(entry: Entry) -> tuple[object, ...]:
         passage.title,
         passage.text,
         passage.source,
-        json.dumps(dict(passage.metadata), sort_keys=True, ensure_ascii=False),
+        _metadata_to_json(passage.metadata),
         entry.fingerprint,
         extraction.extractor,
         json.dumps(extraction.entities, ensure_ascii=False),
         _triples_to_json(extraction.triples),
         json.dumps(dict(extraction.notes), sort_keys=True),
+        extraction.failure,
         entry.windows,
         entry.vector.astype(np.float32).tobytes(),
     )
+
+
+def _metadata_to_json(metadata: Mapping[str, MetadataValue]) -> str:
+    return json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False)
+
+
+def _content_hash(title: str, text: str, source: str, metadata: str) -> str:
+    return stable_id("content", title, text, source, metadata)
 
 
 def _triples_to_json(triples: Sequence[Triple]) -> str:

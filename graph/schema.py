@@ -95,12 +95,14 @@ class Extraction:
         triples: typed statements; identical ones within a passage are already collapsed.
         extractor: who found them: ``offline``, ``import``, or a model's name.
         notes: how many items were dropped or defaulted, by reason.
+        failure: why nothing could be extracted; empty where it could.
     """
 
     entities: tuple[str, ...]
     triples: tuple[Triple, ...]
     extractor: str
     notes: Mapping[str, int] = field(default_factory=dict)
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)

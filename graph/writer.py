@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,8 +54,8 @@ class Writer:
         names = self._embed_missing(_merge(names_of(p, x) for p, x in cleaned), self._record.missing_names)
         facts = self._embed_missing(_merge(facts_of(x) for _, x in cleaned), self._record.missing_facts)
         synonyms = self._names.add(list(names.texts), list(names.texts.values()), names.vectors)
-        if self._record.commit(entries, names, facts, synonyms, self._embedder.model_id, removed):
-            self._names = self._load_names()
+        gone = self._record.commit(entries, names, facts, synonyms, self._embedder.model_id, removed)
+        self._names.forget(gone)
         notes: dict[str, int] = {}
         for _, extraction in cleaned:
             for reason, count in extraction.notes.items():
@@ -132,6 +132,13 @@ class _NameVectors:
         first = len(self._ids)
         self.learn(ids, names, vectors)
         return list(self._pairs(first)) if len(self._ids) > first else []
+
+    def forget(self, ids: Collection[str]) -> None:
+        """Let go of names that are no more."""
+        kept = [row for row, key in enumerate(self._ids) if key not in ids] if ids else []
+        if ids and len(kept) < len(self._ids):
+            self._blocks = [np.concatenate(self._blocks)[kept]]
+            self._ids = [self._ids[row] for row in kept]
 
     def learn(self, ids: Sequence[str], names: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Take in names whose pairs are known already."""

@@ -175,3 +175,13 @@ class TestLoading:
 def test_rows_are_scaled_to_unit_length_and_zeros_stay() -> None:
     rows = unit_rows(np.array([[3, 4], [0, 0], [1e-20, 0]], dtype=np.float32))
     assert rows == pytest.approx(np.array([[0.6, 0.8], [0, 0], [1, 0]]), abs=1e-5)
+
+
+def test_a_vector_is_the_same_to_the_last_bit_in_whatever_batch_its_text_was() -> None:
+    texts = [" ".join(["the river flows past the old harbour"] * n) for n in (1, 2, 3, 1, 7, 2)]
+    texts += [f"harbour number {n} by the sea" for n in range(9)]
+    embedder = MiniLMEmbedder()
+    together = embedder.embed(texts)
+    alone = np.concatenate([embedder.embed([text]) for text in texts])
+    assert np.array_equal(together, alone)
+    assert np.array_equal(embedder.embed(texts[::-1])[::-1], together)

@@ -147,7 +147,7 @@ class TestDamage:
             Record(path)
 
     @pytest.mark.parametrize(
-        ("version", "age"), [("0", "an older version"), ("2", "a newer version"), ("next", "a newer version")]
+        ("version", "age"), [("1", "an older version"), ("3", "a newer version"), ("next", "a newer version")]
     )
     def test_another_format_is_refused_with_the_way_out(
         self, record: Record, path: Path, version: str, age: str
