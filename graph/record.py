@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +126,7 @@ class Record:
         if not create and not path.exists():
             raise WorkspaceDamaged(f"There is no record at {path}", "Index the documents again with `mara index`")
         self._path = path
+        self._fence: Callable[[Record], None] | None = None
         with self._damage_named():
             self._db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
             if create:
@@ -252,7 +253,7 @@ class Record:
         Returns:
             The ids of the names that went.
         """
-        with self._transaction():
+        with self.transaction():
             held_before = self._delete([*(entry.passage.id for entry in entries), *removed])
             self._db.executemany("INSERT INTO passages VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", map(_row, entries))
             self._insert_vectors("names", names)
@@ -279,7 +280,7 @@ class Record:
         embedding_model: str,
     ) -> None:
         """Put another model's vectors in place of all present ones, in one transaction."""
-        with self._transaction():
+        with self.transaction():
             rows = [(passages.vectors[i].tobytes(), windows[i], key) for i, key in enumerate(passages.texts)]
             self._db.executemany("UPDATE passages SET vector = ?, windows = ? WHERE id = ?", rows)
             self._db.execute("DELETE FROM synonyms")
@@ -294,20 +295,47 @@ class Record:
 
     def advance_generation(self) -> None:
         """Count the generation up without a change, so that what is derived is made anew in a place of its own."""
-        with self._transaction():
+        with self.transaction():
             self._count_up()
 
     def mark_complete(self, complete: bool) -> None:
         """Note whether an indexing run is under way (or was broken off), so that answers can say so."""
-        with self._transaction():
+        with self.transaction():
             self._set_meta("complete", str(int(complete)))
+
+    def note(self, key: str) -> str:
+        """Return what was noted under a key; empty where nothing was."""
+        return next((str(value) for (value,) in self._rows("SELECT value FROM meta WHERE key = ?", f"note:{key}")), "")
+
+    def set_note(self, key: str, text: str) -> None:
+        """Note a text under a key, within a `transaction`."""
+        self._set_meta(f"note:{key}", text)
+
+    def fence(self, check: Callable[[Record], None]) -> None:
+        """Let every transaction begin with a check, which may refuse it by raising."""
+        self._fence = check
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do several things or none; no other process writes meanwhile."""
+        with self._damage_named():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                if self._fence is not None:
+                    self._fence(self)
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
 
     def _count_up(self) -> None:
         self._set_meta("generation", str(self.generation + 1))
         self._set_meta("commit_id", uuid.uuid4().hex)
 
     def _create(self) -> None:
-        with self._transaction():
+        with self.transaction():
             for statement in _SCHEMA.split(";"):
                 self._db.execute(statement)
             self._set_meta("format_version", str(FORMAT_VERSION))
@@ -391,18 +419,6 @@ class Record:
 
     def _set_meta(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._damage_named():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
 
     @contextmanager
     def _damage_named(self) -> Iterator[None]:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
+from graph.lease import LEASE_S, Lease, claim_lease
 from graph.record import FORMAT_VERSION, Record
 
 DEFAULT_WORKSPACE = ".mara"
@@ -75,12 +76,20 @@ class Workspace:
             ) from fault
         Record(self.record_path, create=True).close()
 
-    def open_record(self) -> Record:
-        """Open the record. Raises WorkspaceMissing where there is none, WorkspaceDamaged where it cannot be read."""
+    def open_record(self, lease: Lease | None = None) -> Record:
+        """Open the record; with a lease, nothing can be written once that is lost.
+
+        Raises:
+            WorkspaceMissing: there is none.
+            WorkspaceDamaged: it cannot be read.
+        """
         self._check_manifest()
         if not self.record_path.exists():
             raise WorkspaceMissing(f"There is no workspace at {self.root}", _NO_WORKSPACE_HINT)
-        return Record(self.record_path)
+        record = Record(self.record_path)
+        if lease is not None:
+            record.fence(lease.check)
+        return record
 
     def check_passages(self, record: Record) -> None:
         """Raise WorkspaceMissing when the record holds no passage."""
@@ -103,30 +112,27 @@ class Workspace:
             "embedding_dimension": record.dimension,
             "generation": record.generation,
         }
-        _write_atomically(self.root / "manifest.json", json.dumps(manifest, indent=2) + "\n")
-        _write_atomically(self.root / "CURRENT", f"{record.generation}\n")
+        with record.transaction():
+            write_atomically(self.root / "manifest.json", json.dumps(manifest, indent=2) + "\n")
+            write_atomically(self.root / "CURRENT", f"{record.generation}\n")
         self._prune(keep=record.generation)
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the writer's lock. Raises WorkspaceLocked, naming the owner, while another process holds it."""
-        from filelock import FileLock, Timeout
+    def claim(self, seconds: float = LEASE_S) -> Lease:
+        """Become the workspace's writer until the lease is released or runs out.
 
-        lock = FileLock(self.root / "lock", timeout=0, is_singleton=True)
-        owner = self.root / "lock.owner"
+        Raises WorkspaceLocked, naming the owner, while another holds it; WorkspaceMissing where there is none.
+        """
+        self.open_record().close()
+        return claim_lease(self.record_path, self.root / "lock", seconds)
+
+    @contextmanager
+    def writing(self) -> Iterator[Lease]:
+        """Be the workspace's writer for the length of the block; raises as `claim` does."""
+        lease = self.claim()
         try:
-            lock.acquire()
-        except Timeout as fault:
-            who = owner.read_text(encoding="utf-8") if owner.exists() else "another process"
-            raise WorkspaceLocked(
-                f"{self.root} is being written by {who}", "Wait until it is done, or stop that process"
-            ) from fault
-        try:
-            owner.write_text(f"process {os.getpid()}", encoding="utf-8")
-            yield
+            yield lease
         finally:
-            owner.unlink(missing_ok=True)
-            lock.release()
+            lease.release()
 
     def hold(self, generation: int) -> GenerationHold:
         """Keep a generation from being removed while it is read. Raises OSError when it is gone."""
@@ -193,7 +199,8 @@ class GenerationHold:
         return False
 
 
-def _write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
+    """Put a file in place at once: a reader finds the old text or the new one, also after a crash."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with temporary.open("w", encoding="utf-8") as file:
         file.write(text)
