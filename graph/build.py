@@ -6,274 +6,281 @@ is derived here, so that a graph depends on its corpus alone and not on the orde
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.edges import KIND_INDEX, EdgeKind, Edges, PassageLink
-from graph.knowledge_graph import GraphFact, KnowledgeGraph
-from graph.names import NameMatcher, find_name
-from graph.record import Entry, Record
-from graph.schema import PASSAGE_RELATIONS, Fact, RelationType, entity_id
-from graph.text import normalise_name, title_name, token_spans
+from graph.columns import IntLists
+from graph.edges import Edges, sort_edges
+from graph.evidence import Evidence, Handles, Links, Names, read_evidence
+from graph.knowledge_graph import GraphFact, KnowledgeGraph, fact_columns
+from graph.names import ChangingMatcher
+from graph.record import Record
+from graph.schema import Fact
+from graph.sparse import SparseIndex
+from graph.text import token_spans
+from graph.weights import (
+    PassageClasses,
+    PassageLinks,
+    count_passages,
+    fact_edges,
+    join_edges,
+    passage_edges,
+    synonym_edges,
+)
 
-ROLE_SHARE, SIMILARITY_SHARE, POSITION_SHARE = 0.4, 0.4, 0.2
-SUBJECT_ROLE, OBJECT_ROLE, UNTRIPLED_ROLE = 1.0, 0.7, 0.5
-ABSENT_POSITION = 0.5
-SYNONYMS_PER_NAME = 100
-CLASS_QUANTILES = (1 / 3, 2 / 3)
-_FREQUENT_PASSAGES, _FREQUENT_SHARE = 20, 0.01
+PASSAGE_CLASSES = "passage_classes"
+"""The note of the record that says where the classes are cut."""
 
+_SEARCHED_SPELLINGS = 300
+_DEAD_HANDLES = 10_000
 
-@dataclass(slots=True)
-class _Link:
-    """What is known of one entity in one passage while the graph is built."""
-
-    as_subject: int = 0
-    as_object: int = 0
-    own_title: bool = False
-    offset: int = -1
-
-    @property
-    def in_triples(self) -> bool:
-        return self.as_subject + self.as_object > 0
-
-    @property
-    def role(self) -> float:
-        n = self.as_subject + self.as_object
-        return min(1.0, (SUBJECT_ROLE * self.as_subject + OBJECT_ROLE * self.as_object) / n) if n else UNTRIPLED_ROLE
-
-
-@dataclass(slots=True)
-class _Columns:
-    """Edge columns while they grow."""
-
-    rows: list[tuple[int, int, int, float, float, int]] = field(default_factory=list)
-
-    def to_edges(self) -> Edges:
-        columns = list(zip(*sorted(self.rows), strict=True)) or [()] * 6
-        kinds: list[type[np.generic]] = [np.int32, np.int32, np.uint8, np.float32, np.float32, np.int32]
-        return Edges(*(np.asarray(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
+Ints = NDArray[np.int32]
+K = TypeVar("K")
+T = TypeVar("T", bound=np.generic)
 
 
 def build_graph(record: Record) -> KnowledgeGraph:
     """Derive the graph of the record's present generation."""
-    entries = list(record.entries())
-    name_ids, names, name_vectors = record.names()
-    entity_of = {key: index for index, key in enumerate(name_ids)}
-    passage_vectors = (
-        np.stack([entry.vector for entry in entries]) if entries else np.zeros((0, record.dimension), np.float32)
-    )
-    links, aliases = _link_passages(entries, entity_of)
-    matcher = NameMatcher([*((name, index) for index, name in enumerate(names)), *aliases])
-    _add_mentions(entries, links, names, matcher)
-    facts = _collect_facts(entries, entity_of)
-    columns = _Columns()
-    _add_fact_edges(columns, entries, entity_of)
-    triple_passages = _count_passages(links, len(names), in_triples=True)
-    _add_synonym_edges(columns, record.synonyms(), entity_of, triple_passages)
-    _add_passage_edges(columns, entries, links, passage_vectors, name_vectors)
-    return KnowledgeGraph(
-        generation=record.generation,
-        commit_id=record.commit_id,
-        embedding_model=record.embedding_model,
-        entity_names=tuple(names),
-        entity_labels=_labels(entries, names, entity_of),
-        triple_passages=triple_passages,
-        name_passages=_count_passages(links, len(names), in_triples=False),
-        passages=tuple(entry.passage for entry in entries),
-        passage_vectors=passage_vectors,
-        facts=facts,
-        aliases=aliases,
-        edges=columns.to_edges(),
-        matcher=matcher,
-    )
+    return GraphBuilder().build(record)
 
 
-def _entity(entity_of: Mapping[str, int], name: str) -> int:
-    return entity_of[entity_id(name)]
+class GraphBuilder:
+    """Builds a record's graph, and keeps what the passages say, so that the next build reads only what changed.
 
-
-def _link_passages(
-    entries: Sequence[Entry], entity_of: Mapping[str, int]
-) -> tuple[list[dict[int, _Link]], tuple[tuple[str, int], ...]]:
-    """Return for each passage {entity: link}, from its extraction and its title, and the full titles as aliases."""
-    links: list[dict[int, _Link]] = []
-    aliases: dict[str, int] = {}
-    for entry in entries:
-        found: dict[int, _Link] = defaultdict(_Link)
-        for name in entry.extraction.entities:
-            if normalise_name(name):
-                found[_entity(entity_of, name)]
-        for triple in entry.extraction.triples:
-            found[_entity(entity_of, triple.subject)].as_subject += 1
-            found[_entity(entity_of, triple.object)].as_object += 1
-        title = entry.passage.title
-        if normalise_name(title_name(title)):
-            entity = _entity(entity_of, title_name(title))
-            found[entity].own_title = True
-            if normalise_name(title) != normalise_name(title_name(title)):
-                aliases[normalise_name(title)] = entity
-        links.append(found)
-    return links, tuple(sorted(aliases.items()))
-
-
-def _add_mentions(
-    entries: Sequence[Entry], links: Sequence[dict[int, _Link]], names: Sequence[str], matcher: NameMatcher
-) -> None:
-    """Link each passage with the known names its text spells out, but for names too frequent to mean anything."""
-    mentioned: list[dict[int, int]] = []
-    frequency: Counter[int] = Counter()
-    for entry, found in zip(entries, links, strict=True):
-        spans = token_spans(entry.passage.content)
-        spelled = [token for token, _, _ in spans]
-        joined = f" {' '.join(spelled)} "
-        offsets: dict[int, int] = {}
-        for mention in matcher.find(spelled):
-            offsets.setdefault(mention.name, spans[mention.start][1])
-        for entity, link in found.items():
-            at = find_name(joined, names[entity])
-            link.offset = spans[at][1] if at >= 0 else -1
-        mentioned.append(offsets)
-        frequency.update(offsets.keys() | found.keys())
-    limit = max(_FREQUENT_PASSAGES, _FREQUENT_SHARE * len(entries))
-    for offsets, found in zip(mentioned, links, strict=True):
-        for entity, offset in offsets.items():
-            if entity not in found and frequency[entity] <= limit:
-                found[entity] = _Link(offset=offset)
-
-
-def _collect_facts(entries: Sequence[Entry], entity_of: Mapping[str, int]) -> dict[str, GraphFact]:
-    spelled: dict[str, Fact] = {}
-    held: dict[str, list[int]] = defaultdict(list)
-    for index, entry in enumerate(entries):
-        for triple in entry.extraction.triples:
-            fact = Fact(triple.subject, triple.predicate, triple.object, triple.relation)
-            key = fact.id
-            known = spelled.get(key)
-            if known is None or fact.text < known.text:
-                spelled[key] = fact
-            if not held[key] or held[key][-1] != index:
-                held[key].append(index)
-    return {
-        key: GraphFact(
-            spelled[key],
-            _entity(entity_of, spelled[key].subject),
-            _entity(entity_of, spelled[key].object),
-            tuple(held[key]),
-        )
-        for key in sorted(spelled)
-    }
-
-
-def _add_fact_edges(columns: _Columns, entries: Sequence[Entry], entity_of: Mapping[str, int]) -> None:
-    """One edge per pair of entities and type: the sum of the confidences of its facts; loops carry nothing."""
-    weights: dict[tuple[int, int, RelationType], list[float]] = defaultdict(list)
-    for entry in entries:
-        for triple in entry.extraction.triples:
-            ends = sorted((_entity(entity_of, triple.subject), _entity(entity_of, triple.object)))
-            if ends[0] != ends[1]:
-                weights[ends[0], ends[1], triple.relation].append(triple.confidence)
-    for (a, b, relation), confidences in weights.items():
-        kind = KIND_INDEX[EdgeKind(relation)]
-        columns.rows.append((a, b, kind, float(np.sum(sorted(confidences))), float(len(confidences)), -1))
-
-
-def _add_synonym_edges(
-    columns: _Columns,
-    synonyms: Sequence[tuple[str, str, float]],
-    entity_of: Mapping[str, int],
-    triple_passages: NDArray[np.int32],
-) -> None:
-    """Keep a pair when it is among the nearest ``SYNONYMS_PER_NAME`` of at least one of its names.
-
-    HippoRAG 2's weight is 0 where a name stands in no triple: there it is no node.
+    The graph is the same as that of a new builder. Not safe across threads.
     """
-    ranked = sorted(synonyms, key=lambda pair: (-pair[2], pair[0], pair[1]))
-    taken: Counter[str] = Counter()
-    kind = KIND_INDEX[EdgeKind(RelationType.SYNONYMY)]
-    for a, b, cosine in ranked:
-        if taken[a] < SYNONYMS_PER_NAME or taken[b] < SYNONYMS_PER_NAME:
-            ends = sorted((entity_of[a], entity_of[b]))
-            in_triples = triple_passages[ends[0]] > 0 and triple_passages[ends[1]] > 0
-            columns.rows.append((ends[0], ends[1], kind, cosine, cosine if in_triples else 0.0, -1))
-        taken[a] += 1
-        taken[b] += 1
+
+    def __init__(self) -> None:
+        self._made_with: tuple[str, ...] = ()
+        self._evidence: dict[str, Evidence] = {}
+        self._in_order: list[Evidence] = []
+        self._names, self._facts, self._terms = Names(), Handles(), Handles()
+        self._labels: dict[int, Counter[str]] = {}
+        self._statements: dict[int, Counter[Fact]] = {}
+        self._aliases: Counter[tuple[str, int]] = Counter()
+        self._matcher = ChangingMatcher()
+        self._without_cosines: list[Evidence] = []
+
+    def build(self, record: Record) -> KnowledgeGraph:
+        """Derive the graph of the record's present generation."""
+        made_with = (record.workspace_id, record.embedding_model, record.vectors_id)
+        if made_with != self._made_with or self._is_mostly_dead():
+            self.__dict__.update(GraphBuilder().__dict__)
+            self._made_with = made_with
+        fingerprints = record.fingerprints()
+        gone = [key for key, evidence in self._evidence.items() if fingerprints.get(key) != evidence.fingerprint]
+        spellings = [spelled for key in gone for spelled in self._drop(self._evidence.pop(key))]
+        new = fingerprints.keys() - self._evidence.keys()
+        for entry in record.entries(new):
+            evidence = read_evidence(entry, fingerprints[entry.passage.id], self._names, self._facts, self._terms)
+            self._evidence[entry.passage.id] = evidence
+            spellings.extend(self._hold(evidence))
+        self._find_mentions(new, set(spellings))
+        self._compute_cosines(record)
+        self._in_order = [self._evidence[key] for key in sorted(self._evidence)]
+        return self._assemble(record)
+
+    def sparse(self) -> SparseIndex:
+        """Return the BM25 index of the passages of the last build."""
+        vocabulary = {term: number for number, term in enumerate(self._terms.keys)}
+        return SparseIndex.of_terms([evidence.terms.tolist() for evidence in self._in_order], vocabulary)
+
+    def _is_mostly_dead(self) -> bool:
+        return any(
+            len(handles.keys) > _DEAD_HANDLES and 2 * len(handles.in_use()) < len(handles.keys)
+            for handles in (self._names, self._facts)
+        )
+
+    def _hold(self, evidence: Evidence) -> Iterable[str]:
+        """Take a passage's names and facts in; yield the spellings of names that were not known before."""
+        for handle, spelling in evidence.spellings:
+            self._labels.setdefault(handle, Counter())[spelling] += 1
+        for handle, statement in zip(evidence.facts.tolist(), evidence.statements, strict=True):
+            self._statements.setdefault(handle, Counter())[statement] += 1
+        for handle in set(evidence.facts.tolist()):
+            self._facts.held[handle] += 1
+        for handle in evidence.links.names.tolist():
+            self._names.held[handle] += 1
+            if self._names.held[handle] == 1:
+                yield self._matcher.learn(self._names.normal[handle], handle)
+        if evidence.alias:
+            self._aliases[evidence.alias] += 1
+            if self._aliases[evidence.alias] == 1:
+                yield self._matcher.learn(*evidence.alias)
+
+    def _drop(self, evidence: Evidence) -> Iterable[str]:
+        """Let a passage's names and facts go; yield the spellings of names that nothing holds any more."""
+        for handle, spelling in evidence.spellings:
+            _take_one(self._labels, handle, spelling)
+        for handle, statement in zip(evidence.facts.tolist(), evidence.statements, strict=True):
+            _take_one(self._statements, handle, statement)
+        for handle in set(evidence.facts.tolist()):
+            self._facts.held[handle] -= 1
+        for handle in evidence.links.names.tolist():
+            self._names.held[handle] -= 1
+            if not self._names.held[handle]:
+                yield self._matcher.forget(self._names.normal[handle], handle)
+        if evidence.alias:
+            self._aliases[evidence.alias] -= 1
+            if not self._aliases[evidence.alias]:
+                del self._aliases[evidence.alias]
+                yield self._matcher.forget(*evidence.alias)
+
+    def _find_mentions(self, new: Collection[str], spellings: set[str]) -> None:
+        """Find known names in new passages, and again in those that spell a name which came or went."""
+        sought = [f" {spelled} " for spelled in spellings if spelled]
+        for key, evidence in self._evidence.items():
+            if key in new or len(sought) > _SEARCHED_SPELLINGS or any(name in evidence.words for name in sought):
+                evidence.mentions = self._mentions(evidence)
+                self._without_cosines.append(evidence)
+
+    def _mentions(self, evidence: Evidence) -> Links:
+        own = set(evidence.links.names.tolist())
+        words = evidence.words.split()
+        mentions = self._matcher.find(words)
+        spans = token_spans(evidence.passage.content) if mentions else []
+        offsets: dict[int, int] = {}
+        for mention in mentions:
+            if mention.name not in own:
+                offsets.setdefault(mention.name, spans[mention.start][1])
+        return Links.of_mentions(offsets)
+
+    def _compute_cosines(self, record: Record) -> None:
+        waiting, self._without_cosines = self._without_cosines, []
+        parts = [links for evidence in waiting for links in (evidence.links, evidence.mentions) if len(links.names)]
+        if not parts:
+            return
+        handles = np.unique(np.concatenate([links.names for links in parts]))
+        vectors = record.name_vectors([self._names.keys[handle] for handle in handles.tolist()])
+        for evidence in waiting:
+            for links in (evidence.links, evidence.mentions):
+                rows = vectors[np.searchsorted(handles, links.names)]
+                # Row by row, so that a cosine does not depend on what else is computed with it.
+                links.cosines = (rows * evidence.vector).sum(axis=1)
+
+    def _assemble(self, record: Record) -> KnowledgeGraph:
+        entities = self._names.in_use()
+        entity_of = _positions(entities, len(self._names.keys))
+        passages = self._in_order
+        n = len(entities)
+        links = self._links(entity_of).without_frequent(n, len(passages))
+        triple_passages = count_passages(links.entities[links.in_triples], n)
+        edges = [
+            self._fact_edges(entity_of),
+            self._synonym_edges(record, entity_of, triple_passages),
+            self._passage_edges(record, links, n),
+        ]
+        return KnowledgeGraph(
+            generation=record.generation,
+            commit_id=record.commit_id,
+            embedding_model=record.embedding_model,
+            entity_names=tuple(self._names.normal[handle] for handle in entities),
+            entity_labels=tuple(_most_frequent(self._labels[handle]) for handle in entities),
+            triple_passages=triple_passages,
+            name_passages=count_passages(links.entities, n),
+            passages=tuple(evidence.passage for evidence in passages),
+            passage_vectors=_stack([evidence.vector for evidence in passages], record.dimension),
+            facts=self._fact_table(entity_of),
+            aliases=tuple(sorted((alias, int(entity_of[handle])) for alias, handle in self._aliases)),
+            edges=sort_edges(join_edges(edges)),
+            matcher=self._matcher.renumbered(entity_of),
+        )
+
+    def _links(self, entity_of: Ints) -> PassageLinks:
+        parts = [evidence.links for evidence in self._in_order], [evidence.mentions for evidence in self._in_order]
+        counts = [np.array([len(links.names) for links in part], dtype=np.int64) for part in parts]
+        every = [*parts[0], *parts[1]]
+        numbers = np.arange(len(self._in_order), dtype=np.int32)
+        return PassageLinks(
+            passages=np.concatenate([np.repeat(numbers, count) for count in counts]),
+            entities=entity_of[_joined([links.names for links in every], np.int32)],
+            subject_of=_joined([links.subject_of for links in every], np.int32),
+            object_of=_joined([links.object_of for links in every], np.int32),
+            titled=_joined([links.titled for links in every], np.bool_),
+            offsets=_joined([links.offsets for links in every], np.int32),
+            cosines=_joined([links.cosines for links in every], np.float32),
+            own=np.repeat([True, False], [count.sum() for count in counts]),
+        )
+
+    def _fact_edges(self, entity_of: Ints) -> Edges:
+        return fact_edges(
+            entity_of[_joined([evidence.subjects for evidence in self._in_order], np.int32)],
+            entity_of[_joined([evidence.objects for evidence in self._in_order], np.int32)],
+            _joined([evidence.relations for evidence in self._in_order], np.uint8),
+            _joined([evidence.confidences for evidence in self._in_order], np.float64),
+        )
+
+    def _synonym_edges(self, record: Record, entity_of: Ints, triple_passages: Ints) -> Edges:
+        pairs = record.synonyms()
+        a = entity_of[np.array([self._names.known(name) for name, _, _ in pairs], dtype=np.int64)]
+        b = entity_of[np.array([self._names.known(name) for _, name, _ in pairs], dtype=np.int64)]
+        return synonym_edges(a, b, np.array([cosine for _, _, cosine in pairs]), triple_passages)
+
+    def _passage_edges(self, record: Record, links: PassageLinks, n_entities: int) -> Edges:
+        lengths = np.array([len(evidence.passage.content) for evidence in self._in_order], dtype=np.int32)
+        chunks = Counter(evidence.chunk_of for evidence in self._in_order)
+        shares = [chunks[evidence.chunk_of] ** -0.5 if evidence.chunk_of else 1.0 for evidence in self._in_order]
+        classes = PassageClasses(record.note(PASSAGE_CLASSES) or PassageClasses.THIRDS)
+        return passage_edges(links, n_entities, lengths, np.array(shares, dtype=np.float64), classes)
+
+    def _fact_table(self, entity_of: Ints) -> Mapping[str, GraphFact]:
+        facts = self._facts.in_use()
+        fact_of = _positions(facts, len(self._facts.keys))
+        spelled = [_smallest(self._statements[handle]) for handle in facts]
+        ends = [(self._names.spelled(fact.subject), self._names.spelled(fact.object)) for fact in spelled]
+        held = _joined([evidence.facts for evidence in self._in_order], np.int32)
+        counts = [len(evidence.facts) for evidence in self._in_order]
+        pairs = np.stack([fact_of[held], np.repeat(np.arange(len(counts)), counts)], axis=1)
+        return fact_columns(
+            [self._facts.keys[handle] for handle in facts],
+            spelled,
+            entity_of[np.array(ends, dtype=np.int64).reshape(len(ends), 2)],
+            _lists(np.unique(pairs, axis=0), len(facts)),
+        )
 
 
-def _add_passage_edges(
-    columns: _Columns,
-    entries: Sequence[Entry],
-    links: Sequence[dict[int, _Link]],
-    passage_vectors: NDArray[np.float32],
-    name_vectors: NDArray[np.float32],
-) -> None:
-    """Weigh each entity-passage edge by role, similarity and position, and class it among the corpus's edges."""
-    pairs = [(index, entity, link) for index, found in enumerate(links) for entity, link in sorted(found.items())]
-    if not pairs:
-        return
-    rows = np.asarray([index for index, _, _ in pairs])
-    entities = np.asarray([entity for _, entity, _ in pairs])
-    cosine = np.einsum("ij,ij->i", passage_vectors[rows], name_vectors[entities])
-    role = np.asarray([link.role for _, _, link in pairs])
-    lengths = np.asarray([max(1, len(entry.passage.content)) for entry in entries])[rows]
-    offsets = np.asarray([link.offset for _, _, link in pairs])
-    position = np.where(offsets >= 0, 1 - np.minimum(1, offsets / lengths), ABSENT_POSITION)
-    weight = ROLE_SHARE * role + SIMILARITY_SHARE * (cosine + 1) / 2 + POSITION_SHARE * position
-    titled = np.asarray([link.own_title for _, _, link in pairs])
-    classes = _classify(weight, titled)
-    is_title = np.zeros(len(name_vectors), dtype=bool)
-    is_title[entities[titled]] = True
-    share = _title_shares(entries)
-    for n, (index, entity, link) in enumerate(pairs):
-        kind = _passage_kind(PASSAGE_RELATIONS[classes[n]], own_title=link.own_title, is_title=bool(is_title[entity]))
-        scaled = float(weight[n]) * (share[index] if link.own_title else 1.0)
-        columns.rows.append((entity, len(name_vectors) + index, kind, scaled, float(link.in_triples), link.offset))
+def _take_one(counters: dict[int, Counter[K]], handle: int, item: K) -> None:
+    counters[handle][item] -= 1
+    if not counters[handle][item]:
+        del counters[handle][item]
+    if not counters[handle]:
+        del counters[handle]
 
 
-def _classify(weight: NDArray[np.float64], titled: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return 0, 1 or 2 (PRIMARY, SECONDARY, PERIPHERAL) by thirds of the edges that are no titles."""
-    low, high = np.quantile(weight[~titled], CLASS_QUANTILES) if (~titled).any() else (0.0, 0.0)
-    classes = np.where(weight >= high, 0, np.where(weight >= low, 1, 2))
-    return np.where(titled, 0, classes)
+def _positions(handles: Sequence[int], n_handles: int) -> Ints:
+    """Return of each handle its position among those in use; -1 of others."""
+    positions = np.full(n_handles, -1, dtype=np.int32)
+    positions[handles] = np.arange(len(handles), dtype=np.int32)
+    return positions
 
 
-def _passage_kind(relation: RelationType, *, own_title: bool, is_title: bool) -> int:
-    if own_title:
-        return KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)]
-    return KIND_INDEX[EdgeKind(relation, PassageLink.OTHER_TITLE if is_title else PassageLink.MENTION)]
+def _joined(parts: Sequence[NDArray[T]], dtype: type[T]) -> NDArray[T]:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
 
 
-def _title_shares(entries: Sequence[Entry]) -> list[float]:
-    """Return 1/sqrt(chunks) for each passage: the chunks of one document share the edge to its title."""
-    documents = Counter((e.passage.source, e.passage.title) for e in entries if "chunk" in e.passage.metadata)
-    return [
-        documents[e.passage.source, e.passage.title] ** -0.5 if "chunk" in e.passage.metadata else 1.0 for e in entries
-    ]
+def _stack(vectors: Sequence[NDArray[np.float32]], dimension: int) -> NDArray[np.float32]:
+    return np.stack(vectors) if vectors else np.zeros((0, dimension), dtype=np.float32)
 
 
-def _count_passages(links: Sequence[dict[int, _Link]], n_entities: int, *, in_triples: bool) -> NDArray[np.int32]:
-    counts = np.zeros(n_entities, dtype=np.int32)
-    for found in links:
-        for entity, link in found.items():
-            counts[entity] += not in_triples or link.in_triples
-    return counts
+def _lists(pairs: NDArray[np.int64], n_lists: int) -> IntLists:
+    """Return the lists of (list, value) pairs that are in order."""
+    starts = np.searchsorted(pairs[:, 0], np.arange(n_lists + 1)).astype(np.int32)
+    return IntLists(starts, pairs[:, 1].astype(np.int32))
 
 
-def _labels(entries: Sequence[Entry], names: Sequence[str], entity_of: Mapping[str, int]) -> tuple[str, ...]:
-    """Return how each name is spelled most often; the smallest spelling where several are."""
-    spellings: dict[int, Counter[str]] = defaultdict(Counter)
-    for entry in entries:
-        spelled = [*entry.extraction.entities, *(e for t in entry.extraction.triples for e in (t.subject, t.object))]
-        if entry.passage.title:
-            spelled.append(title_name(entry.passage.title))
-        for spelling in spelled:
-            if normalise_name(spelling):
-                spellings[_entity(entity_of, spelling)][spelling.strip()] += 1
-    return tuple(
-        min(spellings[i], key=lambda s: (-spellings[i][s], s)) if i in spellings else name
-        for i, name in enumerate(names)
-    )
+def _most_frequent(spellings: Mapping[str, int]) -> str:
+    """Return how a name is spelled most often; the smallest spelling where several are."""
+    if len(spellings) == 1:
+        return next(iter(spellings))
+    return min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
+
+
+def _smallest(statements: Collection[Fact]) -> Fact:
+    """Return the statement that is shown for all spellings of a fact: the smallest one."""
+    if len(statements) == 1:
+        return next(iter(statements))
+    return min(statements, key=lambda fact: (fact.text, fact.subject, fact.predicate))

@@ -153,19 +153,19 @@ class _FactRows(LazySequence[GraphFact]):
     def __init__(
         self, table: TextTable, ends: NDArray[np.int32], relations: NDArray[np.uint8], passages: IntLists
     ) -> None:
-        self._table = table
-        self._ends = ends
-        self._relations = relations
+        self.table = table
+        self.ends = ends
+        self.relations = relations
         self._passages = passages
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.table)
 
     def at(self, index: int) -> GraphFact:
         """Return one fact. Raises ValueError where its text cannot be read."""
-        _, subject, predicate, object_ = self._table.row(index)
-        fact = Fact(subject, predicate, object_, _RELATIONS[self._relations.item(index)])
-        return GraphFact(fact, self._ends.item(index, 0), self._ends.item(index, 1), self._passages[index])
+        _, subject, predicate, object_ = self.table.row(index)
+        fact = Fact(subject, predicate, object_, _RELATIONS[self.relations.item(index)])
+        return GraphFact(fact, self.ends.item(index, 0), self.ends.item(index, 1), self._passages[index])
 
 
 class _StoredFacts(SortedMapping[GraphFact]):
@@ -173,7 +173,25 @@ class _StoredFacts(SortedMapping[GraphFact]):
 
     def __init__(self, table: TextTable, rows: _FactRows, passages: IntLists) -> None:
         super().__init__(table.column(0), rows)
+        self.rows = rows
         self.passages = passages
+
+
+def fact_columns(
+    ids: Sequence[str], facts: Sequence[Fact], ends: NDArray[np.int32], passages: IntLists
+) -> _StoredFacts:
+    """Return facts as a snapshot holds them.
+
+    Args:
+        ids: of the facts, ascending.
+        facts: as they are shown, in the order of their ids.
+        ends: indices of their subjects and objects, shape (n, 2).
+        passages: indices of the passages that hold each.
+    """
+    rows = ((key, f.subject, f.predicate, f.object) for key, f in zip(ids, facts, strict=True))
+    table = TextTable.of(rows, _FactRows.WIDTH)
+    relations = np.array([_RELATIONS.index(fact.relation) for fact in facts], dtype=np.uint8)
+    return _StoredFacts(table, _FactRows(table, ends, relations, passages), passages)
 
 
 class _StoredAliases(LazySequence[tuple[str, int]]):
@@ -302,15 +320,18 @@ def _save_passages(passages: Iterable[Passage], folder: Path) -> None:
 
 
 def _save_facts(facts: Mapping[str, GraphFact], folder: Path) -> None:
+    stored = facts if isinstance(facts, _StoredFacts) else _as_columns(facts)
+    stored.rows.table.save(folder, "facts")
+    np.save(folder / "fact_ends.npy", stored.rows.ends)
+    np.save(folder / "fact_relations.npy", stored.rows.relations)
+    stored.passages.save(folder, "fact_passages")
+
+
+def _as_columns(facts: Mapping[str, GraphFact]) -> _StoredFacts:
     keys = sorted(facts)
     held = [facts[key] for key in keys]
-    rows = ((key, f.fact.subject, f.fact.predicate, f.fact.object) for key, f in zip(keys, held, strict=True))
-    TextTable.of(rows, _FactRows.WIDTH).save(folder, "facts")
     ends = np.array([(fact.subject, fact.object) for fact in held], dtype=np.int32).reshape(len(held), 2)
-    np.save(folder / "fact_ends.npy", ends)
-    relations = np.array([_RELATIONS.index(fact.fact.relation) for fact in held], dtype=np.uint8)
-    np.save(folder / "fact_relations.npy", relations)
-    IntLists.of(fact.passages for fact in held).save(folder, "fact_passages")
+    return fact_columns(keys, [fact.fact for fact in held], ends, IntLists.of(fact.passages for fact in held))
 
 
 def _load_facts(folder: Path, n_facts: int, n_entities: int, n_passages: int) -> _StoredFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,13 +37,14 @@ class NameMatcher:
         indices: dict[str, list[int]] = {}
         lengths: dict[str, set[int]] = {}
         for name, index in names:
-            spelled = tokens(name)
-            if not spelled or name_length(name) < _SHORTEST:
+            spelled = _findable(name)
+            if not spelled:
                 continue
-            known = indices.setdefault(" ".join(spelled), [])
+            known = indices.setdefault(spelled, [])
             if index not in known:
                 known.append(index)
-            lengths.setdefault(spelled[0], set()).add(len(spelled))
+            words = spelled.split(" ")
+            lengths.setdefault(words[0], set()).add(len(words))
         self.indices: Mapping[str, Sequence[int]] = indices
         self.lengths: Mapping[str, Sequence[int]] = {
             first: sorted(found, reverse=True) for first, found in lengths.items()
@@ -74,6 +76,64 @@ class NameMatcher:
                     break
             start = end
         return mentions
+
+
+class ChangingMatcher(NameMatcher):
+    """A matcher whose names come and go: one that is learnt twice is known until it is forgotten twice."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self._uses: Counter[tuple[str, int]] = Counter()
+        self._counts: dict[str, Counter[int]] = {}
+        self._spelled: dict[str, list[int]] = {}
+        self._by_first: dict[str, list[int]] = {}
+        self.indices, self.lengths = self._spelled, self._by_first
+
+    def learn(self, name: str, index: int) -> str:
+        """Learn a name; return its tokens joined by spaces, empty where it cannot be found in text."""
+        spelled = _findable(name)
+        if spelled:
+            self._uses[spelled, index] += 1
+            if self._uses[spelled, index] == 1:
+                known = self._spelled.setdefault(spelled, [])
+                known.append(index)
+                if len(known) == 1:
+                    self._count(spelled, 1)
+        return spelled
+
+    def forget(self, name: str, index: int) -> str:
+        """Forget a name that was learnt; returns as `learn` does."""
+        spelled = _findable(name)
+        if spelled:
+            self._uses[spelled, index] -= 1
+            if not self._uses[spelled, index]:
+                del self._uses[spelled, index]
+                self._spelled[spelled].remove(index)
+                if not self._spelled[spelled]:
+                    del self._spelled[spelled]
+                    self._count(spelled, -1)
+        return spelled
+
+    def renumbered(self, index_of: NDArray[np.int32]) -> NameMatcher:
+        """Return the matcher of the same names under other indices."""
+        indices = {
+            spelled: [int(index_of[one[0]])] if len(one) == 1 else sorted(int(index_of[i]) for i in one)
+            for spelled, one in self._spelled.items()
+        }
+        return NameMatcher.over(indices, dict(self._by_first))
+
+    def _count(self, spelled: str, change: int) -> None:
+        first, *rest = spelled.split(" ")
+        counts = self._counts.setdefault(first, Counter())
+        counts[1 + len(rest)] += change
+        self._by_first[first] = sorted((+counts).keys(), reverse=True)
+        if not self._by_first[first]:
+            del self._by_first[first], self._counts[first]
+
+
+def _findable(name: str) -> str:
+    """Return a name's tokens joined by spaces; nothing where it is too short to be found in running text."""
+    return " ".join(tokens(name)) if name_length(name) >= _SHORTEST else ""
 
 
 def find_name(text_tokens_joined: str, name: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from graph.text import normalise_name, title_name
 FORMAT_VERSION = 2
 _BUSY_TIMEOUT_S = 30.0
 _PAGE_BYTES = 8192
+_VECTORS = "vectors"
 _HELD_BY = {"names": "name_id", "facts": "fact_id"}
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -164,6 +165,11 @@ class Record:
         return self._meta("commit_id")
 
     @property
+    def vectors_id(self) -> str:
+        """Random id of the last time that all vectors were replaced at once."""
+        return self.note(_VECTORS)
+
+    @property
     def complete(self) -> bool:
         """Whether no indexing run was broken off."""
         return self._meta("complete") == "1"
@@ -207,12 +213,14 @@ class Record:
         """Return the ids that the record has no fact vector for."""
         return self._missing("facts", ids)
 
-    def entries(self) -> Iterator[Entry]:
-        """Yield every entry, by passage id."""
-        rows = self._rows(
-            "SELECT id, title, text, source, metadata, extractor, entities, triples, notes, failure, windows, vector"
-            " FROM passages ORDER BY id"
-        )
+    def entries(self, ids: Collection[str] | None = None) -> Iterator[Entry]:
+        """Yield every entry, or those of some passages, by passage id."""
+        columns = "id, title, text, source, metadata, extractor, entities, triples, notes, failure, windows, vector"
+        if ids is None:
+            rows = self._rows(f"SELECT {columns} FROM passages ORDER BY id")
+        else:
+            wanted = "WHERE id IN (SELECT value FROM json_each(?))"
+            rows = self._rows(f"SELECT {columns} FROM passages {wanted} ORDER BY id", json.dumps([*ids]))
         for pid, title, text, source, metadata, extractor, entities, triples, notes, failure, windows, vector in rows:
             passage = Passage(pid, title, text, source, json.loads(metadata))
             extraction = Extraction(
@@ -223,6 +231,23 @@ class Record:
     def names(self) -> tuple[list[str], list[str], NDArray[np.float32]]:
         """Return ids, normal forms and vectors of all names, by id."""
         return self._texts_with_vectors("SELECT id, name, vector FROM names ORDER BY id")
+
+    def name_vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of some names, in the order given, shape (len(ids), dimension).
+
+        Raises WorkspaceDamaged where one is missing.
+        """
+        vectors = np.zeros((len(ids), self.dimension), dtype=np.float32)
+        found = 0
+        asked = "SELECT asked.key, vector FROM json_each(?) AS asked JOIN names ON names.id = asked.value"
+        for row, blob in self._rows(asked, json.dumps(ids)):
+            vectors[row] = np.frombuffer(blob, dtype=np.float32)
+            found += 1
+        if found < len(ids):
+            raise WorkspaceDamaged(
+                f"{self._path} lacks the vectors of {len(ids) - found} names", "Restore it from a backup or index again"
+            )
+        return vectors
 
     def facts(self) -> tuple[list[str], list[str], NDArray[np.float32]]:
         """Return ids, texts and vectors of all facts, by id."""
@@ -291,6 +316,7 @@ class Record:
             self._db.executemany("INSERT INTO synonyms VALUES (?,?,?)", synonyms)
             self._set_meta("embedding_model", embedding_model)
             self._set_meta("dimension", str(passages.vectors.shape[1]))
+            self.set_note(_VECTORS, uuid.uuid4().hex)
             self._count_up()
 
     def advance_generation(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,22 @@ class SparseIndex:
     @staticmethod
     def build(contents: Sequence[str]) -> SparseIndex:
         """Index the passages' contents, in order."""
+        vocabulary: dict[str, int] = {}
+        numbered = [[vocabulary.setdefault(term, len(vocabulary)) for term in terms(content)] for content in contents]
+        return SparseIndex.of_terms(numbered, vocabulary)
+
+    @staticmethod
+    def of_terms(passages: Sequence[Sequence[int]], vocabulary: Mapping[str, int]) -> SparseIndex:
+        """Index passages by their terms' numbers; the vocabulary may hold terms that no passage does."""
         import bm25s
 
+        # What holds no word cannot be indexed; the unmatchable term stands for its emptiness.
+        vocabulary = {**vocabulary, _UNMATCHABLE: len(vocabulary)}
+        empty = [vocabulary[_UNMATCHABLE]]
+        corpus = [list(found) or empty for found in passages] or [empty]
         bm25 = bm25s.BM25(k1=_K1, b=_B, method="lucene")
-        # What holds no word cannot be indexed; the unmatchable token stands for its emptiness.
-        corpus = [terms(content) or [_UNMATCHABLE] for content in contents] or [[_UNMATCHABLE]]
-        bm25.index(corpus, show_progress=False)
-        return SparseIndex(bm25, len(contents))
+        bm25.index((corpus, vocabulary), show_progress=False)
+        return SparseIndex(bm25, len(passages))
 
     def save(self, folder: Path) -> None:
         """Write the index into a folder."""
@@ -58,18 +67,38 @@ def terms(text: str) -> list[str]:
 
     Where a script is written without spaces, neighbouring characters pair up; one without a neighbour stands alone.
     """
-    stem, stop = _english()
+    return terms_of(tokens(text))
+
+
+def terms_of(text_tokens: Sequence[str]) -> list[str]:
+    """Return the search terms of a text's tokens, see `terms`."""
     found: list[str] = []
     run: list[str] = []
-    for token in [*tokens(text), ""]:
-        if token and is_unspaced(token):
+    for token in text_tokens:
+        stem = _stem(token)
+        if stem is None:
             run.append(token)
             continue
-        found.extend(map(str.__add__, run, run[1:]) if len(run) > 1 else run)
-        run = []
-        if token and token not in stop:
-            found.append(stem(token))
+        if run:
+            found.extend(_pairs(run))
+            run = []
+        if stem:
+            found.append(stem)
+    found.extend(_pairs(run))
     return found
+
+
+def _pairs(run: Sequence[str]) -> Iterable[str]:
+    return map(str.__add__, run, run[1:]) if len(run) > 1 else run
+
+
+@lru_cache(maxsize=200_000)
+def _stem(token: str) -> str | None:
+    """Return a word's stem; nothing of a stop word; None for a character of an unspaced script."""
+    if is_unspaced(token):
+        return None
+    stemmer, stop = _english()
+    return "" if token in stop else str(stemmer.stemWord(token))
 
 
 @lru_cache(maxsize=1)
@@ -77,5 +106,4 @@ def _english() -> tuple[Any, frozenset[str]]:
     import Stemmer
     from bm25s.stopwords import STOPWORDS_EN
 
-    stemmer = Stemmer.Stemmer("english", 100_000)
-    return stemmer.stemWord, frozenset(STOPWORDS_EN)
+    return Stemmer.Stemmer("english"), frozenset(STOPWORDS_EN)

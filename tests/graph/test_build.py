@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graph import build
+from graph import weights
 from graph.build import build_graph
 from graph.edges import EDGE_KINDS, EdgeKind, PassageLink
 from graph.knowledge_graph import KnowledgeGraph
@@ -277,7 +277,7 @@ class TestSynonymEdges:
     def test_a_pair_is_kept_while_it_is_among_the_nearest_of_either_name(
         self, record: Record, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(build, "SYNONYMS_PER_NAME", 1)
+        monkeypatch.setattr(weights, "SYNONYMS_PER_NAME", 1)
         angles = {"anna": 0.0, "anne": 10.0, "hanna": 13.0, "hannah": 30.0}
         passages = [passage_of(name, name.title(), "x") for name in angles]
         graph = graph_of(record, passages, embedder=Planned(angles))
