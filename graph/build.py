@@ -188,6 +188,7 @@ class GraphBuilder:
             aliases=tuple(sorted((alias, int(entity_of[handle])) for alias, handle in self._aliases)),
             edges=sort_edges(join_edges(edges)),
             matcher=self._matcher.renumbered(entity_of),
+            known_ids=[self._names.keys[handle] for handle in entities],
         )
 
     def _links(self, entity_of: Ints) -> PassageLinks:
@@ -234,12 +235,12 @@ class GraphBuilder:
         ends = [(self._names.spelled(fact.subject), self._names.spelled(fact.object)) for fact in spelled]
         held = _joined([evidence.facts for evidence in self._in_order], np.int32)
         counts = [len(evidence.facts) for evidence in self._in_order]
-        pairs = np.stack([fact_of[held], np.repeat(np.arange(len(counts)), counts)], axis=1)
+        pairs = np.unique(fact_of[held].astype(np.int64) * len(counts) + np.repeat(np.arange(len(counts)), counts))
         return fact_columns(
             [self._facts.keys[handle] for handle in facts],
             spelled,
             entity_of[np.array(ends, dtype=np.int64).reshape(len(ends), 2)],
-            _lists(np.unique(pairs, axis=0), len(facts)),
+            _lists(pairs, len(counts), len(facts)),
         )
 
 
@@ -266,10 +267,13 @@ def _stack(vectors: Sequence[NDArray[np.float32]], dimension: int) -> NDArray[np
     return np.stack(vectors) if vectors else np.zeros((0, dimension), dtype=np.float32)
 
 
-def _lists(pairs: NDArray[np.int64], n_lists: int) -> IntLists:
-    """Return the lists of (list, value) pairs that are in order."""
-    starts = np.searchsorted(pairs[:, 0], np.arange(n_lists + 1)).astype(np.int32)
-    return IntLists(starts, pairs[:, 1].astype(np.int32))
+def _lists(pairs: NDArray[np.int64], base: int, n_lists: int) -> IntLists:
+    """Return the lists of pairs, written as list x base + value and in order."""
+    lists, values = np.divmod(pairs, max(1, base))
+    return IntLists(
+        np.searchsorted(lists, np.arange(n_lists + 1)).astype(np.int32),
+        values.astype(np.int32),
+    )
 
 
 def _most_frequent(spellings: Mapping[str, int]) -> str:

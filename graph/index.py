@@ -26,7 +26,7 @@ from graph.knowledge_graph import GraphFact, KnowledgeGraph, load
 from graph.record import Record
 from graph.selection import Selection
 from graph.sparse import SparseIndex
-from graph.store import VectorStore, passage_metadata
+from graph.store import Stamp, VectorStore, passage_metadata
 from graph.where import Condition, canonical, read_conditions, to_chroma
 from graph.workspace import GenerationHold, Workspace
 
@@ -117,7 +117,8 @@ class Index:
         """Return (passage, cosine) of the ``k`` passages nearest to the question, nearest first."""
         vector = self._vector(question, QUESTION_TO_PASSAGE)
         found = self._search("passages", vector, k, self.graph.passage_index)
-        return [(self.graph.passage_index[key], cosine) for key, cosine in found]
+        hits = [(self.graph.passage_index[key], cosine) for key, cosine in found]
+        return self._rescored(hits, vector) if self._store.shared else hits
 
     def score_passages(self, question: str, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
         """Return the cosine of every passage, or of those in ``rows``, exactly, in their order."""
@@ -141,11 +142,18 @@ class Index:
         check_dimension(vector, self.graph.passage_vectors.shape[1])
         return vector
 
+    def _rescored(self, hits: Sequence[tuple[int, float]], vector: NDArray[np.float32]) -> list[tuple[int, float]]:
+        """Rank passages by this generation's vectors; a server may hold one as a newer generation has it."""
+        rows = [passage for passage, _ in hits]
+        cosines = np.asarray(self.graph.passage_vectors[rows] @ vector, dtype=np.float64)
+        order = np.argsort(-cosines, kind="stable")
+        return [(rows[i], float(cosines[i])) for i in order]
+
     def _matching(self, conditions: Sequence[Condition]) -> Iterator[str]:
         """Yield the ids that Chroma selects, less what a server holds otherwise than this generation does."""
         keys = {condition.key for condition in conditions}
         for key, metadata in self._store.select(to_chroma(conditions)).items():
-            if self.store_name != "embedded" and key in self.graph.passage_index:
+            if self._store.shared and key in self.graph.passage_index:
                 passage = self.graph.passages[self.graph.passage_index[key]]
                 own = passage_metadata("", passage.source, passage.metadata)
                 if any(own.get(name) != metadata.get(name) for name in keys):
@@ -198,46 +206,54 @@ def open_index(root: Path, embedder: Embedder) -> Index:
         with workspace.open_record() as record:
             workspace.check_passages(record)
             check_embedder(embedder, record.embedding_model)
-            generation = _usable_generation(workspace, record, damaged)
+            generation, locked = _usable_generation(workspace, record, damaged)
             workspace_id, complete = record.workspace_id, record.complete
         try:
-            return _open_generation(workspace, generation, workspace_id, embedder, complete=complete)
+            return _open_generation(
+                workspace, generation, workspace_id, embedder, complete=complete, written=locked is not None
+            )
         except Exception as error:
             # Whatever a damaged file makes its reader raise; a server that is down is no damage.
             if isinstance(error, MaraError) and not isinstance(error, WorkspaceDamaged):
                 raise
+            if locked is not None and generation == damaged:
+                raise locked from error
             damaged, fault = generation, error
     raise WorkspaceDamaged(f"The index of {root} cannot be opened ({fault})", "Delete its index folder") from fault
 
 
-def _usable_generation(workspace: Workspace, record: Record, damaged: int | None) -> int:
-    """Return the generation to open; where it is missing, behind or ``damaged``, it is first derived again."""
+def _usable_generation(workspace: Workspace, record: Record, damaged: int | None) -> tuple[int, WorkspaceLocked | None]:
+    """Return the generation to open; where it is missing, behind or ``damaged``, it is first derived again.
+
+    That cannot be done while a writer is at work, which is returned, too: what it last published may still answer.
+    """
     current = workspace.current()
     if current is not None and current != damaged and is_published(workspace, record):
-        return current
+        return current, None
     try:
         with workspace.writing():
             if workspace.current() == damaged or not is_published(workspace, record):
-                return publish(workspace, record).generation
-            return record.generation
-    except WorkspaceLocked:
-        # A writer is at work: what it last published still answers, if it can be opened.
-        if current is None or current == damaged:
+                return publish(workspace, record).generation, None
+            return record.generation, None
+    except WorkspaceLocked as locked:
+        if current is None:
             raise
-        return current
+        return current, locked
 
 
 def _open_generation(
-    workspace: Workspace, generation: int, workspace_id: str, embedder: Embedder, *, complete: bool
+    workspace: Workspace, generation: int, workspace_id: str, embedder: Embedder, *, complete: bool, written: bool
 ) -> Index:
     hold = workspace.hold(generation)
     store: VectorStore | None = None
     try:
         folder = workspace.index_folder(generation)
         graph = load(folder)
+        if graph.embedding_model != embedder.model_id:
+            raise WorkspaceDamaged(f"The snapshot was made with {graph.embedding_model!r}, not {embedder.model_id!r}")
         sparse = SparseIndex.load(folder / "bm25", len(graph.passages))
         store = open_store(workspace, workspace_id, generation)
-        _check_store(store, graph)
+        _check_store(store, graph, written=written)
         return Index(graph, store, sparse, embedder, hold, complete=complete)
     except BaseException:
         if store is not None:
@@ -246,13 +262,23 @@ def _open_generation(
         raise
 
 
-def _check_store(store: VectorStore, graph: KnowledgeGraph) -> None:
-    """Raise WorkspaceDamaged when the search index cannot serve the graph; a server may hold other generations, too."""
+def _check_store(store: VectorStore, graph: KnowledgeGraph, *, written: bool) -> None:
+    """Raise WorkspaceDamaged when the search index cannot serve the graph.
+
+    A server may hold other generations, too. While it is ``written``, it serves as long as nothing of this one is gone.
+    """
     for name, expected in (("facts", len(graph.facts)), ("passages", len(graph.passages))):
+        stamp = store.stamp(name)
+        if stamp is None or not _serves(stamp, graph.commit_id, written=written):
+            raise WorkspaceDamaged(f"The search index does not hold the {name} of this generation")
         held = store.count(name)
-        short = held != expected if store.where == "embedded" else held < expected
+        short = held < expected if store.shared else held != expected
         if short or (expected and not store.search(name, np.asarray(graph.passage_vectors[0]), 1)):
             raise WorkspaceDamaged(f"The search index holds {held} {name} instead of {expected}")
+
+
+def _serves(stamp: Stamp, commit: str, *, written: bool) -> bool:
+    return stamp.is_at(commit) or (written and commit in stamp.holds)
 
 
 class IndexPool:

@@ -51,6 +51,7 @@ class KnowledgeGraph:
         aliases: full titles that differ from the entity they stand for, with its index.
         commit_id: the record's commit that it was derived from.
         matcher: of all names and aliases, where it is there already.
+        known_ids: the entities' ids, where they are there already.
     """
 
     generation: int
@@ -66,6 +67,7 @@ class KnowledgeGraph:
     edges: Edges
     commit_id: str = ""
     matcher: NameMatcher | None = None
+    known_ids: Sequence[str] | None = None
 
     @property
     def n_entities(self) -> int:
@@ -303,7 +305,7 @@ def load(folder: Path) -> KnowledgeGraph:
 
 
 def _check_order(graph: KnowledgeGraph) -> None:
-    ids = [entity_id(name) for name in graph.entity_names]
+    ids = graph.known_ids or [entity_id(name) for name in graph.entity_names]
     if any(second <= first for first, second in pairwise(ids)):
         raise ValueError("entities are to be in the order of their ids, each once")
     edges = graph.edges

@@ -197,6 +197,11 @@ class Record:
         """Return {passage id: source}."""
         return dict(self._rows("SELECT id, source FROM passages"))
 
+    def documents(self) -> dict[str, str]:
+        """Return {passage id: document id} of the passages that are parts of a document."""
+        query = "SELECT id, json_extract(metadata, '$.document') AS document FROM passages WHERE document IS NOT NULL"
+        return {key: str(document) for key, document in self._rows(query)}
+
     def extractors(self) -> dict[str, str]:
         """Return {passage id: extractor} for every passage."""
         return dict(self._rows("SELECT id, extractor FROM passages"))
@@ -230,28 +235,22 @@ class Record:
 
     def names(self) -> tuple[list[str], list[str], NDArray[np.float32]]:
         """Return ids, normal forms and vectors of all names, by id."""
-        return self._texts_with_vectors("SELECT id, name, vector FROM names ORDER BY id")
+        return self._texts_with_vectors("names", "name")
 
     def name_vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of some names, in the order given, shape (len(ids), dimension).
 
         Raises WorkspaceDamaged where one is missing.
         """
-        vectors = np.zeros((len(ids), self.dimension), dtype=np.float32)
-        found = 0
-        asked = "SELECT asked.key, vector FROM json_each(?) AS asked JOIN names ON names.id = asked.value"
-        for row, blob in self._rows(asked, json.dumps(ids)):
-            vectors[row] = np.frombuffer(blob, dtype=np.float32)
-            found += 1
-        if found < len(ids):
-            raise WorkspaceDamaged(
-                f"{self._path} lacks the vectors of {len(ids) - found} names", "Restore it from a backup or index again"
-            )
-        return vectors
+        return self._vectors("names", ids)
+
+    def fact_vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of some facts as `name_vectors` does."""
+        return self._vectors("facts", ids)
 
     def facts(self) -> tuple[list[str], list[str], NDArray[np.float32]]:
         """Return ids, texts and vectors of all facts, by id."""
-        return self._texts_with_vectors("SELECT id, text, vector FROM facts ORDER BY id")
+        return self._texts_with_vectors("facts", "text")
 
     def synonyms(self) -> list[tuple[str, str, float]]:
         """Return (name id, name id, cosine) for each pair once, the smaller id first."""
@@ -408,6 +407,20 @@ class Record:
         )
         return {key for (key,) in rows}
 
+    def _vectors(self, table: str, ids: Sequence[str]) -> NDArray[np.float32]:
+        vectors = np.zeros((len(ids), self.dimension), dtype=np.float32)
+        found = 0
+        asked = f"SELECT asked.key, vector FROM json_each(?) AS asked JOIN {table} ON {table}.id = asked.value"
+        for row, blob in self._rows(asked, json.dumps(ids)):
+            vectors[row] = np.frombuffer(blob, dtype=np.float32)
+            found += 1
+        if found < len(ids):
+            raise WorkspaceDamaged(
+                f"{self._path} lacks the vectors of {len(ids) - found} {table}",
+                "Restore it from a backup or index again",
+            )
+        return vectors
+
     def _missing(self, table: str, ids: Iterable[str]) -> set[str]:
         asked = json.dumps([*ids])
         return {
@@ -424,14 +437,16 @@ class Record:
     def _link(self, table: str, passage_id: str, held: Iterable[str]) -> None:
         self._db.executemany(f"INSERT INTO {table} VALUES (?,?)", [(passage_id, key) for key in held])
 
-    def _texts_with_vectors(self, query: str) -> tuple[list[str], list[str], NDArray[np.float32]]:
-        ids, texts, blobs = [], [], []
-        for key, text, vector in self._rows(query):
+    def _texts_with_vectors(self, table: str, column: str) -> tuple[list[str], list[str], NDArray[np.float32]]:
+        ((count,),) = self._rows(f"SELECT count(*) FROM {table}")
+        vectors = np.zeros((count, self.dimension), dtype=np.float32)
+        ids: list[str] = []
+        texts: list[str] = []
+        for row, (key, text, vector) in enumerate(self._rows(f"SELECT id, {column}, vector FROM {table} ORDER BY id")):
             ids.append(key)
             texts.append(text)
-            blobs.append(vector)
-        flat = np.frombuffer(b"".join(blobs), dtype=np.float32)
-        return ids, texts, flat.reshape(len(ids), self.dimension) if ids else np.zeros((0, 0), dtype=np.float32)
+            vectors[row] = np.frombuffer(vector, dtype=np.float32)
+        return ids, texts, vectors
 
     def _meta(self, key: str) -> str:
         values = [value for (value,) in self._rows("SELECT value FROM meta WHERE key = ?", key)]

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.errors import BadInput, StoreUnavailable, WorkspaceDamaged
+from graph.chroma_server import ServerAddress, connect, unavailable
+from graph.errors import WorkspaceDamaged
 from graph.where import FINGERPRINT, askable_metadata
 
+T = TypeVar("T")
+
 _PAGE = 5000
-_EF_SEARCH = 100
-_MODEL = "mara_embedding_model"
+_EF_SEARCH = 1000
+"""How many records a search looks at. Measured on 17,000 facts, in any order of building, the best ten come out exact
+in 2.8 ms; 400 miss one of them for 1 question in 400 in 1.6 ms, 100 for 1 in 12 in 1.0 ms."""
+
+_MODEL, _COMMIT, _HOLDS, _WRITING = "mara_embedding_model", "mara_commit", "mara_holds", "mara_writing"
+_UNNAMED = "unnamed"
 _METADATA_FORMAT = "2"
 """Part of every passage's fingerprint: what an older version wrote is written again."""
+
+
+class Rows(Protocol):
+    """A matrix, or what reads some rows of one when they are asked for."""
+
+    def __getitem__(self, rows: list[int], /) -> NDArray[np.float32]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +40,41 @@ class Vectors:
     """What a collection should hold: ids, unit vectors, and what is known of each."""
 
     ids: Sequence[str]
-    vectors: NDArray[np.float32]
+    vectors: Rows
     metadata: Sequence[Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a collection says of itself.
+
+    Attributes:
+        embedding_model: whose vectors it holds.
+        commit: the commit of the record that it was last brought up to; empty where that was not said.
+        holds: commits all of whose ids it holds, ``commit`` among them; of older ones those that were to be spared.
+        writing: the commit that somebody is bringing it up to, or was when he was killed; else empty.
+    """
+
+    embedding_model: str
+    commit: str = ""
+    holds: frozenset[str] = frozenset()
+    writing: str = ""
+
+    @staticmethod
+    def of(metadata: Mapping[str, Any] | None) -> Stamp:
+        """Read the stamp in a collection's metadata."""
+        kept = {key: str(value) for key, value in (metadata or {}).items()}
+        holds = frozenset(kept.get(_HOLDS, "").split())
+        return Stamp(kept.get(_MODEL, ""), kept.get(_COMMIT, ""), holds, kept.get(_WRITING, ""))
+
+    def is_at(self, commit: str) -> bool:
+        """Tell whether the collection is exactly as far as a commit."""
+        return self.commit == commit and not self.writing
+
+    def metadata(self) -> dict[str, str]:
+        """Return what `of` reads."""
+        kept = {_COMMIT: self.commit, _HOLDS: " ".join(sorted(self.holds)), _WRITING: self.writing}
+        return {_MODEL: self.embedding_model, **{key: value for key, value in kept.items() if value}}
 
 
 class VectorStore:
@@ -39,7 +85,9 @@ class VectorStore:
         self._prefix = prefix
         self._collections: dict[str, Any] = {}
         self.where = where
-        """``embedded`` or the server's address: said in every result."""
+        """``embedded`` or the server's address without its secrets: said in every result."""
+        self.shared = where != "embedded"
+        """Whether all generations lie in the same collections, rather than each in its own."""
 
     @staticmethod
     def embedded(folder: Path) -> VectorStore:
@@ -65,30 +113,41 @@ class VectorStore:
             BadInput: the address is not one.
             StoreUnavailable: the server does not answer.
         """
-        import chromadb
-        from chromadb.config import Settings
-
-        secure, host, port = _address(url)
-        try:
-            client = chromadb.HttpClient(
-                host=host,
-                port=port,
-                ssl=secure,
-                settings=Settings(anonymized_telemetry=False),
-            )
-        except Exception as fault:
-            raise _unavailable(url) from fault
-        return VectorStore(client, url, f"{workspace_id}-")
+        address = ServerAddress.parse(url)
+        return VectorStore(connect(address), address.url, f"{workspace_id}-")
 
     def close(self) -> None:
         """Let go of the client; an embedded database's files are free after that."""
-        self._client.close()
+        if not self.shared:
+            self._client.close()
 
     def count(self, name: str) -> int:
         """Return how many records a collection holds; 0 when it does not exist."""
         with self._faults():
-            known = {collection.name for collection in self._client.list_collections()}
-            return int(self._collection(name).count()) if self._prefix + name in known else 0
+            collection = self._find(name)
+            return 0 if collection is None else int(collection.count())
+
+    def stamp(self, name: str) -> Stamp | None:
+        """Return what a collection says of itself; None when it does not exist."""
+        with self._faults():
+            collection = self._find(name)
+            return None if collection is None else Stamp.of(collection.metadata)
+
+    def fingerprints(self, name: str) -> dict[str, str | None]:
+        """Return {id: fingerprint} of every record; the fingerprint is None where there is no metadata."""
+        with self._faults():
+            collection = self._find(name)
+            return {} if collection is None else dict(_held(collection))
+
+    def vectors(self, name: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return {id: vector} of those ids that a collection holds, read as a search reads them."""
+        found: dict[str, NDArray[np.float32]] = {}
+        with self._faults():
+            collection = self._find(name)
+            for page in _split(ids) if collection is not None else ():
+                held = collection.get(ids=list(page), include=["embeddings"])
+                found.update(zip(held["ids"], np.asarray(held["embeddings"], dtype=np.float32), strict=True))
+        return found
 
     def search(
         self, name: str, vector: NDArray[np.float32], k: int, within: Sequence[str] | None = None
@@ -102,7 +161,7 @@ class VectorStore:
             return []
         with self._faults():
             collection = self._collection(name)
-            if within is not None and self.where != "embedded":
+            if within is not None and self.shared:
                 within = _known(collection, within)
             if within is not None and not within:
                 return []
@@ -111,12 +170,17 @@ class VectorStore:
             )
         return [(key, 1.0 - float(d)) for key, d in zip(found["ids"][0], found["distances"][0], strict=True)]
 
+    def warm(self) -> None:
+        """Load what the collections hold into memory, as their first use would."""
+        for name in ("facts", "passages"):
+            self.count(name)
+
     def select(self, where: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         """Return {id: metadata} of the passages that Chroma selects; the metadata only from a server, else empty.
 
         A server may hold a passage as a newer generation has it, which the metadata tell.
         """
-        include = [] if self.where == "embedded" else ["metadatas"]
+        include = ["metadatas"] if self.shared else []
         selected: dict[str, Mapping[str, Any]] = {}
         with self._faults():
             for page in _pages(self._collection("passages"), where=dict(where), include=include):
@@ -125,56 +189,136 @@ class VectorStore:
 
     def embedding_model(self) -> str:
         """Return the model whose vectors the collections hold; empty when there are none."""
-        with self._faults():
-            for collection in self._client.list_collections():
-                if collection.name == f"{self._prefix}facts":
-                    return str((collection.metadata or {}).get(_MODEL, ""))
-        return ""
+        stamp = self.stamp("facts")
+        return stamp.embedding_model if stamp else ""
 
-    def synchronise(self, name: str, wanted: Vectors, embedding_model: str) -> None:
-        """Make a collection hold exactly ``wanted``: write what is new or changed, delete what is gone."""
+    def synchronise(
+        self,
+        name: str,
+        wanted: Vectors,
+        embedding_model: str,
+        *,
+        commit: str = "",
+        spared: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """Make a collection hold exactly ``wanted``: write what is new or changed, delete what is gone.
+
+        Everything held is listed for it. Another model's collection is made anew.
+
+        Args:
+            name: the collection.
+            wanted: what it is to hold.
+            embedding_model: whose vectors they are.
+            commit: the record's commit that it is brought up to.
+            spared: {commit: ids} of other generations that may be read: what of them is held is not deleted.
+        """
+        spared = spared or {}
         with self._faults():
-            collection = self._collection(name, create_for=embedding_model)
-            held = dict(self._held(collection))
-            gone = sorted(held.keys() - set(wanted.ids))
-            for start in range(0, len(gone), _PAGE):
-                collection.delete(ids=gone[start : start + _PAGE])
+            collection = self._ready(name, embedding_model)
+            held = dict(_held(collection))
+            gone = sorted(held.keys() - set(wanted.ids) - set(chain.from_iterable(spared.values())))
             rows = [i for i, key in enumerate(wanted.ids) if held.get(key, "") != _fingerprint_of(wanted, i)]
-            for start in range(0, len(rows), _PAGE):
-                page = rows[start : start + _PAGE]
-                collection.upsert(
-                    ids=[wanted.ids[i] for i in page],
-                    embeddings=wanted.vectors[page],
-                    metadatas=[dict(wanted.metadata[i]) for i in page] if wanted.metadata is not None else None,
-                )
+            self._write(collection, wanted, rows, gone, commit, spared)
+
+    def apply(
+        self,
+        name: str,
+        changed: Vectors,
+        removed: Sequence[str],
+        embedding_model: str,
+        *,
+        base: str,
+        commit: str,
+        spared: Collection[str] = (),
+    ) -> bool:
+        """Bring a collection from one commit to another by what the caller knows to differ; nothing is listed.
+
+        Args:
+            name: the collection.
+            changed: what is new or changed.
+            removed: ids to delete; those that are not held do not matter.
+            embedding_model: whose vectors they are.
+            base: the commit that the collection has to be at.
+            commit: the commit that it is brought up to.
+            spared: commits that none of the removed ids belongs to.
+
+        Returns:
+            Whether it could be done. Where not, as the collection is not at ``base``, nothing was written.
+        """
+        with self._faults():
+            collection = self._find(name)
+            if collection is None:
+                return False
+            stamp = Stamp.of(collection.metadata)
+            if not base or not stamp.is_at(base) or stamp.embedding_model != embedding_model:
+                return False
+            self._write(collection, changed, range(len(changed.ids)), removed, commit, spared)
+        return True
 
     def drop(self) -> None:
         """Delete this workspace's collections."""
         with self._faults():
-            known = {collection.name for collection in self._client.list_collections()}
             for name in ("facts", "passages"):
-                if self._prefix + name in known:
+                if self._find(name) is not None:
                     self._client.delete_collection(self._prefix + name)
         self._collections.clear()
 
-    def _held(self, collection: Any) -> Iterator[tuple[str, str | None]]:
-        """Yield (id, fingerprint) of every record; the fingerprint is None where there is no metadata."""
-        for page in _pages(collection, include=["metadatas"]):
-            for key, metadata in zip(page["ids"], page["metadatas"], strict=True):
-                yield key, str(metadata[FINGERPRINT]) if metadata else None
+    def _write(
+        self,
+        collection: Any,
+        wanted: Vectors,
+        rows: Sequence[int],
+        gone: Sequence[str],
+        commit: str,
+        spared: Collection[str],
+    ) -> None:
+        """Write some rows and delete some ids; the stamp says before what is begun, and after what is done."""
+        before = Stamp.of(collection.metadata)
+        if not rows and not gone and commit and before.is_at(commit):
+            return
+        holds = before.holds & {*spared, *([] if gone else [before.commit])}
+        _put(collection, Stamp(before.embedding_model, before.commit, holds, commit or _UNNAMED))
+        for page in _split(rows):
+            collection.upsert(
+                ids=[wanted.ids[i] for i in page],
+                embeddings=wanted.vectors[list(page)],
+                metadatas=[dict(wanted.metadata[i]) for i in page] if wanted.metadata is not None else None,
+            )
+        for ids in _split(gone):
+            collection.delete(ids=list(ids))
+        _put(collection, Stamp(before.embedding_model, commit, holds | {commit} - {""}))
 
-    def _collection(self, name: str, *, create_for: str | None = None) -> Any:
+    def _ready(self, name: str, embedding_model: str) -> Any:
+        """Return a collection to write to; where there is none, or another model's, it is made."""
+        collection = self._find(name)
+        if collection is not None and Stamp.of(collection.metadata).embedding_model != embedding_model:
+            self._client.delete_collection(self._prefix + name)
+            collection = None
+        if collection is None:
+            collection = self._client.get_or_create_collection(
+                self._prefix + name,
+                embedding_function=None,
+                metadata=Stamp(embedding_model).metadata(),
+                configuration={"hnsw": {"space": "cosine", "ef_search": _EF_SEARCH}},
+            )
+        elif collection.configuration_json["hnsw"]["ef_search"] != _EF_SEARCH:
+            # An index that a server holds in memory looks at as many as before until it is loaded again.
+            collection.modify(configuration={"hnsw": {"ef_search": _EF_SEARCH}})
+        self._collections[name] = collection
+        return collection
+
+    def _find(self, name: str) -> Any:
+        """Return a collection as it is now, or None where there is none."""
+        from chromadb.errors import NotFoundError
+
+        try:
+            return self._client.get_collection(self._prefix + name, embedding_function=None)
+        except NotFoundError:
+            return None
+
+    def _collection(self, name: str) -> Any:
         if name not in self._collections:
-            full_name = self._prefix + name
-            if create_for is not None:
-                self._collections[name] = self._client.get_or_create_collection(
-                    full_name,
-                    embedding_function=None,
-                    metadata={_MODEL: create_for},
-                    configuration={"hnsw": {"space": "cosine", "ef_search": _EF_SEARCH}},
-                )
-            else:
-                self._collections[name] = self._client.get_collection(full_name, embedding_function=None)
+            self._collections[name] = self._client.get_collection(self._prefix + name, embedding_function=None)
         return self._collections[name]
 
     @contextmanager
@@ -182,9 +326,9 @@ class VectorStore:
         try:
             yield
         except Exception as fault:
-            if self.where != "embedded":
-                raise _unavailable(self.where) from fault
-            raise _damaged(fault) from fault
+            # It may have been made anew: the next call looks.
+            self._collections.clear()
+            raise (unavailable(self.where, fault) if self.shared else _damaged(fault)) from fault
 
 
 def passage_metadata(fingerprint: str, source: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,33 +354,29 @@ def _pages(collection: Any, **asked: Any) -> Iterator[Any]:
         offset += _PAGE
 
 
+def _held(collection: Any) -> Iterator[tuple[str, str | None]]:
+    """Yield (id, fingerprint) of every record; the fingerprint is None where there is no metadata."""
+    for page in _pages(collection, include=["metadatas"]):
+        for key, metadata in zip(page["ids"], page["metadatas"], strict=True):
+            yield key, str(metadata[FINGERPRINT]) if metadata else None
+
+
 def _known(collection: Any, ids: Sequence[str]) -> list[str]:
     """Return those ids that the collection holds; Chroma searches within no others."""
-    pages = (ids[start : start + _PAGE] for start in range(0, len(ids), _PAGE))
-    return [key for page in pages for key in collection.get(ids=list(page), include=[])["ids"]]
+    return [key for page in _split(ids) for key in collection.get(ids=list(page), include=[])["ids"]]
 
 
-def _address(url: str) -> tuple[bool, str, int]:
-    """Return (whether by TLS, host, port) of a server's address. Raises BadInput when it is none."""
-    try:
-        parts = urlsplit(url)
-        secure, host, port = parts.scheme == "https", parts.hostname, parts.port
-    except ValueError:
-        host = None
-    if not host or parts.scheme not in ("http", "https"):
-        raise BadInput(f"MARA_CHROMA_URL is {url!r}", "Set it to an address such as http://localhost:8000")
-    return secure, host, port or (443 if secure else 80)
+def _split(whole: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield a sequence in pages that Chroma takes."""
+    return (whole[start : start + _PAGE] for start in range(0, len(whole), _PAGE))
+
+
+def _put(collection: Any, stamp: Stamp) -> None:
+    collection.modify(metadata=stamp.metadata())
 
 
 def _damaged(fault: Exception) -> WorkspaceDamaged:
     return WorkspaceDamaged(
         f"The search index cannot be used ({type(fault).__name__}: {fault})",
         "Run `mara index` again: it is rebuilt from the record",
-    )
-
-
-def _unavailable(url: str) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"The Chroma server at {url} does not answer as it should",
-        "Start it with `chroma run`, or unset MARA_CHROMA_URL to use the embedded one",
     )

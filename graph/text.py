@@ -65,6 +65,8 @@ def is_unspaced(token: str) -> bool:
 
 def name_length(name: str) -> int:
     """Count letters and digits; a character of a script written without spaces counts as two."""
+    if name.isascii():
+        return sum(map(str.isalnum, name))
     return sum(
         2 if is_unspaced(character) else 1
         for character in normalise_name(name)

@@ -17,6 +17,8 @@ SYNONYM_COSINE = 0.8
 SYNONYM_SHORTEST = 3
 """A synonym edge needs names of at least this many letters or digits."""
 _BLOCK_ROWS = 1024
+_ROUNDING = 1e-5
+_GROWTH = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,15 @@ class WriteReport:
     notes: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddedBatch:
+    """Passages with their vectors, and those of the names and facts that the record lacks; not committed yet."""
+
+    entries: Sequence[Entry]
+    names: NewVectors
+    facts: NewVectors
+
+
 class Writer:
     """Embeds and commits batches of passages; keeps the name vectors in memory to find synonyms of new names."""
 
@@ -37,10 +48,17 @@ class Writer:
             check_embedder(embedder, record.embedding_model)
         self._record = record
         self._embedder = embedder
-        self._names = self._load_names()
+        self._names = _names_of(record, embedder)
 
     def write(self, batch: Sequence[tuple[Passage, Extraction]], removed: Iterable[str] = ()) -> WriteReport:
-        """Commit a batch in one transaction; passages of a known id are replaced, ``removed`` ones dropped.
+        """Embed and commit a batch in one transaction; passages of a known id are replaced, ``removed`` ones dropped.
+
+        Raises EmbeddingMismatch when the model's vectors are of another length than the record's.
+        """
+        return self.commit(self.embed(batch), removed)
+
+    def embed(self, batch: Sequence[tuple[Passage, Extraction]]) -> EmbeddedBatch:
+        """Embed a batch, with the names and facts in it that the record does not hold; nothing is written.
 
         Raises EmbeddingMismatch when the model's vectors are of another length than the record's.
         """
@@ -53,19 +71,20 @@ class Writer:
         entries = [Entry(p, x, windows[i], vectors[i]) for i, (p, x) in enumerate(cleaned)]
         names = self._embed_missing(_merge(names_of(p, x) for p, x in cleaned), self._record.missing_names)
         facts = self._embed_missing(_merge(facts_of(x) for _, x in cleaned), self._record.missing_facts)
-        synonyms = self._names.add(list(names.texts), list(names.texts.values()), names.vectors)
-        gone = self._record.commit(entries, names, facts, synonyms, self._embedder.model_id, removed)
-        self._names.forget(gone)
-        notes: dict[str, int] = {}
-        for _, extraction in cleaned:
-            for reason, count in extraction.notes.items():
-                notes[reason] = notes.get(reason, 0) + count
-        return WriteReport(len(entries), sum(count > 1 for count in windows), notes)
+        return EmbeddedBatch(entries, names, facts)
 
-    def _load_names(self) -> _NameVectors:
-        names = _NameVectors(self._embedder.understands)
-        names.learn(*self._record.names())
-        return names
+    def commit(self, batch: EmbeddedBatch, removed: Iterable[str] = ()) -> WriteReport:
+        """Commit the batch that was embedded last, and drop ``removed``, in one transaction."""
+        names = batch.names
+        synonyms = self._names.add(list(names.texts), list(names.texts.values()), names.vectors)
+        gone = self._record.commit(batch.entries, names, batch.facts, synonyms, self._embedder.model_id, removed)
+        self._names.forget(gone)
+        _keep_names(self._record, self._embedder, self._names)
+        notes: dict[str, int] = {}
+        for entry in batch.entries:
+            for reason, count in entry.extraction.notes.items():
+                notes[reason] = notes.get(reason, 0) + count
+        return WriteReport(len(batch.entries), sum(entry.windows > 1 for entry in batch.entries), notes)
 
     def _embed_missing(self, texts: Mapping[str, str], missing: Callable[[Iterable[str]], set[str]]) -> NewVectors:
         wanted = missing(texts)
@@ -123,7 +142,7 @@ class _NameVectors:
     def __init__(self, understands: Callable[[str], bool]) -> None:
         self._understands = understands
         self._ids: list[str] = []
-        self._blocks: list[NDArray[np.float32]] = []
+        self._vectors: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
 
     def add(
         self, ids: Sequence[str], names: Sequence[str], vectors: NDArray[np.float32]
@@ -131,32 +150,66 @@ class _NameVectors:
         """Take in new names; return (smaller id, larger id, cosine) of each new pair that reaches the bar."""
         first = len(self._ids)
         self.learn(ids, names, vectors)
-        return list(self._pairs(first)) if len(self._ids) > first else []
+        return list(self._pairs(first))
+
+    def learn(self, ids: Sequence[str], names: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Take in names whose pairs are known already."""
+        rows = [i for i, name in enumerate(names) if name_length(name) >= SYNONYM_SHORTEST and self._understands(name)]
+        if not rows:
+            return
+        first, needed = len(self._ids), len(self._ids) + len(rows)
+        if needed > len(self._vectors):
+            grown = np.zeros((max(needed, int(_GROWTH * first)), vectors.shape[1]), dtype=np.float32)
+            if first:
+                grown[:first] = self._vectors[:first]
+            self._vectors = grown
+        self._vectors[first:needed] = vectors[rows]
+        self._ids.extend(ids[i] for i in rows)
 
     def forget(self, ids: Collection[str]) -> None:
         """Let go of names that are no more."""
         kept = [row for row, key in enumerate(self._ids) if key not in ids] if ids else []
         if ids and len(kept) < len(self._ids):
-            self._blocks = [np.concatenate(self._blocks)[kept]]
+            self._vectors[: len(kept)] = self._vectors[kept]
             self._ids = [self._ids[row] for row in kept]
 
-    def learn(self, ids: Sequence[str], names: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Take in names whose pairs are known already."""
-        rows = [i for i, name in enumerate(names) if name_length(name) >= SYNONYM_SHORTEST and self._understands(name)]
-        if rows:
-            self._ids.extend(ids[i] for i in rows)
-            self._blocks.append(vectors[rows])
-
     def _pairs(self, first: int) -> Iterator[tuple[str, str, float]]:
-        everything = np.concatenate(self._blocks)
-        self._blocks = [everything]
+        everything = self._vectors[: len(self._ids)]
         for start in range(first, len(everything), _BLOCK_ROWS):
-            cosine = everything[start : start + _BLOCK_ROWS] @ everything.T
-            for row, column in zip(*np.nonzero(cosine >= SYNONYM_COSINE), strict=True):
-                new, other = start + int(row), int(column)
-                if other < new:
-                    a, b = sorted((self._ids[new], self._ids[other]))
-                    yield a, b, min(1.0, float(cosine[row, column]))
+            near = everything[start : start + _BLOCK_ROWS] @ everything.T >= SYNONYM_COSINE - _ROUNDING
+            rows, columns = np.nonzero(near)
+            earlier = columns < rows + start
+            rows, columns = rows[earlier] + start, columns[earlier]
+            # Pair by pair, so that a cosine does not depend on which others were computed with it.
+            cosines = (everything[rows].astype(np.float64) * everything[columns]).sum(axis=1)
+            for row, column, cosine in zip(rows.tolist(), columns.tolist(), cosines.tolist(), strict=True):
+                if cosine >= SYNONYM_COSINE:
+                    a, b = sorted((self._ids[row], self._ids[column]))
+                    yield a, b, min(1.0, cosine)
+
+
+_KEPT: dict[str, tuple[tuple[str, ...], _NameVectors]] = {}
+"""The names of the workspace that this process wrote last, with what they were read from."""
+
+
+def forget_names() -> None:
+    """Let go of the names that are kept in memory between two writers."""
+    _KEPT.clear()
+
+
+def _names_of(record: Record, embedder: Embedder) -> _NameVectors:
+    """Return the record's names: those that the last writer of this process left, where nobody wrote since."""
+    state, kept = _KEPT.pop(record.workspace_id, ((), None))
+    if kept is not None and state == (record.commit_id, embedder.model_id):
+        return kept
+    names = _NameVectors(embedder.understands)
+    names.learn(*record.names())
+    return names
+
+
+def _keep_names(record: Record, embedder: Embedder, names: _NameVectors) -> None:
+    _KEPT.clear()
+    _KEPT[record.workspace_id] = ((record.commit_id, embedder.model_id), names)
 
 
 def _merge(texts: Iterable[Mapping[str, str]]) -> dict[str, str]:

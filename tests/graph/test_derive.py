@@ -128,10 +128,10 @@ class TestDerivingAgain:
     def test_a_damaged_record_is_no_reason_to_try_for_ever(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def damaged(record: object) -> KnowledgeGraph:
+        def damaged(builder: object, record: object) -> KnowledgeGraph:
             raise WorkspaceDamaged("The record cannot be read")
 
-        monkeypatch.setattr("graph.derive.build_graph", damaged)
+        monkeypatch.setattr("graph.derive.GraphBuilder.build", damaged)
         with workspace.writing(), workspace.open_record() as record, pytest.raises(WorkspaceDamaged):
             publish(workspace, record)
         assert workspace.current() == 1

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graph import index as module
+from graph.derive import forget_derivations
 from graph.errors import BadInput
 from graph.index import Index, open_index
 from graph.selection import Selection
@@ -137,6 +138,7 @@ def test_a_workspace_of_an_older_version_answers_for_dates_once_it_is_written_to
     with monkeypatch.context() as patch:
         patch.setattr("graph.derive.passage_metadata", as_before)
         publish_workspace(tmp_path, [passage_of("old", "Old", "text", day="2020-05-31")])
+    forget_derivations()
     publish_workspace(tmp_path, [passage_of("new", "New", "text", day="2021-05-31")])
     index = open_index(tmp_path, HashEmbedder())
     selection = index.select({"day": {"$gt": "2019"}})

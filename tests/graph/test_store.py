@@ -1,11 +1,6 @@
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graph.derive import publish
-from graph.errors import BadInput, StoreUnavailable, WorkspaceDamaged
-from graph.index import IndexPool, open_index
-from graph.store import Vectors, VectorStore, passage_metadata
-from graph.writer import reembed
-from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
+from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged
+from graph.store import Stamp, Vectors, VectorStore, passage_metadata
 
 DIMENSION = 4
 
@@ -38,13 +29,6 @@ def facts(*ids: str) -> Vectors:
 def passages(**fingerprints: str) -> Vectors:
     metadata = [passage_metadata(fingerprint, "a.txt", {}) for fingerprint in fingerprints.values()]
     return Vectors(list(fingerprints), facts(*fingerprints).vectors, metadata)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[VectorStore]:
-    store = VectorStore.embedded(tmp_path / "chroma")
-    yield store
-    store.close()
 
 
 @pytest.fixture
@@ -158,7 +142,9 @@ class TestSearching:
         ids = [f"p{i}" for i in range(45)]
         metadata = [passage_metadata("1", "a.txt", {"odd": i % 2 == 1}) for i in range(45)]
         store.synchronise("passages", Vectors(ids, unit_vectors(45), metadata), "m")
-        assert store.select({"odd": True}) == {key: {} for key in ids[1::2]}
+        odd = store.select({"odd": True})
+        assert odd.keys() == {*ids[1::2]}
+        assert set(map(len, odd.values())) == {len(metadata[1]) if store.shared else 0}
         assert store.select({"odd": False}).keys() == {*ids[::2]}
         assert len(store.select({"source": "a.txt"})) == 45
         assert store.select({"source": "b.txt"}) == {}
@@ -168,16 +154,168 @@ class TestSearching:
         assert len(store.search("facts", unit_vectors(1)[0], 300)) == 300
 
 
-class TestKeeping:
-    def test_what_is_not_there_counts_nothing_and_has_no_model(self, store: VectorStore) -> None:
-        assert (store.count("facts"), store.embedding_model(), store.where) == (0, "", "embedded")
+class TestApplying:
+    """What the caller knows to differ is written, and nothing is listed."""
 
-    def test_the_embedding_model_is_kept(self, store: VectorStore, tmp_path: Path) -> None:
+    @pytest.fixture
+    def synchronised(self, store: VectorStore) -> VectorStore:
+        store.synchronise("facts", facts("a", "b", "c"), "m", commit="one")
+        return store
+
+    def test_only_what_is_named_is_written_and_deleted(
+        self, synchronised: VectorStore, calls: dict[str, list[list[str]]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as unlisted:
+            unlisted.delattr(chromadb.Collection, "get")
+            assert synchronised.apply("facts", facts("d", "b"), ["c", "unheard of"], "m", base="one", commit="two")
+        assert calls == {"upsert": [["d", "b"]], "delete": [["c", "unheard of"]]}
+        assert synchronised.fingerprints("facts").keys() == {"a", "b", "d"}
+        assert synchronised.stamp("facts") == Stamp("m", "two", frozenset({"two"}))
+
+    def test_it_ends_where_a_full_comparison_ends(self, connect: Callable[[], VectorStore]) -> None:
+        store = connect()
+        store.synchronise("passages", passages(a="1", b="1", c="1"), "m", commit="one")
+        assert store.apply("passages", passages(b="2", d="1"), ["c"], "m", base="one", commit="two")
+        wanted = passages(a="1", b="2", d="1")
+        assert store.fingerprints("passages") == {"a": "2:1", "b": "2:2", "d": "2:1"}
+        for key, vector in zip(wanted.ids, wanted.vectors, strict=True):
+            ((found, cosine),) = store.search("passages", vector, 1)
+            assert (found, round(cosine, 5)) == (key, 1.0)
+
+    @pytest.mark.parametrize(
+        ("model", "base"), [("m", "another"), ("m", ""), ("other", "one")], ids=["commit", "unknown commit", "model"]
+    )
+    def test_what_is_not_where_the_caller_thinks_is_left_alone(
+        self, synchronised: VectorStore, calls: dict[str, list[list[str]]], model: str, base: str
+    ) -> None:
+        assert not synchronised.apply("facts", facts("d"), ["a"], model, base=base, commit="two")
+        assert calls == {"upsert": [], "delete": []}
+        assert synchronised.stamp("facts") == Stamp("m", "one", frozenset({"one"}))
+
+    def test_a_collection_that_is_not_there_is_not_made(self, store: VectorStore) -> None:
+        assert not store.apply("facts", facts("a"), [], "m", base="one", commit="two")
+        assert store.stamp("facts") is None
+
+    def test_one_that_was_never_stamped_is_no_base(self, store: VectorStore) -> None:
+        store.synchronise("facts", facts("a"), "m")
+        assert not store.apply("facts", facts("b"), [], "m", base="", commit="two")
+
+
+class Broken(Exception):
+    pass
+
+
+class TestStamping:
+    def test_it_tells_the_commit_that_a_collection_was_brought_up_to(self, store: VectorStore) -> None:
+        assert store.stamp("facts") is None
+        for commit in ("one", "two"):
+            store.synchronise("facts", facts("a", "b"), "m", commit=commit)
+            stamp = store.stamp("facts")
+            assert stamp is not None
+            assert stamp.is_at(commit)
+        assert store.stamp("facts") == Stamp("m", "two", frozenset({"one", "two"}))
+
+    def test_without_a_commit_it_says_so(self, store: VectorStore) -> None:
+        store.synchronise("facts", facts("a"), "m", commit="one")
+        store.synchronise("facts", facts("b"), "m")
+        stamp = store.stamp("facts")
+        assert stamp == Stamp("m")
+        assert stamp.is_at("")
+
+    @pytest.mark.parametrize("commit", ["two", ""])
+    @pytest.mark.parametrize("call", ["upsert", "delete"])
+    def test_a_writer_that_is_stopped_midway_leaves_its_mark_and_the_next_one_finishes(
+        self, connect: Callable[[], VectorStore], monkeypatch: pytest.MonkeyPatch, call: str, commit: str
+    ) -> None:
+        def broken(self: chromadb.Collection, **content: Any) -> None:
+            raise Broken
+
+        store = connect()
+        store.synchronise("facts", facts("a", "b"), "m", commit="one")
+        with monkeypatch.context() as patch:
+            patch.setattr(chromadb.Collection, call, broken)
+            with pytest.raises(MaraError):
+                store.synchronise("facts", facts("b", "c"), "m", commit=commit)
+        stamp = store.stamp("facts")
+        assert stamp is not None
+        assert (stamp.commit, stamp.holds, bool(stamp.writing)) == ("one", frozenset(), True)
+        assert not stamp.is_at("one")
+        assert not stamp.is_at(commit)
+        assert not store.apply("facts", facts("c"), ["a"], "m", base="one", commit="two")
+        store.synchronise("facts", facts("b", "c"), "m", commit="two")
+        assert store.stamp("facts") == Stamp("m", "two", frozenset({"two"}))
+        assert store.fingerprints("facts").keys() == {"b", "c"}
+
+    def test_what_other_generations_hold_is_spared(self, store: VectorStore) -> None:
+        store.synchronise("facts", facts("a", "b"), "m", commit="one")
+        store.synchronise("facts", facts("b", "c"), "m", commit="two", spared={"one": ["a", "b"]})
+        assert store.fingerprints("facts").keys() == {"a", "b", "c"}
+        assert store.stamp("facts") == Stamp("m", "two", frozenset({"one", "two"}))
+        store.synchronise("facts", facts("c", "d"), "m", commit="three", spared={"two": ["b", "c"]})
+        assert store.fingerprints("facts").keys() == {"b", "c", "d"}
+        assert store.stamp("facts") == Stamp("m", "three", frozenset({"two", "three"}))
+
+    def test_removing_by_name_ends_the_hold_of_all_commits_but_those_spared(self, store: VectorStore) -> None:
+        for commit in ("one", "two"):
+            store.synchronise("facts", facts("a", "b", "c"), "m", commit=commit)
+        assert store.apply("facts", facts(), ["c"], "m", base="two", commit="three", spared=["two"])
+        assert store.stamp("facts") == Stamp("m", "three", frozenset({"two", "three"}))
+        assert store.apply("facts", facts("d"), [], "m", base="three", commit="four")
+        assert store.stamp("facts") == Stamp("m", "four", frozenset({"three", "four"}))
+
+    def test_each_collection_is_made_anew_for_another_model(self, store: VectorStore) -> None:
+        """Also where a writer was killed after it had dropped the other collection."""
+        store.synchronise("passages", passages(a="1", b="1"), "m", commit="one")
+        turned = Vectors(["a"], np.ones((1, 7), dtype=np.float32) / np.float32(7**0.5), passages(a="1").metadata)
+        store.synchronise("passages", turned, "other", commit="two")
+        assert store.fingerprints("passages") == {"a": "2:1"}
+        assert store.vectors("passages", ["a"])["a"] == pytest.approx(turned.vectors[0])
+        assert store.stamp("passages") == Stamp("other", "two", frozenset({"two"}))
+
+
+class TestListing:
+    """What `mara doctor` compares with the record."""
+
+    def test_every_id_with_its_fingerprint(self, store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("graph.store._PAGE", 2)
+        store.synchronise("passages", passages(a="1", b="2", c="3", d="4", e="5"), "m")
+        store.synchronise("facts", facts("f", "g", "h"), "m")
+        assert store.fingerprints("passages") == {"a": "2:1", "b": "2:2", "c": "2:3", "d": "2:4", "e": "2:5"}
+        assert store.fingerprints("facts") == {"f": None, "g": None, "h": None}
+
+    def test_vectors_are_read_back(self, store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("graph.store._PAGE", 2)
+        wanted = facts("a", "b", "c")
+        store.synchronise("facts", wanted, "m")
+        read = store.vectors("facts", ["c", "unheard of", "a", "b"])
+        assert read.keys() == {"a", "b", "c"}
+        assert np.array([read[key] for key in wanted.ids]) == pytest.approx(wanted.vectors, abs=1e-6)
+
+    def test_a_collection_that_is_not_there_holds_nothing(self, store: VectorStore) -> None:
+        assert store.fingerprints("facts") == {}
+        assert store.vectors("facts", ["a"]) == {}
+
+
+class TestKeeping:
+    def test_what_is_not_there_counts_nothing_and_has_no_model(self, store: VectorStore, where: str) -> None:
+        assert (store.count("facts"), store.embedding_model(), store.where) == (0, "", where)
+
+    def test_the_embedding_model_is_kept(self, connect: Callable[[], VectorStore]) -> None:
+        store = connect()
         store.synchronise("facts", facts("a"), "some-model")
         store.close()
-        again = VectorStore.embedded(tmp_path / "chroma")
+        again = connect()
         assert (again.embedding_model(), again.count("facts")) == ("some-model", 1)
-        again.close()
+
+    def test_a_search_looks_at_as_many_as_this_version_says(
+        self, store: VectorStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as older:
+            older.setattr("graph.store._EF_SEARCH", 100)
+            store.synchronise("facts", facts("a"), "m")
+        for _ in range(2):
+            store.synchronise("facts", facts("a", "b"), "m", commit="one")
+            assert store._find("facts").configuration_json["hnsw"]["ef_search"] == 1000
 
     def test_dropping_makes_room_for_vectors_of_another_length(self, store: VectorStore) -> None:
         store.synchronise("facts", facts("a"), "m")
@@ -186,214 +324,13 @@ class TestKeeping:
         store.synchronise("facts", Vectors(["a"], np.ones((1, 7), dtype=np.float32)), "other")
         assert store.embedding_model() == "other"
 
-    def test_searching_what_is_not_there_is_damage_that_says_what_to_do(self, store: VectorStore) -> None:
-        with pytest.raises(WorkspaceDamaged, match=r"search index cannot be used.*mara index"):
+    def test_searching_what_is_not_there_says_what_to_do(self, store: VectorStore) -> None:
+        with pytest.raises(MaraError, match=r"search index cannot be used.*mara index|no longer holds.*mara") as caught:
             store.search("facts", unit_vectors(1)[0], 3)
+        assert isinstance(caught.value, StoreUnavailable if store.shared else WorkspaceDamaged)
 
     def test_a_damaged_database_is_damage_that_says_what_to_do(self, tmp_path: Path) -> None:
         (tmp_path / "chroma").mkdir()
         (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
         with pytest.raises(WorkspaceDamaged, match=r"search index cannot be used.*mara index"):
             VectorStore.embedded(tmp_path / "chroma")
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def wait_until_it_answers(process: subprocess.Popen[bytes], url: str) -> None:
-    for _ in range(300):
-        try:
-            urllib.request.urlopen(f"{url}/api/v2/heartbeat", timeout=5).close()
-            return
-        except OSError:
-            try:
-                code = process.wait(timeout=0.05)
-            except subprocess.TimeoutExpired:
-                continue
-            pytest.fail(f"the server ended ({code})")
-    pytest.fail("the server does not answer")
-
-
-@contextmanager
-def chroma_server(folder: Path) -> Iterator[str]:
-    port = free_port()
-    command = [Path(sys.executable).with_name("chroma"), "run", "--path", folder]
-    process = subprocess.Popen(
-        [*map(str, command), "--host", "127.0.0.1", "--port", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_until_it_answers(process, f"http://127.0.0.1:{port}")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()
-
-
-@pytest.fixture(scope="module")
-def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with chroma_server(tmp_path_factory.mktemp("server")) as url:
-        yield url
-
-
-CARS = [passage_of(f"car-{i}", f"Car {i}", f"car {i} was built") for i in range(12)]
-SHIPS = [passage_of(f"ship-{i}", f"Ship {i}", f"ship {i} was built") for i in range(12)]
-BUILT: dict[str, list[TripleParts]] = {p.id: [(p.title, "was built by", f"yard {p.id}")] for p in [*CARS, *SHIPS]}
-
-
-class TestServer:
-    @pytest.fixture(autouse=True)
-    def configured(self, chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("MARA_CHROMA_URL", chroma_url)
-
-    def test_a_workspace_is_indexed_and_searched_and_its_results_say_where(
-        self, tmp_path: Path, chroma_url: str, hash_embedder: HashEmbedder
-    ) -> None:
-        workspace = publish_workspace(tmp_path, CARS, BUILT, hash_embedder)
-        index = open_index(tmp_path, hash_embedder)
-        assert index.store_name == chroma_url
-        ((passage, cosine),) = index.search_passages(CARS[7].content, 1)
-        assert (index.graph.passages[passage].id, round(cosine, 5)) == ("car-7", 1.0)
-        ((fact, _),) = index.search_facts("car 3 was built by yard car-3", 1)
-        assert fact.fact.subject == "Car 3"
-        assert not (workspace.index_folder(1) / "chroma").exists()
-        index.close()
-
-    def test_two_workspaces_on_one_server_do_not_see_each_other(
-        self, tmp_path: Path, hash_embedder: HashEmbedder
-    ) -> None:
-        for name, corpus in (("cars", CARS), ("ships", SHIPS)):
-            publish_workspace(tmp_path / name, corpus, BUILT, hash_embedder)
-        publish_workspace(tmp_path / "ships", [], {}, hash_embedder, removed=["ship-0"])
-        cars, ships = (open_index(tmp_path / name, hash_embedder) for name in ("cars", "ships"))
-        assert len(cars.search_passages("ship 1 was built", 99)) == 12
-        assert len(ships.search_passages("car 1 was built", 99)) == 11
-        assert {fact.fact.subject[:3] for fact, _ in cars.search_facts("Ship 1 was built by", 99)} == {"Car"}
-        cars.close()
-        ships.close()
-
-    def test_a_filter_shows_a_reader_its_own_generation_alone(
-        self, tmp_path: Path, hash_embedder: HashEmbedder
-    ) -> None:
-        """The newer generation adds a passage of the same owner, and gives car-1 to it."""
-        for key, owner in (("car-0", "ann"), ("car-1", "bob"), ("car-2", "ann")):
-            publish_workspace(tmp_path, [passage_of(key, key, f"{key} was built", owner=owner)], BUILT, hash_embedder)
-        reader = open_index(tmp_path, hash_embedder)
-        changed = [passage_of(key, key, f"{key} was built", owner="ann") for key in ("car-1", "car-3")]
-        publish_workspace(tmp_path, changed, BUILT, hash_embedder, removed=["car-2"])
-        current = open_index(tmp_path, hash_embedder)
-        for index, seen in ((reader, ["car-0"]), (current, ["car-0", "car-1", "car-3"])):
-            selection = index.select({"owner": "ann"})
-            assert selection is not None
-            assert [index.graph.passages[row].id for row in selection.rows] == seen
-            found = index.search_facts("car-1 was built", 9, selection)
-            assert {fact.fact.id for fact, _ in found} == selection.facts.keys()
-            index.close()
-
-    def test_facts_that_a_newer_generation_removed_are_searched_past(
-        self, tmp_path: Path, hash_embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        publish_workspace(tmp_path, CARS, BUILT, hash_embedder)
-        reader = open_index(tmp_path, hash_embedder)
-        publish_workspace(tmp_path, [], {}, hash_embedder, removed=["car-0"])
-        monkeypatch.setattr("graph.index._MOST_OVERFETCHED", 0)
-        found = reader.search_facts("car", 9, reader.select({"source": {"$in": ["car-0.txt", "car-1.txt"]}}))
-        assert [fact.fact.subject for fact, _ in found] == ["Car 1"]
-        reader.close()
-
-    def test_a_reader_of_an_older_generation_never_gets_what_is_newer(
-        self, tmp_path: Path, hash_embedder: HashEmbedder
-    ) -> None:
-        publish_workspace(tmp_path, CARS, BUILT, hash_embedder)
-        reader = open_index(tmp_path, hash_embedder)
-        newer = [passage_of(f"new-{i}", f"Car {i}", f"car {i} was built anew") for i in range(100)]
-        publish_workspace(tmp_path, newer, {}, hash_embedder, removed=["car-0"])
-        for question in (newer[5].content, "Car 5", "ship"):
-            found = [reader.graph.passages[passage].id for passage, _ in reader.search_passages(question, 5)]
-            assert len(found) == 5
-            assert set(found) <= {car.id for car in CARS[1:]}
-        current = open_index(tmp_path, hash_embedder)
-        ((passage, _),) = current.search_passages(newer[5].content, 1)
-        assert current.graph.passages[passage] == newer[5]
-        reader.close()
-        current.close()
-
-    def test_a_workspace_that_was_embedded_moves_to_the_server_and_back(
-        self, tmp_path: Path, hash_embedder: HashEmbedder, chroma_url: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.delenv("MARA_CHROMA_URL")
-        publish_workspace(tmp_path, CARS, BUILT, hash_embedder)
-        pool = IndexPool()
-        embedded = len(hash_embedder.asked)
-        for url, where in (("", "embedded"), (chroma_url, chroma_url), ("", "embedded")):
-            monkeypatch.setenv("MARA_CHROMA_URL", url)
-            index = pool.get(tmp_path, hash_embedder)
-            assert index.store_name == where
-            assert len(index.search_passages("Car 5", 12)) == 12
-        assert hash_embedder.asked[embedded:].count("Car 5") == len(hash_embedder.asked[embedded:])
-        pool.close()
-
-    def test_another_models_vectors_replace_the_old_ones(self, tmp_path: Path) -> None:
-        workspace = publish_workspace(tmp_path, CARS, BUILT)
-        other = HashEmbedder("other")
-        with workspace.writing(), workspace.open_record() as record:
-            reembed(record, other)
-            publish(workspace, record)
-        index = open_index(tmp_path, other)
-        ((passage, cosine),) = index.search_passages(CARS[7].content, 1)
-        assert (index.graph.passages[passage].id, round(cosine, 5)) == ("car-7", 1.0)
-        index.close()
-
-
-class TestServerFaults:
-    def test_one_that_is_down_is_named_with_the_variable(
-        self, tmp_path: Path, hash_embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        publish_workspace(tmp_path, CARS[:1], BUILT, hash_embedder)
-        url = f"http://127.0.0.1:{free_port()}"
-        monkeypatch.setenv("MARA_CHROMA_URL", url)
-        with pytest.raises(StoreUnavailable, match=rf"{url} .*chroma run.*MARA_CHROMA_URL") as caught:
-            open_index(tmp_path, hash_embedder)
-        assert caught.value.exit_code == 3
-        monkeypatch.delenv("MARA_CHROMA_URL")
-        open_index(tmp_path, hash_embedder).close()
-
-    def test_writing_to_one_that_is_down_loses_nothing(
-        self, tmp_path: Path, hash_embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        publish_workspace(tmp_path, CARS[:1], BUILT, hash_embedder)
-        with monkeypatch.context() as patch:
-            patch.setenv("MARA_CHROMA_URL", f"http://127.0.0.1:{free_port()}")
-            with pytest.raises(StoreUnavailable):
-                publish_workspace(tmp_path, CARS[1:2], BUILT, hash_embedder)
-        index = open_index(tmp_path, hash_embedder)
-        assert [passage.id for passage in index.graph.passages] == ["car-0", "car-1"]
-        index.close()
-
-    def test_one_that_goes_away_while_it_is_used(self, tmp_path: Path) -> None:
-        with chroma_server(tmp_path) as url:
-            store = VectorStore.server(url, "leaving")
-            store.synchronise("facts", facts("a"), "m")
-        for use in (
-            lambda: store.search("facts", unit_vectors(1)[0], 1),
-            lambda: store.search("facts", unit_vectors(1)[0], 1, within=["a"]),
-            lambda: store.select({"source": "a.txt"}),
-            lambda: store.count("facts"),
-            lambda: store.synchronise("facts", facts("b"), "m"),
-            store.embedding_model,
-        ):
-            with pytest.raises(StoreUnavailable, match="MARA_CHROMA_URL"):
-                use()
-
-    @pytest.mark.parametrize(
-        "url", ["localhost:8000", "ftp://localhost", "http://", "http://[::1", "http://localhost:99999", "chroma"]
-    )
-    def test_what_is_no_address_is_bad_input(self, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        publish_workspace(tmp_path, CARS[:1])
-        monkeypatch.setenv("MARA_CHROMA_URL", url)
-        with pytest.raises(BadInput, match=r"MARA_CHROMA_URL is .*http://localhost:8000"):
-            open_index(tmp_path, HashEmbedder())

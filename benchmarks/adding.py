@@ -1,0 +1,168 @@
+"""Adding one passage to a large workspace, step by step: `python -m benchmarks.adding`.
+
+The corpus is made up: passages of invented words, with triples whose names follow Zipf's law. Its vectors are random
+but for those of the added passages, which the embedded model makes, as it would for a user.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.machine import describe_machine
+from graph.derive import publish
+from graph.index import IndexPool
+from graph.minilm import MiniLMEmbedder, unit_rows
+from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple
+from graph.workspace import Workspace
+from graph.writer import Writer
+
+_SYLLABLES = [
+    "ba",
+    "ce",
+    "di",
+    "fo",
+    "gu",
+    "ha",
+    "je",
+    "ki",
+    "lo",
+    "mu",
+    "na",
+    "pe",
+    "ri",
+    "so",
+    "tu",
+    "va",
+    "we",
+    "zi",
+]
+_BATCH = 512
+_WORDS = 20_000
+_SHARED_NAMES = 6_000
+_OWN_NAMES = 7
+_TRIPLES = 8.4
+
+
+class RandomVectors(MiniLMEmbedder):
+    """Stands for the embedded model while the corpus is made: random unit vectors, at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._random = np.random.default_rng(0)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return random unit vectors, shape (len(texts), 384)."""
+        return unit_rows(self._random.standard_normal((len(texts), self.dimension), dtype=np.float32))
+
+    def count_windows(self, texts: Sequence[str]) -> list[int]:
+        """Return 1 for each text."""
+        return [1] * len(texts)
+
+
+class Corpus:
+    """Invented passages with triples; the same for the same seed."""
+
+    def __init__(self, seed: int = 7) -> None:
+        self._random = np.random.default_rng(seed)
+        self._words = [self._word(2 + i % 3) for i in range(_WORDS)]
+        self._shared = [self._name(i) for i in range(_SHARED_NAMES)]
+
+    def passages(self, n: int, first: int = 0) -> Iterator[tuple[Passage, Extraction]]:
+        """Yield so many passages with their triples."""
+        for number in range(first, first + n):
+            yield self._passage(number)
+
+    def _passage(self, number: int) -> tuple[Passage, Extraction]:
+        own = [self._name(_SHARED_NAMES + number * _OWN_NAMES + i) for i in range(_OWN_NAMES)]
+        ends = [*own, *(self._shared[i] for i in self._zipf(_SHARED_NAMES, 6))]
+        triples = []
+        for _ in range(self._random.poisson(_TRIPLES)):
+            subject, other = self._random.choice(len(ends), 2, replace=False)
+            relation = ENTITY_RELATIONS[int(self._random.integers(len(ENTITY_RELATIONS)))]
+            triples.append(Triple(ends[subject], self._words[int(self._random.integers(500))], ends[other], relation))
+        filler = [self._words[i] for i in self._zipf(_WORDS, 60)]
+        said = ". ".join(f"{t.subject} {t.predicate} {t.object}" for t in triples)
+        passage = Passage(f"passage-{number:06d}", own[0], f"{said}. {' '.join(filler)}.", "made up")
+        return passage, Extraction(tuple(ends), tuple(triples), "made up")
+
+    def _zipf(self, n: int, size: int) -> list[int]:
+        return [int(n**share) - 1 for share in self._random.random(size)]
+
+    def _word(self, syllables: int) -> str:
+        return "".join(_SYLLABLES[int(i)] for i in self._random.integers(len(_SYLLABLES), size=syllables))
+
+    def _name(self, number: int) -> str:
+        return f"{self._word(3).title()} {self._word(2).title()}{number}"
+
+
+def build_workspace(root: Path, passages: int, corpus: Corpus) -> Workspace:
+    """Fill a workspace with the first passages of the corpus and publish it."""
+    workspace = Workspace(root)
+    workspace.create()
+    with workspace.writing() as lease, workspace.open_record(lease) as record:
+        writer = Writer(record, RandomVectors())
+        batch = list(corpus.passages(passages))
+        for start in range(0, passages, _BATCH):
+            writer.write(batch[start : start + _BATCH])
+        publish(workspace, record)
+    return workspace
+
+
+def add_one(workspace: Workspace, pool: IndexPool, added: tuple[Passage, Extraction]) -> dict[str, float]:
+    """Add a passage and open the new generation; return the seconds of each step."""
+    steps = [("start", time.perf_counter())]
+    embedder = MiniLMEmbedder()
+    embedder.embed(["warm"])
+    steps.append(("load model", time.perf_counter()))
+    with workspace.writing() as lease, workspace.open_record(lease) as record:
+        writer = Writer(record, embedder)
+        steps.append(("open", time.perf_counter()))
+        writer.write([added])
+        steps.append(("embed and commit", time.perf_counter()))
+        publish(workspace, record)
+        steps.append(("derive", time.perf_counter()))
+    index = pool.get(workspace.root, embedder)
+    assert added[0].id in index.graph.passage_index
+    steps.append(("open for reading", time.perf_counter()))
+    return {name: after - before for (_, before), (name, after) in zip(steps, steps[1:], strict=False)}
+
+
+def main() -> None:
+    """Build the workspace, add passages one by one, and print what each step took."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--passages", type=int, default=12_000)
+    parser.add_argument("--adds", type=int, default=6)
+    arguments = parser.parse_args()
+    corpus = Corpus()
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        workspace = build_workspace(Path(folder) / "w", arguments.passages, corpus)
+        built = time.perf_counter() - start
+        pool = IndexPool()
+        rounds = [add_one(workspace, pool, added) for added in corpus.passages(arguments.adds, arguments.passages)]
+        index = pool.get(workspace.root, MiniLMEmbedder())
+        counts = (len(index.graph.passages), index.graph.n_entities, len(index.graph.facts), len(index.graph.edges))
+        pool.close()
+    warm = rounds[1:]
+    machine = describe_machine()
+    print(f"{machine.processor}, {machine.cores} cores")
+    print("{} passages, {} names, {} facts, {} edges; built in {:.1f} s".format(*counts, built))
+    for name in warm[0]:
+        times = [each[name] for each in warm]
+        print(f"{name:18} {statistics.median(times):6.3f} s ({min(times):.3f} to {max(times):.3f})")
+    totals = [sum(each.values()) - each["load model"] for each in warm]
+    print(f"{'added and open':18} {statistics.median(totals):6.3f} s ({min(totals):.3f} to {max(totals):.3f})")
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+
+
+if __name__ == "__main__":
+    main()

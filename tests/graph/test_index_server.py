@@ -1,0 +1,366 @@
+"""A workspace whose search index is a Chroma server: the same answers, shared by processes, generations, workspaces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import numpy as np
+import pytest
+
+from graph.derive import publish
+from graph.errors import MaraError, StoreUnavailable, WorkspaceLocked
+from graph.index import Index, IndexPool, open_index
+from graph.store import Vectors, VectorStore
+from graph.workspace import Workspace
+from graph.writer import reembed
+from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace
+from tests.fleet import BUILT, CARS, NEWER, SHIPS, Silent, opened, seen, whole
+
+# What a reader holds, in full: the ids of its passages and the subjects and yards of its facts.
+READER = """
+import json, sys
+from pathlib import Path
+from graph.errors import MaraError
+from graph.index import IndexPool, open_index
+from tests.builders import HashEmbedder
+root, pool = Path(sys.argv[1]), IndexPool()
+
+def seen(index):
+    graph = index.graph
+    passages = sorted(graph.passages[row].id for row, _ in index.search_passages("car", len(graph.passages)))
+    facts = sorted(fact.fact.object for fact, _ in index.search_facts("car", len(graph.facts)))
+    return [graph.generation, passages, facts]
+
+index = pool.get(root, HashEmbedder())
+print("ready")
+for line in sys.stdin:
+    try:
+        if line.strip() == "open":
+            other = open_index(root, HashEmbedder())
+            print(json.dumps(seen(other)))
+            other.close()
+        else:
+            index = pool.get(root, HashEmbedder()) if line.strip() == "next" else index
+            print(json.dumps(seen(index)))
+    except MaraError as error:
+        print(json.dumps([error.kind, str(error)]))
+"""
+
+
+@pytest.fixture
+def served(chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("MARA_CHROMA_URL", chroma_url)
+    return chroma_url
+
+
+@pytest.fixture(scope="module", params=["embedded", "server"])
+def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, chroma_url: str) -> Iterator[Index]:
+    root = tmp_path_factory.mktemp("either")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MARA_CHROMA_URL", chroma_url if request.param == "server" else "")
+        publish_workspace(root, [*CARS, *SHIPS], BUILT)
+        publish_workspace(root, NEWER[:5], BUILT, removed=["car-0", "ship-3"])
+        index = open_index(root, HashEmbedder())
+    yield index
+    index.close()
+
+
+class TestEitherChroma:
+    """An index answers the same from an embedded Chroma and from a server."""
+
+    def test_it_holds_what_was_written_and_nothing_else(self, index: Index) -> None:
+        assert seen(index) == whole([*CARS[1:], *SHIPS[:3], *SHIPS[4:], *NEWER[:5]])
+
+    def test_the_nearest_come_first_with_exact_cosines(self, index: Index) -> None:
+        for question in ("car 7 was built", "ship", "Car 4 was mended by yard new-4"):
+            exact = index.score_passages(question)
+            found = index.search_passages(question, 9)
+            assert [cosine for _, cosine in found] == pytest.approx(np.sort(exact)[::-1][:9], abs=1e-5)
+            assert [exact[row] for row, _ in found] == pytest.approx([cosine for _, cosine in found], abs=1e-5)
+        (((fact, score)),) = index.search_facts("car 4 was mended by yard new-4", 1)
+        assert (fact.fact.object, round(score, 5)) == ("yard new-4", 1.0)
+
+    @pytest.mark.parametrize(
+        ("conditions", "selected"),
+        [
+            ({"maker": "a"}, ["car-10", "car-2", "car-4", "car-6", "car-8"]),
+            ({"year": {"$gte": 1940}}, ["car-10", "car-11"]),
+            ({"year": {"$lt": 1934}, "maker": "b"}, ["car-1", "car-3"]),
+            ({"source": {"$in": ["ship-3.txt", "ship-4.txt", "new-4.txt"]}}, ["new-4", "ship-4"]),
+            ({"maker": {"$ne": "a"}, "year": {"$gt": 0}}, ["car-1", "car-11", "car-3", "car-5", "car-7", "car-9"]),
+            ({"maker": "c"}, []),
+        ],
+    )
+    def test_a_filter_selects_and_is_searched_within(
+        self, index: Index, conditions: Mapping[str, Any], selected: list[str]
+    ) -> None:
+        selection = index.select(conditions)
+        assert selection is not None
+        assert [index.graph.passages[row].id for row in selection.rows] == selected
+        found = [fact.fact.object for fact, _ in index.search_facts("ship", 99, selection)]
+        assert sorted(found) == [f"yard {key}" for key in selected]
+
+
+def test_an_index_says_where_it_is_served(where: str, tmp_path: Path) -> None:
+    workspace = publish_workspace(tmp_path, CARS, BUILT)
+    index = open_index(tmp_path, HashEmbedder())
+    assert index.store_name == where
+    assert (workspace.index_folder(1) / "chroma").exists() == (where == "embedded")
+    index.close()
+
+
+def test_dropping_the_collections_is_noticed_and_mended(where: str, tmp_path: Path) -> None:
+    publish_workspace(tmp_path, CARS, BUILT)
+    index = open_index(tmp_path, HashEmbedder())
+    index._store.drop()
+    index.close()
+    assert opened(tmp_path) == whole(CARS)
+    assert Workspace(tmp_path).current() == 2
+
+
+class TestMoving:
+    def test_a_workspace_that_was_embedded_moves_to_the_server_and_back(
+        self, tmp_path: Path, chroma_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        publish_workspace(tmp_path, CARS, BUILT)
+        pool = IndexPool()
+        for url, where in (("", "embedded"), (chroma_url, chroma_url), ("", "embedded")):
+            monkeypatch.setenv("MARA_CHROMA_URL", url)
+            index = pool.get(tmp_path, Silent())
+            assert index.store_name == where
+            assert seen(index) == whole(CARS)
+        pool.close()
+
+    def test_what_the_server_missed_meanwhile_is_caught_up(
+        self, tmp_path: Path, served: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        publish_workspace(tmp_path, CARS, BUILT)
+        with monkeypatch.context() as embedded:
+            embedded.delenv("MARA_CHROMA_URL")
+            publish_workspace(tmp_path, [*SHIPS[:1], passage_of("car-1", "Car 1", "other")], BUILT, removed=["car-0"])
+        index = open_index(tmp_path, Silent())
+        assert seen(index) == whole([*CARS[1:], SHIPS[0]])
+        ((row, cosine),) = index.search_passages("Car 1\nother", 1)
+        assert (index.graph.passages[row].id, round(cosine, 5)) == ("car-1", 1.0)
+        index.close()
+
+    def test_another_models_vectors_replace_the_old_ones(self, tmp_path: Path, served: str) -> None:
+        workspace = publish_workspace(tmp_path, CARS, BUILT)
+        other = HashEmbedder("other")
+        with workspace.writing(), workspace.open_record() as record:
+            reembed(record, other)
+            publish(workspace, record)
+        index = open_index(tmp_path, other)
+        ((row, cosine),) = index.search_passages(CARS[7].content, 1)
+        assert (index.graph.passages[row].id, round(cosine, 5)) == ("car-7", 1.0)
+        index.close()
+
+
+class TestTwoWorkspaces:
+    def test_they_do_not_see_each_other_and_dropping_one_leaves_the_other(self, tmp_path: Path, served: str) -> None:
+        for name, corpus in (("cars", CARS), ("ships", SHIPS)):
+            publish_workspace(tmp_path / name, corpus, BUILT)
+        publish_workspace(tmp_path / "ships", [], {}, removed=["ship-0"])
+        cars, ships = (open_index(tmp_path / name, HashEmbedder()) for name in ("cars", "ships"))
+        assert seen(cars) == whole(CARS)
+        assert seen(ships) == whole(SHIPS[1:])
+        selection = cars.select({"source": {"$in": ["ship-1.txt", "car-1.txt"]}})
+        assert selection is not None
+        assert [cars.graph.passages[row].id for row in selection.rows] == ["car-1"]
+        ships._store.drop()
+        assert seen(cars) == whole(CARS)
+        with pytest.raises(StoreUnavailable, match=r"no longer holds.*mara doctor --repair"):
+            ships.search_passages("ship", 3)
+        assert opened(tmp_path / "ships") == whole(SHIPS[1:])
+        cars.close()
+        ships.close()
+
+
+def stale_ids(store: VectorStore, ids: Sequence[str]) -> None:
+    """As many records as the workspace has, but others."""
+    other = Vectors([f"other {key}" for key in ids], np.eye(len(ids), DIMENSION, dtype=np.float32))
+    store.synchronise("facts", other, "hash", commit="other")
+
+
+def older_vectors(store: VectorStore, ids: Sequence[str]) -> None:
+    """The same ids with the vectors of another commit."""
+    older = Vectors(ids, np.eye(len(ids), DIMENSION, dtype=np.float32))
+    with store._faults():
+        store._collection("facts").upsert(ids=list(ids), embeddings=older.vectors)
+    store.synchronise("facts", older, "hash", commit="older")
+
+
+def half_written(store: VectorStore, ids: Sequence[str]) -> None:
+    """A writer that was killed before it had written anything."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chromadb.Collection, "upsert", lambda self, **content: 1 / 0)
+        with pytest.raises(MaraError):
+            store.synchronise("facts", Vectors([*ids, "x"], np.eye(len(ids) + 1, DIMENSION, dtype=np.float32)), "hash")
+
+
+def one_record_less(store: VectorStore, ids: Sequence[str]) -> None:
+    store._collection("facts").delete(ids=[ids[0]])
+
+
+class TestStaleCollections:
+    """Opening notices what the server holds otherwise than the workspace; it is written again from the record."""
+
+    @pytest.mark.parametrize("spoil", [stale_ids, older_vectors, half_written, one_record_less])
+    def test_it_is_brought_up_to_date(
+        self, tmp_path: Path, served: str, spoil: Callable[[VectorStore, Sequence[str]], None]
+    ) -> None:
+        publish_workspace(tmp_path, CARS, BUILT)
+        index = open_index(tmp_path, HashEmbedder())
+        spoil(index._store, list(index.graph.facts))
+        index.close()
+        again = open_index(tmp_path, Silent())
+        assert seen(again) == whole(CARS)
+        assert again.graph.generation == 2
+        again.close()
+
+    def test_once(self, tmp_path: Path, served: str) -> None:
+        publish_workspace(tmp_path, CARS, BUILT)
+        index = open_index(tmp_path, HashEmbedder())
+        stale_ids(index._store, list(index.graph.facts))
+        index.close()
+        for _ in range(3):
+            opened(tmp_path)
+        assert Workspace(tmp_path).current() == 2
+
+
+class TestReadersInOtherProcesses:
+    """Readers keep their generation, whole, at every moment of a write; the next one is there when it is published."""
+
+    @pytest.fixture
+    def asked_at_every_write(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
+        """Takes what is to be done before each request that writes to Chroma or deletes from it, in small pages."""
+        monkeypatch.setattr("graph.store._PAGE", 20)
+
+        def before_each(ask: Callable[[], None]) -> None:
+            for name in ("upsert", "delete", "modify"):
+                original = getattr(chromadb.Collection, name)
+
+                def watched(self: chromadb.Collection, *, original: Any = original, **content: Any) -> Any:
+                    ask()
+                    return original(self, **content)
+
+                monkeypatch.setattr(chromadb.Collection, name, watched)
+
+        return before_each
+
+    def test_two_readers_while_this_process_writes(
+        self, tmp_path: Path, served: str, asked_at_every_write: Callable[[Callable[[], None]], None]
+    ) -> None:
+        publish_workspace(tmp_path, CARS, BUILT)
+        answers: list[Any] = []
+        with Child(READER, tmp_path) as one, Child(READER, tmp_path) as two:
+
+            def ask(reader: Child, command: str = "") -> Any:
+                reader.tell(command)
+                return json.loads(reader.hear())
+
+            def ask_both() -> None:
+                answers.extend([ask(one), ask(two, "open")])
+
+            assert [one.hear(), two.hear()] == ["ready"] * 2
+            asked_at_every_write(ask_both)
+            publish_workspace(tmp_path, NEWER, BUILT, removed=[car.id for car in CARS[:9]])
+            assert len(answers) >= 16
+            assert [answer for answer in answers if answer != [1, *whole(CARS)]] == []
+            assert ask(one) == [1, *whole(CARS)]
+            newest = [2, *whole([*CARS[9:], *NEWER])]
+            assert [ask(one, "next"), ask(two, "next"), ask(two, "open")] == [newest] * 3
+
+    def test_what_no_reader_can_ask_for_any_more_goes_at_the_next_write(self, tmp_path: Path, served: str) -> None:
+        publish_workspace(tmp_path, CARS, BUILT)
+        reader = open_index(tmp_path, HashEmbedder())
+        publish_workspace(tmp_path, SHIPS, BUILT, removed=[car.id for car in CARS[:9]])
+        publish_workspace(tmp_path, [passage_of("x", "X", "x")], {}, removed=[CARS[9].id])
+        assert seen(reader) == whole(CARS)
+        assert reader._store.count("facts") == 24
+        reader.close()
+        publish_workspace(tmp_path, [passage_of("y", "Y", "y")], {})
+        index = open_index(tmp_path, HashEmbedder())
+        assert index._store.count("facts") == len(index.graph.facts) == 14
+        index.close()
+
+    def test_a_changed_passage_keeps_its_old_cosine_for_the_older_reader(self, tmp_path: Path, served: str) -> None:
+        publish_workspace(tmp_path, CARS, BUILT)
+        reader = open_index(tmp_path, HashEmbedder())
+        publish_workspace(tmp_path, [passage_of("car-1", "Car 1", "ship")], BUILT)
+        exact = reader.score_passages("car 1 was built")
+        for row, cosine in reader.search_passages("car 1 was built", 12):
+            assert cosine == pytest.approx(exact[row])
+        reader.close()
+
+    def test_a_filter_shows_a_reader_its_own_generation_alone(self, tmp_path: Path, served: str) -> None:
+        """The newer generation adds a passage of the same owner, and gives car-1 to it."""
+        for key, owner in (("car-0", "ann"), ("car-1", "bob"), ("car-2", "ann")):
+            publish_workspace(tmp_path, [passage_of(key, key, f"{key} was built", owner=owner)], BUILT)
+        reader = open_index(tmp_path, HashEmbedder())
+        changed = [passage_of(key, key, f"{key} was built", owner="ann") for key in ("car-1", "car-3")]
+        publish_workspace(tmp_path, changed, BUILT, removed=["car-2"])
+        current = open_index(tmp_path, HashEmbedder())
+        for index, found in ((reader, ["car-0", "car-2"]), (current, ["car-0", "car-1", "car-3"])):
+            selection = index.select({"owner": "ann"})
+            assert selection is not None
+            assert [index.graph.passages[row].id for row in selection.rows] == found
+            facts = index.search_facts("car-1 was built", 9, selection)
+            assert {fact.fact.id for fact, _ in facts} == selection.facts.keys()
+            index.close()
+
+    def test_a_reader_of_an_older_generation_never_gets_what_is_newer(self, tmp_path: Path, served: str) -> None:
+        publish_workspace(tmp_path, CARS, BUILT)
+        reader = open_index(tmp_path, HashEmbedder())
+        publish_workspace(tmp_path, NEWER, BUILT, removed=["car-0"])
+        for question in (NEWER[5].content, "Car 5", "ship"):
+            found = [reader.graph.passages[passage].id for passage, _ in reader.search_passages(question, 5)]
+            assert len(found) == 5
+            assert set(found) <= {car.id for car in CARS}
+        current = open_index(tmp_path, HashEmbedder())
+        ((passage, _),) = current.search_passages(NEWER[5].content, 1)
+        assert current.graph.passages[passage] == NEWER[5]
+        reader.close()
+        current.close()
+
+    def test_facts_that_the_server_lost_are_searched_past(
+        self, tmp_path: Path, served: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        publish_workspace(tmp_path, CARS, BUILT)
+        reader = open_index(tmp_path, HashEmbedder())
+        lost = next(key for key, fact in reader.graph.facts.items() if fact.fact.subject == "Car 0")
+        reader._store._collection("facts").delete(ids=[lost])
+        monkeypatch.setattr("graph.index._MOST_OVERFETCHED", 0)
+        found = reader.search_facts("car", 9, reader.select({"source": {"$in": ["car-0.txt", "car-1.txt"]}}))
+        assert [fact.fact.subject for fact, _ in found] == ["Car 1"]
+        reader.close()
+
+
+class TestWhileAWriterIsAtWork:
+    def test_what_the_server_lost_cannot_be_mended(self, tmp_path: Path, served: str) -> None:
+        publish_workspace(tmp_path, CARS, BUILT)
+        index = open_index(tmp_path, HashEmbedder())
+        index._store.drop()
+        index.close()
+        with Child(HOLD_LOCK, tmp_path) as writer:
+            assert writer.hear() == "locked"
+            with pytest.raises(WorkspaceLocked, match=rf"process {writer.process.pid}"):
+                open_index(tmp_path, Silent())
+
+    def test_a_snapshot_of_another_model_does_not_answer(self, tmp_path: Path) -> None:
+        """As while `mara reembed` derives what it has committed."""
+        workspace = publish_workspace(tmp_path, CARS, BUILT)
+        other = HashEmbedder("other")
+        with workspace.open_record() as record:
+            reembed(record, other)
+        with Child(HOLD_LOCK, tmp_path) as writer:
+            assert writer.hear() == "locked"
+            with pytest.raises(WorkspaceLocked):
+                open_index(tmp_path, other)
+        index = open_index(tmp_path, other)
+        assert index.graph.embedding_model == "other"
+        index.close()
