@@ -1,174 +1,16 @@
 from __future__ import annotations
 
-import json
 import os
-import random
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from graph.documents import (
-    CHUNK_OVERLAP,
-    CHUNK_TOKENS,
-    Documents,
-    estimate_tokens,
-    read_documents,
-    split_document,
-)
+from graph.documents import READABLE, Documents, ReadOptions, read_documents
 from graph.errors import BadInput
 from graph.schema import Passage
-
-
-def write(path: Path, content: str | bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
-def lines(*rows: Any) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def passages_of(*paths: Path) -> list[Passage]:
-    return list(read_documents(paths).passages.values())
-
-
-def passage_of_file(path: Path) -> Passage:
-    (passage,) = passages_of(path)
-    return passage
-
-
-class TestText:
-    @pytest.mark.parametrize(
-        ("content", "title", "text"),
-        [
-            ("Nissan\n\nIt was founded in 1933.\n", "Nissan", "It was founded in 1933."),
-            ("Nissan was founded.\n\nIn 1933.", "", "Nissan was founded.\n\nIn 1933."),
-            ("日産の歴史。\n\n1933年。", "", "日産の歴史。\n\n1933年。"),
-            ("Nissan\nIt was founded in 1933.", "", "Nissan\nIt was founded in 1933."),
-            (f"{'x' * 101}\n\ntext", "", f"{'x' * 101}\n\ntext"),
-            ("\ufeffNissan\r\n\r\nIn 1933.", "Nissan", "In 1933."),
-            ("Nissan", "", "Nissan"),
-        ],
-    )
-    def test_a_first_line_that_stands_alone_is_the_title(
-        self, tmp_path: Path, content: str, title: str, text: str
-    ) -> None:
-        passage = passage_of_file(write(tmp_path / "notes about cars.txt", content))
-        assert (passage.title, passage.text) == (title, text)
-
-    def test_a_files_name_is_its_source_and_no_title(self, tmp_path: Path) -> None:
-        passage = passage_of_file(write(tmp_path / "cars.TXT", "In 1933."))
-        assert (passage.source, passage.title) == ("cars.TXT", "")
-
-    @pytest.mark.parametrize("content", ["", " \n\t\n"])
-    def test_an_empty_file_holds_no_passage(self, tmp_path: Path, content: str) -> None:
-        assert passages_of(write(tmp_path / "a.txt", content)) == []
-
-
-class TestMarkdown:
-    @pytest.mark.parametrize(
-        ("content", "title"),
-        [
-            ("---\ntitle: Nissan\ndate: 1\n---\n# Other\ntext", "Nissan"),
-            ('---\ntitle: "Nissan: a history"\n---\ntext', "Nissan: a history"),
-            ('---\ntitle: Nissan\'s "Leaf"\n---\ntext', 'Nissan\'s "Leaf"'),
-            ("---\ntitle:\nauthor: Somebody\n---\n# Nissan\ntext", "Nissan"),
-            ("---\ndate: 1\n---\n## Nissan ##\ntext", "Nissan"),
-            ("text\n\n# Nissan\n\n# Other", "Nissan"),
-            ("# C#\ntext", "C#"),
-            ("#\n\ntext", ""),
-            ("#hashtag\ntext", ""),
-            ("plain text", ""),
-        ],
-    )
-    def test_the_title_is_front_matter_else_the_first_heading(self, tmp_path: Path, content: str, title: str) -> None:
-        assert passage_of_file(write(tmp_path / "a.md", content)).title == title
-
-    def test_front_matter_is_no_text(self, tmp_path: Path) -> None:
-        passage = passage_of_file(write(tmp_path / "a.markdown", "---\r\ntitle: Nissan\r\n---\r\nIn 1933.\r\n"))
-        assert passage.text == "In 1933."
-
-    def test_a_rule_that_opens_a_file_is_no_front_matter(self, tmp_path: Path) -> None:
-        assert passage_of_file(write(tmp_path / "a.md", "---\nIn 1933.")).text == "---\nIn 1933."
-
-    def test_a_heading_full_of_spaces_is_read_at_once(self, tmp_path: Path) -> None:
-        content = "# a" + " " * 50_000 + "b #" + "#" * 50_000 + " c\n"
-        assert passage_of_file(write(tmp_path / "a.md", content)).title.startswith("a ")
-
-
-class TestCorpusFiles:
-    @pytest.mark.parametrize("key", ["text", "passage", "contents", "content", "paragraph_text"])
-    def test_json_lines_give_passages_whole_with_scalars_as_metadata(self, tmp_path: Path, key: str) -> None:
-        row = {"id": 7, "title": " Nissan ", key: "In 1933.\n", "year": 1933, "old": True, "tags": ["x"], "none": None}
-        passage = passage_of_file(write(tmp_path / "c.jsonl", lines(row)))
-        assert passage == Passage("7", "Nissan", "In 1933.\n", "c.jsonl", {"year": 1933, "old": True})
-
-    @pytest.mark.parametrize("key", ["id", "_id", "idx"])
-    def test_given_ids_are_kept(self, tmp_path: Path, key: str) -> None:
-        assert passage_of_file(write(tmp_path / "c.jsonl", lines({key: "p1", "text": "x"}))).id == "p1"
-
-    def test_an_id_of_zero_is_an_id(self, tmp_path: Path) -> None:
-        assert passage_of_file(write(tmp_path / "c.jsonl", lines({"id": 0, "text": "x"}))).id == "0"
-
-    def test_long_given_passages_are_not_split(self, tmp_path: Path) -> None:
-        assert len(passages_of(write(tmp_path / "c.jsonl", lines({"id": "a", "text": "word " * 2000})))) == 1
-
-    @pytest.mark.parametrize(
-        "value",
-        [
-            [{"title": "Nissan", "text": "In 1933. It grew."}, {"idx": 1, "title": "Leaf", "text": "A car."}],
-            {"Nissan": "In 1933. It grew.", "Leaf": "A car."},
-            {"Nissan": ["In 1933.", " It grew."], "Leaf": ["A car."]},
-        ],
-    )
-    def test_json_is_a_list_of_objects_or_titles_with_texts(self, tmp_path: Path, value: Any) -> None:
-        found = passages_of(write(tmp_path / "c.json", json.dumps(value)))
-        assert [(p.title, p.text) for p in found] == [("Nissan", "In 1933. It grew."), ("Leaf", "A car.")]
-
-    def test_blank_lines_are_no_rows_and_no_line_end_but_the_newline_ends_one(self, tmp_path: Path) -> None:
-        content = "\n" + lines({"id": "a", "text": "x\u2028y\x85z"}) + "  \n" + lines({"id": "b", "text": "y"})
-        assert [p.id for p in passages_of(write(tmp_path / "c.jsonl", content))] == ["a", "b"]
-
-    @pytest.mark.parametrize(
-        ("line", "complaint"),
-        [
-            ('{"id": "b", "text": "x"', "not valid JSON"),
-            ("prose", "not valid JSON"),
-            ('["b", "x"]', "not an object"),
-            ('{"id": "b"}', "no text"),
-            ('{"id": "b", "text": 5}', "no text"),
-            ('{"id": "b", "title": ["x"], "text": "x"}', "title is no text"),
-            ('{"id": "b", "title": " ", "text": " "}', "empty"),
-            ('{"id": " ", "text": "x"}', "id is empty"),
-            ('{"id": "b", "text": "\\ud800"}', "broken Unicode"),
-            ('{"id": "b", "text": "x", "note": "\\udc00"}', "broken Unicode"),
-            ("[" * 100_000, "not valid JSON"),
-        ],
-    )
-    def test_a_malformed_line_is_named_by_file_and_line(self, tmp_path: Path, line: str, complaint: str) -> None:
-        path = write(tmp_path / "c.jsonl", '{"id": "a", "text": "x"}\n\n' + line + "\n")
-        with pytest.raises(BadInput, match=rf"c\.jsonl, line 3: .*{complaint}"):
-            read_documents([path])
-
-    @pytest.mark.parametrize(
-        ("content", "complaint"),
-        [
-            ("{", "not valid JSON"),
-            ("3", "is no corpus"),
-            ('{"Nissan": 3}', "is no corpus"),
-            ('[{"text": "x"}, 4]', "item 2: not an object"),
-            ('{"Nissan": ["x", 4]}', "'Nissan': no text"),
-        ],
-    )
-    def test_a_malformed_corpus_is_named(self, tmp_path: Path, content: str, complaint: str) -> None:
-        with pytest.raises(BadInput, match=rf"c\.json.*{complaint}"):
-            read_documents([write(tmp_path / "c.json", content)])
+from tests.graph.loaders.files import docx, lines, paragraph, passages_of, pdf, write
 
 
 class TestSeveral:
@@ -190,11 +32,11 @@ class TestSeveral:
         assert [p.source for p in passages_of(tmp_path)] == ["a.txt", "b.txt", "sub/a.md", "sub/deep/c.txt"]
 
     def test_other_kinds_are_counted_by_suffix_and_hidden_files_left_out(self, tmp_path: Path) -> None:
-        for name in ("a.txt", "b.pdf", "c.PDF", "Makefile", ".hidden.txt", ".git/d.txt"):
+        for name in ("a.txt", "b.png", "c.PNG", "Makefile", ".hidden.txt", ".git/d.txt"):
             write(tmp_path / name, name)
         documents = read_documents([tmp_path])
         assert [p.source for p in documents.passages.values()] == ["a.txt"]
-        assert documents.skipped == {".pdf": 2, "": 1}
+        assert documents.skipped == {".png": 2, "": 1}
 
     def test_links_to_folders_are_not_entered_so_that_loops_end(self, tmp_path: Path) -> None:
         write(tmp_path / "sub/a.txt", "x")
@@ -268,10 +110,10 @@ class TestUnreadable:
     ) -> None:
         path = write(tmp_path / "secret.txt", "x")
 
-        def forbidden(self: Path, *args: Any, **options: Any) -> str:
-            raise PermissionError(13, "Permission denied", str(self))
+        def forbidden(*args: Any, **options: Any) -> int:
+            raise PermissionError(13, "Permission denied", str(path))
 
-        monkeypatch.setattr(Path, "read_text", forbidden)
+        monkeypatch.setattr(os, "open", forbidden)
         with pytest.raises(BadInput, match=r"secret.txt cannot be read \(Permission denied\).*permissions"):
             read_documents([path])
 
@@ -311,8 +153,102 @@ class TestUnreadable:
             read_documents([tmp_path / "nowhere"])
 
     def test_a_kind_that_is_not_read_is_an_error_that_names_those_that_are(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match=r"a.pdf is of a kind that is not read.*\.jsonl"):
-            read_documents([write(tmp_path / "a.pdf", "x")])
+        with pytest.raises(BadInput, match=r"a.png is of a kind that is not read.*\.docx.*\.jsonl"):
+            read_documents([write(tmp_path / "a.png", "x")])
+
+    def test_a_file_that_vanishes_after_it_was_listed_is_refused_by_name(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        gone = write(tmp_path / "a.txt", "x")
+        write(tmp_path / "b.txt", "good")
+        opening = os.open
+
+        def vanishing(path: Path, *args: Any) -> int:
+            gone.unlink(missing_ok=True)
+            return opening(path, *args)
+
+        monkeypatch.setattr(os, "open", vanishing)
+        documents = read_documents([tmp_path])
+        assert [p.text for p in documents.passages.values()] == ["good"]
+        assert "a.txt cannot be read (No such file" in documents.refused[0].reason
+
+    def test_a_file_that_becomes_a_pipe_after_it_was_listed_is_not_waited_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = write(tmp_path / "a.txt", "x")
+        opening = os.open
+
+        def swapping(name: Path, *args: Any) -> int:
+            path.unlink()
+            os.mkfifo(path)
+            return opening(name, *args)
+
+        monkeypatch.setattr(os, "open", swapping)
+        assert "is not a plain file" in read_documents([tmp_path]).refused[0].reason
+
+    def test_links_that_lead_to_themselves_are_refused_by_name(self, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").symlink_to("b.txt")
+        (tmp_path / "b.txt").symlink_to("a.txt")
+        write(tmp_path / "c.txt", "good")
+        documents = read_documents([tmp_path])
+        assert [p.text for p in documents.passages.values()] == ["good"]
+        assert [Path(refused.source).name for refused in documents.refused] == ["a.txt", "b.txt"]
+        with pytest.raises(BadInput, match=r"a\.txt does not exist"):
+            read_documents([tmp_path / "a.txt"])
+
+    @pytest.mark.parametrize("name", ["x" * 5000 + ".txt", "a\x00.txt"])
+    def test_a_name_that_the_system_refuses_is_an_error_of_ours(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(BadInput, match=r"cannot be read \(File name too long\)|does not exist"):
+            read_documents([tmp_path / name])
+
+    def test_a_path_with_dots_is_the_users_right(self, tmp_path: Path) -> None:
+        write(tmp_path / "a.txt", "x")
+        write(tmp_path / "sub/b.txt", "y")
+        documents = read_documents([tmp_path / "sub/../a.txt", tmp_path / "sub/.."])
+        assert {p.source for p in documents.passages.values()} == {"a.txt", "sub/b.txt"}
+
+    def test_a_folder_of_everything_gives_what_can_be_read_and_names_the_rest(self, tmp_path: Path) -> None:
+        good: dict[str, str | bytes] = {
+            "a.txt": "good",
+            "a.md": "good",
+            "a.markdown": "good",
+            "a.html": "<p>good",
+            "a.htm": "<p>good",
+            "a.pdf": pdf(["good"]),
+            "a.docx": docx(paragraph("good")),
+            "a.csv": "text\ngood\n",
+            "a.tsv": "text\ngood\n",
+            "a.json": '[{"text": "good"}]',
+            "a.jsonl": '{"text": "good"}\n',
+            "links.jsonl": '{"url": "https://ex.org/", "text": "good"}\n',
+        }
+        assert {Path(name).suffix for name in good} == READABLE
+        bad = [f"b{suffix}" for suffix in sorted(READABLE)] + ["b.links.csv"]
+        for name, content in good.items():
+            write(tmp_path / name, content)
+        for name in bad:
+            write(tmp_path / name, b"\x00\xff\x00\xff")
+        documents = read_documents([tmp_path])
+        assert sorted(p.source for p in documents.passages.values()) == sorted(
+            {*good, "https://ex.org/"} - {"links.jsonl"}
+        )
+        assert {p.text for p in documents.passages.values()} == {"good"}
+        assert sorted(Path(refused.source).name for refused in documents.refused) == sorted(bad)
+        assert all(Path(refused.source).name in refused.reason for refused in documents.refused)
+
+
+class TestOptions:
+    def test_lengths_of_passages_can_be_chosen(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.txt", " ".join(f"word{n}" for n in range(600)))
+        few, many = (
+            read_documents([path], ReadOptions(chunk_tokens=tokens, chunk_overlap=10)).passages for tokens in (400, 40)
+        )
+        assert len(few) < len(many) / 5
+
+    @pytest.mark.parametrize(("tokens", "overlap"), [(15, 0), (100, 50), (100, -1), (-5, 0)])
+    def test_lengths_that_do_not_fit_together_are_an_error(self, tokens: int, overlap: int) -> None:
+        with pytest.raises(BadInput, match=f"{tokens} tokens cannot share {overlap}"):
+            ReadOptions(chunk_tokens=tokens, chunk_overlap=overlap)
 
 
 class TestIds:
@@ -331,86 +267,6 @@ class TestIds:
         for name, content in (("a.txt", "x"), ("b.txt", "x"), ("c.txt", "y")):
             write(tmp_path / name, content)
         assert len(read_documents([tmp_path]).passages) == 3
-
-
-def document(sentences: int, seed: int = 1) -> str:
-    """Prose without repetition, in paragraphs of several lengths."""
-    pick = random.Random(seed)
-    words = ["alpha", "beta", "gamma", "delta", "river", "city", "harbour", "bridge", "tower", "lake"]
-    said = [" ".join(pick.choices(words, k=12)).capitalize() + f" {i}." for i in range(sentences)]
-    return "".join(sentence + pick.choice([" ", " ", "\n\n", "\n"]) for sentence in said)
-
-
-class TestChunks:
-    def test_a_document_that_fits_is_one_passage_without_a_place(self) -> None:
-        (passage,) = split_document("Nissan", " In 1933.\n", "a.txt")
-        assert (passage.text, passage.metadata) == ("In 1933.", {})
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            document(80),
-            " ".join(f"name{i}" for i in range(1500)),
-            "日産自動車は横浜にある会社です。" * 60,
-            "word " * 1000,
-        ],
-        ids=["prose", "no sentences", "Japanese", "one word"],
-    )
-    def test_each_chunk_fits_the_model_and_is_the_text_between_its_places(self, text: str) -> None:
-        chunks = split_document("Nissan", text, "a.txt")
-        assert len(chunks) > 2
-        for number, chunk in enumerate(chunks):
-            start, end = chunk.metadata["start"], chunk.metadata["end"]
-            assert isinstance(start, int)
-            assert isinstance(end, int)
-            assert text[start:end] == chunk.text
-            assert estimate_tokens(chunk.title) + estimate_tokens(chunk.text) <= CHUNK_TOKENS
-            assert (chunk.metadata["chunk"], chunk.metadata["chunks"]) == (number, len(chunks))
-        assert len({chunk.metadata["document"] for chunk in chunks}) == 1
-
-    def test_chunks_cover_the_text_and_share_what_is_between_them(self) -> None:
-        text = document(80).replace("\n", " ")
-        spans = [(int(c.metadata["start"]), int(c.metadata["end"])) for c in split_document("", text, "a.txt")]
-        assert spans[0][0] == 0
-        assert text[spans[-1][1] :].strip() == ""
-        for (_, end), (start, _) in pairwise(spans):
-            assert start < end
-            assert 0 < estimate_tokens(text[start:end]) <= CHUNK_OVERLAP
-
-    def test_a_long_title_leaves_less_room_for_the_text(self) -> None:
-        text = document(40)
-        assert len(split_document("long title " * 50, text, "a")) > len(split_document("", text, "a"))
-
-    def test_the_same_text_gives_the_same_ids_and_another_source_others(self) -> None:
-        one, again = (split_document("T", document(60), "a.txt") for _ in range(2))
-        other = split_document("T", document(60), "b.txt")
-        assert one == again
-        assert not {p.id for p in one} & {p.id for p in other}
-        assert one[0].metadata["document"] != other[0].metadata["document"]
-
-    def test_a_change_at_the_end_keeps_the_ids_before_it(self) -> None:
-        before, after = (split_document("T", document(60) + end, "a.txt") for end in ("", "One more sentence."))
-        assert [p.id for p in before[:-1]] == [p.id for p in after[: len(before) - 1]]
-
-    @settings(max_examples=30, deadline=None)
-    @given(
-        st.lists(
-            st.sampled_from(["word", "日本", "a.b", ". ", "\n\n", "\n", " ", "。", "\t\u3000"]),
-            min_size=300,
-            max_size=900,
-        )
-    )
-    def test_places_hold_for_any_text(self, pieces: list[str]) -> None:
-        text = "".join(pieces)
-        for chunk in split_document("", text, "a"):
-            if "start" in chunk.metadata:
-                assert text[int(chunk.metadata["start"]) : int(chunk.metadata["end"])] == chunk.text
-
-
-def test_tokens_are_estimated_by_words_and_by_characters_of_unspaced_scripts() -> None:
-    assert estimate_tokens("ten words " * 5) == 13
-    assert estimate_tokens("日産自動車") == 5
-    assert estimate_tokens("") == 0
 
 
 def test_passages_can_be_added_from_elsewhere() -> None:

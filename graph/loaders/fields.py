@@ -1,0 +1,203 @@
+"""Which column or key holds what, and which values are metadata."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graph.errors import BadInput
+from graph.loaders.document import is_unicode
+from graph.schema import MetadataValue, Passage, stable_id
+from graph.where import askable_metadata
+
+ID_KEYS, TEXT_KEYS = ("id", "_id", "idx"), ("text", "passage", "contents", "content", "paragraph_text")
+"""Where an entry's id and text are looked for when no field map names them."""
+
+PLACE_KEYS = frozenset(
+    {"document", "chunk", "chunks", "start", "end", "section", "page", "page_end", "references", "file"}
+)
+"""Metadata that say where a passage stands: set by the loaders alone."""
+
+NO_METADATA = "values that are no metadata"
+"""The note that counts values which are neither text nor a finite number nor true or false."""
+
+_NAMES = ("id", "title", "text", "metadata")
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_LEAST_INTEGER, _GREATEST_INTEGER = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMap:
+    """Names of the columns or keys of an entry.
+
+    Attributes:
+        id: of the passage's id; the first of `ID_KEYS` that is there by default, else a hash.
+        title: of its title; ``title`` by default.
+        text: of its text; the first of `TEXT_KEYS` that is there by default.
+        metadata: what else to keep; None for every other scalar.
+    """
+
+    id: str | None = None
+    title: str | None = None
+    text: str | None = None
+    metadata: tuple[str, ...] | None = None
+
+
+def parse_fields(texts: Sequence[str]) -> FieldMap:
+    """Return the field map of texts such as ``text=body``, ``id=key``, ``metadata=year,author``.
+
+    ``metadata=`` keeps nothing else.
+
+    Raises:
+        BadInput: one is no NAME=COLUMN, names another field, or names one twice.
+    """
+    given: dict[str, str] = {}
+    for text in texts:
+        name, sign, column = (part.strip() for part in text.partition("="))
+        if not sign or name not in _NAMES:
+            raise BadInput(f"{text!r} maps no field", f"Give NAME=COLUMN, where NAME is one of {', '.join(_NAMES)}")
+        if name in given:
+            raise BadInput(f"The field {name!r} is mapped twice", "Give one column, or metadata=ONE,OTHER")
+        if not column and name != "metadata":
+            raise BadInput(f"{text!r} names no column", f"Give {name}=COLUMN")
+        given[name] = column
+    kept = given.pop("metadata", None)
+    columns = None if kept is None else tuple(column.strip() for column in kept.split(",") if column.strip())
+    return FieldMap(given.get("id"), given.get("title"), given.get("text"), columns)
+
+
+def parse_metadata(texts: Sequence[str]) -> dict[str, MetadataValue]:
+    """Return the metadata of texts such as ``tenant=a``, ``year=1933``; JSON's numbers and truth values are read so.
+
+    Raises:
+        BadInput: one is no KEY=VALUE, gives a key twice, or a key that cannot be set.
+    """
+    metadata: dict[str, MetadataValue] = {}
+    for text in texts:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            raise BadInput(f"{text!r} is no metadata", "Give KEY=VALUE")
+        if key.strip() in metadata:
+            raise BadInput(f"The metadata {key.strip()!r} is given twice", "Give each key once")
+        metadata[key.strip()] = scalar(value.strip())
+    check_metadata(metadata)
+    return metadata
+
+
+def check_metadata(metadata: Mapping[str, object]) -> None:
+    """Raise BadInput when a user's metadata hold no scalars, or a key that passages have of their own."""
+    for key, value in metadata.items():
+        if not isinstance(key, str) or not is_unicode(key) or key in PLACE_KEYS or key == "source":
+            raise BadInput(f"The metadata {key!r} cannot be set", "It is set by the documents themselves: rename it")
+        if not askable_metadata({key: ""}):
+            raise BadInput(f"The metadata {key!r} cannot be set", "It is reserved: rename it")
+        if as_metadata(value) is None:
+            raise BadInput(f"The metadata {key!r} are no scalar", "Give text, a finite number, true or false")
+
+
+def scalar(text: str) -> MetadataValue:
+    """Return the number, true or false that a text is in JSON, else the text: ``007`` and ``1e999`` stay text."""
+    if text in ("true", "false"):
+        return text == "true"
+    if not _JSON_NUMBER.fullmatch(text) or len(text) > 40:
+        return text
+    value = json.loads(text)
+    whole = isinstance(value, int)
+    finite = _LEAST_INTEGER <= value <= _GREATEST_INTEGER if whole else math.isfinite(value)
+    number: int | float = value
+    return number if finite else text
+
+
+def as_metadata(value: object) -> MetadataValue | None:
+    """Return a value that can be stored and asked for, or None where it is none; huge integers become text."""
+    if isinstance(value, str):
+        return value if is_unicode(value) else None
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if _LEAST_INTEGER <= value <= _GREATEST_INTEGER else str(value)
+    return value if isinstance(value, float) and math.isfinite(value) else None
+
+
+def row_passage(
+    row: Any,
+    source: str,
+    where: str,
+    fields: FieldMap,
+    notes: Counter[str],
+    read: Callable[[Any], Any] = lambda value: value,
+) -> Passage:
+    """Return the passage of one entry: given whole, with scalars under other keys as metadata.
+
+    Args:
+        row: the entry as it was read.
+        source: the passage's source.
+        where: file and line, for errors.
+        fields: which key holds what.
+        notes: counts what was dropped.
+        read: turns a value of the entry into metadata.
+
+    Raises:
+        BadInput: the entry has no text, or cannot be used.
+    """
+    if not isinstance(row, Mapping):
+        raise BadInput(f"{where}: not an object", "Give {id, title, text}")
+    text_key, id_key, title_key = _text_key(row, fields, where), _id_key(row, fields, where), fields.title or "title"
+    title, text = row.get(title_key) or "", row[text_key]
+    if not isinstance(title, str) or not (title.strip() or text.strip()):
+        raise BadInput(f"{where}: empty, or its title is no text", "Mend or remove it")
+    used = {title_key, text_key, id_key}
+    kept = row.keys() - used if fields.metadata is None else fields.metadata
+    metadata = _kept(row, kept, read, notes)
+    key = str(row[id_key]) if id_key else stable_id("passage", source, f"{title}\n{text}")
+    if not is_unicode("\n".join([key, title, text, *metadata, *map(str, metadata.values())])):
+        raise BadInput(f"{where}: holds broken Unicode", "Mend the text's escapes")
+    if not key.strip():
+        raise BadInput(f"{where}: its id is empty", "Give it an id, or none at all")
+    return Passage(key, title.strip(), text, source, metadata)
+
+
+def _text_key(row: Mapping[str, Any], fields: FieldMap, where: str) -> str:
+    if fields.text is not None:
+        text = row.get(fields.text)
+        if not isinstance(text, str) or not text.strip():
+            raise BadInput(f"{where}: no text under {fields.text!r}", "Mend or remove it, or map another field")
+        return fields.text
+    key = next((key for key in TEXT_KEYS if isinstance(row.get(key), str)), None)
+    if key is None:
+        raise BadInput(
+            f"{where}: no text",
+            f"Give the passage under one of: {', '.join(TEXT_KEYS)}; or name its field with --field text=NAME",
+        )
+    return key
+
+
+def _id_key(row: Mapping[str, Any], fields: FieldMap, where: str) -> str | None:
+    if fields.id is None:
+        return next((key for key in ID_KEYS if isinstance(row.get(key), str | int)), None)
+    if not isinstance(row.get(fields.id), str | int):
+        raise BadInput(f"{where}: no id under {fields.id!r}", "Mend or remove it, or map another field")
+    return fields.id
+
+
+def _kept(
+    row: Mapping[str, Any], names: Iterable[str], read: Callable[[Any], Any], notes: Counter[str]
+) -> dict[str, MetadataValue]:
+    wanted = set(names)
+    metadata: dict[str, MetadataValue] = {}
+    for key, value in row.items():
+        if key not in wanted or value is None:
+            continue
+        known = read(value)
+        if isinstance(known, str):
+            metadata[key] = known
+        elif (number := as_metadata(known)) is not None:
+            metadata[key] = number
+        else:
+            notes[NO_METADATA] += 1
+    return metadata

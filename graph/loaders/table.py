@@ -1,0 +1,101 @@
+"""Tables, .csv and .tsv: one passage a row, found by the names of the columns."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from graph.errors import BadInput
+from graph.loaders.document import Loaded
+from graph.loaders.fields import TEXT_KEYS, FieldMap, row_passage, scalar
+from graph.loaders.text import MAX_LINE_BYTES, readable_path, text_lines
+
+UNNAMED = "cells of columns without a name"
+"""The note that counts cells that were left out because their column has no name."""
+
+
+def load_table(path: Path, source: str, fields: FieldMap) -> Loaded:
+    """Read a table of passages; the file may be of any size.
+
+    A passage is taken whole from each row. In metadata, cells that are numbers, true or false in JSON are read so;
+    empty cells are left out.
+
+    Raises:
+        BadInput: the file cannot be read, has no column for the text, or a row is malformed; the message names it.
+    """
+    loaded = Loaded()
+    rows = table_rows(path, loaded.notes)
+    _check_columns(next(rows)[1], fields, readable_path(path))
+    for where, row in rows:
+        loaded.passages.append(row_passage(row, source, where, fields, loaded.notes, scalar))
+    return loaded
+
+
+def table_rows(path: Path, notes: Counter[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield (file and row, {column: cell that is not empty}); the first holds every column, with its own name.
+
+    Rows are numbered as a spreadsheet does: the header is row 1.
+
+    Raises:
+        BadInput: the file cannot be read, its header is unusable, or a row has more or fewer cells than the header.
+    """
+    where = readable_path(path)
+    rows = _rows(path, where)
+    header = [name.strip() for name in next(rows, (0, []))[1]]
+    named = [name for name in header if name]
+    if not named:
+        raise BadInput(f"{where} has no header", "Name the columns in the first row")
+    twice = next((name for name, count in Counter(named).items() if count > 1), None)
+    if twice is not None:
+        raise BadInput(f"{where} has two columns named {twice!r}", "Rename one")
+    yield f"{where}, row 1", {name: name for name in named}
+    for number, cells in rows:
+        if len(cells) != len(header):
+            raise BadInput(
+                f"{where}, row {number}: {len(cells)} cells under {len(header)} columns",
+                "Mend that row: quote cells that hold the separator",
+            )
+        filled = [(name, cell) for name, cell in zip(header, cells, strict=True) if cell.strip()]
+        notes[UNNAMED] += sum(not name for name, _ in filled)
+        yield f"{where}, row {number}", {name: cell for name, cell in filled if name}
+
+
+def _rows(path: Path, where: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (number, cells) of each row that is not blank."""
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
+    lines = (line for _, line in text_lines(path))
+    first = next(lines, "")
+    number = 0
+    try:
+        for cells in csv.reader(_with_first(first, lines), delimiter=_separator(path, first), strict=True):
+            number += 1
+            if any(cell.strip() for cell in cells):
+                yield number, cells
+    except csv.Error as fault:
+        raise BadInput(f"{where}, row {number + 1}: malformed ({fault})", "Mend that row") from fault
+
+
+def _with_first(first: str, lines: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from lines
+
+
+def _separator(path: Path, header: str) -> str:
+    """Return what separates the cells: in a .csv the semicolon where the header has that and no comma."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    return ";" if ";" in header and "," not in header else ","
+
+
+def _check_columns(columns: dict[str, str], fields: FieldMap, where: str) -> None:
+    wanted: list[Any] = [fields.id, fields.title, fields.text, *(fields.metadata or ())]
+    missing = next((name for name in wanted if name is not None and name not in columns), None)
+    if missing is not None:
+        raise BadInput(f"{where} has no column {missing!r}", f"Its columns: {', '.join(columns)}")
+    if fields.text is None and not any(key in columns for key in TEXT_KEYS):
+        raise BadInput(
+            f"{where} has no column for the text", f"Name it with --field text=COLUMN, one of: {', '.join(columns)}"
+        )

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.documents import FieldMap, ReadOptions, read_documents
+from graph.errors import BadInput
+from graph.loaders.fields import scalar
+from graph.loaders.table import UNNAMED
+from graph.schema import Passage
+from tests.graph.loaders.files import passage_of_file, passages_of, write
+
+
+def with_fields(path: Path, **fields: Any) -> list[Passage]:
+    return list(read_documents([path], ReadOptions(fields=FieldMap(**fields))).passages.values())
+
+
+class TestRows:
+    def test_each_is_a_passage_given_whole(self, tmp_path: Path) -> None:
+        path = write(
+            tmp_path / "c.csv", 'id,title,text,year\r\n7,Nissan,"In 1933, it\ngrew.",1933\r\n8,Leaf,A car.,\r\n'
+        )
+        assert passages_of(path) == [
+            Passage("7", "Nissan", "In 1933, it\ngrew.", "c.csv", {"year": 1933}),
+            Passage("8", "Leaf", "A car.", "c.csv", {}),
+        ]
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("c.csv", "title,text\nA,x y\n"),
+            ("c.CSV", "\ufefftitle,text\n\n  \nA,x y"),
+            ("c.csv", "title;text\nA;x y\n"),
+            ("c.tsv", "title\ttext\nA\tx y\n"),
+            ("c.csv", 'text,title\n"x y",A\n'),
+        ],
+    )
+    def test_separators_and_blank_rows(self, tmp_path: Path, name: str, content: str) -> None:
+        (passage,) = passages_of(write(tmp_path / name, content))
+        assert (passage.title, passage.text) == ("A", "x y")
+
+    def test_an_utf16_table_is_read(self, tmp_path: Path) -> None:
+        assert passage_of_file(write(tmp_path / "c.tsv", "title\ttext\nÅ\t日\n".encode("utf-16"))).title == "Å"
+
+    def test_cells_that_are_numbers_or_truth_values_in_json_are_such_in_metadata(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "c.csv", "text,a,b,c,d,e,f\n1933,1933,-2.5e1,true,007,1e999,False\n")
+        passage = passage_of_file(path)
+        assert passage.text == "1933"
+        assert passage.metadata == {"a": 1933, "b": -25.0, "c": True, "d": "007", "e": "1e999", "f": "False"}
+
+    def test_a_huge_cell_is_read(self, tmp_path: Path) -> None:
+        start = time.perf_counter()
+        passage = passage_of_file(write(tmp_path / "c.csv", 'id,text\n1,"' + "word \n" * 170_000 + '"\n'))
+        assert len(passage.text) > 1_000_000
+        assert time.perf_counter() - start < 2
+
+    def test_cells_under_no_name_are_left_out_and_counted(self, tmp_path: Path) -> None:
+        documents = read_documents([write(tmp_path / "c.csv", ",text\n0,x\n1,y\n")])
+        assert [p.metadata for p in documents.passages.values()] == [{}, {}]
+        assert documents.notes == {UNNAMED: 2}
+
+
+class TestFields:
+    CONTENT = "key,headline,body,year,author\nk1,Nissan,It grew.,1933,Ida\n"
+
+    def test_columns_are_mapped(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "c.csv", self.CONTENT)
+        (passage,) = with_fields(path, id="key", title="headline", text="body", metadata=("year",))
+        assert passage == Passage("k1", "Nissan", "It grew.", "c.csv", {"year": 1933})
+
+    def test_the_rest_is_kept_when_no_metadata_are_named(self, tmp_path: Path) -> None:
+        (passage,) = with_fields(write(tmp_path / "c.csv", self.CONTENT), text="body")
+        assert passage.metadata == {"key": "k1", "headline": "Nissan", "year": 1933, "author": "Ida"}
+        (passage,) = with_fields(tmp_path / "c.csv", text="body", metadata=())
+        assert passage.metadata == {}
+
+    @pytest.mark.parametrize("field", ["id", "title", "text"])
+    def test_a_column_that_is_not_there_is_an_error_that_names_those_that_are(self, tmp_path: Path, field: str) -> None:
+        path = write(tmp_path / "c.csv", self.CONTENT)
+        with pytest.raises(BadInput, match=r"c\.csv has no column 'nope'.*key, headline, body"):
+            with_fields(path, **{"text": "body", field: "nope"})
+
+    def test_so_is_one_of_the_metadata(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match="no column 'yaer'"):
+            with_fields(write(tmp_path / "c.csv", self.CONTENT), text="body", metadata=("yaer",))
+
+
+class TestMalformed:
+    @pytest.mark.parametrize(
+        ("content", "complaint"),
+        [
+            ("", "has no header"),
+            ("\n\n", "has no header"),
+            (",,\n1,2,3\n", "no column for the text"),
+            ("text,text\nx,y\n", "two columns named 'text'"),
+            ("name,body\nx,y\n", r"no column for the text.*--field text=COLUMN, one of: name, body"),
+            ("id,text\n1,x\n2\n", "row 3: 1 cells under 2 columns"),
+            ("id,text\n1,x,y\n", "row 2: 3 cells under 2 columns"),
+            ("id,text\n1,x\n2,\n", "row 3: no text"),
+            ('id,text\n1,"x\n2,y\n', "row 2: malformed"),
+            ('id,text\n1,"x"y\n', "row 2: malformed"),
+            ("id,text\n1,a\x00b\n", "line 2 holds NUL bytes"),
+            (b"id,text\n1,Malm\xf6\n", r"line 2 is not UTF-8 text \(byte 14\)"),
+        ],
+    )
+    def test_it_is_named_with_its_place(self, tmp_path: Path, content: str | bytes, complaint: str) -> None:
+        path = write(tmp_path / "c.csv", content)
+        with pytest.raises(BadInput, match=rf"c\.csv.*{complaint}") as failure:
+            read_documents([path])
+        assert failure.value.hint
+
+
+class TestScalars:
+    @settings(max_examples=30)
+    @given(st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.booleans())
+    def test_what_json_writes_is_read_back(self, value: float | bool) -> None:
+        assert scalar(json.dumps(value)) == value
+        assert type(scalar(json.dumps(value))) is type(value)
+
+    @pytest.mark.parametrize("text", ["007", "+1", "1.", ".5", "0x1", "1_000", "NaN", "Infinity", "True", "", "9" * 30])
+    def test_everything_else_stays_text(self, text: str) -> None:
+        assert scalar(text) == text

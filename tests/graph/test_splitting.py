@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.loaders.document import Document, Heading
+from graph.schema import Passage, stable_id
+from graph.splitting import CHUNK_OVERLAP, CHUNK_TOKENS, estimate_tokens, left_references, split_document
+
+
+def split(title: str, text: str, source: str) -> list[Passage]:
+    return split_document(Document(title, text, source))
+
+
+def document(sentences: int, seed: int = 1) -> str:
+    """Prose without repetition, in paragraphs of several lengths."""
+    pick = random.Random(seed)
+    words = ["alpha", "beta", "gamma", "delta", "river", "city", "harbour", "bridge", "tower", "lake"]
+    said = [" ".join(pick.choices(words, k=12)).capitalize() + f" {i}." for i in range(sentences)]
+    return "".join(sentence + pick.choice([" ", " ", "\n\n", "\n"]) for sentence in said)
+
+
+class TestChunks:
+    def test_a_document_that_fits_is_one_passage(self) -> None:
+        (passage,) = split("Nissan", " In 1933.\n", "a.txt")
+        place = {key: passage.metadata[key] for key in ("chunk", "chunks", "start", "end")}
+        assert (passage.text, place) == ("In 1933.", {"chunk": 0, "chunks": 1, "start": 1, "end": 9})
+
+    def test_a_text_that_repeats_itself_is_covered_to_its_end(self) -> None:
+        text = "word " * 1000
+        spans = [(int(c.metadata["start"]), int(c.metadata["end"])) for c in split("", text, "a.txt")]
+        assert spans[-1][1] == len(text) - 1
+        assert all(start <= end + 1 for (_, end), (start, _) in pairwise(spans))
+
+    @pytest.mark.parametrize(("tokens", "overlap"), [(60, 0), (60, 20), (500, 100)])
+    def test_lengths_can_be_chosen(self, tokens: int, overlap: int) -> None:
+        text = document(120)
+        chunks = split_document(Document("", text, "a.txt"), tokens, overlap)
+        assert all(estimate_tokens(chunk.text) <= tokens for chunk in chunks)
+        assert max(estimate_tokens(chunk.text) for chunk in chunks) > tokens / 2
+        for before, after in pairwise(chunks):
+            shared = text[int(after.metadata["start"]) : int(before.metadata["end"])]
+            assert estimate_tokens(shared) <= overlap
+
+    def test_no_text_is_no_passage(self) -> None:
+        assert split("Nissan", " \n\t", "a.txt") == []
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            document(80),
+            " ".join(f"name{i}" for i in range(1500)),
+            "日産自動車は横浜にある会社です。" * 60,
+            "word " * 1000,
+        ],
+        ids=["prose", "no sentences", "Japanese", "one word"],
+    )
+    def test_each_chunk_fits_the_model_and_is_the_text_between_its_places(self, text: str) -> None:
+        chunks = split("Nissan", text, "a.txt")
+        assert len(chunks) > 2
+        for number, chunk in enumerate(chunks):
+            start, end = chunk.metadata["start"], chunk.metadata["end"]
+            assert isinstance(start, int)
+            assert isinstance(end, int)
+            assert text[start:end] == chunk.text
+            assert estimate_tokens(chunk.title) + estimate_tokens(chunk.text) <= CHUNK_TOKENS
+            assert (chunk.metadata["chunk"], chunk.metadata["chunks"]) == (number, len(chunks))
+        assert len({chunk.metadata["document"] for chunk in chunks}) == 1
+
+    def test_chunks_cover_the_text_and_share_what_is_between_them(self) -> None:
+        text = document(80).replace("\n", " ")
+        spans = [(int(c.metadata["start"]), int(c.metadata["end"])) for c in split("", text, "a.txt")]
+        assert spans[0][0] == 0
+        assert text[spans[-1][1] :].strip() == ""
+        for (_, end), (start, _) in pairwise(spans):
+            assert start < end
+            assert 0 < estimate_tokens(text[start:end]) <= CHUNK_OVERLAP
+
+    def test_a_long_title_leaves_less_room_for_the_text(self) -> None:
+        text = document(40)
+        assert len(split("long title " * 50, text, "a")) > len(split("", text, "a"))
+
+    def test_the_same_text_gives_the_same_ids_and_another_source_others(self) -> None:
+        one, again = (split("T", document(60), "a.txt") for _ in range(2))
+        other = split("T", document(60), "b.txt")
+        assert one == again
+        assert not {p.id for p in one} & {p.id for p in other}
+        assert one[0].metadata["document"] != other[0].metadata["document"]
+
+    def test_a_change_at_the_end_keeps_the_ids_before_it(self) -> None:
+        before, after = (split("T", document(60) + end, "a.txt") for end in ("", "One more sentence."))
+        assert [p.id for p in before[:-1]] == [p.id for p in after[: len(before) - 1]]
+
+    @settings(max_examples=30, deadline=None)
+    @given(
+        st.lists(
+            st.sampled_from(["word", "日本", "a.b", ". ", "\n\n", "\n", " ", "。", "\t\u3000"]),
+            min_size=300,
+            max_size=900,
+        )
+    )
+    def test_places_hold_for_any_text(self, pieces: list[str]) -> None:
+        text = "".join(pieces)
+        for chunk in split("", text, "a"):
+            if "start" in chunk.metadata:
+                assert text[int(chunk.metadata["start"]) : int(chunk.metadata["end"])] == chunk.text
+
+
+class TestSections:
+    def sections(self, document: Document) -> list[object]:
+        return [passage.metadata.get("section") for passage in split_document(document, 20, 2)]
+
+    def test_a_chunk_names_the_headings_over_its_start(self) -> None:
+        blocks = [("Cars", 1), ("Makers", 2), ("Nissan", 3), ("Models", 2), ("Ships", 1)]
+        text, headings = "", []
+        for name, level in blocks:
+            headings.append(Heading(len(text), level, name))
+            text += f"{name}\n\n" + "river city tower bridge harbour lake alpha beta gamma.\n\n"
+        given = Document("Other", text, "a.md", headings=headings)
+        assert self.sections(given) == ["Cars", "Cars > Makers", "Cars > Makers > Nissan", "Cars > Models", "Ships"]
+
+    def test_the_heading_that_is_the_title_is_no_section(self) -> None:
+        headings = [Heading(0, 1, "Cars"), Heading(6, 2, "Makers")]
+        assert self.sections(Document("Cars", "Cars\n\nMakers", "a", headings=headings)) == [None]
+        assert self.sections(Document("Cars", "\n\n\n\n\n\nMakers", "a", headings=headings)) == ["Makers"]
+
+    def test_text_before_the_first_heading_has_none(self) -> None:
+        assert self.sections(Document("", "Text.\n\nCars", "a", headings=[Heading(7, 1, "Cars")])) == [None]
+
+    def test_a_long_path_is_cut(self) -> None:
+        headings = [Heading(0, 1, "x" * 5000)]
+        (section,) = self.sections(Document("", "x" * 5000, "a", headings=headings))
+        assert isinstance(section, str)
+        assert len(section) == 300
+
+
+def test_pages_are_those_of_the_first_and_the_last_character() -> None:
+    pages = ["alpha beta " * 8, "", "gamma delta " * 8, "short"]
+    text = "\n\n".join(page.strip() for page in pages if page)
+    starts = [0, text.index("gamma"), text.index("gamma"), text.index("short")]
+    chunks = split_document(Document("", text, "a.pdf", pages=starts), 24, 0)
+    found = [(chunk.metadata["page"], chunk.metadata.get("page_end")) for chunk in chunks]
+    assert found == [(1, None), (3, 4)]
+    (whole,) = split_document(Document("", text, "a.pdf", pages=starts), 200, 0)
+    assert (whole.metadata["page"], whole.metadata["page_end"]) == (1, 4)
+
+
+class TestReferences:
+    def test_each_chunk_refers_to_the_pages_that_it_links_to_once(self) -> None:
+        text = f"alpha beta gamma delta{' river' * 8}.\n\nharbour bridge tower lake{' city' * 8}."
+        place = text.index("harbour")
+        links = [(0, "http://a/"), (6, "http://b/"), (11, "http://a/"), (place - 1, "http://c/"), (place, "http://a/")]
+        first, second = split_document(Document("", text, "a.html", links=links), 16, 0)
+        ids = {name: stable_id("source", f"http://{name}/") for name in "abc"}
+        assert first.metadata["references"] == f"{ids['a']} {ids['b']}"
+        assert second.metadata["references"] == f"{ids['c']} {ids['a']}"
+
+    def test_a_chunk_without_links_has_none(self) -> None:
+        (passage,) = split("", "x", "a.html")
+        assert "references" not in passage.metadata
+
+    def test_a_document_refers_to_the_first_hundred_and_the_rest_is_counted(self) -> None:
+        links = [(0, f"http://a/{number % 130}") for number in range(300)]
+        given = Document("", "x", "a.html", links=links)
+        (passage,) = split_document(given)
+        assert str(passage.metadata["references"]).split() == [stable_id("source", f"http://a/{n}") for n in range(100)]
+        assert left_references(given) == 30
+
+
+def test_tokens_are_estimated_by_words_and_by_characters_of_unspaced_scripts() -> None:
+    assert estimate_tokens("ten words " * 5) == 13
+    assert estimate_tokens("日産自動車") == 5
+    assert estimate_tokens("") == 0
