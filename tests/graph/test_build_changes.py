@@ -1,0 +1,156 @@
+"""A builder that is told of changes one by one gives the graph of a fresh build, edge for edge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.build import GraphBuilder, build_graph
+from graph.knowledge_graph import KnowledgeGraph
+from graph.record import Record
+from graph.schema import Extraction, Passage, RelationType, Triple
+from graph.sparse import SparseIndex
+from graph.writer import Writer
+from tests.builders import HashEmbedder, passage_of, write_passages
+
+NAMES = [
+    "Nissan",
+    "NISSAN",
+    "Nissan Motor",
+    "Motor",
+    "Lake Sund",
+    "Sund",
+    "Paris (Texas)",
+    "Paris",
+    "1933",
+    "日産",
+    "Зима",
+]
+
+names = st.sampled_from(NAMES)
+triples = st.builds(
+    Triple,
+    names,
+    st.sampled_from(["founded", "is in", "Is In"]),
+    names,
+    st.sampled_from([RelationType.TEMPORAL, RelationType.SPATIAL]),
+    st.sampled_from([0.3, 0.5, 0.7, 0.9]),
+)
+extractions = st.builds(
+    lambda found, entities: Extraction(tuple(entities), tuple(found), "test"),
+    st.lists(triples, max_size=4),
+    st.lists(names, max_size=2),
+)
+texts = st.lists(st.sampled_from([*NAMES, "the", "by", "sea"]), max_size=8).map(" ".join)
+passages = st.builds(
+    lambda key, title, text, chunk: Passage(f"p{key}", title, text, "doc", {"chunk": 0} if chunk else {}),
+    st.integers(0, 7),
+    st.sampled_from(["", *NAMES]),
+    texts,
+    st.booleans(),
+)
+batches = st.tuples(
+    st.lists(st.tuples(passages, extractions), max_size=4, unique_by=lambda item: item[0].id),
+    st.sets(st.integers(0, 7).map(lambda key: f"p{key}"), max_size=3),
+)
+
+
+def assert_same(graph: KnowledgeGraph, fresh: KnowledgeGraph) -> None:
+    assert tuple(graph.entity_names) == tuple(fresh.entity_names)
+    assert tuple(graph.entity_labels) == tuple(fresh.entity_labels)
+    assert tuple(graph.passages) == tuple(fresh.passages)
+    assert dict(graph.facts) == dict(fresh.facts)
+    assert tuple(graph.aliases) == tuple(fresh.aliases)
+    assert (dict(graph.names.indices), dict(graph.names.lengths)) == (
+        dict(fresh.names.indices),
+        dict(fresh.names.lengths),
+    )
+    for name in ("triple_passages", "name_passages", "passage_vectors"):
+        assert np.array_equal(getattr(graph, name), getattr(fresh, name))
+    for column in fields(graph.edges):
+        assert np.array_equal(getattr(graph.edges, column.name), getattr(fresh.edges, column.name)), column.name
+
+
+def assert_same_terms(one: SparseIndex, other: SparseIndex) -> None:
+    for word in ("nissan", "sund", "motor", "paris", "日産", "sea"):
+        assert one.scores(word).tolist() == pytest.approx(other.scores(word).tolist(), abs=1e-9)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[Record]:
+    with Record(tmp_path / "record.sqlite", create=True) as record:
+        yield record
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(batches, min_size=1, max_size=6))
+def test_any_sequence_of_changes_gives_the_graph_of_a_fresh_build(
+    changes: list[tuple[list[tuple[Passage, Extraction]], set[str]]],
+) -> None:
+    builder = GraphBuilder()
+    corpus: dict[str, tuple[Passage, Extraction]] = {}
+    with TemporaryDirectory() as folder, Record(Path(folder) / "a.sqlite", create=True) as record:
+        writer = Writer(record, HashEmbedder())
+        for batch, removed in changes:
+            gone = removed - {passage.id for passage, _ in batch}
+            writer.write(batch, sorted(gone))
+            corpus = {key: item for key, item in corpus.items() if key not in gone} | {p.id: (p, x) for p, x in batch}
+            graph = builder.build(record)
+            assert_same(graph, build_graph(record))
+        with Record(Path(folder) / "b.sqlite", create=True) as other:
+            Writer(other, HashEmbedder()).write(list(corpus.values()))
+            fresh_builder = GraphBuilder()
+            if corpus:
+                assert_same(graph, fresh_builder.build(other))
+                assert_same_terms(builder.sparse(), fresh_builder.sparse())
+            assert record.synonyms() == other.synonyms()
+
+
+def test_a_name_that_comes_is_found_in_old_passages_and_lost_again_when_it_goes(record: Record) -> None:
+    builder = GraphBuilder()
+    write_passages(record, [passage_of("old", "", "The Sund Bridge spans it.")], {}, HashEmbedder())
+    assert len(builder.build(record).edges) == 0
+    for title in ("Sund", "Sund Bridge"):
+        write_passages(record, [passage_of(title, title, ".")], {}, HashEmbedder())
+        assert_same(builder.build(record), build_graph(record))
+    write_passages(record, [], {}, HashEmbedder(), removed=["Sund Bridge"])
+    graph = builder.build(record)
+    assert_same(graph, build_graph(record))
+    assert [graph.entity_names[source] for source in graph.edges.source] == ["sund", "sund"]
+
+
+def test_vectors_that_were_all_replaced_are_read_anew(record: Record) -> None:
+    from graph.writer import reembed
+
+    builder = GraphBuilder()
+    write_passages(record, [passage_of("a", "Nissan", "Nissan is old.")], {}, HashEmbedder())
+    builder.build(record)
+    reembed(record, HashEmbedder("another"))
+    assert_same(builder.build(record), build_graph(record))
+
+
+def test_a_builder_may_go_from_one_record_to_another(record: Record, tmp_path: Path) -> None:
+    builder = GraphBuilder()
+    write_passages(record, [passage_of("a", "Nissan", "Nissan is old.")], {}, HashEmbedder())
+    builder.build(record)
+    with Record(tmp_path / "other.sqlite", create=True) as other:
+        write_passages(other, [passage_of("a", "Sund", "Another one.")], {}, HashEmbedder())
+        assert_same(builder.build(other), build_graph(other))
+    assert_same(builder.build(record), build_graph(record))
+
+
+def test_it_forgets_handles_of_what_is_long_gone(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graph.build._DEAD_HANDLES", 4)
+    builder = GraphBuilder()
+    for n in range(12):
+        titled = replace(passage_of("a", f"Title {n}", "text"), source=str(n))
+        write_passages(record, [titled], {}, HashEmbedder())
+        assert_same(builder.build(record), build_graph(record))
+    assert len(builder._names.keys) < 6
