@@ -11,13 +11,15 @@ import math
 import re
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from agents.roles import Feedback
+from agents.usage import Usage
 from graph.endpoint import as_mara_error
-from graph.errors import MalformedReply, MaraError, ModelUnavailable
+from graph.errors import MalformedReply, ModelUnavailable
 from prompts import fill
 
 if TYPE_CHECKING:
@@ -39,6 +41,31 @@ _NOT_IN_KEYS = re.compile(r"[^!-~]")
 _UNQUOTABLE = re.compile("[<\x7f-\x9f\u2028\u2029\ud800-\udfff]|```")
 
 
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """A reply as it came, before anything is said about its worth.
+
+    Attributes:
+        raw: what the model wrote.
+        cut: whether it ran into the token limit.
+        usage: the tokens it took; paid for even where the reply is of no use.
+    """
+
+    raw: str
+    cut: bool
+    usage: Usage
+
+    def text(self) -> str:
+        """Return what the model wrote. Raises MalformedReply where it is empty, cut or broken Unicode."""
+        if self.cut:
+            raise MalformedReply("The reply was cut at the token limit", self.raw)
+        if not self.raw.strip():
+            raise MalformedReply("The reply is empty", self.raw)
+        if any("\ud800" <= character <= "\udfff" for character in self.raw):
+            raise MalformedReply("The reply holds broken Unicode", self.raw.encode("utf-8", "replace").decode())
+        return self.raw
+
+
 class ChatModel:
     """A chat model behind an OpenAI-compatible endpoint; its client is built at the first request.
 
@@ -46,13 +73,14 @@ class ChatModel:
 
     Attributes:
         name: the model's name, as the server knows it.
+        temperature: from 0 to 2.
     """
 
     def __init__(
         self, name: str, temperature: float, *, base_url: str | None, api_key: SecretStr, timeout_s: float
     ) -> None:
         self.name = name
-        self._temperature = temperature
+        self.temperature = temperature
         self._base_url = base_url
         self._api_key = api_key
         self._timeout_s = timeout_s
@@ -61,26 +89,44 @@ class ChatModel:
         self._takes_response_format = True
 
     def complete(self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None = None) -> str:
-        """Return the text of the reply; ``response_format`` is left out for servers that refuse it.
+        """Return the text of the reply, streamed within a graph that streams; otherwise as `ask` does.
 
         Raises:
             MalformedReply: the reply is empty, or was cut at the token limit.
             TransportFault: the endpoint could not be reached, was busy or broke off.
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
+        return self._reply(messages, response_format, {}).text()
+
+    def ask(self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None = None) -> ChatReply:
+        """Return the reply with its tokens, in one piece: never streamed, not even within a graph that streams.
+
+        ``response_format`` is left out for servers that refuse it.
+
+        Raises:
+            TransportFault: the endpoint could not be reached, was busy or broke off.
+            ModelUnavailable: the endpoint refused the key, the model or the request.
+        """
+        return self._reply(messages, response_format, {"stream": False, "config": {"tags": ["nostream"]}})
+
+    def _reply(
+        self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None, how: dict[str, Any]
+    ) -> ChatReply:
         if not self._takes_response_format:
             response_format = None
         # Not the `response_format` parameter: with it, langchain and openai parse replies by rules of their own.
         extra: dict[str, Any] = {"extra_body": {"response_format": response_format}} if response_format else {}
         client = self._open()
         try:
-            message = client.invoke(list(messages), **extra)
+            message = client.invoke(list(messages), **extra, **how)
         except _endpoint_faults() as fault:
             if response_format and _refuses_response_format(fault):
                 self._takes_response_format = False
-                return self.complete(messages)
-            raise self._as_error(fault) from None
-        return _text_of(message)
+                reply = self._reply(messages, None, how)
+                return replace(reply, usage=Usage(requests=1) + reply.usage)
+            raise as_mara_error(fault, "chat", self._detail(fault)) from None
+        cut = str(message.response_metadata.get("finish_reason")).startswith("length")
+        return ChatReply(str(message.text), cut, _usage_of(message))
 
     def _open(self) -> ChatOpenAI:
         with self._lock:
@@ -89,7 +135,7 @@ class ChatModel:
 
                 self._client = ChatOpenAI(
                     model=self.name,
-                    temperature=self._temperature,
+                    temperature=self.temperature,
                     base_url=self._base_url,
                     api_key=self._api_key,
                     timeout=self._timeout_s,
@@ -98,16 +144,14 @@ class ChatModel:
                 )
             return self._client
 
-    def _as_error(self, fault: Exception) -> MaraError:
-        """The project's error for a fault, with the server's own words where it refused the request, and no key."""
-        error = as_mara_error(fault, "chat")
+    def _detail(self, fault: Exception) -> str:
+        """The server's own words where it answered with a status, without the key; none where the key is refused."""
         if getattr(fault, "status_code", 0) in (401, 403) or not hasattr(fault, "status_code"):
-            return error
+            return ""
         body = getattr(fault, "body", None)
         said = body.get("message") if isinstance(body, dict) else None
         detail = " ".join(str(said or getattr(fault, "message", "")).split())
-        detail = detail.replace(self._api_key.get_secret_value(), "***")[:_MAX_DETAIL]
-        return type(error)(f"{error.message}: {detail}" if detail else error.message, error.hint)
+        return detail.replace(self._api_key.get_secret_value(), "***")[:_MAX_DETAIL]
 
 
 def open_chat_model(
@@ -165,8 +209,13 @@ def ask_object(model: ChatModel, messages: Sequence[BaseMessage], schema: type[T
 
 def ask_json(model: ChatModel, messages: Sequence[BaseMessage], schema: type[BaseModel]) -> str:
     """Return the raw reply to a request for an object of ``schema``, for `parse_object`; raises as `ask_text` does."""
+    return model.complete(messages, json_format(schema))
+
+
+def json_format(schema: type[BaseModel]) -> dict[str, Any]:
+    """Return the ``response_format`` that asks for an object of ``schema``."""
     json_schema = {"name": schema.__name__, "schema": schema.model_json_schema()}
-    return model.complete(messages, {"type": "json_schema", "json_schema": json_schema})
+    return {"type": "json_schema", "json_schema": json_schema}
 
 
 def schema_text(schema: type[BaseModel]) -> str:
@@ -280,16 +329,11 @@ def _reasons(error: ValidationError) -> str:
     return "The reply does not fit the schema: " + "; ".join(reasons)
 
 
-def _text_of(message: AIMessage) -> str:
-    text = str(message.text)
-    finish_reason = str(message.response_metadata.get("finish_reason"))
-    if finish_reason.startswith("length"):
-        raise MalformedReply("The reply was cut at the token limit", text)
-    if not text.strip():
-        raise MalformedReply("The reply is empty", text)
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise MalformedReply("The reply holds broken Unicode", text.encode("utf-8", "replace").decode())
-    return text
+def _usage_of(message: AIMessage) -> Usage:
+    """The tokens that the server says it took; a server that says nothing, or 0, counts as unknown."""
+    told = message.usage_metadata
+    prompt, completion = (told["input_tokens"], told["output_tokens"]) if told else (0, 0)
+    return Usage(1, max(0, prompt), max(0, completion), unknown=0 if prompt > 0 else 1)
 
 
 def _endpoint_faults() -> tuple[type[Exception], ...]:

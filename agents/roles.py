@@ -121,6 +121,6 @@ class Extractor(Protocol):
         """Who extracts; stored with each passage."""
         ...
 
-    def extract(self, passage: Passage) -> Extraction:
+    def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
         """Return what the passage says. Raises MalformedReply."""
         ...

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.machine import describe_machine
 from graph.derive import publish
+from graph.embeddings import Embedder
 from graph.index import IndexPool
 from graph.minilm import MiniLMEmbedder, unit_rows
 from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple
@@ -117,12 +118,11 @@ def build_workspace(root: Path, passages: int, corpus: Corpus) -> Workspace:
     return workspace
 
 
-def add_one(workspace: Workspace, pool: IndexPool, added: tuple[Passage, Extraction]) -> dict[str, float]:
+def add_one(
+    workspace: Workspace, pool: IndexPool, embedder: Embedder, added: tuple[Passage, Extraction]
+) -> dict[str, float]:
     """Add a passage and open the new generation; return the seconds of each step."""
     steps = [("start", time.perf_counter())]
-    embedder = MiniLMEmbedder()
-    embedder.embed(["warm"])
-    steps.append(("load model", time.perf_counter()))
     with workspace.writing() as lease, workspace.open_record(lease) as record:
         writer = Writer(record, embedder)
         steps.append(("open", time.perf_counter()))
@@ -148,8 +148,11 @@ def main() -> None:
         workspace = build_workspace(Path(folder) / "w", arguments.passages, corpus)
         built = time.perf_counter() - start
         pool = IndexPool()
-        rounds = [add_one(workspace, pool, added) for added in corpus.passages(arguments.adds, arguments.passages)]
-        index = pool.get(workspace.root, MiniLMEmbedder())
+        embedder = MiniLMEmbedder()
+        embedder.embed(["The model is loaded before the clock starts."])
+        added = corpus.passages(arguments.adds, arguments.passages)
+        rounds = [add_one(workspace, pool, embedder, each) for each in added]
+        index = pool.get(workspace.root, embedder)
         counts = (len(index.graph.passages), index.graph.n_entities, len(index.graph.facts), len(index.graph.edges))
         pool.close()
     warm = rounds[1:]
@@ -159,7 +162,7 @@ def main() -> None:
     for name in warm[0]:
         times = [each[name] for each in warm]
         print(f"{name:18} {statistics.median(times):6.3f} s ({min(times):.3f} to {max(times):.3f})")
-    totals = [sum(each.values()) - each["load model"] for each in warm]
+    totals = [sum(each.values()) for each in warm]
     print(f"{'added and open':18} {statistics.median(totals):6.3f} s ({min(totals):.3f} to {max(totals):.3f})")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
 
-from graph.errors import BadInput, MaraError, ModelUnavailable, TransportFault
+from graph.errors import BadInput, MaraError, ModelUnavailable, TransportCause, TransportFault
+
+if TYPE_CHECKING:
+    import openai
 
 _DEFAULT_TIMEOUT_S = 60.0
 _PASSING_STATUS = frozenset({408, 409, 429})
+_CAUSES: Mapping[int, TransportCause] = {408: "timeout", 429: "rate limit"}
 
 
 def timeout_s() -> float:
@@ -26,11 +35,16 @@ def timeout_s() -> float:
     return seconds
 
 
-def as_mara_error(fault: Exception, role: str) -> MaraError:
+def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:
     """Translate what the openai client raised for a ``role`` ("chat" or "embedding") endpoint.
 
-    Returns TransportFault for what may pass (no connection, a timeout, 408, 409, 429, 5xx, a reply that is not
-    the protocol's), ModelUnavailable for what will not (a refused key, an unknown model, a refused request).
+    Returns TransportFault for what may pass (no connection, a timeout, 408, 409, 429, 5xx, a reply that is not the
+    protocol's), ModelUnavailable for what will not (a refused key, an unknown model, a refused request).
+
+    Args:
+        fault: what the client raised.
+        role: whose endpoint it is.
+        detail: the server's own words, told where the fault has a status.
     """
     import openai
 
@@ -38,25 +52,72 @@ def as_mara_error(fault: Exception, role: str) -> MaraError:
         return fault
     if isinstance(fault, openai.APITimeoutError):
         return TransportFault(
-            f"The {role} endpoint did not answer within {timeout_s():g} s", "Raise MARA_TIMEOUT_S or check the server"
+            f"The {role} endpoint did not answer within {timeout_s():g} s",
+            "Raise MARA_TIMEOUT_S or check the server",
+            cause="timeout",
         )
     if isinstance(fault, openai.APIStatusError):
-        return _status_error(fault, role)
+        return _status_error(fault, role, f": {detail}" if detail else "")
     if isinstance(fault, openai.APIConnectionError):
-        return TransportFault(f"The {role} endpoint cannot be reached", "Check OPENAI_BASE_URL and the server")
+        return TransportFault(
+            f"The {role} endpoint cannot be reached", "Check OPENAI_BASE_URL and the server", cause="connection"
+        )
     return TransportFault(
         f"The {role} endpoint's reply broke off or is not of the OpenAI protocol ({type(fault).__name__})",
         "Check that OPENAI_BASE_URL points at an OpenAI-compatible server (it usually ends in /v1)",
     )
 
 
-def _status_error(fault: Exception, role: str) -> MaraError:
-    status = int(getattr(fault, "status_code", 0))
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Return how long a reply's headers ask to wait, in seconds from 0; None where they do not say, or not readably.
+
+    ``Retry-After`` is a number of seconds or a date (RFC 9110, 10.2.3), which is compared with the reply's own
+    ``Date``, so that the two clocks need not agree; ``retry-after-ms`` is OpenAI's and wins.
+
+    Args:
+        headers: names in lower case, or a mapping that ignores case.
+    """
+    milliseconds = _wait(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "")
+    until = _date(value)
+    if until is None:
+        return _wait(value)
+    return max(0.0, (until - (_date(headers.get("date", "")) or datetime.now(UTC))).total_seconds())
+
+
+def _wait(value: str) -> float | None:
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return max(0.0, number) if math.isfinite(number) else None
+
+
+def _date(value: str) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def _status_error(fault: openai.APIStatusError, role: str, detail: str) -> MaraError:
+    status = fault.status_code
     if status in _PASSING_STATUS or status >= 500:
-        return TransportFault(f"The {role} endpoint answered {status}", "It is busy or failing: try again later")
+        return TransportFault(
+            f"The {role} endpoint answered {status}{detail}",
+            "It is busy or failing: try again later",
+            status=status,
+            cause=_CAUSES.get(status, "server error"),
+            retry_after_s=retry_after_s(fault.response.headers),
+        )
     if status in (401, 403):
-        return ModelUnavailable(f"The {role} endpoint refused the key ({status})", "Set OPENAI_API_KEY")
-    if status == 404:
+        refusal, hint = f"refused the key ({status})", "Set OPENAI_API_KEY"
+    elif status == 404:
         variable = "MARA_CHAT_MODEL" if role == "chat" else "MARA_EMBEDDING_MODEL"
-        return ModelUnavailable(f"The {role} endpoint knows no such model or address (404)", f"Set {variable}")
-    return ModelUnavailable(f"The {role} endpoint refused the request ({status})", "Check the model and its limits")
+        refusal, hint = "knows no such model or address (404)", f"Set {variable}"
+    else:
+        refusal, hint = f"refused the request ({status})", "Check the model and its limits"
+    return ModelUnavailable(f"The {role} endpoint {refusal}{detail}", hint, status=status)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 
 class MaraError(RuntimeError):
     """Root of every error this project raises on purpose.
@@ -49,11 +51,40 @@ class ServiceUnavailable(MaraError):
 
 
 class ModelUnavailable(ServiceUnavailable):
-    """The chat or embedding endpoint refused the request, or cannot be used at all."""
+    """The chat or embedding endpoint refused the request, or cannot be used at all.
+
+    Attributes:
+        status: the HTTP status it answered with; 0 without an answer.
+    """
+
+    def __init__(self, message: str, hint: str = "", *, status: int = 0) -> None:
+        super().__init__(message, hint)
+        self.status = status
+
+
+TransportCause = Literal["rate limit", "server error", "timeout", "connection", "broken reply"]
 
 
 class TransportFault(ModelUnavailable):
-    """The endpoint could not be reached, was busy or broke off: worth another try."""
+    """The endpoint could not be reached, was busy or broke off: worth another try.
+
+    Attributes:
+        cause: what went wrong; "rate limit" is status 429.
+        retry_after_s: how long the endpoint asks to wait, 0 or more seconds; None where it does not say.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        *,
+        status: int = 0,
+        cause: TransportCause = "broken reply",
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message, hint, status=status)
+        self.cause = cause
+        self.retry_after_s = retry_after_s
 
 
 class StoreUnavailable(ServiceUnavailable):

@@ -56,6 +56,7 @@ class Reply:
         finish_reason: "stop", "length", "content_filter".
         fault: what to do in place of answering, or while answering.
         body: a raw body to send in place of a well-formed one.
+        usage: the tokens to tell; empty for a server that tells none, None for a count of the words.
     """
 
     text: str = ""
@@ -64,6 +65,7 @@ class Reply:
     finish_reason: str = "stop"
     fault: Fault | None = None
     body: str | None = None
+    usage: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -299,7 +301,9 @@ def _envelope(kind: str, model: str) -> dict[str, Any]:
     return {"id": "chatcmpl-scripted", "object": kind, "created": 0, "model": model}
 
 
-def _usage(reply: Reply) -> dict[str, int]:
+def _usage(reply: Reply) -> Mapping[str, int]:
+    if reply.usage is not None:
+        return reply.usage
     words = len(_WORD.findall(reply.text))
     return {"prompt_tokens": 1, "completion_tokens": words, "total_tokens": words + 1}
 

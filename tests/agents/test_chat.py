@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 from langgraph.graph import START, StateGraph
 from pydantic import BaseModel, FiniteFloat
@@ -30,6 +31,7 @@ from agents.chat import (
     without_thinking,
 )
 from agents.roles import Feedback
+from agents.usage import Usage
 from graph.errors import MalformedReply, ModelUnavailable, TransportFault
 from tests.scripted_server import Fault, Reply, ReplyLike, ScriptedServer, scripted
 
@@ -307,6 +309,54 @@ def test_a_reply_is_streamed_piece_by_piece_within_a_graph() -> None:
     assert server.requests[0].body["stream"] is True
 
 
+def test_a_reply_asked_for_in_one_piece_is_streamed_to_nobody_and_traced_all_the_same() -> None:
+    with scripted(["Denmark, I think [3]."]) as server:
+        model = model_on(server)
+        ends: list[object] = []
+
+        class Listener(BaseCallbackHandler):
+            def on_llm_end(self, response: object, **about: object) -> None:
+                ends.append(response)
+
+        def ask(state: State) -> State:
+            return {"reply": model.ask(messages()).raw}
+
+        graph = StateGraph(State).add_node("ask", ask).add_edge(START, "ask").compile()
+        stream = graph.stream({"reply": ""}, {"callbacks": [Listener()]}, stream_mode=["messages", "values"])
+        kinds = [kind for kind, _ in stream]
+    assert set(kinds) == {"values"}
+    assert not server.requests[0].body.get("stream")
+    assert len(ends) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "usage"),
+    [
+        (Reply("yes", usage={"prompt_tokens": 70, "completion_tokens": 3, "total_tokens": 73}), Usage(1, 70, 3)),
+        (Reply("yes", usage={"prompt_tokens": 70}), Usage(1, 70, 0)),
+        (Reply("yes", usage={}), Usage(1, unknown=1)),
+        (Reply("yes", usage={"prompt_tokens": 0, "completion_tokens": 0}), Usage(1, unknown=1)),
+        (Reply("", usage={"prompt_tokens": 70, "completion_tokens": 9}), Usage(1, 70, 9)),
+        (Reply("ye", usage={"prompt_tokens": 70, "completion_tokens": 9}, finish_reason="length"), Usage(1, 70, 9)),
+    ],
+)
+def test_the_tokens_of_a_reply_are_told_also_where_it_is_of_no_use(reply: Reply, usage: Usage) -> None:
+    with served(reply) as model:
+        assert model.ask(messages()).usage == usage
+
+
+def test_a_request_repeated_without_its_response_format_counts_twice() -> None:
+    with served(Reply("no response_format here", status=400), TEXT) as model:
+        assert model.ask(messages(), {"type": "json_object"}).usage.requests == 2
+
+
+def test_a_busy_servers_words_and_wait_reach_the_caller() -> None:
+    with served(Reply("slow down", status=429, headers={"Retry-After": "7"})) as model:
+        with pytest.raises(TransportFault, match=r"429: slow down") as caught:
+            model.ask(messages())
+        assert (caught.value.cause, caught.value.retry_after_s) == ("rate limit", 7.0)
+
+
 def test_an_object_may_be_streamed_too() -> None:
     with served(TEXT) as model:
         assert "".join(streamed(model, as_object=True)) == TEXT
@@ -368,7 +418,7 @@ def test_thinking_is_taken_out(reply: str, rest: str) -> None:
 
 def test_importing_the_agents_imports_no_client() -> None:
     script = (
-        "import sys, agents.chat, agents.fact_filter, agents.manager, agents.answerer\n"
+        "import sys, agents.chat, agents.fact_filter, agents.manager, agents.answerer, agents.estimate\n"
         "heavy = {'openai', 'langchain_openai', 'langchain_core', 'httpx'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )

@@ -3,15 +3,17 @@ from __future__ import annotations
 import httpx
 import openai
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from graph.endpoint import as_mara_error, timeout_s
+from graph.endpoint import as_mara_error, retry_after_s, timeout_s
 from graph.errors import BadInput, MaraError, ModelUnavailable, TransportFault
 
 REQUEST = httpx.Request("POST", "http://127.0.0.1/v1/embeddings")
 
 
-def status_error(status: int) -> openai.APIStatusError:
-    return openai.APIStatusError("no", response=httpx.Response(status, request=REQUEST), body=None)
+def status_error(status: int, headers: dict[str, str] | None = None) -> openai.APIStatusError:
+    return openai.APIStatusError("no", response=httpx.Response(status, request=REQUEST, headers=headers), body=None)
 
 
 class TestTimeout:
@@ -73,3 +75,67 @@ class TestFaults:
     def test_each_ends_a_command_with_exit_code_3(self, fault: Exception) -> None:
         error: MaraError = as_mara_error(fault, "chat")
         assert error.exit_code == 3
+
+    @pytest.mark.parametrize(
+        ("fault", "cause", "status"),
+        [
+            (status_error(429), "rate limit", 429),
+            (status_error(503), "server error", 503),
+            (status_error(409), "server error", 409),
+            (status_error(408), "timeout", 408),
+            (openai.APITimeoutError(request=REQUEST), "timeout", 0),
+            (openai.APIConnectionError(request=REQUEST), "connection", 0),
+            (KeyError("choices"), "broken reply", 0),
+        ],
+    )
+    def test_what_may_pass_says_what_it_was(self, fault: Exception, cause: str, status: int) -> None:
+        error = as_mara_error(fault, "chat")
+        assert isinstance(error, TransportFault)
+        assert (error.cause, error.status, error.retry_after_s) == (cause, status, None)
+
+    def test_a_refusal_says_its_status_and_the_servers_own_words(self) -> None:
+        error = as_mara_error(status_error(413), "chat", "too long by far")
+        assert isinstance(error, ModelUnavailable)
+        assert error.status == 413
+        assert "(413): too long by far" in str(error)
+
+    def test_a_busy_endpoint_says_how_long_to_wait(self) -> None:
+        error = as_mara_error(status_error(503, {"Retry-After": "7"}), "embedding")
+        assert isinstance(error, TransportFault)
+        assert error.retry_after_s == 7
+
+
+class TestRetryAfter:
+    DATE = "Tue, 05 May 2026 10:00:00 GMT"
+
+    @pytest.mark.parametrize(
+        ("headers", "seconds"),
+        [
+            ({"retry-after": "20"}, 20.0),
+            ({"retry-after": " 0.5 "}, 0.5),
+            ({"retry-after": "-3"}, 0.0),
+            ({"retry-after": "20", "retry-after-ms": "1500"}, 1.5),
+            ({"retry-after": "20", "retry-after-ms": "soon"}, 20.0),
+            ({"retry-after": "Tue, 05 May 2026 10:00:30 GMT", "date": DATE}, 30.0),
+            ({"retry-after": "Tue, 05 May 2026 12:00:30 +0200", "date": DATE}, 30.0),
+            ({"retry-after": "Tue, 05 May 2026 09:00:00 GMT", "date": DATE}, 0.0),
+            ({"retry-after": "Tue, 05 May 2020 09:00:00 GMT"}, 0.0),
+        ],
+    )
+    def test_it_is_seconds_or_a_date(self, headers: dict[str, str], seconds: float) -> None:
+        assert retry_after_s(headers) == seconds
+
+    def test_a_date_is_compared_with_the_clock_where_the_reply_has_no_date(self) -> None:
+        wait = retry_after_s({"retry-after": "Tue, 05 May 2099 09:00:00 GMT"})
+        assert wait is not None
+        assert wait > 1e6
+
+    @pytest.mark.parametrize("value", ["", "soon", "nan", "inf", "1e999", "Tue, 05 Mai 10:00", "5 minutes"])
+    def test_what_cannot_be_read_is_nothing(self, value: str) -> None:
+        assert retry_after_s({"retry-after": value}) is None
+
+    @settings(max_examples=100)
+    @given(st.text(st.characters(codec="latin-1")), st.text(st.characters(codec="latin-1")))
+    def test_no_header_breaks_it(self, value: str, date: str) -> None:
+        wait = retry_after_s({"retry-after": value, "date": date})
+        assert wait is None or 0 <= wait < float("inf")

@@ -12,7 +12,7 @@ from prompts import fill, load_prompt
 
 ROOT = Path(prompts.__file__).parent.parent
 GOLDEN_QUESTIONS = ("Nissan", "World War")
-NAMES = ("answerer", "fact_filter", "feedback", "manager")
+NAMES = ("answerer", "extractor", "fact_filter", "feedback", "manager")
 
 
 @pytest.mark.parametrize("name", NAMES)

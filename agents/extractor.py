@@ -1,0 +1,181 @@
+"""The extractor on a chat model: the entities and typed triples of one passage, in one call."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, WithJsonSchema
+
+from agents.chat import ChatModel, ChatReply, json_format, parse_object, prompt_messages, quoted, schema_text
+from agents.roles import Feedback
+from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple
+from graph.splitting import estimate_tokens
+from graph.taxonomy import DEFINITIONS, relation_type_of, type_triple
+from graph.text import normalise_name
+from prompts import fill
+
+MAX_ENTITIES = 200
+MAX_TRIPLES = 200
+"""A reply that lists more is refused, and asked again."""
+
+DEFAULT_CONFIDENCE = 0.5
+
+_MAX_NAME = 300
+_BYTES_PER_TOKEN = 4
+_PARTS = ("subject", "predicate", "object")
+_TRIPLE_SCHEMA = {
+    "type": "object",
+    "properties": {
+        **{part: {"type": "string"} for part in _PARTS},
+        "relation": {"type": "string", "enum": [relation.value for relation in ENTITY_RELATIONS]},
+        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+    },
+    "required": [*_PARTS, "relation", "confidence"],
+    "additionalProperties": False,
+}
+
+
+class TripleReply(BaseModel):
+    """One statement; what has a default may be missing, and is counted."""
+
+    model_config = ConfigDict(extra="allow")
+
+    subject: str
+    predicate: str
+    object: str
+    relation: str | None = None
+    confidence: FiniteFloat | None = None
+
+
+class ExtractorReply(BaseModel):
+    """The entities of the passage, and its statements about them."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
+
+    entities: list[str] = Field(max_length=MAX_ENTITIES)
+    triples: Annotated[
+        list[TripleReply],
+        Field(max_length=MAX_TRIPLES),
+        WithJsonSchema({"type": "array", "items": _TRIPLE_SCHEMA, "maxItems": MAX_TRIPLES}),
+    ]
+
+
+class ChatExtractor:
+    """Asks a chat model for the entities and typed triples of a passage.
+
+    Asking and reading are two steps, so that a reply that was kept can be read again: see `agents.extraction`.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self._system = fill(
+            "extractor",
+            relations="\n".join(f"- {relation.value}: {DEFINITIONS[relation]}" for relation in ENTITY_RELATIONS),
+            max_entities=MAX_ENTITIES,
+            max_triples=MAX_TRIPLES,
+            schema=schema_text(ExtractorReply),
+        )
+        self._system_tokens = estimate_chat_tokens(self._system)
+
+    @property
+    def name(self) -> str:
+        """The model and a hash of the prompt with its schema: another model or prompt is another extractor."""
+        return f"{self._model.name}#{hashlib.blake2b(self._system.encode(), digest_size=4).hexdigest()}"
+
+    def key(self, passage: Passage) -> bytes:
+        """Return the hash of all that a reply depends on; passages of one title and text share it."""
+        digest = hashlib.blake2b(digest_size=20)
+        for part in (self._system, self._model.name, repr(float(self._model.temperature)), _material(passage)):
+            digest.update(hashlib.blake2b(part.encode()).digest())
+        return digest.digest()
+
+    def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
+        """Return what the model finds in the passage; see `read`.
+
+        Raises:
+            MalformedReply: the reply is not of the schema, or holds too many items.
+            TransportFault: the endpoint could not be reached, was busy or broke off.
+            ModelUnavailable: the endpoint refused the key, the model or the request.
+        """
+        return self.read(self.ask(passage, feedback).text())
+
+    def ask(self, passage: Passage, feedback: Feedback | None = None) -> ChatReply:
+        """Return the model's reply unread. Raises TransportFault, ModelUnavailable."""
+        return self._model.ask(prompt_messages(self._system, _material(passage), feedback), json_format(ExtractorReply))
+
+    def read(self, reply: str) -> Extraction:
+        """Return the extraction that a reply states, its types and confidences checked.
+
+        ``notes`` counts what was dropped (``unusable names``: blank, above 300 characters or with control characters;
+        ``unusable triples``, with such a part; ``self_reference``; ``triples without a listed entity``; ``unknown
+        fields``) and what was defaulted (``triples typed by rule``, where no known type was given; ``triples without a
+        cue``, where no rule told it either; ``confidences defaulted`` to 0.5; ``confidences clamped`` to [0, 1]).
+
+        Raises:
+            MalformedReply: the reply is not of the schema, or holds too many items.
+        """
+        parsed = parse_object(reply, ExtractorReply)
+        notes = Counter({"unknown fields": len(parsed.model_extra or {})})
+        names = [name for text in parsed.entities if (name := _usable(text)) is not None]
+        notes["unusable names"] = len(parsed.entities) - len(names)
+        listed = {normalise_name(name) for name in names}
+        triples = [triple for item in parsed.triples if (triple := _triple(item, listed, notes)) is not None]
+        kept_notes = {reason: count for reason, count in notes.items() if count}
+        return Extraction(tuple(names), tuple(triples), self.name, kept_notes)
+
+    def estimate_prompt_tokens(self, passage: Passage) -> int:
+        """Estimate the tokens of a request from its text; servers count by tokenizers of their own."""
+        return self._system_tokens + self.estimate_passage_tokens(passage)
+
+    def estimate_passage_tokens(self, passage: Passage) -> int:
+        """Estimate the tokens of the passage's own part of a request."""
+        return estimate_chat_tokens(_material(passage))
+
+
+def estimate_chat_tokens(text: str) -> int:
+    """Estimate a text's tokens for a chat model: by words, and by bytes for what has few words, such as JSON."""
+    return max(estimate_tokens(text), len(text.encode()) // _BYTES_PER_TOKEN)
+
+
+def _material(passage: Passage) -> str:
+    return quoted("passage", {"title": passage.title, "text": passage.text})
+
+
+def _usable(text: str) -> str | None:
+    """A name on one line, or None where it cannot stand in a graph."""
+    name = " ".join(text.split())
+    printable = all(character >= " " and not "\x7f" <= character <= "\x9f" for character in name)
+    return name if printable and len(name) <= _MAX_NAME and normalise_name(name) else None
+
+
+def _triple(item: TripleReply, listed: set[str], notes: Counter[str]) -> Triple | None:
+    """A statement with its type and confidence settled, or None where it is dropped; both counted."""
+    notes["unknown fields"] += len(item.model_extra or {})
+    subject, predicate, object_ = map(_usable, (item.subject, item.predicate, item.object))
+    if subject is None or predicate is None or object_ is None:
+        notes["unusable triples"] += 1
+        return None
+    ends = {normalise_name(subject), normalise_name(object_)}
+    if len(ends) == 1:
+        notes["self_reference"] += 1
+        return None
+    if not ends & listed:
+        notes["triples without a listed entity"] += 1
+        return None
+    relation = relation_type_of(item.relation or "")
+    if relation is None or relation not in ENTITY_RELATIONS:
+        relation, cued = type_triple(subject, predicate, object_)
+        notes["triples typed by rule"] += 1
+        notes["triples without a cue"] += not cued
+    return Triple(subject, predicate, object_, relation, _confidence(item.confidence, notes))
+
+
+def _confidence(given: float | None, notes: Counter[str]) -> float:
+    if given is None:
+        notes["confidences defaulted"] += 1
+        return DEFAULT_CONFIDENCE
+    clamped = min(1.0, max(0.0, given))
+    notes["confidences clamped"] += clamped != given
+    return clamped

@@ -1,0 +1,64 @@
+"""What it takes to ask a model, and what that costs at the user's prices."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from graph.errors import BadInput
+
+_TOKENS_PER_PRICE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What requests took; adds up.
+
+    Attributes:
+        requests: how many were sent, whatever came of them.
+        prompt_tokens: as the server counts them; failed and refused replies included, since they are paid for.
+        completion_tokens: likewise.
+        unknown: replies whose server told no tokens; they are in none of the sums.
+        seconds: spent waiting for replies, the waits between requests not included.
+    """
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    unknown: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.unknown + other.unknown,
+            self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a million tokens cost, in whatever currency the user thinks in. Raises BadInput below 0 or without end."""
+
+    prompt: float
+    completion: float
+
+    def __post_init__(self) -> None:
+        for price in (self.prompt, self.completion):
+            if not (math.isfinite(price) and price >= 0):
+                raise BadInput(f"A price is {price:g}", "Give what a million tokens cost, 0 or more")
+
+    def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """Return what that many tokens cost."""
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / _TOKENS_PER_PRICE
+
+
+def prices_of(price_in: float | None, price_out: float | None) -> Prices | None:
+    """Return the user's two prices a million tokens, None where they give neither. Raises BadInput for one alone."""
+    if price_in is None and price_out is None:
+        return None
+    if price_in is None or price_out is None:
+        raise BadInput("Only one price is given", "Give both, for tokens in and for tokens out; 0 is a price")
+    return Prices(price_in, price_out)
