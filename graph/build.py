@@ -21,7 +21,6 @@ from graph.names import ChangingMatcher
 from graph.record import Record
 from graph.schema import Fact
 from graph.sparse import SparseIndex
-from graph.text import token_spans
 from graph.weights import (
     PassageClasses,
     PassageLinks,
@@ -37,6 +36,7 @@ PASSAGE_CLASSES = "passage_classes"
 
 _SEARCHED_SPELLINGS = 300
 _DEAD_HANDLES = 10_000
+_BLOCK = 1024
 
 Ints = NDArray[np.int32]
 K = TypeVar("K")
@@ -61,9 +61,9 @@ class GraphBuilder:
         self._names, self._facts, self._terms = Names(), Handles(), Handles()
         self._labels: dict[int, Counter[str]] = {}
         self._statements: dict[int, Counter[Fact]] = {}
+        self._fact_ends: dict[int, tuple[int, int]] = {}
         self._aliases: Counter[tuple[str, int]] = Counter()
         self._matcher = ChangingMatcher()
-        self._without_cosines: list[Evidence] = []
 
     def build(self, record: Record) -> KnowledgeGraph:
         """Derive the graph of the record's present generation."""
@@ -79,19 +79,19 @@ class GraphBuilder:
             evidence = read_evidence(entry, fingerprints[entry.passage.id], self._names, self._facts, self._terms)
             self._evidence[entry.passage.id] = evidence
             spellings.extend(self._hold(evidence))
-        self._find_mentions(new, set(spellings))
-        self._compute_cosines(record)
+        changed = self._find_mentions(new, set(spellings))
+        for start in range(0, len(changed), _BLOCK):
+            self._compute_cosines(record, changed[start : start + _BLOCK])
         self._in_order = [self._evidence[key] for key in sorted(self._evidence)]
         return self._assemble(record)
 
     def sparse(self) -> SparseIndex:
         """Return the BM25 index of the passages of the last build."""
-        vocabulary = {term: number for number, term in enumerate(self._terms.keys)}
-        return SparseIndex.of_terms([evidence.terms.tolist() for evidence in self._in_order], vocabulary)
+        return SparseIndex.of_terms([evidence.terms for evidence in self._in_order], self._terms.keys)
 
     def _is_mostly_dead(self) -> bool:
         return any(
-            len(handles.keys) > _DEAD_HANDLES and 2 * len(handles.in_use()) < len(handles.keys)
+            len(handles.keys) > _DEAD_HANDLES and 2 * sum(map(bool, handles.held)) < len(handles.keys)
             for handles in (self._names, self._facts)
         )
 
@@ -101,8 +101,10 @@ class GraphBuilder:
             self._labels.setdefault(handle, Counter())[spelling] += 1
         for handle, statement in zip(evidence.facts.tolist(), evidence.statements, strict=True):
             self._statements.setdefault(handle, Counter())[statement] += 1
-        for handle in set(evidence.facts.tolist()):
+        ends = zip(evidence.subjects.tolist(), evidence.objects.tolist(), strict=True)
+        for handle, pair in dict(zip(evidence.facts.tolist(), ends, strict=True)).items():
             self._facts.held[handle] += 1
+            self._fact_ends[handle] = pair
         for handle in evidence.links.names.tolist():
             self._names.held[handle] += 1
             if self._names.held[handle] == 1:
@@ -130,27 +132,25 @@ class GraphBuilder:
                 del self._aliases[evidence.alias]
                 yield self._matcher.forget(*evidence.alias)
 
-    def _find_mentions(self, new: Collection[str], spellings: set[str]) -> None:
-        """Find known names in new passages, and again in those that spell a name which came or went."""
+    def _find_mentions(self, new: Collection[str], spellings: set[str]) -> list[Evidence]:
+        """Find known names in new passages, and again in those that spell a name which came or went; return these."""
+        found = []
         sought = [f" {spelled} " for spelled in spellings if spelled]
         for key, evidence in self._evidence.items():
             if key in new or len(sought) > _SEARCHED_SPELLINGS or any(name in evidence.words for name in sought):
                 evidence.mentions = self._mentions(evidence)
-                self._without_cosines.append(evidence)
+                found.append(evidence)
+        return found
 
     def _mentions(self, evidence: Evidence) -> Links:
         own = set(evidence.links.names.tolist())
-        words = evidence.words.split()
-        mentions = self._matcher.find(words)
-        spans = token_spans(evidence.passage.content) if mentions else []
         offsets: dict[int, int] = {}
-        for mention in mentions:
+        for mention in self._matcher.find(evidence.words.split()):
             if mention.name not in own:
-                offsets.setdefault(mention.name, spans[mention.start][1])
+                offsets.setdefault(mention.name, evidence.starts.item(mention.start))
         return Links.of_mentions(offsets)
 
-    def _compute_cosines(self, record: Record) -> None:
-        waiting, self._without_cosines = self._without_cosines, []
+    def _compute_cosines(self, record: Record, waiting: Sequence[Evidence]) -> None:
         parts = [links for evidence in waiting for links in (evidence.links, evidence.mentions) if len(links.names)]
         if not parts:
             return
@@ -232,7 +232,7 @@ class GraphBuilder:
         facts = self._facts.in_use()
         fact_of = _positions(facts, len(self._facts.keys))
         spelled = [_smallest(self._statements[handle]) for handle in facts]
-        ends = [(self._names.spelled(fact.subject), self._names.spelled(fact.object)) for fact in spelled]
+        ends = [self._fact_ends[handle] for handle in facts]
         held = _joined([evidence.facts for evidence in self._in_order], np.int32)
         counts = [len(evidence.facts) for evidence in self._in_order]
         pairs = np.unique(fact_of[held].astype(np.int64) * len(counts) + np.repeat(np.arange(len(counts)), counts))

@@ -107,6 +107,7 @@ class Evidence:
         vector: the passage's.
         spellings: its names as they are written, with their numbers.
         words: its tokens, joined by and within spaces.
+        starts: where each token stands in the content, in characters.
         links: its own names: the title, what was extracted.
         mentions: names that other passages brought in and its text spells out.
         subjects, objects, relations, confidences, facts: of its triples, one element each.
@@ -121,6 +122,7 @@ class Evidence:
     vector: Floats
     spellings: tuple[tuple[int, str], ...]
     words: str
+    starts: Ints
     links: Links
     mentions: Links
     subjects: Ints
@@ -137,18 +139,21 @@ class Evidence:
 def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, terms: Handles) -> Evidence:
     """Return what an entry says, without cosines and mentions."""
     passage, extraction = entry.passage, entry.extraction
-    triples = [t for t in extraction.triples if names.spelled(t.subject) >= 0 and names.spelled(t.object) >= 0]
-    written = [*extraction.entities, *(end for t in triples for end in (t.subject, t.object))]
+    given = [(t, names.spelled(t.subject), names.spelled(t.object)) for t in extraction.triples]
+    triples = [(triple, subject, object_) for triple, subject, object_ in given if subject >= 0 and object_ >= 0]
+    statements = tuple(Fact(t.subject, t.predicate, t.object, t.relation) for t, _, _ in triples)
     title = title_name(passage.title) if passage.title else ""
     own = names.spelled(title) if title else -1
-    if own >= 0:
-        written.append(title)
-    spellings = tuple((handle, name.strip()) for name in written if (handle := names.spelled(name)) >= 0)
-    statements = tuple(Fact(t.subject, t.predicate, t.object, t.relation) for t in triples)
+    spelled = [(names.spelled(name), name) for name in extraction.entities]
+    for triple, subject, object_ in triples:
+        spelled += (subject, triple.subject), (object_, triple.object)
+    spelled.append((own, title))
+    spellings = tuple((handle, name.strip()) for handle, name in spelled if handle >= 0)
     spans = token_spans(passage.content)
     tokens = [token for token, _, _ in spans]
+    starts = _ints([start for _, start, _ in spans])
     words = f" {' '.join(tokens)} "
-    subjects, objects = ([names.spelled(end) for end in ends] for ends in _ends(statements))
+    subjects, objects = [subject for _, subject, _ in triples], [object_ for _, _, object_ in triples]
     full = normalise_name(passage.title)
     return Evidence(
         passage=passage,
@@ -156,12 +161,13 @@ def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, 
         vector=entry.vector,
         spellings=spellings,
         words=words,
-        links=_links([handle for handle, _ in spellings], subjects, objects, own, words, spans, names),
+        starts=starts,
+        links=_links([handle for handle, _ in spellings], subjects, objects, own, words, starts, names),
         mentions=Links.of_mentions({}),
         subjects=_ints(subjects),
         objects=_ints(objects),
         relations=np.array([ENTITY_RELATIONS.index(fact.relation) for fact in statements], dtype=np.uint8),
-        confidences=np.array([triple.confidence for triple in triples], dtype=np.float64),
+        confidences=np.array([triple.confidence for triple, _, _ in triples], dtype=np.float64),
         facts=_ints([facts.of(fact.id) for fact in statements]),
         statements=statements,
         terms=_ints([terms.of(term) for term in terms_of(tokens)]),
@@ -170,17 +176,13 @@ def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, 
     )
 
 
-def _ends(statements: Sequence[Fact]) -> tuple[list[str], list[str]]:
-    return [fact.subject for fact in statements], [fact.object for fact in statements]
-
-
 def _links(
     held: Sequence[int],
     subjects: Sequence[int],
     objects: Sequence[int],
     own: int,
     words: str,
-    spans: Sequence[tuple[str, int, int]],
+    starts: Ints,
     names: Names,
 ) -> Links:
     handles = list(dict.fromkeys(held))
@@ -191,7 +193,7 @@ def _links(
         subject_of=_ints([as_subject[handle] for handle in handles]),
         object_of=_ints([as_object[handle] for handle in handles]),
         titled=np.array([handle == own for handle in handles], dtype=bool),
-        offsets=_ints([spans[place][1] if place >= 0 else -1 for place in places]),
+        offsets=_ints([starts.item(place) if place >= 0 else -1 for place in places]),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,19 +28,36 @@ class SparseIndex:
         """Index the passages' contents, in order."""
         vocabulary: dict[str, int] = {}
         numbered = [[vocabulary.setdefault(term, len(vocabulary)) for term in terms(content)] for content in contents]
-        return SparseIndex.of_terms(numbered, vocabulary)
+        return SparseIndex.of_terms([np.array(found, dtype=np.int32) for found in numbered], list(vocabulary))
 
     @staticmethod
-    def of_terms(passages: Sequence[Sequence[int]], vocabulary: Mapping[str, int]) -> SparseIndex:
-        """Index passages by their terms' numbers; the vocabulary may hold terms that no passage does."""
+    def of_terms(passages: Sequence[NDArray[np.int32]], vocabulary: Sequence[str]) -> SparseIndex:
+        """Index passages by their terms' numbers; the vocabulary may hold terms that no passage does.
+
+        The scores are those of bm25s, all computed at once: a small change of a large corpus needs them anew.
+        """
         import bm25s
 
-        # What holds no word cannot be indexed; the unmatchable term stands for its emptiness.
-        vocabulary = {**vocabulary, _UNMATCHABLE: len(vocabulary)}
-        empty = [vocabulary[_UNMATCHABLE]]
-        corpus = [list(found) or empty for found in passages] or [empty]
+        n_passages, n_terms = max(1, len(passages)), len(vocabulary)
+        lengths = np.array([len(found) for found in passages] or [0])
+        # A passage without any term counts as one that holds the unmatchable term.
+        mean = np.maximum(1, lengths).mean()
+        flat = np.concatenate([*passages, np.zeros(0, dtype=np.int32)]).astype(np.int64)
+        pairs, counts = np.unique(flat * n_passages + np.repeat(np.arange(len(lengths)), lengths), return_counts=True)
+        term, passage = np.divmod(pairs, n_passages)
+        frequency = np.bincount(term, minlength=n_terms)
+        idf = np.log1p((n_passages - frequency + 0.5) / (frequency + 0.5))
+        scores = idf[term] * counts / (counts + _K1 * (1 - _B + _B * lengths[passage] / mean))
         bm25 = bm25s.BM25(k1=_K1, b=_B, method="lucene")
-        bm25.index((corpus, vocabulary), show_progress=False)
+        bm25.scores = {
+            "data": scores.astype(np.float32),
+            "indices": passage.astype(np.int32),
+            "indptr": np.concatenate([[0], np.cumsum(frequency)]).astype(np.int64),
+            "num_docs": n_passages,
+        }
+        bm25.vocab_dict = {term: number for number, term in enumerate(vocabulary)} or {_UNMATCHABLE: 0}
+        bm25.unique_token_ids_set = set(bm25.vocab_dict.values())
+        bm25.nonoccurrence_array = None
         return SparseIndex(bm25, len(passages))
 
     def save(self, folder: Path) -> None:
