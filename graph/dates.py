@@ -10,13 +10,17 @@ _MONTHS = (
 )
 _MONTH = rf"(?:{_MONTHS})\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_YEAR = r"[12]\d{3}"
+_NATIVE_ONE_OR_TWO = "\u0661\u0662\u06f1\u06f2\u0967\u0968\u09e7\u09e8\u0e51\u0e52"
+_YEAR = rf"(?:[12]|[{_NATIVE_ONE_OR_TWO}])\d{{3}}"
+_RANGE = r"\s?[-–—]\s?"
+_NUMBERED = rf"{_YEAR}-\d{{2}}-\d{{2}}|\d{{1,2}}(?P<mark>[./])\d{{1,2}}(?P=mark){_YEAR}"
 _ERA = r" (?:BC|BCE|AD|CE)\b"
 
 _WORD = re.compile(r"\w+")
 _MONTH_WORD = re.compile(_MONTHS.lower())
 _CALENDAR_WORD = re.compile(rf"{_YEAR}|\d{{2,4}}s|\d{{3,4}}年.*|century|centuries|millennium|decade")
 _SMALL_NUMBER = re.compile(r"\d{1,2}(?:st|nd|rd|th)?|\d{3}")
+_WHOLE_YEAR = re.compile(rf"\b{_YEAR}\b")
 _ERAS = frozenset(("bc", "bce", "ad", "ce"))
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday"
 _SEASONS = "spring summer autumn fall winter"
@@ -32,12 +36,14 @@ _DATE_WORDS = _ERAS | frozenset(" ".join((_WEEKDAYS, _SEASONS, _ORDINALS, _LINKI
 
 _CENTURY = rf"(?:(?:early|mid|late)[ -])?(?:{_ORDINALS.replace(' ', '|')}|\d{{1,2}}(?:st|nd|rd|th))[ -][Cc]entury"
 _DATE = re.compile(
-    rf"(?<!\d[.,–—-])\b(?:{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR}\b)?"
-    rf"|{_MONTH} {_DAY}\b(?:,? {_YEAR}\b)?"
+    rf"(?<!\d[.,–—-])\b(?:(?:{_NUMBERED})(?![-./]?\d)"
+    rf"|(?:{_DAY}(?:{_RANGE}| and | to ))?{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR}\b)?"
+    rf"|{_MONTH} {_DAY}\b(?:{_RANGE}{_DAY}\b|(?: and | to ){_DAY}(?=,? {_YEAR}\b))?(?:,? {_YEAR}\b)?"
     rf"|{_MONTH},? {_YEAR}\b"
     rf"|{_CENTURY}(?:{_ERA})?"
     rf"|\d{{1,4}}{_ERA}"
-    rf"|{_YEAR}\s?[-–—/]\s?(?:[12]\d{{3}}|\d{{2}})\b(?![-–—])"
+    rf"|{_YEAR}(?:{_RANGE}|/){_YEAR}\b(?![-–—])"
+    rf"|{_YEAR}[-–—/]\d{{2}}\b(?![-–—])"
     rf"|{_YEAR}s?\b(?![.,]\d|[-–—]\d))"
     r"|(?<!\d)\d{3,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?"
 )
@@ -57,6 +63,12 @@ def is_date(text: str) -> bool:
             return False
         era = era or word in _ERAS
     return anchored or (small_number and era)
+
+
+def year_in(date: str) -> str:
+    """Return the year that a longer date ends or begins with ("5 May 1933"), or nothing."""
+    years = _WHOLE_YEAR.findall(date)
+    return years[0] if len(years) == 1 and years[0] != date else ""
 
 
 def date_spans(text: str) -> list[tuple[int, int]]:

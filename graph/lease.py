@@ -37,8 +37,11 @@ class _Claim:
 
     @staticmethod
     def read(record: Record) -> _Claim | None:
-        text = record.note(_WRITER)
-        return _Claim(**json.loads(text)) if text else None
+        """Return the claim that a record holds; none where it holds none that can be read."""
+        try:
+            return _Claim(**json.loads(record.note(_WRITER) or "null"))
+        except (ValueError, TypeError):
+            return None
 
 
 class Lease:

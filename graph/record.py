@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,7 +139,7 @@ class Record:
                 self._create()
         self._check_format()
 
-    def __enter__(self) -> Record:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -227,10 +227,16 @@ class Record:
             wanted = "WHERE id IN (SELECT value FROM json_each(?))"
             rows = self._rows(f"SELECT {columns} FROM passages {wanted} ORDER BY id", json.dumps([*ids]))
         for pid, title, text, source, metadata, extractor, entities, triples, notes, failure, windows, vector in rows:
-            passage = Passage(pid, title, text, source, json.loads(metadata))
-            extraction = Extraction(
-                tuple(json.loads(entities)), _triples_from_json(triples), extractor, json.loads(notes), failure
-            )
+            try:
+                passage = Passage(pid, title, text, source, json.loads(metadata))
+                extraction = Extraction(
+                    tuple(json.loads(entities)), _triples_from_json(triples), extractor, json.loads(notes), failure
+                )
+            except (ValueError, TypeError) as fault:
+                raise WorkspaceDamaged(
+                    f"{self._path}: the passage {pid!r} cannot be read ({fault})",
+                    "Restore it from a backup, or index into a new workspace",
+                ) from fault
             yield Entry(passage, extraction, windows, np.frombuffer(vector, dtype=np.float32))
 
     def names(self) -> tuple[list[str], list[str], NDArray[np.float32]]:

@@ -41,8 +41,8 @@ def normalise_name(name: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Split normalised text into tokens: words, and single characters of scripts written without spaces."""
-    return _TOKEN.findall(normalise_name(text))
+    """Split text into normalised tokens: words, and single characters of scripts written without spaces."""
+    return [token for match in _TOKEN.finditer(text) for token in _tokens_of_word(match[0])]
 
 
 def token_spans(text: str) -> list[tuple[str, int, int]]:
@@ -55,7 +55,7 @@ def token_spans(text: str) -> list[tuple[str, int, int]]:
 
 @lru_cache(maxsize=200_000)
 def _tokens_of_word(word: str) -> tuple[str, ...]:
-    return tuple(tokens(word))
+    return tuple(_TOKEN.findall(normalise_name(word)))
 
 
 def is_unspaced(token: str) -> bool:

@@ -117,6 +117,12 @@ class Workspace:
             write_atomically(self.root / "CURRENT", f"{record.generation}\n")
         self._prune(keep=record.generation)
 
+    def withdraw(self, record: Record) -> None:
+        """Leave readers no generation: the record holds no passage any more."""
+        with record.transaction():
+            (self.root / "CURRENT").unlink(missing_ok=True)
+        self._prune(keep=record.generation)
+
     def claim(self, seconds: float = LEASE_S) -> Lease:
         """Become the workspace's writer until the lease is released or runs out.
 

@@ -1,67 +1,228 @@
-"""What a workspace holds, in numbers."""
+"""What a workspace holds, in numbers: its published generation, and what its record says of the passages."""
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from graph.edges import EDGE_KINDS
+from graph.build import PASSAGE_CLASSES
+from graph.checks.file_checks import REPLY_CACHE as REPLY_CACHE
+from graph.chroma_server import ServerAddress
+from graph.derive import publish
+from graph.edges import EDGE_KINDS, Edges, PassageLink
 from graph.embeddings import configured_embedder
-from graph.index import open_index
-from graph.knowledge_graph import KnowledgeGraph
-from graph.workspace import Workspace
+from graph.errors import MaraError, WorkspaceDamaged
+from graph.knowledge_graph import SNAPSHOT_VERSION, KnowledgeGraph, load
+from graph.record import FORMAT_VERSION, Record
+from graph.schema import PASSAGE_RELATIONS
+from graph.weights import PassageClasses
+from graph.workspace import GenerationHold, Workspace
+
+_LARGEST_SOURCES = 5
+_UNTYPED = ("untyped", "triples without a cue")
+"""What extraction notes call triples whose relation type nothing told."""
+
+_FILES: Mapping[str, str] = {"record.sqlite": "record", REPLY_CACHE: "replies"}
 
 
 def workspace_stats(root: Path) -> dict[str, Any]:
-    """Return counts of passages, entities, facts and edges by type, and the models of a workspace.
+    """Return what a workspace holds. No model is asked, so that any may be configured, or none.
+
+    While another process writes, the graph is that of the last published generation; what is told of sources and of
+    extraction is always as the record has it.
 
     Raises:
         WorkspaceMissing: there is none, or it is empty.
-        EmbeddingMismatch: another embedding model wrote it.
+        WorkspaceDamaged: it cannot be read.
+        WorkspaceLocked: no generation can be read, and another process is writing.
     """
-    index = open_index(root, configured_embedder())
+    workspace = Workspace(root)
+    with workspace.open_record() as record:
+        workspace.check_passages(record)
+        with _published_graph(workspace, record) as graph:
+            return {
+                "workspace": str(root),
+                "workspace_id": record.workspace_id,
+                "generation": graph.generation,
+                "record_generation": record.generation,
+                "complete": record.complete,
+                "class_cuts": record.note(PASSAGE_CLASSES) or PassageClasses.THIRDS.value,
+                **_graph_counts(graph),
+                **_record_counts(record),
+                "models": {
+                    "embedding": graph.embedding_model,
+                    "configured": _configured_model(),
+                    "store": _store_name(),
+                },
+                "dimension": int(graph.passage_vectors.shape[1]),
+                "formats": {"record": FORMAT_VERSION, "snapshot": SNAPSHOT_VERSION},
+                "bytes": _bytes_by_part(workspace, graph.generation),
+            }
+
+
+@contextmanager
+def _published_graph(workspace: Workspace, record: Record) -> Iterator[KnowledgeGraph]:
+    """Open the published generation, and keep it; where none can be read, it is first derived, as for a question."""
+    opened = _open_published(workspace) or _open_published(workspace)
+    if opened is None:
+        with workspace.writing():
+            publish(workspace, record)
+        opened = _open_published(workspace)
+    if opened is None:
+        raise WorkspaceDamaged(f"The snapshot of {workspace.root} cannot be read", "Run `mara doctor --repair`")
+    graph, hold = opened
     try:
-        with Workspace(root).open_record() as record:
-            extractors = Counter(record.extractors().values())
-            workspace_id, dimension, complete = record.workspace_id, record.dimension, record.complete
-        return {
-            "workspace": str(root),
-            "workspace_id": workspace_id,
-            "generation": index.graph.generation,
-            "complete": complete,
-            **_counts(index.graph),
-            "extractors": dict(sorted(extractors.items())),
-            "models": {"embedding": index.embedder.model_id, "store": index.store_name},
-            "dimension": dimension,
-            "bytes": sum(path.stat().st_size for path in root.rglob("*") if path.is_file()),
-        }
+        yield graph
     finally:
-        index.close()
+        hold.release()
 
 
-def _counts(graph: KnowledgeGraph) -> dict[str, Any]:
-    kinds = Counter(graph.edges.kind.tolist())
-    by_type: Counter[str] = Counter()
-    by_link: Counter[str] = Counter()
-    for kind, count in kinds.items():
-        by_type[EDGE_KINDS[kind].relation.value] += count
-        link = EDGE_KINDS[kind].link
-        if link is not None:
-            by_link[link.value] += count
-    degree = np.bincount(np.concatenate([graph.edges.source, graph.edges.target]), minlength=graph.n_nodes)
+def _open_published(workspace: Workspace) -> tuple[KnowledgeGraph, GenerationHold] | None:
+    generation = workspace.current()
+    if generation is None:
+        return None
+    try:
+        hold = workspace.hold(generation)
+    except (OSError, ValueError, sqlite3.DatabaseError):
+        return None
+    try:
+        return load(workspace.index_folder(generation)), hold
+    except (OSError, ValueError):
+        hold.release()
+        return None
+
+
+def _graph_counts(graph: KnowledgeGraph) -> dict[str, Any]:
+    edges = graph.edges
+    degree = np.bincount(np.concatenate([edges.source, edges.target]), minlength=graph.n_nodes)
+    connected = degree > 0
     with_facts = np.unique(graph.fact_passages.values)
     return {
         "passages": len(graph.passages),
         "entities": graph.n_entities,
         "facts": len(graph.facts),
-        "edges": len(graph.edges),
-        "edges_by_type": {kind.relation.value: by_type[kind.relation.value] for kind in EDGE_KINDS},
-        "passage_edges_by_link": dict(sorted(by_link.items())),
+        "edges": len(edges),
+        **_edge_counts(edges),
+        "degree": _summary(degree[connected]),
+        "isolated": {
+            "entities": int((~connected[: graph.n_entities]).sum()),
+            "passages": int((~connected[graph.n_entities :]).sum()),
+        },
+        "components": _components(edges, connected),
         "passages_without_facts": len(graph.passages) - len(with_facts),
-        "isolated_nodes": int((degree == 0).sum()),
-        "median_degree": float(np.median(degree)) if len(degree) else 0.0,
-        "max_degree": int(degree.max(initial=0)),
     }
+
+
+def _edge_counts(edges: Edges) -> dict[str, Any]:
+    """Return edges by type, passage edges by link, and the two crossed: the histogram of the passage classes."""
+    counts = dict(zip(EDGE_KINDS, np.bincount(edges.kind, minlength=len(EDGE_KINDS)).tolist(), strict=True))
+    by_type: Counter[str] = Counter()
+    by_link: Counter[str] = Counter()
+    classes = {relation.value: {link.value: 0 for link in PassageLink} for relation in PASSAGE_RELATIONS}
+    for kind, count in counts.items():
+        by_type[kind.relation.value] += count
+        if kind.link is not None:
+            by_link[kind.link.value] += count
+            classes[kind.relation.value][kind.link.value] += count
+    return {"edges_by_type": dict(by_type), "passage_edges_by_link": dict(by_link), "passage_classes": classes}
+
+
+def _summary(degree: NDArray[np.intp]) -> dict[str, float]:
+    """Return how many edges the nodes have that have any."""
+    if not len(degree):
+        return {"min": 0, "median": 0.0, "mean": 0.0, "p95": 0.0, "max": 0}
+    return {
+        "min": int(degree.min()),
+        "median": float(np.median(degree)),
+        "mean": round(float(degree.mean()), 2),
+        "p95": round(float(np.quantile(degree, 0.95)), 2),
+        "max": int(degree.max()),
+    }
+
+
+def _components(edges: Edges, connected: NDArray[np.bool_]) -> dict[str, float]:
+    """Return how many connected components of two nodes or more there are, and the largest one's share of all nodes."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ones = np.ones(len(edges), dtype=np.int8)
+    shape = (len(connected), len(connected))
+    _, labels = connected_components(coo_array((ones, (edges.source, edges.target)), shape=shape), directed=False)
+    sizes = np.bincount(labels[connected])
+    return {
+        "count": int((sizes > 0).sum()),
+        "largest_share": round(float(sizes.max(initial=0)) / max(1, len(connected)), 4),
+    }
+
+
+def _record_counts(record: Record) -> dict[str, Any]:
+    """Return what the passages came from, who read them, and what of them was dropped, defaulted or given up."""
+    passages_of: Counter[str] = Counter()
+    extractors: Counter[str] = Counter()
+    notes: Counter[str] = Counter()
+    documents: set[str] = set()
+    long_passages = 0
+    for entry in record.entries():
+        passages_of[entry.passage.source] += 1
+        documents.add(str(entry.passage.metadata.get("document", entry.passage.id)))
+        extractors[entry.extraction.extractor] += 1
+        notes.update(entry.extraction.notes)
+        long_passages += entry.windows > 1
+    failures = Counter(record.failures().values())
+    return {
+        "documents": len(documents),
+        "sources": len(passages_of),
+        "largest_sources": dict(passages_of.most_common(_LARGEST_SOURCES)),
+        "extractors": dict(sorted(extractors.items())),
+        "untyped_facts": sum(notes[name] for name in _UNTYPED),
+        "notes": dict(sorted(notes.items())),
+        "failed_passages": failures.total(),
+        "failures": dict(failures.most_common()),
+        "long_passages": long_passages,
+    }
+
+
+def _configured_model() -> str:
+    """Return the id of the embedding model that the environment names; why there is none, where it names none."""
+    try:
+        return configured_embedder().model_id
+    except MaraError as fault:
+        return f"none ({fault.message})"
+
+
+def _store_name() -> str:
+    url = os.environ.get("MARA_CHROMA_URL")
+    return ServerAddress.parse(url).url if url else "embedded"
+
+
+def _bytes_by_part(workspace: Workspace, generation: int) -> dict[str, int]:
+    """Return what takes up the disk, but for what SQLite keeps there while a file is open.
+
+    A file that goes while it is counted counts as nothing.
+    """
+    current = workspace.index_folder(generation)
+    sizes: Counter[str] = Counter(
+        dict.fromkeys(("record", "snapshot", "words", "vectors", "older generations", "replies", "other"), 0)
+    )
+    for path in workspace.root.rglob("*"):
+        with suppress(OSError):
+            if path.is_file() and not path.name.endswith("-shm"):
+                sizes[_part(path, workspace.root, current)] += path.stat().st_size
+    return {"all": sizes.total(), **sizes}
+
+
+def _part(path: Path, root: Path, current: Path) -> str:
+    """Return which part of a workspace a file belongs to."""
+    if path.is_relative_to(current):
+        return {"bm25": "words", "chroma": "vectors"}.get(path.relative_to(current).parts[0], "snapshot")
+    if path.is_relative_to(root / "index"):
+        return "older generations"
+    return _FILES.get(path.name.removesuffix("-wal"), "other")

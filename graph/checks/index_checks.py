@@ -1,0 +1,203 @@
+"""Whether what is derived from a record is whole and says what the record says: snapshot, word index, search index."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.checks.findings import Finding, leftover, repairable, sound
+from graph.checks.record_reader import RecordReader
+from graph.edges import Edges
+from graph.knowledge_graph import KnowledgeGraph, load
+from graph.sparse import SparseIndex
+from graph.store import Stamp, VectorStore, passage_metadata
+from graph.where import FINGERPRINT
+
+WEIGHT_TOLERANCE = 1e-6
+_VECTOR_TOLERANCE = 1e-4
+_SEARCHES = 20
+_WEIGHTS = ("weight", "count")
+
+
+def open_snapshot(folder: Path) -> tuple[Finding, KnowledgeGraph | None]:
+    """Read a snapshot, all of its texts, too."""
+    try:
+        graph = load(folder)
+        for texts in (graph.entity_names, graph.entity_labels, graph.passages, graph.facts.values(), graph.aliases):
+            for _ in texts:
+                pass
+    except (OSError, ValueError) as fault:
+        return repairable("snapshot", f"The snapshot cannot be read ({fault})", [folder.name]), None
+    message = f"{len(graph.passages)} passages, {graph.n_entities} entities, {len(graph.edges)} edges can be read"
+    return sound("snapshot", message), graph
+
+
+def compare_snapshot(graph: KnowledgeGraph, fresh: KnowledgeGraph) -> Finding:
+    """Compare a snapshot with what the record gives now, edge for edge."""
+    differing = list(_differences(graph, fresh))
+    if differing:
+        return repairable("snapshot and record", "The snapshot is not what the record gives", differing)
+    return sound("snapshot and record", "The snapshot is what the record gives, edge for edge")
+
+
+def _differences(graph: KnowledgeGraph, fresh: KnowledgeGraph) -> Iterator[str]:
+    """Yield the names of what differs."""
+    for name in ("generation", "embedding_model", "entity_names", "entity_labels", "passages", "aliases"):
+        if getattr(graph, name) != getattr(fresh, name):
+            yield name.replace("_", " ")
+    for name in ("triple_passages", "name_passages", "passage_vectors"):
+        if not np.array_equal(getattr(graph, name), getattr(fresh, name)):
+            yield name.replace("_", " ")
+    if dict(graph.facts.items()) != dict(fresh.facts.items()):
+        yield "facts"
+    if _spellings(graph) != _spellings(fresh):
+        yield "spellings"
+    for column in fields(Edges):
+        held, right = getattr(graph.edges, column.name), getattr(fresh.edges, column.name)
+        tolerance = WEIGHT_TOLERANCE if column.name in _WEIGHTS else 0
+        if held.shape != right.shape or not np.allclose(held, right, rtol=tolerance, atol=tolerance):
+            yield f"edges: {column.name}"
+
+
+def _spellings(graph: KnowledgeGraph) -> list[dict[str, list[int]]]:
+    """Return what the matcher of names knows; the order of names that are spelled alike says nothing."""
+    return [{key: sorted(found) for key, found in part.items()} for part in (graph.names.indices, graph.names.lengths)]
+
+
+def check_words(folder: Path, n_passages: int, fresh: SparseIndex | None, scratch: Path) -> Finding:
+    """Read a generation's word index, and compare it with what the record gives now, where that is known.
+
+    The fresh one is saved in the folder ``scratch``.
+    """
+    check = "word index"
+    try:
+        terms, weights = _weights_of_words(folder / "bm25")
+    except Exception as fault:
+        # Whatever a damaged file makes its reader raise.
+        return repairable(check, f"The word index cannot be read ({type(fault).__name__}: {fault})")
+    if weights.shape[0] != max(1, n_passages):
+        return repairable(check, f"The word index is of {weights.shape[0]} passages, the snapshot of {n_passages}")
+    if fresh is None:
+        return sound(check, f"The word index can be read: {len(terms)} terms")
+    fresh.save(scratch / "bm25")
+    right_terms, right = _weights_of_words(scratch / "bm25")
+    if terms != right_terms or (weights != right).nnz:
+        return repairable(check, "The word index is not what the record gives")
+    return sound(check, f"The word index is what the record gives: {len(terms)} terms")
+
+
+def _weights_of_words(folder: Path) -> tuple[list[str], Any]:
+    """Return the terms of a word index that stand in any passage, sorted, and its matrix of (passage, term)."""
+    import bm25s
+    from scipy.sparse import csc_array
+
+    index = bm25s.BM25.load(str(folder), show_progress=False)
+    parts, vocabulary = index.scores, index.vocab_dict
+    shape = (int(parts["num_docs"]), len(parts["indptr"]) - 1)
+    matrix = csc_array((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
+    matrix.check_format()
+    weighed = set(np.flatnonzero(np.diff(matrix.indptr)).tolist())
+    terms = sorted(term for term, column in vocabulary.items() if column in weighed)
+    return terms, matrix[:, [vocabulary[term] for term in terms]]
+
+
+def check_search_index(
+    store: VectorStore,
+    graph: KnowledgeGraph,
+    record: RecordReader | None,
+    others: Mapping[str, Collection[str]],
+) -> list[Finding]:
+    """Compare a search index with the generation that it serves.
+
+    Args:
+        store: it.
+        graph: the generation's snapshot.
+        record: what the snapshot was derived from; None where it has moved on, or gives another snapshot.
+        others: ids of ``facts`` and ``passages`` of other generations that may be read, which a server keeps.
+    """
+    findings = []
+    for name, wanted in (("facts", list(graph.facts)), ("passages", list(graph.passage_index))):
+        finding = _check_ids(store, name, graph, record, wanted, others[name])
+        findings.append(finding)
+        if finding.ok:
+            findings.append(_check_vectors(store, name, wanted, _vectors(name, graph, record)))
+    return findings
+
+
+def _check_ids(
+    store: VectorStore,
+    name: str,
+    graph: KnowledgeGraph,
+    record: RecordReader | None,
+    wanted: Sequence[str],
+    others: Collection[str],
+) -> Finding:
+    check = f"search index: {name}"
+    stamp = store.stamp(name)
+    if stamp is None:
+        return repairable(check, f"The search index has no {name}")
+    if stamp.writing or not _serves(stamp, graph.commit_id):
+        return repairable(check, f"Writing {name} to the search index was broken off, or it is of another commit")
+    held = store.fingerprints(name)
+    lacking, extra = set(wanted) - held.keys(), held.keys() - set(wanted)
+    changed = _changed(held, graph, record) if name == "passages" and record is not None else []
+    unknown = extra - set(others) if store.shared else set()
+    if lacking or changed or (extra and not store.shared):
+        message = (
+            f"Of the {name}, {len(lacking)} are missing, {len(extra)} too many and {len(changed)} of another state"
+        )
+        return repairable(check, message, [*lacking, *changed, *(set() if store.shared else extra)])
+    if unknown:
+        return leftover(check, f"{len(unknown)} {name} were left on the server by older generations", unknown)
+    return sound(check, f"The search index holds all {len(wanted)} {name}")
+
+
+def _serves(stamp: Stamp, commit: str) -> bool:
+    return stamp.commit in ("", commit)
+
+
+def _changed(held: Mapping[str, str | None], graph: KnowledgeGraph, record: RecordReader) -> list[str]:
+    """Return the ids of passages that the search index has in another state than the record."""
+    states = record.fingerprints()
+    return [
+        passage.id
+        for passage in graph.passages
+        if passage.id in held
+        and held[passage.id] != passage_metadata(states[passage.id], passage.source, passage.metadata)[FINGERPRINT]
+    ]
+
+
+def _vectors(name: str, graph: KnowledgeGraph, record: RecordReader | None) -> NDArray[np.float32] | None:
+    """Return the vectors that a collection should hold, by id; None where nothing tells them any more."""
+    if name == "passages":
+        return np.asarray(graph.passage_vectors)
+    return None if record is None else record.facts()[2]
+
+
+def _check_vectors(
+    store: VectorStore, name: str, wanted: Sequence[str], vectors: NDArray[np.float32] | None
+) -> Finding:
+    """Compare all vectors, and search for some of them."""
+    check = f"search index: vectors of {name}"
+    if vectors is None:
+        return sound(check, f"The vectors of {name} are not looked at: the record has moved on")
+    held = store.vectors(name, wanted)
+    odd = [key for key, vector in zip(wanted, vectors, strict=True) if not _is_same(held.get(key), vector)]
+    if odd:
+        return repairable(check, f"{len(odd)} vectors of {name} are not those of the record", odd)
+    for row in range(0, len(wanted), max(1, len(wanted) // _SEARCHES)):
+        found = store.search(name, vectors[row], 1)
+        if not found or found[0][1] < 1 - _VECTOR_TOLERANCE:
+            return repairable(check, f"A search among the {name} does not find what is there", [wanted[row]])
+    return sound(check, f"All {len(wanted)} vectors of {name} are those of the record, and are found")
+
+
+def _is_same(held: NDArray[np.float32] | None, vector: NDArray[np.float32]) -> bool:
+    if held is None or held.shape != vector.shape:
+        return False
+    return bool(np.abs(held - vector).max() <= _VECTOR_TOLERANCE)

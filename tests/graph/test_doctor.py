@@ -1,0 +1,267 @@
+"""Workspaces that are damaged for real: what the doctor finds and puts right, and that it writes nothing unasked."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from graph import doctor
+from graph.checks.findings import Finding
+from graph.checks.index_checks import compare_snapshot
+from graph.doctor import examine_workspace, repair_workspace
+from graph.errors import WorkspaceLocked, WorkspaceMissing
+from graph.knowledge_graph import KnowledgeGraph, load
+from graph.workspace import Workspace
+from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_passages
+from tests.damages import (
+    PASSAGES,
+    TRIPLES,
+    Damage,
+    damage_record,
+    everything_in,
+    garbage,
+    gone,
+    problems,
+    published,
+    read_at_once,
+    refuse_to_embed,
+    said,
+    tidyings,
+    truncated,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_to_embed(monkeypatch)
+    read_at_once(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("template") / "workspace"
+    return publish_workspace(root, PASSAGES, TRIPLES).root
+
+
+@pytest.fixture
+def workspace(template: Path, tmp_path: Path) -> Workspace:
+    return Workspace(Path(shutil.copytree(template, tmp_path / "workspace")))
+
+
+class TestLooking:
+    def test_a_whole_workspace_is_in_order(self, workspace: Workspace) -> None:
+        found = examine_workspace(workspace.root)
+        assert found.ok
+        assert not problems(found)
+        assert not tidyings(found)
+        assert found.generation == 1
+        assert len({finding.check for finding in found.findings}) == len(found.findings) > 20
+
+    def test_nothing_is_written(self, workspace: Workspace) -> None:
+        before = everything_in(workspace.root)
+        assert examine_workspace(workspace.root).ok
+        assert everything_in(workspace.root) == before
+
+    def test_nothing_is_written_while_readers_have_it_open(self, workspace: Workspace) -> None:
+        hold = workspace.hold(1)
+        with workspace.open_record() as record:
+            assert record.count_passages() == 4
+            before = everything_in(workspace.root)
+            assert examine_workspace(workspace.root).ok
+            assert everything_in(workspace.root) == before
+        hold.release()
+
+    @pytest.mark.parametrize("index_too", [True, False])
+    def test_nothing_is_written_to_what_a_killed_writer_left(self, workspace: Workspace, index_too: bool) -> None:
+        files = ("record.sqlite", "record.sqlite-wal", *(["record.sqlite-shm"] if index_too else []))
+        with workspace.open_record() as record:
+            write_passages(record, [passage_of("ij", "Title ij", "text")], {}, HashEmbedder())
+            left = {name: (workspace.root / name).read_bytes() for name in files}
+        for name, content in left.items():
+            (workspace.root / name).write_bytes(content)
+        before = everything_in(workspace.root)
+        found = examine_workspace(workspace.root)
+        assert everything_in(workspace.root) == before
+        assert problems(found) == {"published generation": True}
+        assert said(found, "passages").startswith("5 passages"), "the log is read, too"
+
+    def test_nothing_is_written_where_the_index_of_a_log_was_left_alone(self, workspace: Workspace) -> None:
+        (workspace.root / "record.sqlite-shm").write_bytes(b"\0" * 32768)
+        before = everything_in(workspace.root)
+        assert examine_workspace(workspace.root).ok
+        assert everything_in(workspace.root) == before
+
+    def test_nothing_is_written_to_what_is_broken(self, workspace: Workspace) -> None:
+        shutil.rmtree(published(workspace) / "chroma")
+        (workspace.root / "CURRENT").write_text("1")
+        (workspace.root / "manifest.json").unlink()
+        before = everything_in(workspace.root)
+        assert problems(examine_workspace(workspace.root)) == {"manifest": True, "search index": True}
+        assert everything_in(workspace.root) == before
+
+    def test_where_there_is_no_workspace(self, tmp_path: Path) -> None:
+        for root in (tmp_path, tmp_path / "nowhere"):
+            for look in (examine_workspace, repair_workspace):
+                with pytest.raises(WorkspaceMissing, match="mara index"):
+                    look(root)
+        assert not list(tmp_path.iterdir())
+
+    def test_one_without_passages_is_in_order(self, tmp_path: Path) -> None:
+        Workspace(tmp_path).create()
+        found = examine_workspace(tmp_path)
+        assert found.ok
+        assert found.generation is None
+
+    def test_one_whose_last_passage_went_is_in_order(self, workspace: Workspace) -> None:
+        publish_workspace(workspace.root, [], removed=[passage.id for passage in PASSAGES])
+        assert examine_workspace(workspace.root).ok
+
+    def test_what_is_written_meanwhile_is_looked_at_again(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked: list[int] = []
+
+        def publish_and_compare(graph: KnowledgeGraph, fresh: KnowledgeGraph) -> Finding:
+            looked.append(graph.generation)
+            if len(looked) == 1:
+                publish_workspace(workspace.root, [passage_of("ij", "Title ij", "text")])
+            return compare_snapshot(graph, fresh)
+
+        monkeypatch.setattr(doctor, "compare_snapshot", publish_and_compare)
+        found = examine_workspace(workspace.root)
+        assert found.ok, problems(found)
+        assert looked == [1, 2]
+        assert found.generation == 2
+
+
+class TestWriters:
+    def test_the_published_generation_is_looked_at_while_a_writer_is_at_work(self, workspace: Workspace) -> None:
+        with Child(HOLD_LOCK, workspace.root) as writer:
+            assert writer.hear() == "locked"
+            with workspace.open_record() as record:
+                write_passages(record, [passage_of("ij", "Title ij", "text")], TRIPLES, HashEmbedder())
+                record.mark_complete(False)
+            (workspace.root / "index" / "2").mkdir()
+            found = examine_workspace(workspace.root)
+            assert found.ok
+            assert not tidyings(found)
+            assert f"process {writer.process.pid}" in said(found, "writer")
+            assert "moved on" in said(found, "published generation")
+
+    def test_a_repair_waits_for_no_writer(self, workspace: Workspace) -> None:
+        (workspace.root / "manifest.json").unlink()
+        with Child(HOLD_LOCK, workspace.root) as writer:
+            assert writer.hear() == "locked"
+            with pytest.raises(WorkspaceLocked, match=f"process {writer.process.pid}"):
+                repair_workspace(workspace.root)
+
+    def test_a_killed_writer_is_no_writer(self, workspace: Workspace) -> None:
+        with Child(HOLD_LOCK, workspace.root) as writer:
+            assert writer.hear() == "locked"
+            writer.kill()
+        found = examine_workspace(workspace.root)
+        assert found.ok
+        assert "takes over" in said(found, "writer")
+
+    def test_a_run_that_was_broken_off_is_said(self, workspace: Workspace) -> None:
+        with workspace.open_record() as record:
+            record.mark_complete(False)
+        found = examine_workspace(workspace.root)
+        assert problems(found) == {"indexing run": False}
+        assert "same command" in said(found, "indexing run")
+
+    def test_what_was_committed_and_not_published_is_published(self, workspace: Workspace) -> None:
+        with workspace.open_record() as record:
+            write_passages(record, [passage_of("ij", "Title ij", "text")], TRIPLES, HashEmbedder())
+            record.mark_complete(False)
+        before, done, after = repair_workspace(workspace.root)
+        assert problems(before) == {"indexing run": False, "published generation": True}
+        assert len(done) == 1
+        assert problems(after) == {"indexing run": False}
+        assert [passage.id for passage in load(published(workspace)).passages] == ["ab", "cd", "ef", "gh", "ij"]
+
+
+class TestTidyingUp:
+    def test_what_nobody_needs_is_no_problem_and_goes(self, workspace: Workspace) -> None:
+        shutil.copytree(workspace.index_folder(1), workspace.index_folder(0))
+        (workspace.root / ".CURRENT.12").write_text("3\n")
+        (workspace.root / ".manifest.json.7").write_text("{")
+        (workspace.root / ".notes.7").write_text("the user's own")
+        before, done, after = repair_workspace(workspace.root)
+        assert before.ok
+        assert tidyings(before) == {"older generations", "temporary files"}
+        assert said(before, "temporary files").endswith(".CURRENT.12 .manifest.json.7")
+        assert len(done) == 3
+        assert after.ok
+        assert not tidyings(after)
+        assert {path.name for path in (workspace.root / "index").iterdir()} == {"1"}, "the current one stays"
+        assert (workspace.root / ".notes.7").exists()
+
+    def test_a_generation_that_is_read_stays(self, workspace: Workspace) -> None:
+        shutil.copytree(workspace.index_folder(1), workspace.index_folder(0))
+        hold = workspace.hold(0)
+        try:
+            before, done, _ = repair_workspace(workspace.root)
+            assert not tidyings(before)
+            assert not done
+        finally:
+            hold.release()
+        assert tidyings(examine_workspace(workspace.root)) == {"older generations"}
+
+
+class TestWhatCannotBeRepaired:
+    def test_nothing_is_derived_from_damage(self, workspace: Workspace) -> None:
+        damage_record(workspace, "DELETE FROM facts WHERE rowid = 1")
+        (workspace.root / "manifest.json").unlink()
+        before = everything_in(workspace.root)
+        found, done, after = repair_workspace(workspace.root)
+        assert problems(found) == {"facts": False}
+        assert "mara reembed" in said(found, "facts")
+        assert not done
+        assert after == found
+        assert everything_in(workspace.root) == before
+
+    @pytest.mark.parametrize("damage", [garbage("record.sqlite"), truncated("record.sqlite"), gone("record.sqlite")])
+    def test_a_record_that_cannot_be_opened(self, workspace: Workspace, damage: Damage) -> None:
+        damage(workspace)
+        before = everything_in(workspace.root)
+        found, done, _ = repair_workspace(workspace.root)
+        assert problems(found) == {"record file": False}
+        assert "backup" in said(found, "record file")
+        assert said(found, "snapshot").startswith("4 passages"), "questions can still be answered"
+        assert not done
+        assert everything_in(workspace.root) == before
+
+    def test_another_format_is_said_with_the_way_out(self, workspace: Workspace) -> None:
+        damage_record(workspace, "UPDATE meta SET value = '99' WHERE key = 'format_version'")
+        found, _, _ = repair_workspace(workspace.root)
+        assert problems(found) == {"record file": False}
+        assert "--workspace NEW" in said(found, "record file")
+
+    def test_kept_replies(self, workspace: Workspace) -> None:
+        path = workspace.root / "replies.sqlite"
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("CREATE TABLE replies (reply BLOB)")
+        assert examine_workspace(workspace.root).ok
+        path.write_bytes(b"garbage" * 1000)
+        (workspace.root / "manifest.json").unlink()
+        before, done, after = repair_workspace(workspace.root)
+        assert problems(before) == {"manifest": True, "reply cache": False}
+        assert "Delete replies.sqlite" in said(before, "reply cache")
+        assert done == ["Wrote manifest.json again"]
+        assert problems(after) == {"reply cache": False}
+
+
+def test_after_a_repair_indexing_goes_on(workspace: Workspace) -> None:
+    damage_record(workspace, "INSERT INTO names SELECT 'entity-0', 'nobody', vector FROM names LIMIT 1")
+    shutil.rmtree(published(workspace))
+    repair_workspace(workspace.root)
+    publish_workspace(workspace.root, [passage_of("ij", "Title ij", "text")], TRIPLES, removed=["ab"])
+    found = examine_workspace(workspace.root)
+    assert found.ok, problems(found)
+    assert "4 passages" in said(found, "snapshot")

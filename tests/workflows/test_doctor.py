@@ -1,0 +1,123 @@
+"""The doctor on the command line: findings in words and as JSON, an exit code, and repairs without a model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.builders import HOLD_LOCK, Child, passage_of, publish_workspace
+from tests.damages import read_at_once, refuse_to_embed
+from workflows import cli
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Doctor = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("template") / "workspace"
+    return publish_workspace(root, [passage_of("[ab]", "Title ab", "text")], {"[ab]": [("ab", "is", "[text]")]}).root
+
+
+@pytest.fixture
+def root(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "workspace"))
+
+
+@pytest.fixture
+def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Doctor:
+    """Run the command in this process, where no embedding model can be had."""
+
+    refuse_to_embed(monkeypatch)
+    read_at_once(monkeypatch)
+
+    def run(root: Path, *options: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["mara", "doctor", "--workspace", str(root), *options])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capsys.readouterr()
+        return Outcome(int(stop.value.code or 0), out, err)
+
+    return run
+
+
+def test_a_whole_workspace_exits_with_0(doctor: Doctor, root: Path) -> None:
+    found = doctor(root)
+    assert (found.code, found.err) == (0, "")
+    assert found.out.rstrip().endswith("is in order")
+    assert "✗" not in found.out
+    told = doctor(root, "--json")
+    assert told.code == 0
+    assert told.json["ok"] is True
+    assert told.json["generation"] == 1
+    assert all(finding["ok"] for finding in told.json["findings"])
+
+
+def test_problems_exit_with_4_and_are_told_with_what_repairs_them(doctor: Doctor, root: Path) -> None:
+    shutil.rmtree(root / "index" / "1" / "bm25")
+    found = doctor(root)
+    assert found.code == 4
+    assert "✗ word index: The word index cannot be read" in found.out
+    assert "Problems: 1; `mara doctor --repair` puts 1 of them right" in found.out
+    told = doctor(root, "--json")
+    assert told.code == 4
+    (problem,) = [finding for finding in told.json["findings"] if not finding["ok"]]
+    assert problem.keys() == {"check", "ok", "message", "repairable", "advice", "examples"}
+    assert problem["repairable"] is True
+
+
+def test_a_repair_tells_what_was_wrong_what_was_done_and_what_is_now(doctor: Doctor, root: Path) -> None:
+    shutil.copytree(root, root.with_name("other"))
+    for place in (root, root.with_name("other")):
+        (place / "CURRENT").unlink()
+    shown = doctor(root, "--repair")
+    assert shown.code == 0
+    assert shown.out.index("✗ published generation") < shown.out.index("→ Derived") < shown.out.index("is in order")
+    told = doctor(root.with_name("other"), "--repair", "--json").json
+    assert told["ok"] is True
+    assert told["before"]["ok"] is False
+    assert len(told["done"]) >= 1
+    again = doctor(root, "--repair").out
+    assert "→ Nothing was done" in again
+
+
+def test_what_cannot_be_repaired_exits_with_4_and_says_what_to_do(doctor: Doctor, root: Path) -> None:
+    with closing(sqlite3.connect(root / "record.sqlite")) as db, db:
+        db.execute("UPDATE passages SET triples = '['")
+    found = doctor(root, "--repair")
+    assert found.code == 4
+    assert "✗ passages: What 1 passages hold cannot be read" in found.out
+    assert "[ab]" in found.out, "ids are shown as they are, brackets and all"
+    assert "mara remove ID..." in found.out
+    assert found.out.rstrip().endswith("Problems: 1")
+
+
+def test_no_workspace_exits_with_2(doctor: Doctor, tmp_path: Path) -> None:
+    failed = doctor(tmp_path / "nowhere", "--json")
+    assert (failed.code, failed.json["error"]["kind"]) == (2, "WorkspaceMissing")
+
+
+def test_a_repair_beside_a_writer_is_refused(doctor: Doctor, root: Path) -> None:
+    shutil.rmtree(root / "index" / "1" / "bm25")
+    with Child(HOLD_LOCK, root) as writer:
+        assert writer.hear() == "locked"
+        failed = doctor(root, "--repair", "--json")
+    assert (failed.code, failed.json["error"]["kind"]) == (4, "WorkspaceLocked")
