@@ -37,6 +37,7 @@ def publish(workspace: Workspace, record: Record) -> KnowledgeGraph:
     if again:
         record.advance_generation()
         forget_derivations()
+    workspace.prune()
     try:
         with _derivation_of(record) as derivation:
             graph = derivation.derive(workspace, record, copy=not again and not server)

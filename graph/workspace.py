@@ -105,23 +105,17 @@ class Workspace:
 
     def publish(self, record: Record) -> None:
         """Make the record's generation the current one, and remove those that nobody holds any more."""
-        manifest = {
-            "format_version": FORMAT_VERSION,
-            "workspace_id": record.workspace_id,
-            "embedding_model": record.embedding_model,
-            "embedding_dimension": record.dimension,
-            "generation": record.generation,
-        }
         with record.transaction():
-            write_atomically(self.root / "manifest.json", json.dumps(manifest, indent=2) + "\n")
+            self._write_manifest(record)
             write_atomically(self.root / "CURRENT", f"{record.generation}\n")
-        self._prune(keep=record.generation)
+        self.prune()
 
     def withdraw(self, record: Record) -> None:
         """Leave readers no generation: the record holds no passage any more."""
         with record.transaction():
+            self._write_manifest(record)
             (self.root / "CURRENT").unlink(missing_ok=True)
-        self._prune(keep=record.generation)
+        self.prune()
 
     def claim(self, seconds: float = LEASE_S) -> Lease:
         """Become the workspace's writer until the lease is released or runs out.
@@ -144,6 +138,16 @@ class Workspace:
         """Keep a generation from being removed while it is read. Raises OSError when it is gone."""
         return GenerationHold(self.index_folder(generation))
 
+    def _write_manifest(self, record: Record) -> None:
+        manifest = {
+            "format_version": FORMAT_VERSION,
+            "workspace_id": record.workspace_id,
+            "embedding_model": record.embedding_model,
+            "embedding_dimension": record.dimension,
+            "generation": record.generation,
+        }
+        write_atomically(self.root / "manifest.json", json.dumps(manifest, indent=2) + "\n")
+
     def _check_manifest(self) -> None:
         path = self.root / "manifest.json"
         if self.root.exists() and not self.root.is_dir():
@@ -162,10 +166,11 @@ class Workspace:
                 "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
             )
 
-    def _prune(self, keep: int) -> None:
-        """Remove every other generation that no reader holds; one that is held stays until the next publication."""
-        for folder in (self.root / "index").iterdir():
-            if folder.name != str(keep) and not GenerationHold.is_held(folder):
+    def prune(self) -> None:
+        """Remove every generation but the current one that no reader holds; a held one stays until the next time."""
+        index = self.root / "index"
+        for folder in index.iterdir() if index.is_dir() else ():
+            if folder.name != str(self.current()) and not GenerationHold.is_held(folder):
                 shutil.rmtree(folder, ignore_errors=True)
 
 

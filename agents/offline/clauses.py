@@ -39,16 +39,21 @@ _PAST = word_set(
     "chosen broke broken brought bound shot set put hit cut sat stood told thought rose risen fell fallen flew flown "
     "chose wore worn split spread struck sought said saw seen shown threw thrown got kept paid rode swam wove"
 )
-_PRESENT = word_set(
-    "includes include contains contain plays play stars star features feature serves serve lies lie leads lead borders "
-    "border covers cover connects connect runs run flows flow owns own operates operate offers offer provides provide "
-    "makes make takes take gives give goes go comes come begins begin ends end lives live works work teaches teach "
-    "holds hold represents represent consists consist comprises comprise belongs belong refers refer means mean "
-    "describes describe tells tell follows follow depicts depict portrays portray hosts host produces produce "
-    "publishes publish causes cause results result enables enable prevents prevent affects affect allows allow "
-    "appears appear occurs occur stands stand sits sit forms form uses use shares share marks mark links link joins "
-    "join competes compete studies study enters enter crosses cross receives receive"
+_BASE_FORMS = word_set(
+    "include contain play star feature serve lie lead border cover connect run flow own operate offer provide make "
+    "take give go come begin end live work teach hold represent consist comprise belong refer mean describe tell "
+    "follow depict portray host produce publish cause result enable prevent affect allow appear occur stand sit "
+    "form use share mark link join compete study enter cross receive"
 )
+
+
+def _third_person(verb: str) -> str:
+    if verb.endswith("y") and verb[-2] not in "aeo":
+        return f"{verb[:-1]}ies"
+    return f"{verb}es" if verb.endswith(("o", "ch", "sh", "ss")) else f"{verb}s"
+
+
+_PRESENT = frozenset(map(_third_person, _BASE_FORMS))
 _GERUNDS = word_set(
     "starring featuring including containing causing leading serving making becoming winning following consisting "
     "covering playing working using writing directing producing holding representing connecting resulting comprising "
@@ -60,6 +65,9 @@ _NO_VERBS = word_set(
 )
 _THIRD_PERSONS = word_set("he she it who")
 _BEFORE_FINITE = PRONOUNS | RELATIVES
+_MODALS = word_set("can could may might will would shall should must did does do")
+_BEFORE_NOUN = word_set("a an the his her its their our my your no each every")
+_PLURAL_SUBJECTS = word_set("they we i you who which that these those both all most many some others")
 _AFTER_PARTICIPLE = PREPOSITIONS | DETERMINERS | PRONOUNS | ADVERBS | RELATIVES | word_set("and or but to")
 
 
@@ -127,6 +135,8 @@ def _is_list_or_clause(items: Sequence[Item], last: int) -> bool:
     following = [item.lower for item in items[last + 1 : last + 3]]
     if any(word in ("and", "or", "&") for word in following):
         return True
+    if following[1:] == ["by"] or following[:1] in (["located"], ["situated"]):
+        return False
     return bool(following) and (
         following[0] in AUXILIARIES or following[0] in _PAST or following[0] in _PRESENT or following[0].endswith("ed")
     )
@@ -176,16 +186,46 @@ def _is_verb(items: Sequence[Item], position: int) -> bool:
     word = items[position].lower
     if not items[position].is_word:
         return False
-    if word in AUXILIARIES or word in _PAST or word in _GERUNDS:
+    if word in AUXILIARIES or word in _GERUNDS:
         return True
     previous = items[position - 1] if position else None
+    if word in _PAST:
+        return previous is None or previous.lower not in _BEFORE_NOUN
+    if word.isalpha() and word not in _AFTER_PARTICIPLE and _follows_modal(items, position):
+        return True
     if word.endswith("s") and previous is not None and previous.lower in _THIRD_PERSONS:
         return True
     if word in _PRESENT:
         return previous is not None and previous.lower not in DETERMINERS and previous.lower not in PREPOSITIONS
+    if word in _BASE_FORMS:
+        return previous is not None and _takes_base_form(items, position - 1)
     if not word.endswith("ed") or len(word) < 4 or word in _NO_VERBS:
+        return False
+    if previous is not None and (previous.lower in _BEFORE_NOUN or _describes_noun(items, position)):
         return False
     if previous is not None and (previous.span is not None or previous.lower in AUXILIARIES | _BEFORE_FINITE):
         return True
     following = items[position + 1] if position + 1 < len(items) else None
     return following is None or not following.is_word or following.lower in _AFTER_PARTICIPLE
+
+
+def _takes_base_form(items: Sequence[Item], subject: int) -> bool:
+    """Whether a word such as "play" is a verb after an item: a plural, or the last of several names."""
+    item = items[subject]
+    if item.span is not None:
+        return item.is_name and any(before.lower == "and" for before in items[max(0, subject - 2) : subject])
+    is_plural = item.lower.endswith("s") and len(item.lower) > 3 and not item.lower.endswith(("ss", "us", "is"))
+    return item.lower in _PLURAL_SUBJECTS or (item.is_word and is_plural)
+
+
+def _follows_modal(items: Sequence[Item], position: int) -> bool:
+    before = [item.lower for item in items[max(0, position - 2) : position]]
+    return bool(before) and (before[-1] in _MODALS or (before[-1] in ("not", "also") and before[0] in _MODALS))
+
+
+def _describes_noun(items: Sequence[Item], position: int) -> bool:
+    """Whether a participle stands between an adjective and its noun: "in the American animated sitcom"."""
+    start = [item.lower for item in items[max(0, position - 3) : position - 1]]
+    is_governed = len(start) == 2 and start[0] in PREPOSITIONS | AUXILIARIES and start[1] in DETERMINERS
+    following = items[position + 1] if position + 1 < len(items) else None
+    return is_governed and following is not None and following.is_word and following.lower not in _AFTER_PARTICIPLE

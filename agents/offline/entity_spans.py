@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import chain, pairwise
 
 import regex
 
 from agents.offline.name_runs import LONGEST_NAME, NameFinder, Token
 from graph.dates import date_spans
-from graph.text import sentence_spans
+from graph.text import is_unspaced, sentence_spans
 
 
 class SpanKind(Enum):
@@ -45,23 +46,40 @@ class EntityScan:
 
 
 _TOKEN = regex.compile(
-    r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*+(?:['’\-‐.](?!s\b)[\p{L}\p{N}][\p{L}\p{M}\p{N}]*+)*+|['’]s\b|[,;:()\[\]—–]"
+    r"[\p{L}\p{N}][\p{L}\p{M}\p{N}]*+(?:(?:['’\-‐.](?!s\b)|(?<=\p{L})–(?=\p{Lu}))[\p{L}\p{N}][\p{L}\p{M}\p{N}]*+)*+|['’]s\b|[,;:()\[\]—–]"
 )
 _QUOTE = regex.compile(r"[\"“„«「『《](?P<title>[^\"“”„«»「」『』《》\n]*+)[\"”»」』》]")
+_SINGLE_QUOTE = regex.compile(
+    r"(?<![\p{L}\p{N}'])(?:``|''|[‘'])(?P<title>\p{Lu}(?:[^‘’'`\"\n]|(?<=\p{L})[’'](?=\p{L}))*+)(?:''|[’'])(?![\p{L}\p{N}])"
+)
+_LONGEST_UNICASE_TITLE = 6
 
-_NUMBER = r"\d[\d,]*(?:\.\d+)?"
+_NUMBER = r"\d+(?:,\d+)*(?:\.\d+)?"
 _SCALE = r"(?:hundred|thousand|million|billion|trillion)"
 _UNIT = (
     r"(?:km²?|kilomet(?:re|er)s?|m|met(?:re|er)s?|cm|mm|mi|miles?|ft|feet|foot|inch(?:es)?|kg|kilograms?|tons?|tonnes?"
-    r"|lbs?|acres?|ha|hectares?|sq mi|square \w{2,12}|people|mw|kw|hz|mhz|ghz|degrees|men|women)"
+    r"|lbs?|acres?|ha|hectares?|sq mi|square \w{2,12}|people|mw|kw|hz|mhz|ghz|[MGk]Hz|[kM]W|cc|°C|°F|km/h|mph|degrees"
+    r"|men|women|children)"
 )
-_COUNTED = r"(?!was|has|its|this|does|his)[a-z]{3,20}s"
+_NO_ADJECTIVE = (
+    r"(?:and|or|of|in|on|at|to|by|for|with|from|was|is|are|were|had|the|as|than|that|who|when|until|after|before|most"
+    r"|more|over|under|but|not|while|each|it|he|she|they)\b"
+)
+_NO_NOUN = r"(?:was|has|its|this|does|his|as|times|plus|always|across|less|versus|thus|towards|[a-z]+(?:ous|ss))\b"
+_COUNTED = rf"(?:(?!{_NO_ADJECTIVE})[a-z][a-z-]{{2,16}} )?(?!{_NO_NOUN})[a-z]{{3,20}}s"
+_CLOCK = r"\d{1,2}(?::\d\d)?\s?(?:[ap]\.m\.|[ap]m\b|[AP]M\b)|\d{1,2}:\d\d\b"
+_PROPERTY_VALUE = re.compile(
+    r"\b(?:population|elevation|length|height|area|capacity|total|number|average|rate|rank|code)"
+    r"(?: of| was| is| were|:)? (?P<value>(?![12]\d{3}\b)\d{3,}(?:\.\d+)?)(?![\w%,.]*\d)(?!\s?%)"
+)
 _QUANTITY = re.compile(
-    rf"(?<![\w.,$€£¥₹])(?:(?:US)?[$€£¥₹]\s?{_NUMBER}(?: {_SCALE})?"
+    rf"(?<![\w.,:$€£¥₹])(?:{_CLOCK}|(?:US|AU|NZ|CA|HK|A|C|S)?[$€£¥₹]\s?{_NUMBER}(?: {_SCALE})?"
     rf"|{_NUMBER}(?:\s?%| percent| {_SCALE}(?: (?:{_UNIT}|{_COUNTED}))?|[ -]?{_UNIT})"
-    rf"|(?![12]\d{{3}}\b){_NUMBER} {_COUNTED}|\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?)(?!\w)"
+    rf"|(?![12]\d{{3}}\b){_NUMBER} {_COUNTED}|\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+\.\d+(?!\.?\d))(?!\w)"
 )
 
+_LONGER_NAME = regex.compile(r"(?: \p{Lu}[\p{L}\p{M}'’\-]*+){1,3}+(?= \(|,| (?:is|was|are|were)\b)")
+_MARK = regex.compile(r"\p{M}")
 _LATIN = regex.compile(r"\p{Latin}")
 _OTHER_LETTER = regex.compile(r"[\p{L}--\p{Latin}]", regex.V1)
 _UNSPACED_LETTER = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
@@ -72,6 +90,8 @@ _KATAKANA_RUN = regex.compile(r"[\p{Katakana}ー][\p{Katakana}ー・]++")
 _HAN_RUN = regex.compile(r"[\p{Han}--[的是在了于於为為被由也其及或等这這该該]]++", regex.V1)
 _LONGEST_RUN = 80
 _LONGEST_HAN_NAME = 8
+_GAPS_IN_NAME = frozenset((" and ", " of ", " of the ", " for ", " for the ", " & "))
+_MOST_JOINED = 4
 
 
 def scan_entities(text: str, title: str = "") -> EntityScan:
@@ -91,11 +111,13 @@ def scan_entities(text: str, title: str = "") -> EntityScan:
     )
     sentences = tuple(sentence_spans(text))
     titles = _titles(text, title)
-    fixed = _without_overlap([*titles, *_quoted(text), *_dates(text), *_quantities(text), *_other_scripts(text)])
+    others = _other_scripts(text)
+    free = [span for span, taken in zip(others, _blocked(others, titles), strict=True) if not taken]
+    fixed = _without_overlap([*titles, *_quoted(text), *_dates(text), *_quantities(text), *free])
     starts = frozenset(start for start, _ in sentences)
     runs, overlong = NameFinder(text, tokens, starts, _blocked(tokens, fixed), title).find()
     names = [EntitySpan(text[start:end], start, end, SpanKind.NAME) for start, end in runs]
-    spans = _with_nicknames(text, _without_overlap([*names, *fixed]))
+    spans = _with_acronyms(text, _with_nicknames(text, _without_overlap([*names, *fixed])))
     return EntityScan(tokens, sentences, tuple(spans), overlong)
 
 
@@ -123,45 +145,87 @@ def _with_nicknames(text: str, spans: Sequence[EntitySpan]) -> list[EntitySpan]:
     return joined
 
 
-def _blocked(tokens: Sequence[Token], spans: Sequence[EntitySpan]) -> list[bool]:
+def _with_acronyms(text: str, spans: Sequence[EntitySpan]) -> list[EntitySpan]:
+    """The spans with names joined as far as the acronym behind them tells: "Centre for Art and Design (CAD)"."""
+    joined: list[EntitySpan] = []
+    for span in spans:
+        if text[span.start - 1 : span.start] == "(" and text[span.end : span.end + 1] == ")" and span.text.isupper():
+            for back in range(2, min(_MOST_JOINED, len(joined)) + 1):
+                parts = joined[-back:]
+                gaps = {text[left.end : right.start] for left, right in pairwise(parts)}
+                name = text[parts[0].start : parts[-1].end]
+                if gaps <= _GAPS_IN_NAME and is_acronym(span.text, name):
+                    joined[-back:] = [EntitySpan(name, parts[0].start, parts[-1].end, SpanKind.NAME)]
+                    break
+        joined.append(span)
+    return joined
+
+
+def is_acronym(short: str, name: str) -> bool:
+    """Tell whether a text is made of the initials of a name's capitalised words."""
+    return len(short) > 1 and short == "".join(word[0] for word in name.split() if word[0].isupper())
+
+
+def _blocked(pieces: Sequence[Token | EntitySpan], spans: Sequence[EntitySpan]) -> list[bool]:
+    """Tell for each piece of the text, in order, whether it overlaps one of the spans."""
     flags = []
     position = 0
-    for token in tokens:
-        while position < len(spans) and spans[position].end <= token.start:
+    for piece in pieces:
+        while position < len(spans) and spans[position].end <= piece.start:
             position += 1
-        flags.append(position < len(spans) and spans[position].start < token.end)
+        flags.append(position < len(spans) and spans[position].start < piece.end)
     return flags
 
 
 def _titles(text: str, title: str) -> list[EntitySpan]:
-    """Where the title stands word for word: no other rule finds one in small letters."""
+    """Where the title stands word for word: no other rule finds one in small letters, or in most unicase scripts.
+
+    Not inside a longer word, but where the script has no spaces between words.
+    """
+    full = opening_name(text, title)
     spans = []
     start = text.find(title) if title else -1
     while start >= 0:
-        end = start + len(title)
-        if not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum():
-            spans.append(EntitySpan(title, start, end, SpanKind.NAME))
+        name = full if full and text.startswith(full, start) else title
+        end = start + len(name)
+        if _ends_word(text[start - 1 : start], name[0]) and _ends_word(name[-1], text[end : end + 1]):
+            spans.append(EntitySpan(name, start, end, SpanKind.NAME))
         start = text.find(title, end)
     return spans
+
+
+def opening_name(text: str, title: str) -> str:
+    """Return the longer name with which a text on a title opens ("Anna Berg Moor (born 1933) ..."), or nothing."""
+    longer = _LONGER_NAME.match(text, len(title)) if " " in title and text.startswith(title) else None
+    return text[: longer.end()] if longer else ""
+
+
+def _ends_word(before: str, after: str) -> bool:
+    """Whether a word may end between two neighbouring characters; either may be empty."""
+    if _MARK.match(after):
+        return False
+    is_inner = (before.isalnum() or _MARK.match(before)) and after.isalnum()
+    return not is_inner or is_unspaced(before) or is_unspaced(after)
 
 
 def _quoted(text: str) -> list[EntitySpan]:
     """Titles in quotation marks: unlike quoted speech they are short, and their long words have capitals."""
     spans = []
-    for match in _QUOTE.finditer(text):
+    for match in chain(_QUOTE.finditer(text), _SINGLE_QUOTE.finditer(text)):
         title = match["title"].strip(" ,.;")
-        words = title.split()
-        plain = sum(word[0].islower() and len(word) > 4 for word in words)
-        if (
-            words
-            and len(words) <= LONGEST_NAME
-            and len(title) <= _LONGEST_RUN
-            and not title[0].islower()
-            and 2 * plain < len(words)
-        ):
+        if title and _is_work(title):
             start = match.start("title") + match["title"].index(title)
             spans.append(EntitySpan(title, start, start + len(title), SpanKind.QUOTED))
     return spans
+
+
+def _is_work(title: str) -> bool:
+    words = title.split()
+    if len(words) > LONGEST_NAME or len(title) > _LONGEST_RUN or title[0].islower():
+        return False
+    if title.lower() == title.upper():
+        return len(words) <= _LONGEST_UNICASE_TITLE
+    return 2 * sum(word[0].islower() and len(word) > 4 for word in words) < len(words)
 
 
 def _dates(text: str) -> list[EntitySpan]:
@@ -169,8 +233,13 @@ def _dates(text: str) -> list[EntitySpan]:
 
 
 def _quantities(text: str) -> list[EntitySpan]:
-    """Numbers with a currency, a unit, a scale, a percent sign, a counted noun, or thousands."""
-    return [EntitySpan(match[0], match.start(), match.end(), SpanKind.QUANTITY) for match in _QUANTITY.finditer(text)]
+    """Numbers with a currency, unit, scale, percent sign or counted noun, with thousands or decimals, and times.
+
+    A bare number counts where a property stands before it: "a population of 806".
+    """
+    found = [match.span() for match in _QUANTITY.finditer(text)]
+    found.extend(match.span("value") for match in _PROPERTY_VALUE.finditer(text))
+    return [EntitySpan(text[start:end], start, end, SpanKind.QUANTITY) for start, end in found]
 
 
 def _other_scripts(text: str) -> list[EntitySpan]:
@@ -184,9 +253,12 @@ def _other_scripts(text: str) -> list[EntitySpan]:
         patterns = ((_KATAKANA_RUN, _LONGEST_RUN), (_HAN_RUN, _LONGEST_HAN_NAME))
     else:
         return []
-    return [
-        EntitySpan(match[0], match.start(), match.end(), SpanKind.FOREIGN)
-        for pattern, longest in patterns
-        for match in pattern.finditer(text)
-        if 2 <= len(match[0]) <= longest
-    ]
+    return sorted(
+        (
+            EntitySpan(match[0], match.start(), match.end(), SpanKind.FOREIGN)
+            for pattern, longest in patterns
+            for match in pattern.finditer(text)
+            if 2 <= len(match[0]) <= longest
+        ),
+        key=lambda span: span.start,
+    )

@@ -7,38 +7,51 @@ from collections.abc import Iterable
 
 from agents.offline.asides import EXPLICIT, LIKELY, Statement
 from agents.offline.clauses import joined_places, sentence_items
-from agents.offline.entity_spans import scan_entities
+from agents.offline.entity_spans import SpanKind, scan_entities
+from agents.offline.inner_names import governed_name, title_names
 from agents.offline.statements import SentenceReader
 from agents.offline.topic import Topic
+from agents.roles import Feedback
+from graph.dates import year_in
 from graph.schema import Extraction, Passage, RelationType, Triple
 from graph.taxonomy import type_triple
 from graph.text import normalise_name
+
+OFFLINE_EXTRACTOR = "offline-2"
+"""The rules' name and version: passages that other rules were applied to are extracted again."""
 
 
 class OfflineExtractor:
     """Finds entities and typed triples by rules; deterministic and linear in the passage's length.
 
     Confidence is 0.9 where a sentence names subject, verb and object, 0.7 where the subject is the passage's title
-    behind a pronoun or the verb stands at a distance, 0.5 where entities merely occur together. Names are found in
-    every script with capitals, in Chinese and Japanese, and in quotation marks; statements with verbs in English
-    alone.
+    behind a pronoun or the verb stands at a distance, 0.5 where entities merely occur together, or where it is not
+    clear whose verb it is.
+
+    Statements with verbs are found in English alone; elsewhere, what stands between two names that occur together.
+    Names in running text are found in every script with capitals (Latin, Cyrillic, Greek, Armenian ...), and in Chinese
+    and Japanese as runs of Han characters or Katakana, common nouns among them. In scripts without capitals (Arabic,
+    Hebrew, Devanagari, Thai, Korean ...) they are not: there only the passage's title, quoted names, dates and numbers
+    are entities, and what stands in another script; the graph still links the titles that other passages mention.
     """
 
     @property
     def name(self) -> str:
         """Who extracts; stored with each passage."""
-        return "offline"
+        return OFFLINE_EXTRACTOR
 
-    def extract(self, passage: Passage) -> Extraction:
+    def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
         """Return the entities and triples of a passage; the name in its title is always an entity.
 
         ``notes`` counts ``untyped`` triples (no cue told their type), ``self_reference`` (subject and object were one
         name, dropped), ``repeated`` (said twice, kept once) and ``overlong_name`` (capitalised runs dropped).
         """
-        topic = Topic(passage.title)
+        topic = Topic(passage.title, passage.text)
         scan = scan_entities(passage.text, topic.name)
         statements: list[Statement] = []
-        names = [topic.name, *(span.text for span in scan.spans)]
+        names = [topic.name, *(span.text for span in scan.spans), *title_names(topic.name)]
+        names.extend(filter(None, map(governed_name, names)))
+        names.extend(filter(None, (year_in(span.text) for span in scan.spans if span.kind is SpanKind.DATE)))
         for items in sentence_items(scan, passage.text):
             joined, places = joined_places(items, passage.text)
             names.extend(place for place, _ in places)

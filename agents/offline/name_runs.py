@@ -11,23 +11,44 @@ from graph.dates import is_date
 LONGEST_NAME = 10
 """Words in the longest name; a longer run of capitalised words is a heading or noise."""
 
-_CONNECTORS = word_set(
+CONNECTORS = word_set(
     "of the de del della di da do dos das du des la le les van von der den ter el al bin ibn y e for & und et zu"
 )
-_ABBREVIATIONS = word_set("st dr mr mrs ms jr sr mt ft no prof rev gen col capt sgt lt hon")
+_HONORIFICS = word_set("dr mr mrs ms prof rev gen col capt sgt lt hon shri smt")
+_ABBREVIATIONS = _HONORIFICS | word_set("st jr sr mt ft no vol rd ave blvd v vs op")
 _OPENERS = FUNCTION_WORDS | word_set(
     "however according following early former located founded born based originally currently today thus hence "
     "additionally furthermore moreover meanwhile instead later various numerous due together known set starring "
-    "written directed released produced published part previously eventually"
+    "written directed released produced published part previously eventually "
+    "besides despite unlike amid among whilst prior aside whereas"
 )
-_GOVERNING_NOUNS = word_set(
+_LONGEST_RANK = 4
+_RANKS = _HONORIFICS | word_set(
+    "president vice-president vice chancellor premier senator congressman congresswoman representative governor mayor "
+    "minister secretary ambassador general admiral colonel major captain lieutenant sergeant corporal commander "
+    "brigadier marshal professor doctor judge justice sir dame actor actress director coach"
+)
+GOVERNING_NOUNS = word_set(
     "university college school academy institute museum library church cathedral court bank house senate parliament "
     "council ministry department office bureau board party republic kingdom empire union federation association "
     "society league order bishop duke earl king queen prince battle treaty act hall county city town district province "
-    "region state minister secretary president governor leader gulf bay cape sea isle lake"
+    "region state minister secretary president governor leader gulf bay cape sea isle lake premier mayor ambassador "
+    "chancellor senator general emperor empress princess count countess baron archbishop cardinal patriarch pope "
+    "archdiocese diocese duchy principality margraviate canton commonwealth medal observatory government siege "
+    "conquest invasion faculty institution legislature archipelago strait port division gallery orchestra"
+)
+_JOINING_NOUNS = word_set(
+    "ministry department office bureau institute board minister secretary commission committee faculty council agency"
+)
+_PURPOSE_NOUNS = _JOINING_NOUNS | word_set(
+    "center centre foundation fund campaign alliance award prize network group party programme program project"
 )
 _ARTICLES = frozenset(("the", "a", "an"))
-_YEAR_INTRODUCERS = _ARTICLES | {"at", "its", "their", "his", "her"}
+_NUMBER_INTRODUCERS = _ARTICLES | {"at", "its", "their", "his", "her"}
+_PLACE_NOUNS = word_set(
+    "street road avenue square park river island islands hospital airport station building bridge mountain award prize "
+    "cup trophy hotel motors company corporation"
+)
 _ADJECTIVE_ENDINGS = ("-born", "-based", "-speaking", "-language", "-style", "-era", "-led", "-owned")
 _NO_NAMES = (
     _ABBREVIATIONS
@@ -91,11 +112,11 @@ class NameFinder:
                 position += 1
                 continue
             end = self._run_end(position)
-            first = self._trimmed(position, end)
+            first = self._without_rank(self._trimmed(position, end), end)
             if end - first > LONGEST_NAME:
                 overlong += 1
             elif first < end and self._is_name(first, end):
-                names.append((self._tokens[self._with_year(first, end)].start, self._end_offset(end - 1)))
+                names.append((self._tokens[self._with_number(first, end)].start, self._end_offset(end - 1)))
             position = end
         return names, overlong
 
@@ -121,14 +142,29 @@ class NameFinder:
         if self._capital[end] or self._numeral[end]:
             return end + 1
         previous = self._tokens[end - 1].lower
-        if self._tokens[end].text == "of" and end - first > 1 and previous not in _GOVERNING_NOUNS:
+        if self._tokens[end].text == "of" and end - first > 1 and previous not in GOVERNING_NOUNS:
             return end
+        if self._tokens[end].text == "for" and previous not in GOVERNING_NOUNS | _PURPOSE_NOUNS:
+            return end
+        if self._tokens[end].text == "and":
+            return end + 2 if self._joins_departments(first, end) else end
         after = end
-        while after < min(len(self._tokens), end + 3) and self._tokens[after].text in _CONNECTORS:
+        while after < min(len(self._tokens), end + 3) and self._tokens[after].text in CONNECTORS:
             after += 1
             if after >= len(self._tokens) or not self._is_joined(after):
                 return end
         return after + 1 if after > end and self._capital[after] else end
+
+    def _joins_departments(self, first: int, position: int) -> bool:
+        """Whether "and" stands within a name as in "Ministry of Culture and Science": between two single words."""
+        return (
+            position - first >= 3
+            and position + 1 < len(self._tokens)
+            and self._tokens[position - 2].text in ("of", "for")
+            and self._tokens[position - 3].lower in _JOINING_NOUNS
+            and self._is_joined(position + 1)
+            and self._capital[position + 1]
+        )
 
     def _is_joined(self, position: int) -> bool:
         """Whether only a space, or the stop of an initial or abbreviation, stands before a token."""
@@ -173,13 +209,27 @@ class NameFinder:
             not is_compound and token.lower not in self._lower_words and not token.lower.endswith(("ly", "ing", "ed"))
         )
 
-    def _with_year(self, first: int, end: int) -> int:
-        """The start of a name with the year before it: "the 1998 Winter Fair", not "in 2007 Nissan"."""
+    def _without_rank(self, first: int, end: int) -> int:
+        """The start of a name without the office or rank before it ("Senator Anna Berg"), if two words are left.
+
+        Of a place or an institution the word is part ("General Hospital of Oslo", "Prime Minister of Norway").
+        """
+        last = min(end - 2, first + _LONGEST_RANK)
+        start = next((at for at in range(last, first, -1) if self._tokens[at - 1].lower in _RANKS), first)
+        words = [token.lower for token in self._tokens[start:end]]
+        if start == first or any(word in GOVERNING_NOUNS or not word[0].isalpha() for word in words):
+            return first
+        return first if words[0] in CONNECTORS or words[-1] in _PLACE_NOUNS else start
+
+    def _with_number(self, first: int, end: int) -> int:
+        """The start of a name with the year or ordinal before it: "the 1998 Winter Fair", not "in 2007 Nissan"."""
         if first < 2 or not self._is_plain_space(first):
             return first
-        year = self._tokens[first - 1].text
-        introduced = self._tokens[first - 2].lower in _YEAR_INTRODUCERS and self._is_plain_space(first - 1)
-        if not (introduced and len(year) == 4 and year.isdecimal()):
+        number = self._tokens[first - 1].text
+        introduced = self._tokens[first - 2].lower in _NUMBER_INTRODUCERS and self._is_plain_space(first - 1)
+        is_ordinal = number[0].isdecimal() and number.endswith(("st", "nd", "rd", "th"))
+        is_year = len(number) == 4 and number.isdecimal()
+        if not introduced or not (is_year or (is_ordinal and self._tokens[first].lower not in _RANKS)):
             return first
         describes_noun = (
             end < len(self._tokens) and self._is_plain_space(end) and self._tokens[end].lower not in FUNCTION_WORDS

@@ -37,11 +37,18 @@ class Sentence:
         self.has_verb = self.main_verb < len(self.items)
 
     def is_governed(self, position: int) -> bool:
-        """Whether a preposition or verb stands before a name and the few nouns and determiners that belong to it."""
+        """Whether a preposition or verb stands before a name and the few nouns and determiners that belong to it.
+
+        A preposition also governs the last of two names: "in Oslo and Rome".
+        """
+        is_second = False
         for before in range(position - 1, max(-1, position - 1 - _FARTHEST_GOVERNOR), -1):
             item = self.items[before]
             if item.lower in PREPOSITIONS or self.is_verb[before]:
-                return True
+                return item.lower in PREPOSITIONS or not is_second
+            if item.lower == "and" and before and self.items[before - 1].is_name:
+                is_second = True
+                continue
             if not (item.lower in DETERMINERS or item.is_name or self.is_plain_noun(before)):
                 return False
         return False
@@ -54,6 +61,15 @@ class Sentence:
         if following.span is not None:
             return following.is_name and following.start - self.items[position].end <= 1
         return following.lower == "'s" or self.is_plain_noun(position + 1)
+
+    def dates_noun(self, position: int) -> bool:
+        """Whether a date only describes a noun: "his 1998 film", but not "in 1998 films"."""
+        item = self.items[position]
+        if item.span is None or item.is_name or not 0 < position < len(self.items) - 1:
+            return False
+        before, after = self.items[position - 1], self.items[position + 1]
+        is_free = before.lower in DETERMINERS or before.lower == "'s" or self.is_plain_noun(position - 1)
+        return is_free and (self.is_plain_noun(position + 1) or after.is_name) and after.start - item.end <= 1
 
     def describes_name(self, position: int) -> bool:
         """Whether a name only describes a later one: the "Welsh" of "by Welsh singer Mair Pugh"."""

@@ -20,7 +20,7 @@ DETERMINERS = word_set(
 PREPOSITIONS = word_set(
     "of in on at by to from with for into onto over under near within along through across between among against "
     "about after before during since until till around behind beyond towards toward upon via as like including "
-    "outside inside off up without despite per alongside throughout"
+    "outside inside off up without despite besides unlike amid per alongside throughout"
 )
 CONJUNCTIONS = word_set(
     "and or but nor while although though because if whereas when where so than unless once whether"

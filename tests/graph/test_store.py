@@ -82,7 +82,7 @@ class TestSynchronising:
         assert store.count("facts") == len(ids)
         store.synchronise("facts", wanted, "m")
         assert len(calls["upsert"]) == 2
-        store.synchronise("facts", Vectors(ids[:50], wanted.vectors[:50]), "m")
+        store.synchronise("facts", Vectors(ids[:50], unit_vectors(50)), "m")
         assert [len(page) for page in calls["delete"]] == [5_000, 50]
         assert store.count("facts") == 50
 

@@ -30,6 +30,16 @@ class TestNames:
             ("It was sold by Hank Moor, Jr. in Rome.", ["Hank Moor, Jr", "Rome"]),
             ("He met Jung Eun-ji and O'Brien.", ["Jung Eun-ji", "O'Brien"]),
             ("They saw Anna's house.", ["Anna"]),
+            ("It is at Moor–Berg College on the Oslo–Rome line, 9–1–1.", ["Moor–Berg College", "Oslo–Rome"]),
+            ("They saw the Democratic Senator Anna Berg.", ["Anna Berg"]),
+            ("They met Dr. Jun C. Aikawa and Sir Hank Moor.", ["Jun C. Aikawa", "Hank Moor"]),
+            ("They met President Moor, then Prime Minister Anna Berg.", ["President Moor", "Anna Berg"]),
+            ("It is near General Hospital Oslo Park.", ["General Hospital Oslo Park"]),
+            ("It is at the 14th Moor Fair of Oslo.", ["14th Moor Fair", "Oslo"]),
+            ("It is the 7th President of Norway.", ["President of Norway"]),
+            ("She led the Ministry of Culture and Science.", ["Ministry of Culture and Science"]),
+            ("She left Oslo for New Bergen City.", ["Oslo", "New Bergen City"]),
+            ("She joined the Institute for Moor Studies.", ["Institute for Moor Studies"]),
         ],
     )
     def test_capitalised_runs_with_connectors_are_one_name(self, text: str, expected: list[str]) -> None:
@@ -54,6 +64,17 @@ class TestNames:
     def test_an_article_stays_where_the_title_has_it_or_a_sentence_goes_on_with_it(self) -> None:
         assert names("The Blue Tin Band sang.", title="The Blue Tin") == ["The Blue Tin", "Band"]
         assert names("They saw The Blue Tin.") == ["The Blue Tin"]
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("the Moor Guild for Trade and Tin (MGTT)", ["Moor Guild for Trade and Tin", "MGTT"]),
+            ("the Moor Guild for Trade and Tin (OSLO)", ["Moor Guild", "Trade", "Tin", "OSLO"]),
+            ("in Oslo and Bergen (XY)", ["Oslo", "Bergen", "XY"]),
+        ],
+    )
+    def test_an_acronym_tells_how_far_the_name_before_it_reaches(self, text: str, expected: list[str]) -> None:
+        assert names(f"They saw {text} there.") == expected
 
     def test_the_title_is_found_in_small_letters(self) -> None:
         assert names("A sea of grass is rare.", title="sea of grass") == ["sea of grass"]
@@ -93,13 +114,36 @@ class TestOtherEntities:
         assert found(text, SpanKind.DATE) == ["1933", "5 May 1934"]
         assert found(text, SpanKind.QUANTITY) == ["1,045 rooms", "12 cars", "5 km", "$3.5 million", "40 %"]
 
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("It has 4 electoral districts.", ["4 electoral districts"]),
+            ("It made A$20 million and 18.9 million barrels.", ["A$20 million", "18.9 million barrels"]),
+            ("It is sold from 7 a.m. to 10:30 pm.", ["7 a.m.", "10:30 pm"]),
+            ("The population was 806, the rate 5.1.", ["806", "5.1"]),
+            ("The engine has 1,340 cc and 12 °C.", ["1,340 cc", "12 °C"]),
+            ("It is among the 12 most populous.", []),
+            ("It lost $3,500, then all.", ["$3,500"]),
+        ],
+    )
+    def test_numbers_with_what_they_count(self, text: str, expected: list[str]) -> None:
+        assert found(text, SpanKind.QUANTITY) == expected
+
     @pytest.mark.parametrize("text", ["He has 7.", "In 1933 films began.", "room 12 was here"])
     def test_bare_numbers_are_no_quantities(self, text: str) -> None:
         assert found(text, SpanKind.QUANTITY) == []
 
     @pytest.mark.parametrize(
         "text",
-        ['She sang "Blue Tin" there.', "She sang “Blue Tin” there.", "Elle chante «Blue Tin» ici.", '"" "Blue Tin"'],
+        [
+            'She sang "Blue Tin" there.',
+            "She sang “Blue Tin” there.",
+            "Elle chante «Blue Tin» ici.",
+            '"" "Blue Tin"',
+            "She sang ‘Blue Tin’ there.",
+            "She sang 'Blue Tin' there.",
+            "She sang ``Blue Tin '' there.",
+        ],
     )
     def test_quoted_titles(self, text: str) -> None:
         assert found(text, SpanKind.QUOTED) == ["Blue Tin"]
@@ -107,6 +151,15 @@ class TestOtherEntities:
     def test_quoted_speech_is_no_title(self) -> None:
         assert found('He said "I really never wanted this to happen again".', SpanKind.QUOTED) == []
         assert found('He said "yes".', SpanKind.QUOTED) == []
+        assert found("उसने कहा “मैं कल सुबह बहुत जल्दी यहाँ से चला गया था”।", SpanKind.QUOTED) == []
+
+    def test_an_apostrophe_is_no_quotation_mark(self) -> None:
+        assert found("The Bergs' house and Anna's 'barn' stood in the Moors' land.", SpanKind.QUOTED) == []
+        assert found("She sang 'Anna's Tin' there.", SpanKind.QUOTED) == ["Anna's Tin"]
+
+    @pytest.mark.parametrize("text", ["यह पुस्तक “नील नदी” है।", "كتب الرواية «نهر النور» هناك.", "הספר „נהר האור” כאן."])
+    def test_quoted_names_in_scripts_without_capitals(self, text: str) -> None:
+        assert len(found(text, SpanKind.QUOTED)) == 1
 
     @pytest.mark.parametrize("native", ["日産自動車", "Москва", "नेहरू जी", "القاهرة", "서울", "กรุงเทพ"])
     def test_names_in_another_script_within_latin_text(self, native: str) -> None:
@@ -116,6 +169,16 @@ class TestOtherEntities:
         assert "カルロス・モア" in found("カルロス・モアは横浜に住んでいる。", SpanKind.FOREIGN)
         assert "横浜" in found("カルロス・モアは横浜に住んでいる。", SpanKind.FOREIGN)
         assert found("北京是首都。", SpanKind.FOREIGN) == ["北京", "首都"]
+
+    @pytest.mark.parametrize(
+        ("text", "title"),
+        [("서울은 큰 도시이다.", "서울"), ("เมืองนครนอร์ใหญ่", "นครนอร์"), ("我住在清川市里。", "清川市")],
+    )
+    def test_the_title_is_found_within_text_without_spaces(self, text: str, title: str) -> None:
+        assert names(text, title) == [title]
+
+    def test_the_title_is_not_found_within_a_longer_word(self) -> None:
+        assert names("मोरपुरा में", "मोरपुर") == []
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=120), st.text(max_size=10))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.offline.extractor import OfflineExtractor
+from agents.offline.extractor import OFFLINE_EXTRACTOR, OfflineExtractor
 from graph.schema import Extraction, Passage, RelationType
 from graph.text import normalise_name
 from tests.growth import grows_with_length_alone
@@ -36,7 +36,7 @@ def test_a_founding_year_is_a_temporal_triple_without_its_preposition() -> None:
     assert extraction.entities == ("Nissan", "1933")
     assert typed("Nissan was founded in 1933.", "Nissan") == {("Nissan", "founded", "1933"): TEMPORAL}
     assert extraction.triples[0].confidence == 0.9
-    assert extraction.extractor == OfflineExtractor().name == "offline"
+    assert extraction.extractor == OfflineExtractor().name == OFFLINE_EXTRACTOR
 
 
 class TestPatterns:
@@ -61,6 +61,22 @@ class TestPatterns:
             ("Anna Berg, who was born in Oslo, sang.", ("Anna Berg", "born in", "Oslo"), SPATIAL),
             ("Blue Tin was shot by singer Mair Pugh.", ("Blue Tin", "shot by", "Mair Pugh"), ATTRIBUTION),
             ("Blue Tin was shot by Welsh singer Mair Pugh.", ("Blue Tin", "shot by", "Mair Pugh"), ATTRIBUTION),
+            ("Moor Works did not buy Blue Tin.", ("Moor Works", "not buy", "Blue Tin"), ATTRIBUTION),
+            ("Anna Berg plays as a striker.", ("Anna Berg", "plays as", "striker"), ATTRIBUTION),
+            ("Anna Berg worked as a nurse and baker.", ("Anna Berg", "worked as", "baker"), ATTRIBUTION),
+            ("Moor is a town in the old state of Ostra.", ("Moor", "is town in", "Ostra"), SPATIAL),
+            ("Moor lies 5 km west of Oslo.", ("Moor", "west of", "Oslo"), SPATIAL),
+            (
+                "Anna Berg tried very hard in vain to see Blue Tin.",
+                ("Anna Berg", "tried to see", "Blue Tin"),
+                ATTRIBUTION,
+            ),
+            (
+                "Blue Tin is a hall in Graz, Styria designed by Mair Pugh.",
+                ("Blue Tin", "designed by", "Mair Pugh"),
+                ATTRIBUTION,
+            ),
+            ("Anna Berg is a singer from Oslo who won Blue Tin.", ("Anna Berg", "won", "Blue Tin"), ATTRIBUTION),
         ],
     )
     def test_what_a_sentence_says(self, sentence: str, triple: Parts, relation: RelationType) -> None:
@@ -77,6 +93,44 @@ class TestPatterns:
         triples = set(typed("Anna Berg wrote Blue Tin, and Mair Pugh directed Red Tin."))
         assert ("Mair Pugh", "directed", "Red Tin") in triples
         assert ("Anna Berg", "directed", "Red Tin") not in triples
+
+    def test_the_subject_of_the_next_clause_is_no_object_of_this_one(self) -> None:
+        assert ("Anna Berg", "wrote", "Mair Pugh") not in typed("Anna Berg wrote Blue Tin, and Mair Pugh left Oslo.")
+        assert ("Anna Berg", "met", "Mair Pugh") in typed("Anna Berg met Jun Moor, Tom Oak and Mair Pugh.")
+
+    @pytest.mark.parametrize(
+        "sentence",
+        [
+            "Anna Berg met Oslo officials.",
+            "Anna Berg grew famous after they had left Oslo.",
+            "Anna Berg sang, like all of the Moors that the mayor had sent to Oslo.",
+            "Anna Berg left between Oslo and Rome.",
+            "Besides Oslo, she saw Rome.",
+        ],
+    )
+    def test_what_may_be_said_of_something_else_is_uncertain(self, sentence: str) -> None:
+        found = [t for t in extract(sentence, "Anna Berg").triples if "Oslo" in (t.object, t.subject)]
+        assert [t.confidence for t in found] == [0.5]
+
+    @pytest.mark.parametrize(
+        ("sentence", "expected"),
+        [
+            ("It is the end of a play about Oslo.", {"is"}),
+            ("Anna Berg wrote the acclaimed Blue Tin.", {"wrote"}),
+            ("Anna Berg saw the cut at Blue Tin.", {"saw"}),
+            ("Anna Berg sang in the Welsh animated film.", {"sang"}),
+        ],
+    )
+    def test_nouns_and_adjectives_that_look_like_verbs_are_none(self, sentence: str, expected: set[str]) -> None:
+        assert {triple.predicate.split()[0] for triple in extract(sentence, "Anna Berg").triples} == expected
+
+    def test_the_second_name_after_a_preposition_is_no_subject(self) -> None:
+        text = "Part of the church in Oslo and Rome was built by Jun Aikawa."
+        assert ("Rome", "built by", "Jun Aikawa") not in typed(text, "Moor")
+        assert ("Mair Pugh", "left", "Oslo") in typed("Anna Berg wrote Blue Tin and Mair Pugh left Oslo.")
+
+    def test_the_class_does_not_reach_into_what_a_name_owns(self) -> None:
+        assert ("Blue Tin", "is", "Oslo") not in typed("Blue Tin is a part of Oslo's port.")
 
     def test_an_adjunct_at_the_front_belongs_to_the_verb(self) -> None:
         assert ("Anna Berg", "founded", "1933") in typed("In 1933, Anna Berg founded Blue Tin.")
@@ -114,12 +168,38 @@ class TestTopic:
             confidence("The end was made by Jun Aikawa.", ("Blue Tin", "end made by", "Jun Aikawa"), "Blue Tin") == 0.5
         )
 
+    def test_what_belongs_to_the_topic_is_part_of_the_predicate(self) -> None:
+        assert ("Moor", "population peaked in", "1939") in typed("Its population peaked in 1939.", "Moor")
+        text = "Blue Tin is a film. The film's director was Jun Aikawa."
+        assert ("Blue Tin", "director is", "Jun Aikawa") in typed(text, "Blue Tin")
+        assert confidence("His widow, Mair Pugh, lives in Oslo.", ("Jun Moor", "lives in", "Oslo"), "Jun Moor") == 0.5
+
+    def test_he_and_she_are_not_a_thing(self) -> None:
+        text = "Blue Tin is a lake. He lived in Oslo."
+        assert confidence(text, ("Blue Tin", "lived in", "Oslo"), "Blue Tin") == 0.5
+        assert confidence("He lived in Oslo.", ("Jun Moor", "lived in", "Oslo"), "Jun Moor") == 0.7
+
     def test_a_surname_and_a_full_name_stand_for_a_person(self) -> None:
         text = "Anna Maria Berg (born 5 May 1933) is a poet. Berg wrote Blue Tin."
         triples = typed(text, "Anna Berg")
         assert ("Anna Berg", "wrote", "Blue Tin") in triples
         assert ("Anna Berg", "born", "5 May 1933") in triples
         assert ("Anna Berg", "also known as", "Anna Maria Berg") in triples
+
+    @pytest.mark.parametrize(
+        "opening", ["Anna Berg Moor (born 5 May 1933) is", "Anna Berg Moor is", "Anna Berg Moor, a singer, is"]
+    )
+    def test_the_longer_name_that_opens_the_text_is_the_topics(self, opening: str) -> None:
+        triples = typed(f"{opening} a poet. Anna Berg Moor wrote Blue Tin.", "Anna Berg")
+        assert {
+            ("Anna Berg", "wrote", "Blue Tin"),
+            ("Anna Berg", "is", "poet"),
+            ("Anna Berg", "also known as", "Anna Berg Moor"),
+        } <= set(triples)
+
+    def test_another_longer_name_is_not(self) -> None:
+        triples = typed("Anna Berg is a poet. Anna Berg Moor wrote Blue Tin.", "Anna Berg")
+        assert ("Anna Berg", "also known as", "Anna Berg Moor") not in triples
 
     def test_a_place_within_a_longer_name_does_not(self) -> None:
         assert ("Bonn", "is", "old city") in typed("Bonn is an old city.", "University of Bonn")
@@ -135,6 +215,13 @@ class TestTopic:
 
     def test_without_title_or_name_nothing_is_said(self) -> None:
         assert extract("It was founded by Jun Aikawa.").triples == ()
+
+    def test_names_within_the_title_and_within_names_are_entities(self) -> None:
+        assert {"Norway", "Moor War"} <= set(extract("", "History of Norway during the Moor War").entities)
+        assert {"Supreme Court of Norway", "Norway"} <= set(extract("She led the Supreme Court of Norway.").entities)
+
+    def test_the_year_of_a_date_is_an_entity_too(self) -> None:
+        assert extract("Anna Berg was born on 5 May 1933.").entities == ("Anna Berg", "5 May 1933", "1933")
 
     def test_the_title_without_its_parenthesis_is_an_entity(self) -> None:
         assert extract("", "Blue Tin (1960 film)").entities == ("Blue Tin",)
@@ -152,6 +239,27 @@ class TestParentheses:
         extraction = extract(f"Moor Works (Native: {native}) is a company of many people.", "Moor Works")
         assert native in extraction.entities
         assert ("Moor Works", "also known as", native) in typed(f"Moor Works (Native: {native}) is a company.")
+
+    def test_native_names_keep_their_small_letters(self) -> None:
+        text = "Blue Tin (Italian: La casa blu, Welsh: Tun glas) is a film."
+        assert ("Blue Tin", "also known as", "La casa blu") in typed(text)
+        assert ("Blue Tin", "also known as", "Tun glas") in typed(text)
+
+    def test_a_native_name_ends_before_what_is_said_of_it(self) -> None:
+        text = "Blue Tin (in Welsh: Tun glas or TG, lit 'tin') is a film."
+        assert ("Blue Tin", "also known as", "Tun glas") in typed(text)
+
+    def test_a_date_in_a_long_parenthesis_is_uncertain(self) -> None:
+        text = "Moor Works (its last great strike had begun there in 1950) made cars."
+        assert confidence(text, ("Moor Works", "dated", "1950")) == 0.5
+        assert confidence("Moor Works (strike in 1950) made cars.", ("Moor Works", "dated", "1950")) == 0.9
+
+    def test_years_in_a_list_end_nothing(self) -> None:
+        assert typed("Anna Berg won in Oslo (1988, 2010) twice.")[("Oslo", "dated", "2010")] is TEMPORAL
+        assert typed("Moor Works (1988 – 2010) made cars.").keys() & {
+            ("Moor Works", "dated", "1988 – 2010"),
+            ("Moor Works", "until", "2010"),
+        }
 
     def test_initials(self) -> None:
         assert ("Oslo Tin Works", "also known as", "OTW") in typed("Oslo Tin Works (OTW) is a company.")
@@ -237,6 +345,20 @@ def test_any_text_gives_triples_of_listed_entities_once_each_and_always_the_same
         '"',
         '"A ',
         "Ab noun ",
+        "Ab of ",
+        "'A ",
+        "``A ''",
+        "1 ab ",
+        "1.",
+        "1-",
+        "May 1 and ",
+        "population 111",
+        "Dr. Ab ",
+        "Ab and (AB) ",
+        "(Ab: ",
+        "as a ab ",
+        "not ",
+        "'s ab ",
     ],
 )
 def test_time_grows_with_the_length_alone(unit: str) -> None:
