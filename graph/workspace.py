@@ -105,16 +105,23 @@ class Workspace:
 
     def publish(self, record: Record) -> None:
         """Make the record's generation the current one, and remove those that nobody holds any more."""
+        manifest = {
+            "format_version": FORMAT_VERSION,
+            "workspace_id": record.workspace_id,
+            "embedding_model": record.embedding_model,
+            "embedding_dimension": record.dimension,
+            "generation": record.generation,
+        }
         with record.transaction():
-            self._write_manifest(record)
+            write_atomically(self.root / "manifest.json", json.dumps(manifest, indent=2) + "\n")
             write_atomically(self.root / "CURRENT", f"{record.generation}\n")
         self.prune()
 
     def withdraw(self, record: Record) -> None:
-        """Leave readers no generation: the record holds no passage any more."""
+        """Leave readers no generation, as before the first: the record holds no passage any more."""
         with record.transaction():
-            self._write_manifest(record)
-            (self.root / "CURRENT").unlink(missing_ok=True)
+            for name in ("CURRENT", "manifest.json"):
+                (self.root / name).unlink(missing_ok=True)
         self.prune()
 
     def claim(self, seconds: float = LEASE_S) -> Lease:
@@ -137,16 +144,6 @@ class Workspace:
     def hold(self, generation: int) -> GenerationHold:
         """Keep a generation from being removed while it is read. Raises OSError when it is gone."""
         return GenerationHold(self.index_folder(generation))
-
-    def _write_manifest(self, record: Record) -> None:
-        manifest = {
-            "format_version": FORMAT_VERSION,
-            "workspace_id": record.workspace_id,
-            "embedding_model": record.embedding_model,
-            "embedding_dimension": record.dimension,
-            "generation": record.generation,
-        }
-        write_atomically(self.root / "manifest.json", json.dumps(manifest, indent=2) + "\n")
 
     def _check_manifest(self) -> None:
         path = self.root / "manifest.json"

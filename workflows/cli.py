@@ -1,26 +1,47 @@
-"""The command line: ``mara index``, ``ask``, ``stats``, ``export``, ``reembed`` and ``demo``."""
+"""The command line: ``mara index``, ``sync``, ``remove``, ``ask``, ``stats``, ``doctor``, ``export`` and others."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from typer.exceptions import TyperException
 
-from graph.errors import BadInput, MaraError
+from graph.errors import BadInput, MaraError, WorkspaceDamaged
 from graph.matrices import MatrixWeights
 from graph.modes import Mode, Preset
 from graph.pagerank import Engine
 from graph.workspace import default_workspace
 from workflows import render
+from workflows.options import (
+    ChunkOverlapOption,
+    ChunkTokensOption,
+    ConcurrencyOption,
+    DryRunOption,
+    ExtractorOption,
+    FieldOption,
+    JsonOption,
+    MetadataOption,
+    PriceInOption,
+    PriceOutOption,
+    RateOption,
+    SampleOption,
+    TriplesOption,
+    WorkspaceOption,
+    indexing_settings,
+)
+from workflows.progress_bars import progress_bars
+
+if TYPE_CHECKING:
+    from workflows.indexing_context import IndexingContext
 
 app = typer.Typer(
     help="Answers to questions that need several documents at once.",
@@ -33,13 +54,10 @@ app.add_typer(export, name="export")
 
 P = ParamSpec("P")
 
-WorkspaceOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--workspace", "-w", help="Workspace folder; MARA_WORKSPACE or ./.mara by default.", show_default=False
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Write the result as JSON on standard output.")]
+_STOPPED = 130
+"""Exit code after Ctrl-C."""
+
+_SOURCES_HELP = "Files and folders: text, Markdown, HTML, PDF, Word, tables, corpora, lists of web pages."
 
 
 def _fail(error: MaraError, *, as_json: bool) -> NoReturn:
@@ -71,25 +89,9 @@ def _reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             _fail(refused, as_json=bool(kwargs.get("as_json")))
         except KeyboardInterrupt:
             Console(stderr=True).print("Stopped. What was committed is kept; run the same command to go on.")
-            raise typer.Exit(130) from None
+            raise typer.Exit(_STOPPED) from None
 
     return guarded
-
-
-@contextmanager
-def _progress_bars() -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a progress function that draws bars on a terminal and is silent elsewhere."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        bars: dict[str, Any] = {}
-
-        def advance(stage: str, done: int, total: int) -> None:
-            if stage not in bars:
-                bars[stage] = progress.add_task(stage, total=total)
-            progress.update(bars[stage], completed=done, total=total)
-
-        yield advance
 
 
 def _write(value: Any, pretty: Callable[[Console], None], *, as_json: bool) -> None:
@@ -102,19 +104,114 @@ def _write(value: Any, pretty: Callable[[Console], None], *, as_json: bool) -> N
 @app.command()
 @_reports_errors
 def index(
-    sources: Annotated[list[Path], typer.Argument(help="Files and folders: .txt, .md, .jsonl, .json.")],
+    sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP)],
     workspace: WorkspaceOption = None,
-    triples: Annotated[
-        Path | None,
-        typer.Option(help="Precomputed triples: HippoRAG OpenIE JSON, or JSONL of {id, entities, triples}."),
-    ] = None,
+    triples: TriplesOption = None,
+    model: ExtractorOption = None,
+    field: FieldOption = None,
+    metadata: MetadataOption = None,
+    chunk_tokens: ChunkTokensOption = None,
+    chunk_overlap: ChunkOverlapOption = None,
+    concurrency: ConcurrencyOption = None,
+    requests_per_minute: RateOption = None,
+    price_in: PriceInOption = None,
+    price_out: PriceOutOption = None,
+    dry_run: DryRunOption = False,
+    sample: SampleOption = 5,
     as_json: JsonOption = False,
 ) -> None:
     """Read documents, find their facts, and add them to a workspace."""
-    from workflows.indexing import index_sources
+    settings = indexing_settings(
+        field,
+        metadata,
+        model=model,
+        chunk_tokens=chunk_tokens,
+        chunk_overlap=chunk_overlap,
+        concurrency=concurrency,
+        requests_per_minute=requests_per_minute,
+        price_in=price_in,
+        price_out=price_out,
+    )
+    _index(sources, workspace, triples, settings, sync=False, sample=sample if dry_run else None, as_json=as_json)
 
-    with _progress_bars() as progress:
-        report = index_sources(sources, workspace or default_workspace(), triples, progress=progress)
+
+@app.command()
+@_reports_errors
+def sync(
+    folders: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP)],
+    workspace: WorkspaceOption = None,
+    triples: TriplesOption = None,
+    model: ExtractorOption = None,
+    field: FieldOption = None,
+    metadata: MetadataOption = None,
+    chunk_tokens: ChunkTokensOption = None,
+    chunk_overlap: ChunkOverlapOption = None,
+    concurrency: ConcurrencyOption = None,
+    requests_per_minute: RateOption = None,
+    price_in: PriceInOption = None,
+    price_out: PriceOutOption = None,
+    replace_all: Annotated[
+        bool, typer.Option("--replace-all", help="Go on even if nothing that the workspace holds would be kept.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    sample: SampleOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Add, change and remove passages so that a workspace equals its documents."""
+    settings = indexing_settings(
+        field,
+        metadata,
+        model=model,
+        chunk_tokens=chunk_tokens,
+        chunk_overlap=chunk_overlap,
+        concurrency=concurrency,
+        requests_per_minute=requests_per_minute,
+        price_in=price_in,
+        price_out=price_out,
+        replace_all=replace_all,
+    )
+    _index(folders, workspace, triples, settings, sync=True, sample=sample if dry_run else None, as_json=as_json)
+
+
+@app.command()
+@_reports_errors
+def remove(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Passages, or documents.")] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(help="File or address whose passages are to go, as they name it; may be repeated."),
+    ] = None,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove passages, with the facts that only they held."""
+    from workflows.sync import remove_passages
+
+    done = remove_passages(workspace or default_workspace(), ids or [], source or [])
+    _write(done, lambda console: render.removal(console, done), as_json=as_json)
+
+
+def _index(
+    sources: list[Path],
+    workspace: Path | None,
+    triples: Path | None,
+    settings: IndexingContext,
+    *,
+    sync: bool,
+    sample: int | None,
+    as_json: bool,
+) -> None:
+    """Index or sync; with a ``sample``, only tell what that would do."""
+    from workflows.indexing import index_sources, no_progress
+    from workflows.sync import preview_changes
+
+    root = workspace or default_workspace()
+    if sample is not None:
+        found = preview_changes(sources, root, triples, sync=sync, settings=settings, sample=sample)
+        _write(found, lambda console: render.preview(console, found), as_json=as_json)
+        return
+    with nullcontext(no_progress) if as_json else progress_bars() as progress:
+        report = index_sources(sources, root, triples, progress=progress, sync=sync, settings=settings)
     _write(report.to_json(), lambda console: render.index_report(console, report), as_json=as_json)
 
 
@@ -165,6 +262,25 @@ def stats(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> Non
     _write(found, lambda console: render.stats(console, found), as_json=as_json)
 
 
+@app.command()
+@_reports_errors
+def doctor(
+    workspace: WorkspaceOption = None,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Derive again what does not agree with the record; nothing is embedded."),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that a workspace's record, snapshot and search index are whole and agree."""
+    from workflows.doctor import run_doctor
+
+    result = run_doctor(workspace or default_workspace(), repair=repair)
+    _write(result, lambda console: render.doctor(console, result), as_json=as_json)
+    if not result["ok"]:
+        raise typer.Exit(WorkspaceDamaged.exit_code)
+
+
 @export.command("matrices")
 @_reports_errors
 def matrices(
@@ -203,7 +319,7 @@ def demo(
     """Index the bundled sample corpus and answer its questions."""
     from workflows.demo import run_demo
 
-    with _progress_bars() as progress:
+    with progress_bars() as progress:
         result = run_demo(workspace, progress)
     _write(result, lambda console: render.demo(console, result), as_json=as_json)
 
@@ -214,6 +330,9 @@ def main() -> None:
         if "--json" not in sys.argv[1:]:
             app()
         sys.exit(app(standalone_mode=False))
+    except SystemExit:
+        _leave_at_once_if_stopped()
+        raise
     except TyperException as fault:
         message = getattr(fault, "format_message", fault.__str__)()
         usage = BadInput(message.rstrip("."), "See `mara --help`")
@@ -222,3 +341,13 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+
+
+def _leave_at_once_if_stopped() -> None:
+    """End the process where a stopped run still waits for replies; everything committed is on the disk."""
+    from workflows.interruptible import work_is_left_behind
+
+    if work_is_left_behind():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_STOPPED)

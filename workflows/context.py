@@ -142,10 +142,14 @@ def make_context(**settings: Any) -> Context:
     try:
         return Context(**{name: value for name, value in settings.items() if value is not None})
     except ValidationError as fault:
-        problems = "; ".join(
-            f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in fault.errors()
-        )
-        raise BadInput(f"A setting cannot be used ({problems})", "See `mara ask --help`") from fault
+        raise BadInput(f"A setting cannot be used ({problems_of(fault)})", "See `mara ask --help`") from fault
+
+
+def problems_of(fault: ValidationError) -> str:
+    """Return what is wrong with settings, each by name, on one line."""
+    return "; ".join(
+        f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in fault.errors()
+    )
 
 
 def check_question(question: str) -> str:

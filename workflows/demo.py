@@ -10,6 +10,8 @@ from typing import Any
 from workflows.ask import ask
 from workflows.context import Context
 from workflows.indexing import Progress, index_sources, no_progress
+from workflows.indexing_context import IndexingContext
+from workflows.resources import OFFLINE
 
 _RECALL_AT = 5
 
@@ -21,14 +23,14 @@ def sample_questions() -> list[dict[str, Any]]:
 
 
 def run_demo(workspace: Path, progress: Progress = no_progress) -> dict[str, Any]:
-    """Index the sample corpus and answer its questions.
+    """Index the sample corpus, which asks no model, and answer its questions.
 
     Returns:
         The indexing report, the results, and over all questions: the share of gold passages among the first five
         (recall@5) and how many answers hold a gold answer's words.
     """
     with as_file(files("workflows.sample").joinpath("corpus.jsonl")) as corpus:
-        report = index_sources([corpus], workspace, progress=progress)
+        report = index_sources([corpus], workspace, progress=progress, settings=IndexingContext(model=OFFLINE))
     context = Context(workspace=str(workspace))
     questions = sample_questions()
     results = []

@@ -1,89 +1,183 @@
-"""Indexing: documents become passages, passages facts, and all of it a workspace that can be asked."""
+"""Indexing: documents become passages, passages facts, and all of it a workspace that can be asked.
+
+load_documents ─ plan_changes ─┬─ extract (a few passages each) ─ embed ─ commit ─┬─ publish
+                               │        ⟲ the next batch ────────────────────────┘    │
+                               └────────────── nothing to write ──────────────────────┘
+
+The state is small; documents, vectors and the open record lie in a session (`workflows.indexing_session`).
+"""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents.offline.extractor import OfflineExtractor
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import RetryPolicy, Send
+
 from agents.roles import Extractor
 from graph.derive import is_published, publish
-from graph.documents import Documents, Refused, read_documents
-from graph.embeddings import check_embedder, configured_embedder
+from graph.embeddings import configured_embedder
 from graph.errors import BadInput
 from graph.knowledge_graph import load_header
 from graph.record import Record
-from graph.schema import Extraction, Passage
-from graph.triples import ImportedTriples, read_triples
 from graph.workspace import Workspace
-from graph.writer import Writer, unchanged
 from graph.writer import reembed as replace_vectors
+from workflows.index_report import IndexReport, report_of
+from workflows.indexing_context import SOURCES_LIMIT, IndexingContext, Sources, indexing_context_of
+from workflows.indexing_session import Emit, Session
+from workflows.indexing_state import (
+    IndexingOutput,
+    IndexingState,
+    Request,
+    RunKey,
+    Slice,
+    added_up,
+    first_failures,
+    run_key,
+)
+from workflows.interruptible import interruptibly
+from workflows.retrieval import TRANSPORT_RETRIES
+from workflows.sessions import at_work, cancel_session, close_session
 
-COMMIT_PASSAGES = 256
+COMMIT_PASSAGES = 64
 """Passages in one commit: what a crash can cost."""
 
+WORKFLOW = "indexing"
 
 Progress = Callable[[str, int, int], None]
 """Is told the stage, how many of its items are done, and how many there are."""
+
+Update = dict[str, Any]
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
     """Tell nobody."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexReport:
-    """What an indexing run did; every count that is not zero was something dropped, skipped or defaulted.
+def load_documents(state: Request, runtime: Runtime[IndexingContext]) -> Update:
+    """Start afresh: read the documents and the triples, before anything is written."""
+    close_session(state.get("run", ""))
+    context = indexing_context_of(runtime)
+    asked = checked_request(state, context.run or uuid.uuid4().hex)
+    with at_work(asked, context, opened=False):
+        return {
+            **asked,
+            "started": time.time(),
+            "batch": [],
+            "slice_size": 1,
+            "extractions": None,
+            "counts": {},
+            "notes": {},
+            "retries": {},
+            "failed": {},
+            "report": {},
+        }
 
-    Attributes:
-        workspace: where it is.
-        passages: how many the workspace now holds.
-        added: new ones.
-        replaced: ones of a known id with another content or other facts.
-        unchanged: ones that were there just so.
-        entities: nodes of the graph that are names.
-        facts: distinct facts of the graph.
-        edges: edges of the graph.
-        imported: passages that took their triples from the file given.
-        extracted: passages whose facts were found by the extractor.
-        unmatched_triples: rows of the triples' file that belong to no passage.
-        long_passages: passages longer than the embedding model reads, embedded window by window.
-        identical: passages given more than once.
-        refused: files that could not be read, with the reason.
-        skipped: files of other kinds, by suffix.
-        notes: what was dropped or defaulted in extraction, by reason.
-        models: extractor and embedding model.
-        seconds: how long it took.
-        generation: the generation it made.
-    """
 
-    workspace: str
-    passages: int
-    added: int
-    replaced: int
-    unchanged: int
-    entities: int
-    facts: int
-    edges: int
-    imported: int
-    extracted: int
-    unmatched_triples: int
-    long_passages: int
-    identical: int
-    refused: tuple[Refused, ...]
-    skipped: Mapping[str, int]
-    notes: Mapping[str, int]
-    models: Mapping[str, str]
-    seconds: float
-    generation: int
+def plan_changes(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+    """Become the workspace's writer, and compare the documents with its record."""
+    with at_work(run_key(state), indexing_context_of(runtime)) as session:
+        batch = session.next_batch(COMMIT_PASSAGES)
+        if batch:
+            progress_of("plan_changes", session)("extract", 0, len(session.pending))
+        return {"batch": batch, "slice_size": session.slice_size}
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as plain values."""
-        return asdict(self)
+
+def extract(state: Slice, runtime: Runtime[IndexingContext]) -> Update:
+    """Find the facts of a few passages; one that keeps failing is kept with its reason."""
+    with at_work(run_key(state), indexing_context_of(runtime)) as session:
+        return {"extractions": session.extract(state["ids"], progress_of("extract", session))}
+
+
+def embed(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+    """Embed the batch: its passages, and the names and facts that are new."""
+    with at_work(run_key(state), indexing_context_of(runtime)) as session:
+        tell = progress_of("embed", session)
+        done, total = session.progress()
+        if not done:
+            tell("embed", done, total)
+        session.embed(state["extractions"])
+        tell("embed", done + len(state["extractions"]), total)
+        return {}
+
+
+def commit(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+    """Commit the batch and, with the first one, what is to go; begin the next batch."""
+    with at_work(run_key(state), indexing_context_of(runtime)) as session:
+        done = session.commit(state["extractions"])
+        if done.written or done.removed:
+            progress_of("commit", session)("commit", *session.progress())
+        found = [one for one in state["extractions"] if one["id"] in done.written]
+        return {
+            "batch": session.next_batch(COMMIT_PASSAGES),
+            "extractions": None,
+            "counts": added_up(state["counts"], done.counts(), *(one["tally"] for one in found)),
+            "notes": added_up(state["notes"], done.notes),
+            "retries": added_up(state["retries"], *(one["retries"] for one in found)),
+            "failed": first_failures(state["failed"], found),
+        }
+
+
+def publish_generation(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+    """Derive the graph and the search index from the record, let readers have them, and report."""
+    with at_work(run_key(state), indexing_context_of(runtime)) as session:
+        tell = progress_of("publish", session)
+        if not session.record.complete:
+            session.record.mark_complete(True)
+        graph = publish_if_needed(session.workspace, session.record, tell)
+        report = report_of(session, state, graph)
+    close_session(state["run"])
+    return {"report": report}
+
+
+def next_step(state: IndexingState) -> list[Send] | str:
+    """Extract the batch, a slice each node; where there is none, publish."""
+    batch, size = state["batch"], max(1, state["slice_size"])
+    starts = range(0, len(batch), size)
+    return [Send("extract", Slice(**run_key(state), ids=batch[start : start + size])) for start in starts] or "publish"
+
+
+def first_step(state: IndexingState) -> list[Send] | str:
+    """Extract the first batch; where there is none, commit what is to go."""
+    step = next_step(state)
+    return "commit" if step == "publish" else step
+
+
+def build(
+    transport_retries: RetryPolicy = TRANSPORT_RETRIES,
+) -> StateGraph[IndexingState, IndexingContext, Sources, IndexingOutput]:
+    """Return the builder of the indexing workflow, to compile with a checkpointer of one's own."""
+    builder = StateGraph(
+        IndexingState, context_schema=IndexingContext, input_schema=Sources, output_schema=IndexingOutput
+    )
+    builder.add_node("load_documents", load_documents)
+    builder.add_node("plan_changes", plan_changes)
+    builder.add_node("extract", extract, input_schema=Slice)
+    builder.add_node("embed", embed, retry_policy=transport_retries)
+    builder.add_node("commit", commit)
+    builder.add_node("publish", publish_generation)
+    builder.add_edge(START, "load_documents")
+    builder.add_edge("load_documents", "plan_changes")
+    builder.add_conditional_edges("plan_changes", first_step, ["extract", "commit"])
+    builder.add_edge("extract", "embed")
+    builder.add_edge("embed", "commit")
+    builder.add_conditional_edges("commit", next_step, ["extract", "publish"])
+    builder.add_edge("publish", END)
+    return builder
+
+
+LIMITS: RunnableConfig = {"recursion_limit": 1_000_000, "max_concurrency": 16}
+"""Steps of a run: three for each batch of any corpus that fits the machine. Nodes at work at once: a batch's slices;
+how many requests to a model are on their way is a setting of the run."""
+
+graph = build().compile(name=WORKFLOW).with_config(LIMITS)
 
 
 def index_sources(
@@ -92,6 +186,9 @@ def index_sources(
     triples: Path | None = None,
     extractor: Extractor | None = None,
     progress: Progress = no_progress,
+    *,
+    sync: bool = False,
+    settings: IndexingContext | None = None,
 ) -> IndexReport:
     """Read documents, find their facts, and add them to the workspace at ``root``.
 
@@ -102,60 +199,36 @@ def index_sources(
         sources: files and folders.
         root: the workspace; made where there is none.
         triples: precomputed triples to take instead of extracting, see `graph.triples`.
-        extractor: who finds facts where none are given; the offline extractor by default.
+        extractor: who finds facts where none are given; by default the configured chat model, else the offline one.
         progress: is told how far each stage has come.
+        sync: whether passages that the sources do not hold go.
+        settings: of the run; its workspace is ``root``.
 
     Raises:
-        BadInput: a source cannot be used, or nothing was found.
+        BadInput: a source cannot be used, nothing was found, or a sync would keep nothing.
         EmbeddingMismatch: the workspace was written by another embedding model.
+        ModelUnavailable: the chat or embedding model cannot be used.
         WorkspaceLocked: another process is writing.
         WorkspaceDamaged: the workspace cannot be read.
     """
-    start = time.perf_counter()
-    documents = read_documents(sources)
-    imported = read_triples(triples) if triples else None
-    if not documents.passages:
-        raise BadInput(_nothing_found(sources, documents), "Readable: .txt, .md, .jsonl, .json")
-    workspace = Workspace(root)
-    workspace.create()
-    embedder = configured_embedder()
-    extractor = extractor or OfflineExtractor()
-    with workspace.writing(), workspace.open_record() as record:
-        if record.embedding_model:
-            check_embedder(embedder, record.embedding_model)
-        extracted = _extract(list(documents.passages.values()), imported, extractor, progress)
-        known = record.fingerprints().keys()
-        same = unchanged(record, extracted)
-        wanted = [(passage, found) for passage, found in extracted if passage.id not in same]
-        replaced = sum(passage.id in known for passage, _ in wanted)
-        writer = Writer(record, embedder)
-        record.mark_complete(not wanted)
-        long_passages, notes = _write(writer, wanted, progress)
-        record.mark_complete(True)
-        graph = publish_if_needed(workspace, record, progress)
-        taken = [imported.of(passage) for passage, _ in extracted] if imported else []
-        from_file = [id(extraction) for extraction in taken if extraction]
-        return IndexReport(
-            workspace=str(root),
-            passages=record.count_passages(),
-            added=len(wanted) - replaced,
-            replaced=replaced,
-            unchanged=len(same),
-            entities=graph["entities"],
-            facts=graph["facts"],
-            edges=graph["edges"],
-            imported=len(from_file),
-            extracted=len(extracted) - len(from_file),
-            unmatched_triples=imported.rows - len(set(from_file)) if imported else 0,
-            long_passages=long_passages,
-            identical=documents.identical,
-            refused=tuple(documents.refused),
-            skipped=documents.skipped,
-            notes=notes,
-            models={"extractor": extractor.name, "embedding": embedder.model_id},
-            seconds=round(time.perf_counter() - start, 3),
-            generation=record.generation,
-        )
+    run = uuid.uuid4().hex
+    context = (settings or IndexingContext()).called_by(run, str(root), extractor)
+    asked: Any = {"sources": [str(source) for source in sources], "triples": str(triples or ""), "sync": sync}
+
+    def work() -> dict[str, Any]:
+        report: dict[str, Any] = {}
+        try:
+            chunks: Iterator[Any] = graph.stream(asked, context=context, stream_mode=["custom", "values"])
+            for kind, chunk in chunks:
+                if kind == "custom":
+                    progress(chunk["stage"], chunk["done"], chunk["total"])
+                else:
+                    report = chunk.get("report", report)
+        finally:
+            close_session(run)
+        return report
+
+    return IndexReport.from_json(interruptibly(work, lambda: cancel_session(run)))
 
 
 def reembed_workspace(root: Path) -> dict[str, Any]:
@@ -169,7 +242,8 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
     embedder = configured_embedder()
     with workspace.open_record() as record:
         workspace.check_passages(record)
-        with workspace.writing():
+        with workspace.writing() as lease:
+            record.fence(lease.check)
             before = record.embedding_model
             replace_vectors(record, embedder)
             publish(workspace, record)
@@ -193,37 +267,24 @@ def publish_if_needed(workspace: Workspace, record: Record, progress: Progress) 
     return {name: int(header[name]) for name in ("entities", "facts", "edges")}
 
 
-def _extract(
-    passages: Sequence[Passage], imported: ImportedTriples | None, extractor: Extractor, progress: Progress
-) -> list[tuple[Passage, Extraction]]:
-    found = []
-    for done, passage in enumerate(passages):
-        if done % COMMIT_PASSAGES == 0:
-            progress("extract", done, len(passages))
-        given = imported.of(passage) if imported else None
-        found.append((passage, given or extractor.extract(passage)))
-    progress("extract", len(passages), len(passages))
-    return found
+def checked_request(state: Request, run: str) -> RunKey:
+    """Return what a run is asked for. Raises BadInput where that cannot be."""
+    sources, triples, sync = state.get("sources"), state.get("triples") or "", state.get("sync") or False
+    if not isinstance(sources, list) or not all(isinstance(name, str) for name in sources) or not sources:
+        raise BadInput("No sources are given", "Give a list of files and folders: sources")
+    if len(sources) > SOURCES_LIMIT:
+        raise BadInput(f"{len(sources):,} sources are too many", f"Give at most {SOURCES_LIMIT:,}: a folder is one")
+    if not isinstance(triples, str) or not isinstance(sync, bool):
+        raise BadInput("triples is to be a path, and sync true or false", "Correct the input")
+    return RunKey(run=run, sources=sources, triples=triples, sync=sync)
 
 
-def _write(
-    writer: Writer, wanted: Sequence[tuple[Passage, Extraction]], progress: Progress
-) -> tuple[int, dict[str, int]]:
-    """Embed and commit batch by batch; return how many passages were long, and the notes of extraction."""
-    long_passages = 0
-    notes: Counter[str] = Counter()
-    for start in range(0, len(wanted), COMMIT_PASSAGES):
-        progress("embed", start, len(wanted))
-        report = writer.write(wanted[start : start + COMMIT_PASSAGES])
-        long_passages += report.long_passages
-        notes.update(report.notes)
-    progress("embed", len(wanted), len(wanted))
-    return long_passages, dict(notes)
+def progress_of(node: str, session: Session) -> Emit:
+    """Return what tells the stream how far a stage has come."""
+    write = get_stream_writer()
 
+    def tell(stage: str, done: int, total: int) -> None:
+        counts = {"failed": session.failed, "tokens": session.tokens, "rate": session.rate()}
+        write({"node": node, "stage": stage, "done": done, "total": total, **counts})
 
-def _nothing_found(sources: Sequence[Path], documents: Documents) -> str:
-    places = ", ".join(map(str, sources))
-    if documents.refused:
-        reasons = "; ".join(refused.reason for refused in documents.refused[:3])
-        return f"Nothing at {places} could be read: {reasons}"
-    return f"There is no text at {places}"
+    return tell

@@ -12,9 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 
 from graph.errors import MaraError
-from workflows.indexing import IndexReport
+from workflows.index_report import IndexReport
 
 _SHOWN_PASSAGES = 5
+_SHOWN_SOURCES = 10
+_SHOWN_FAILURES = 5
 _UNSHOWN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -34,24 +36,84 @@ def error(fault: MaraError) -> str:
 
 def index_report(console: Console, report: IndexReport) -> None:
     """Print what an indexing run did."""
+    removed = f" {report.removed} removed," if report.removed else ""
     console.print(
         f"[bold]{report.passages}[/] passages in {escape(report.workspace)}: {report.added} added,"
-        f" {report.replaced} replaced, {report.unchanged} unchanged, in {report.seconds:.1f} s"
+        f" {report.replaced} replaced,{removed} {report.unchanged} unchanged, in {report.seconds:.1f} s"
     )
     console.print(f"{report.entities} entities, {report.facts} facts, {report.edges} edges")
-    console.print(f"[dim]{_pairs(report.models)}; {report.imported} with imported triples[/]")
-    for name in ("long_passages", "identical", "unmatched_triples"):
+    console.print(f"[dim]{escape(_pairs(report.models))}; {report.imported} with imported triples[/]")
+    _spending(console, report)
+    for name in ("long_passages", "identical", "unmatched_triples", "kept_of_refused"):
         if getattr(report, name):
             console.print(f"[yellow]{name.replace('_', ' ')}: {getattr(report, name)}[/]")
     if report.notes:
-        console.print(f"[dim]extraction: {_pairs(report.notes)}[/]")
+        console.print(f"[dim]dropped or defaulted: {escape(_pairs(report.notes))}[/]")
     if report.skipped:
-        kinds = {suffix or "(no suffix)": count for suffix, count in report.skipped.items()}
-        console.print(f"[yellow]skipped files of other kinds: {escape(_pairs(kinds))}[/]")
+        console.print(f"[yellow]skipped files of other kinds: {escape(_pairs(_suffixes(report.skipped)))}[/]")
     for refused in report.refused:
         console.print(f"[yellow]refused: {escape(refused.reason)}[/]")
+    if report.refused_count > len(report.refused):
+        console.print(f"[yellow]refused: {report.refused_count} files in all[/]")
+    if report.failed_count:
+        console.print(
+            f"[yellow]nothing could be extracted from {report.failed_count} passages; index again to retry[/]"
+        )
+        for key, reason in list(report.failed.items())[:_SHOWN_FAILURES]:
+            console.print(f"[yellow]  {escape(key)}: {escape(_shorten(reason))}[/]")
     if not report.facts:
         console.print("[yellow]no facts: the walk has only names and passages to go by[/]")
+
+
+def _spending(console: Console, report: IndexReport) -> None:
+    if report.requests or report.cached:
+        cost = "" if report.cost is None else f", cost {report.cost:.4g}"
+        unknown = f" ({report.tokens_unknown} replies without a count)" if report.tokens_unknown else ""
+        console.print(
+            f"[dim]{report.requests} requests, {report.cached} passages from kept replies,"
+            f" {report.tokens_in} tokens in, {report.tokens_out} out{unknown}{cost}[/]"
+        )
+    if report.retries:
+        console.print(f"[yellow]asked again: {escape(_pairs(report.retries))}[/]")
+
+
+def preview(console: Console, found: Mapping[str, Any]) -> None:
+    """Print what a run would do."""
+    console.print(
+        f"[bold]{found['passages']}[/] passages for {escape(found['workspace'])}: {len(found['added'])} would be added,"
+        f" {len(found['changed'])} replaced, {len(found['removed'])} removed, {found['unchanged']} are unchanged"
+    )
+    for change, sources in found["sources"].items():
+        more = f" and {len(sources) - _SHOWN_SOURCES} more" if len(sources) > _SHOWN_SOURCES else ""
+        if sources:
+            console.print(f"{change}: {escape(', '.join(sources[:_SHOWN_SOURCES]))}{more}")
+    took = found["extraction"]
+    needs = {"requests": took["requests"], "tokens in": took["prompt_tokens"], "tokens out": took["completion_tokens"]}
+    if took["to_ask"] or took["kept"]:
+        told = _pairs({name: "unknown" if value is None else value for name, value in needs.items()})
+        console.print(
+            f"extraction by {escape(found['extractor'])}: {took['to_ask']} to ask, {took['kept']} kept; {told}"
+        )
+    if took["seconds"] is not None:
+        console.print(f"extraction would take about {took['seconds']:.0f} s, without embedding")
+    if took["cost"] is not None:
+        console.print(f"cost: about {took['cost']:.4g}")
+    if found["kept_of_refused"]:
+        console.print(f"[yellow]kept, since their source cannot be read: {found['kept_of_refused']}[/]")
+    if found["skipped"]:
+        console.print(f"[yellow]skipped files of other kinds: {escape(_pairs(_suffixes(found['skipped'])))}[/]")
+    for refused in found["refused"]:
+        console.print(f"[yellow]refused: {escape(refused['reason'])}[/]")
+    console.print("[dim]Nothing was written[/]")
+
+
+def removal(console: Console, done: Mapping[str, Any]) -> None:
+    """Print what was removed."""
+    console.print(f"{len(done['removed'])} passages removed; {done['passages']} left in {escape(done['workspace'])}")
+
+
+def _suffixes(skipped: Mapping[str, int]) -> dict[str, int]:
+    return {suffix or "(no suffix)": count for suffix, count in skipped.items()}
 
 
 def answer(console: Console, result: Mapping[str, Any]) -> None:
@@ -83,9 +145,37 @@ def answer(console: Console, result: Mapping[str, Any]) -> None:
 def stats(console: Console, found: Mapping[str, Any]) -> None:
     """Print a workspace's numbers."""
     table = Table(show_header=False, box=None)
-    for name, value in found.items():
-        table.add_row(name.replace("_", " "), escape(_pairs(value) if isinstance(value, Mapping) else str(value)))
+    for name, value in {**found, "bytes": {part: _size(n) for part, n in found["bytes"].items()}}.items():
+        table.add_row(name.replace("_", " "), escape(_lines(value)))
     console.print(table)
+
+
+def doctor(console: Console, result: Mapping[str, Any]) -> None:
+    """Print what was found in a workspace; where it was repaired, what was wrong before and what was done, too."""
+    if "before" in result:
+        for finding in result["before"]["findings"]:
+            if not finding["ok"] or finding["repairable"]:
+                _finding(console, finding)
+        for step in result["done"] or ("Nothing was done",):
+            console.print(f"[bold]→[/] {escape(step)}")
+    for finding in result["findings"]:
+        _finding(console, finding)
+    problems = [finding for finding in result["findings"] if not finding["ok"]]
+    if not problems:
+        console.print(f"[green]{escape(result['workspace'])} is in order[/]")
+        return
+    mendable = sum(finding["repairable"] for finding in problems)
+    hint = f"; `mara doctor --repair` puts {mendable} of them right" if mendable else ""
+    console.print(f"[red]Problems: {len(problems)}[/]{hint}")
+
+
+def _finding(console: Console, finding: Mapping[str, Any]) -> None:
+    mark = "[yellow]•[/]" if finding["repairable"] else "[green]✓[/]"
+    console.print(f"{mark if finding['ok'] else '[red]✗[/]'} {finding['check']}: {escape(finding['message'])}")
+    if finding["examples"]:
+        console.print(f"    [dim]{escape('; '.join(finding['examples']))}[/]")
+    if finding["advice"]:
+        console.print(f"    {escape(finding['advice'])}")
 
 
 def matrices(console: Console, written: Mapping[str, Any]) -> None:
@@ -127,6 +217,19 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
 def _pairs(values: Mapping[str, Any]) -> str:
     """Return names and values on one line."""
     return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def _lines(value: object) -> str:
+    """Return a value of the statistics: one line, or one a group of numbers."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    if value and all(isinstance(group, Mapping) for group in value.values()):
+        return "\n".join(f"{name}: {_pairs(group)}" for name, group in value.items())
+    return _pairs(value) or "none"
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:.1f} kB"
 
 
 def _shorten(text: str, limit: int = 240) -> str:

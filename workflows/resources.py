@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Protocol
 
 from agents.answerer import ChatAnswerer
 from agents.chat import ChatModel, open_chat_model
+from agents.extractor import ChatExtractor
 from agents.fact_filter import ChatFactFilter
 from agents.manager import ChatManager
 from agents.offline.answerer import OfflineAnswerer
+from agents.offline.extractor import OfflineExtractor
 from agents.offline.fact_filter import OfflineFactFilter
 from agents.offline.manager import OfflineManager
-from agents.roles import Answerer, FactChoice, FactFilter, Feedback, Manager
+from agents.roles import Answerer, Extractor, FactChoice, FactFilter, Feedback, Manager
 from graph.embeddings import configured_embedder
 from graph.endpoint import timeout_s
 from graph.index import Index, IndexPool
 from graph.schema import ScoredFact
 from graph.workspace import resolve_workspace
 from workflows.context import Context
+from workflows.indexing_context import IndexingContext
 from workflows.state import Models
 
 OFFLINE = "offline"
@@ -40,7 +44,16 @@ def close_indexes() -> None:
     _POOL.close()
 
 
-def chat_model_name(context: Context) -> str:
+class ModelSettings(Protocol):
+    """Settings of a run that may ask a chat model."""
+
+    @property
+    def model(self) -> str:
+        """The chat model's name; empty for that of the environment."""
+        ...
+
+
+def chat_model_name(context: ModelSettings) -> str:
     """Return the chat model's name, or ``offline`` where neither the context nor the environment gives one."""
     if context.model:
         return context.model
@@ -71,6 +84,14 @@ def manager_for(context: Context) -> Manager:
     return ChatManager(model) if model else OfflineManager()
 
 
+def extractor_for(context: IndexingContext) -> Extractor:
+    """Return who extracts: the caller's own extractor, the chat model's, or the offline one."""
+    if context.own_extractor is not None:
+        return context.own_extractor
+    model = _chat_model(context, context.temperature)
+    return ChatExtractor(model) if model else OfflineExtractor()
+
+
 def answerer_for(context: Context, index: Index) -> Answerer:
     """Return the answerer; the offline one compares sentences with the index's embedding model."""
     model = _chat_model(context, context.temperature)
@@ -87,7 +108,7 @@ class KeepAllFacts:
         return FactChoice(tuple(candidates))
 
 
-def _chat_model(context: Context, temperature: float) -> ChatModel | None:
+def _chat_model(context: ModelSettings, temperature: float) -> ChatModel | None:
     name = chat_model_name(context)
     if name == OFFLINE:
         return None

@@ -14,7 +14,8 @@ from tests.scripted_server import ScriptedServer, scripted
 from tests.workflows.small_world import write_corpus, write_lines
 from tests.workflows.workspaces import Indexer, Row, use_embedder
 from workflows.context import Context
-from workflows.indexing import IndexReport, index_sources
+from workflows.index_report import IndexReport
+from workflows.indexing import index_sources
 from workflows.resources import close_indexes
 
 

@@ -23,6 +23,7 @@ from langgraph_sdk.client import SyncLangGraphClient
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
 from workflows.ask import ask
 from workflows.context import Context
+from workflows.indexing_context import IndexingContext, Sources
 
 ROOT = Path(__file__).parents[2]
 START_ATTEMPTS, ATTEMPT_S = 300, 0.1
@@ -79,12 +80,13 @@ REFUSED = {
 
 
 class Server:
-    """A running server: its client and its log."""
+    """A running server: its client, its log, and the folder whose files its clients may have indexed."""
 
-    def __init__(self, port: int, log: Path) -> None:
+    def __init__(self, port: int, log: Path, sources: Path) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.client: SyncLangGraphClient = get_sync_client(url=self.url)
         self.log = log
+        self.sources = sources
 
     def complaints(self) -> list[str]:
         """Return the warnings and errors of the log."""
@@ -125,12 +127,12 @@ def server(tmp_path_factory: pytest.TempPathFactory, small_workspace: Path) -> I
                 *("--port", str(port), "--n-jobs-per-worker", "8"),
             ],
             cwd=folder,
-            env=environment(small_workspace),
+            env={**environment(small_workspace), "MARA_SOURCES": str(folder)},
             stdout=output,
             stderr=subprocess.STDOUT,
         )
         try:
-            yield started(process, Server(port, folder / "log"))
+            yield started(process, Server(port, folder / "log", folder))
         finally:
             process.send_signal(signal.SIGINT)
             try:
@@ -178,10 +180,10 @@ def result_of(outcome: dict[str, Any] | str) -> dict[str, Any]:
     return outcome
 
 
-def test_the_configuration_names_both_workflows_by_their_modules() -> None:
+def test_the_configuration_names_the_workflows_by_their_modules() -> None:
     configuration = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
     paths = {name: graph["path"] for name, graph in configuration["graphs"].items()}
-    assert paths == {"mara": "workflows.mara:graph", "retrieval": "workflows.retrieval:graph"}
+    assert paths == {name: f"workflows.{name}:graph" for name in ("mara", "retrieval", "indexing")}
     assert all(graph["description"] for graph in configuration["graphs"].values())
 
 
@@ -262,6 +264,33 @@ def test_a_thread_goes_on_after_a_refused_question_and_its_state_can_be_edited(s
     assert isinstance(forked, dict)
     assert [seed["text"] for seed in forked["seeds"]["entities"]] == ["Lake Sund"]
     assert len(first["seeds"]["entities"]) > 1
+
+
+def test_a_folder_is_indexed_asked_and_synchronised_and_no_other_can_be_reached(server: Server) -> None:
+    (assistant,) = server.client.assistants.search(graph_id="indexing")
+    schemas = server.client.assistants.get_schemas(assistant["assistant_id"])
+    assert (schemas["input_schema"] or {})["properties"] == Sources.model_json_schema()["properties"]
+    assert (schemas["context_schema"] or {})["properties"] == IndexingContext.model_json_schema()["properties"]
+    drawing = server.client.assistants.get_graph(assistant["assistant_id"], xray=True)
+    edges = {(str(edge["source"]), str(edge["target"])) for edge in drawing["edges"]}
+    assert {("extract", "embed"), ("embed", "commit"), ("commit", "extract"), ("commit", "publish")} <= edges
+
+    folder = server.sources / "documents"
+    folder.mkdir()
+    (folder / "marn.txt").write_text("Marn is a town in Ostra. It was founded in 1203.", encoding="utf-8")
+    (folder / "kesh.txt").write_text("Kesh is a harbour in Belavia.", encoding="utf-8")
+    there = {"workspace": "indexed"}
+    first = result_of(server.run(Case({"sources": ["documents"]}, there, "indexing")))["report"]
+    assert (first["added"], first["refused"]) == (2, [])
+    asked = result_of(server.run(Case({"question": "When was Marn founded?"}, there)))
+    assert "1203" in asked["answer"]
+    (folder / "kesh.txt").unlink()
+    again = result_of(server.run(Case({"sources": ["documents"], "sync": True}, there, "indexing")))["report"]
+    assert (again["removed"], again["passages"], again["unchanged"]) == (1, 1, 1)
+    for name in ("/etc", "../documents", "documents/../.."):
+        refused = server.run(Case({"sources": [name]}, there, "indexing"))
+        assert "MARA_SOURCES" in str(refused)
+    assert "sources" in str(server.run(Case({}, there, "indexing")))
 
 
 def test_nothing_else_is_complained_of_in_the_log(server: Server, outcomes: Outcomes) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.offline.extractor import OfflineExtractor
+from agents.offline.extractor import OFFLINE_EXTRACTOR, OfflineExtractor
+from agents.roles import Feedback
 from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable
 from graph.schema import Extraction, Passage
 from graph.workspace import Workspace
@@ -31,7 +32,8 @@ from tests.workflows.workspaces import (
     use_embedder,
 )
 from workflows import indexing
-from workflows.indexing import IndexReport, reembed_workspace
+from workflows.index_report import IndexReport
+from workflows.indexing import reembed_workspace
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
@@ -59,7 +61,7 @@ class FailingExtractor(OfflineExtractor):
     def __init__(self, passage_id: str) -> None:
         self._passage_id = passage_id
 
-    def extract(self, passage: Passage) -> Extraction:
+    def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
         if passage.id == self._passage_id:
             raise Interrupted(passage.id)
         return super().extract(passage)
@@ -71,7 +73,7 @@ def test_the_report_counts_what_was_done_and_is_plain_json(index: Indexer, root:
     assert (report.imported, report.extracted, report.unmatched_triples) == (0, 5, 0)
     assert min(report.entities, report.facts, report.edges) > 0
     assert report.workspace == str(root)
-    assert report.models == {"extractor": "offline", "embedding": "hash"}
+    assert report.models == {"extractor": OFFLINE_EXTRACTOR, "embedding": "hash"}
     assert json.loads(json.dumps(report.to_json())).keys() == IndexReport.__dataclass_fields__.keys()
 
 
@@ -217,12 +219,13 @@ def test_progress_is_told_stage_by_stage_to_the_end(index: Indexer, monkeypatch:
     monkeypatch.setattr(indexing, "COMMIT_PASSAGES", 2)
     told: list[tuple[str, int, int]] = []
     index(ROWS, progress=lambda stage, done, total: told.append((stage, done, total)))
-    assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["extract", "embed", "graph"]
+    assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["extract", "embed", "commit", "graph"]
     for stage, total in (("extract", 5), ("embed", 5), ("graph", 1)):
         steps = [done for name, done, of in told if name == stage and of == total]
         assert steps == sorted(steps)
         assert (steps[0], steps[-1]) == (0, total)
     assert [done for name, done, _ in told if name == "embed"] == [0, 2, 4, 5]
+    assert [done for name, done, _ in told if name == "commit"] == [2, 4, 5]
 
 
 def test_reembedding_moves_a_workspace_to_another_model_and_back(

@@ -85,14 +85,16 @@ def test_files_of_a_folder_that_cannot_be_read_are_refused_by_name_and_the_rest_
     (folder / "latin.txt").write_bytes("Caf\xe9".encode("latin-1"))
     (folder / "broken.jsonl").write_text('{"id": "a", "text": "b"}\n{"id": \n', encoding="utf-8")
     (folder / "paper.pdf").write_bytes(b"%PDF")
-    (folder / "more.pdf").write_bytes(b"%PDF")
+    (folder / "one.png").write_bytes(b"x")
+    (folder / "two.png").write_bytes(b"x")
     report = index_sources([folder], root)
     assert report.passages == 1
     reasons = {Path(refused.source).name: refused.reason for refused in report.refused}
-    assert reasons.keys() == {"latin.txt", "broken.jsonl"}
+    assert reasons.keys() == {"latin.txt", "broken.jsonl", "paper.pdf"}
     assert "UTF-8" in reasons["latin.txt"]
     assert "line 2" in reasons["broken.jsonl"]
-    assert report.skipped == {".pdf": 2}
+    assert "cannot be read as PDF" in reasons["paper.pdf"]
+    assert report.skipped == {".png": 2}
     assert report.to_json()["refused"][0].keys() == {"source", "reason"}
 
 

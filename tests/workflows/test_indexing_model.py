@@ -1,0 +1,229 @@
+"""Indexing with a chat model that extracts: faults, failed passages, what is asked again, and what it costs."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+
+from agents.extraction import Retries
+from agents.throttle import Throttle
+from graph.errors import BadInput, ModelUnavailable
+from graph.workspace import Workspace
+from tests.extracting import InstantClock, material_of, proper_reply, titles_asked
+from tests.scripted_server import Fault, Reply, ScriptedServer
+from tests.workflows.small_world import write_lines
+from tests.workflows.workspaces import Indexer, ask, facts_in, texts_in
+from workflows import indexing, indexing_session
+from workflows.indexing_context import IndexingContext
+from workflows.sync import preview_changes
+
+pytestmark = pytest.mark.usefixtures("embedder", "instant")
+
+LAKES = [{"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies in Karv."} for n in range(30)]
+
+
+@pytest.fixture
+def instant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits between attempts pass at once."""
+    clock = InstantClock()
+    monkeypatch.setattr(indexing_session, "Throttle", lambda **limits: Throttle(clock=clock, **limits))
+
+
+def replies_once_faulty(faults: list[Reply | str]) -> Any:
+    """A script whose first replies about some lakes are faulty, one fault each."""
+    left = dict(zip((row["title"] for row in LAKES), faults, strict=False))
+    lock = threading.Lock()
+
+    def reply(body: Mapping[str, Any]) -> Reply | str:
+        with lock:
+            return left.pop(material_of(body)["title"], None) or proper_reply(body)
+
+    return reply
+
+
+def refusing(*titles: str) -> Any:
+    """A script that never says anything usable about some lakes."""
+
+    def reply(body: Mapping[str, Any]) -> str:
+        return "I would rather not." if material_of(body)["title"] in titles else proper_reply(body)
+
+    return reply
+
+
+def test_the_configured_model_extracts_and_what_it_took_is_told(index: Indexer, chat_server: ScriptedServer) -> None:
+    chat_server.script({"extractor": proper_reply})
+    report = index(LAKES, settings=IndexingContext(model="scripted", price_in=1.0, price_out=2.0))
+    assert (report.extracted, report.requests, report.cached, report.failed_count) == (30, 30, 0, 0)
+    assert report.models["extractor"].startswith("scripted#")
+    assert report.tokens_in == 30
+    assert report.tokens_out > 30
+    assert report.cost == pytest.approx((30 + 2 * report.tokens_out) / 1e6)
+    assert report.facts == 30
+
+
+def test_offline_is_offline_whatever_is_configured(index: Indexer, chat_server: ScriptedServer) -> None:
+    report = index(LAKES, settings=IndexingContext(model="offline"))
+    assert report.models["extractor"].startswith("offline")
+    assert (report.requests, report.cost) == (0, None)
+    assert chat_server.requests == []
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_faults_of_every_kind_are_got_over_and_counted(
+    index: Indexer, chat_server: ScriptedServer, concurrency: int
+) -> None:
+    proper = json.dumps({"entities": ["Karv"], "triples": []})
+    faults: list[Reply | str] = [
+        "{",
+        proper[:-3],
+        Reply("slow down", status=429, headers={"Retry-After": "1"}),
+        Reply("broken", status=500),
+        Reply(proper, fault=Fault.TRUNCATED),
+        Reply(fault=Fault.RESET),
+    ]
+    chat_server.script({"extractor": replies_once_faulty(faults)})
+    report = index(LAKES, settings=IndexingContext(model="scripted", concurrency=concurrency))
+    assert (report.added, report.facts, report.failed_count) == (30, 30, 0)
+    assert sum(report.retries.values()) == len(faults)
+    assert report.retries["malformed reply"] == 2
+    assert report.retries["rate limit"] == 1
+    assert report.requests == 30 + len(faults)
+
+
+def test_a_passage_that_keeps_failing_is_found_by_its_text_and_alone_is_tried_again(
+    index: Indexer, root: Path, chat_server: ScriptedServer
+) -> None:
+    settings = IndexingContext(model="scripted", max_json_retries=1)
+    chat_server.script({"extractor": refusing("Lake 3", "Lake 7")})
+    report = index(LAKES, settings=settings)
+    assert (report.added, report.failed_count, report.extracted) == (30, 2, 30)
+    assert report.failed.keys() == {"p3", "p7"}
+    assert "malformed reply" in report.failed["p3"]
+    assert report.requests == 32
+    assert len(texts_in(root)) == 30
+    with Workspace(root).open_record() as record:
+        assert record.failures() == dict(report.failed)
+    found = ask(root, "Where does Lake 7 lie?", mode="sparse", model="offline")
+    assert found["passages"][0]["id"] == "p7"
+
+    chat_server.script({"extractor": proper_reply})
+    again = index(LAKES, settings=settings)
+    assert sorted(titles_asked(chat_server)) == ["Lake 3", "Lake 7"]
+    assert (again.added, again.replaced, again.unchanged, again.failed_count) == (0, 2, 28, 0)
+    assert ("Lake 7", "lies in", "Karv") in facts_in(root)
+    chat_server.script({"extractor": proper_reply})
+    assert index(LAKES, settings=settings).unchanged == 30
+    assert chat_server.requests == []
+
+
+def test_replies_are_kept_so_that_a_workspace_that_lost_its_record_asks_nothing(
+    index: Indexer, root: Path, chat_server: ScriptedServer
+) -> None:
+    chat_server.script({"extractor": proper_reply})
+    index(LAKES, settings=IndexingContext(model="scripted"))
+    for name in root.glob("record.sqlite*"):
+        name.unlink()
+    chat_server.script({"extractor": proper_reply})
+    report = index(LAKES, settings=IndexingContext(model="scripted"))
+    assert (report.cached, report.requests, report.facts) == (30, 0, 30)
+
+
+def test_a_refused_key_ends_the_run_with_its_own_error_and_frees_the_workspace(
+    index: Indexer, root: Path, chat_server: ScriptedServer
+) -> None:
+    chat_server.script({"extractor": [Reply("no", status=401)]})
+    with pytest.raises(ModelUnavailable, match=r"refused the key.*OPENAI_API_KEY"):
+        index(LAKES, settings=IndexingContext(model="scripted"))
+    with Workspace(root).writing():
+        pass
+
+
+def test_a_run_that_the_endpoint_breaks_off_keeps_its_batches_and_goes_on(
+    index: Indexer, root: Path, chat_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "COMMIT_PASSAGES", 8)
+    monkeypatch.setattr(indexing_session, "Retries", lambda malformed: Retries(malformed, 0, 0, give_up_after=1))
+    asked = threading.Semaphore(12)
+
+    def runs_dry(body: Mapping[str, Any]) -> Reply | str:
+        return proper_reply(body) if asked.acquire(blocking=False) else Reply("gone", status=403)
+
+    chat_server.script({"extractor": runs_dry})
+    with pytest.raises(ModelUnavailable):
+        index(LAKES, settings=IndexingContext(model="scripted"))
+    chat_server.script({"extractor": proper_reply})
+    report = index(LAKES, settings=IndexingContext(model="scripted"))
+    assert (report.unchanged, report.added, report.cached, report.requests) == (8, 22, 4, 18)
+
+
+def test_imported_triples_are_not_asked_for(index: Indexer, tmp_path: Path, chat_server: ScriptedServer) -> None:
+    chat_server.script({"extractor": proper_reply})
+    triples = tmp_path / "triples.jsonl"
+    write_lines(triples, [{"id": f"p{n}", "triples": [[f"Lake {n}", "is in", "Karv"]]} for n in range(28)])
+    report = index(LAKES, triples=triples, settings=IndexingContext(model="scripted"))
+    assert (report.imported, report.extracted) == (28, 2)
+    assert sorted(titles_asked(chat_server)) == ["Lake 28", "Lake 29"]
+
+
+def test_a_dry_run_tells_from_a_sample_and_writes_no_workspace(
+    root: Path, tmp_path: Path, chat_server: ScriptedServer
+) -> None:
+    chat_server.script({"extractor": proper_reply})
+    corpus = tmp_path / "corpus.jsonl"
+    write_lines(corpus, list(LAKES))
+    settings = IndexingContext(model="scripted", price_in=1.0, price_out=1.0)
+    found = preview_changes([corpus], root, settings=settings, sample=3)
+    took = found["extraction"]
+    assert len(titles_asked(chat_server)) == 3
+    assert took["sample"]["done"] == 3
+    assert took["requests"] >= 27
+    assert took["cost"] > 0
+    assert not root.exists()
+    untold = preview_changes([corpus], root, settings=settings, sample=0)["extraction"]
+    assert (untold["completion_tokens"], untold["cost"]) == (None, None)
+    assert "seconds" in untold["unknown"]
+
+
+def test_one_price_alone_is_refused_before_anything_is_read(index: Indexer, root: Path) -> None:
+    with pytest.raises(BadInput, match="one price"):
+        index(LAKES, settings=IndexingContext(price_in=1.0))
+    assert not root.exists()
+
+
+class Watcher(BaseCallbackHandler):
+    """Notes under which node each model call is traced."""
+
+    def __init__(self) -> None:
+        self.nodes: list[str] = []
+
+    def on_chat_model_start(self, *given: Any, metadata: dict[str, Any] | None = None, **more: Any) -> None:
+        self.nodes.append(str((metadata or {}).get("langgraph_node")))
+
+
+def test_model_calls_are_traced_under_their_node(root: Path, tmp_path: Path, chat_server: ScriptedServer) -> None:
+    chat_server.script({"extractor": proper_reply})
+    write_lines(tmp_path / "corpus.jsonl", list(LAKES))
+    asked: Any = {"sources": [str(tmp_path / "corpus.jsonl")]}
+    watcher = Watcher()
+    context = IndexingContext(workspace=str(root), model="scripted")
+    indexing.graph.invoke(asked, {"callbacks": [watcher]}, context=context)
+    assert watcher.nodes == ["extract"] * len(LAKES)
+
+
+def test_events_tell_tokens_and_failures_as_they_come(root: Path, tmp_path: Path, chat_server: ScriptedServer) -> None:
+    chat_server.script({"extractor": refusing("Lake 3")})
+    write_lines(tmp_path / "corpus.jsonl", list(LAKES))
+    asked: Any = {"sources": [str(tmp_path / "corpus.jsonl")]}
+    context = IndexingContext(workspace=str(root), model="scripted")
+    events: list[Any] = list(indexing.graph.stream(asked, context=context, stream_mode="custom"))
+    extracting = [event for event in events if event["stage"] == "extract"]
+    assert [event["done"] for event in extracting] == sorted(event["done"] for event in extracting)
+    tokens = [event["tokens"] for event in extracting]
+    assert tokens[0] == 0 < tokens[-1]
+    assert (extracting[-1]["failed"], extracting[-1]["done"]) == (1, 30)

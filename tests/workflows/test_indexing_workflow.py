@@ -1,0 +1,304 @@
+"""The indexing workflow as a state machine: its steps, its small state, and how it goes on from any checkpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from agents.throttle import Cancelled
+from graph.errors import BadInput, ModelUnavailable, TransportFault, WorkspaceLocked
+from graph.workspace import Workspace
+from tests.builders import HashEmbedder
+from tests.scripted_server import Reply, ScriptedServer
+from tests.workflows.small_world import QUICK_RETRIES, write_lines
+from tests.workflows.workspaces import ROWS, VELM, content_of, served_embeddings, texts_in
+from workflows import indexing, sessions
+from workflows.indexing import build, graph, index_sources
+from workflows.indexing_context import IndexingContext
+from workflows.sessions import close_session
+
+pytestmark = pytest.mark.usefixtures("embedder")
+
+Config = dict[str, Any]
+MANY = 200
+CHECKPOINT_LIMIT = 200_000
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    write_lines(path, list(ROWS))
+    return path
+
+
+@pytest.fixture
+def settings(root: Path) -> Iterator[IndexingContext]:
+    yield IndexingContext(workspace=str(root))
+    for run in list(sessions._SESSIONS):
+        close_session(run)
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "COMMIT_PASSAGES", 2)
+
+
+def on_a_thread() -> tuple[Any, Config]:
+    """The workflow on a checkpointer of its own, and the config of a thread of it."""
+    return build().compile(checkpointer=InMemorySaver()), {"configurable": {"thread_id": "one"}}
+
+
+def asked_for(path: Path, **more: Any) -> Any:
+    return {"sources": [str(path)], **more}
+
+
+def test_the_graph_shows_every_step_and_the_loop_over_batches() -> None:
+    drawn = graph.get_graph(xray=True)
+    edges = {(edge.source, edge.target) for edge in drawn.edges}
+    assert {
+        ("__start__", "load_documents"),
+        ("load_documents", "plan_changes"),
+        ("plan_changes", "extract"),
+        ("extract", "embed"),
+        ("embed", "commit"),
+        ("commit", "extract"),
+        ("commit", "publish"),
+        ("publish", "__end__"),
+    } <= edges
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_batches_go_round_extract_embed_and_commit_until_all_is_published(
+    corpus: Path, settings: IndexingContext
+) -> None:
+    steps = [
+        name for update in graph.stream(asked_for(corpus), context=settings, stream_mode="updates") for name in update
+    ]
+    batch = ["extract", "embed", "commit"]
+    assert steps == ["load_documents", "plan_changes", *batch, *batch, *batch, "publish"]
+
+
+def test_an_unchanged_run_extracts_embeds_and_writes_nothing(corpus: Path, settings: IndexingContext) -> None:
+    graph.invoke(asked_for(corpus), context=settings)
+    with Workspace(Path(settings.workspace)).open_record() as record:
+        before = record.commit_id
+    steps = [
+        name for update in graph.stream(asked_for(corpus), context=settings, stream_mode="updates") for name in update
+    ]
+    assert steps == ["load_documents", "plan_changes", "commit", "publish"]
+    with Workspace(Path(settings.workspace)).open_record() as record:
+        assert record.commit_id == before
+
+
+def test_the_report_of_the_graph_is_that_of_python(corpus: Path, settings: IndexingContext, tmp_path: Path) -> None:
+    report = graph.invoke(asked_for(corpus), context=settings)["report"]
+    same = index_sources([corpus], tmp_path / "other").to_json()
+    own = {"workspace", "seconds"}
+    assert {k: v for k, v in report.items() if k not in own} == {
+        k: list(v) if isinstance(v, tuple) else v for k, v in same.items() if k not in own
+    }
+
+
+def test_nothing_in_the_state_is_large(tmp_path: Path, settings: IndexingContext) -> None:
+    rows = [
+        {
+            "id": f"p{n}",
+            "title": f"Lake {n}",
+            "text": " ".join(f"Lake {n} was dammed in {1500 + n + m} by Ida Brandt of Karv." for m in range(8)),
+        }
+        for n in range(MANY)
+    ]
+    path = tmp_path / "many.jsonl"
+    write_lines(path, rows)
+    compiled, config = on_a_thread()
+    report = compiled.invoke(asked_for(path), config, context=settings)["report"]
+    assert report["added"] == MANY
+    sizes = [len(json.dumps(past.values)) for past in compiled.get_state_history(config)]
+    assert len(sizes) > 3 * MANY // 64
+    assert max(sizes) < CHECKPOINT_LIMIT
+    assert sizes[0] < 5_000, "at the end, no extraction is left in it"
+
+
+def test_events_tell_stage_counts_and_rate(corpus: Path, settings: IndexingContext) -> None:
+    events = list(graph.stream(asked_for(corpus), context=settings, stream_mode="custom"))
+    assert {event["stage"]: event["node"] for event in events} == {
+        "extract": "extract",
+        "embed": "embed",
+        "commit": "commit",
+        "graph": "publish",
+    }
+    for event in events:
+        assert event.keys() == {"node", "stage", "done", "total", "failed", "tokens", "rate"}
+        assert 0 <= event["done"] <= event["total"]
+    assert [event["done"] for event in events if event["stage"] == "extract"] == [0, 1, 2, 3, 4, 5]
+    assert events[-1]["rate"] > 0
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("step", ["plan_changes", "extract", "embed", "commit", "publish"])
+def test_a_fork_from_any_step_in_the_middle_goes_on_and_ends_right(
+    corpus: Path, settings: IndexingContext, root: Path, step: str
+) -> None:
+    compiled, config = on_a_thread()
+    compiled.invoke(asked_for(corpus), config, context=settings)
+    expected = content_of(root)
+    past = [each for each in compiled.get_state_history(config) if step in each.next][-1]
+    forked = compiled.invoke(None, past.config, context=settings)["report"]
+    assert forked["passages"] == 5
+    assert content_of(root) == expected
+    assert not sessions._SESSIONS
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("step", ["extract", "embed", "commit", "publish"])
+def test_a_run_that_stops_before_a_step_goes_on_in_a_process_that_knows_nothing_of_it(
+    corpus: Path, settings: IndexingContext, root: Path, tmp_path: Path, step: str
+) -> None:
+    compiled, config = on_a_thread()
+    compiled.invoke(asked_for(corpus), config, context=settings, interrupt_before=[step])
+    (run,) = sessions._SESSIONS
+    close_session(run)
+    report = compiled.invoke(None, config, context=settings)["report"]
+    assert (report["added"], report["passages"], report["unchanged"]) == (5, 5, 0)
+    index_sources([corpus], tmp_path / "at once")
+    assert content_of(root) == content_of(tmp_path / "at once")
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_document_that_changed_while_the_run_was_stopped_is_extracted_again(
+    corpus: Path, settings: IndexingContext, root: Path, tmp_path: Path
+) -> None:
+    compiled, config = on_a_thread()
+    compiled.invoke(asked_for(corpus), config, context=settings, interrupt_before=["embed"])
+    (run,) = sessions._SESSIONS
+    close_session(run)
+    write_lines(corpus, [{**VELM, "text": "The Velm is dry. It was diverted in 1920 by Ida Brandt."}, *ROWS[2:]])
+    report = compiled.invoke(None, config, context=settings)["report"]
+    assert report["passages"] == 4
+    index_sources([corpus], tmp_path / "at once")
+    assert content_of(root) == content_of(tmp_path / "at once")
+
+
+def test_a_thread_can_be_used_again_and_forgets_the_run_before(
+    corpus: Path, settings: IndexingContext, tmp_path: Path
+) -> None:
+    compiled, config = on_a_thread()
+    with pytest.raises(BadInput, match=r"nowhere\.txt"):
+        compiled.invoke(asked_for(tmp_path / "nowhere.txt"), config, context=settings)
+    assert compiled.invoke(asked_for(corpus), config, context=settings)["report"]["added"] == 5
+    again = compiled.invoke(asked_for(corpus), config, context=settings)["report"]
+    assert (again["added"], again["unchanged"], again["notes"]) == (0, 5, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"sources": []}, "No sources"),
+        ({"sources": "corpus.jsonl"}, "sources"),
+        ({"sources": [""] * 1_001}, "1,001 sources"),
+        ({"sources": ["x"], "sync": "yes"}, "sync"),
+    ],
+)
+def test_input_that_cannot_be_used_is_named(settings: IndexingContext, given: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        graph.invoke(given, context=settings)
+
+
+class TestEmbeddingEndpoint:
+    @pytest.fixture
+    def endpoint(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+        with ScriptedServer() as server, served_embeddings(monkeypatch, server):
+            yield server
+
+    @pytest.mark.parametrize(
+        ("reply", "kind", "asked"),
+        [(Reply("no", status=401), ModelUnavailable, 1), (Reply("gone", status=408), TransportFault, 9)],
+    )
+    def test_one_that_refuses_or_stays_away_fails_the_run_with_its_own_error_and_frees_the_workspace(
+        self,
+        endpoint: ScriptedServer,
+        corpus: Path,
+        settings: IndexingContext,
+        root: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        reply: Reply,
+        kind: type[Exception],
+        asked: int,
+    ) -> None:
+        monkeypatch.setattr(sessions, "STRAGGLER_S", 0.0)
+        monkeypatch.setattr("openai._base_client.BaseClient._calculate_retry_timeout", lambda *_: 0.0)
+        endpoint.script({"embeddings": [reply]})
+        with pytest.raises(kind, match="embedding endpoint"):
+            build(QUICK_RETRIES).compile().invoke(asked_for(corpus), context=settings)
+        assert len(endpoint.requests) == asked
+        assert texts_of_record(root) == set()
+        with Workspace(root).writing():
+            pass
+
+    def test_one_that_comes_back_in_time_is_asked_again_and_nothing_is_extracted_twice(
+        self, endpoint: ScriptedServer, corpus: Path, settings: IndexingContext, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sessions, "STRAGGLER_S", 0.0)
+        monkeypatch.setattr("openai._base_client.BaseClient._calculate_retry_timeout", lambda *_: 0.0)
+        replies = iter([Reply("later", status=408)] * 4)
+        monkeypatch.setattr(ScriptedServer, "next_reply", lambda *_: next(replies, None))
+        report = build(QUICK_RETRIES).compile().invoke(asked_for(corpus), context=settings)["report"]
+        assert (report["added"], report["extracted"]) == (5, 5)
+
+
+class TestSessions:
+    def test_a_run_that_ended_leaves_none_and_frees_the_workspace(self, corpus: Path, root: Path) -> None:
+        index_sources([corpus], root)
+        assert not sessions._SESSIONS
+        with Workspace(root).writing():
+            pass
+
+    def test_a_run_that_fails_frees_the_workspace(
+        self, corpus: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(HashEmbedder, "count_windows", fail)
+        with pytest.raises(ZeroDivisionError):
+            index_sources([corpus], root)
+        with Workspace(root).writing():
+            pass
+
+    @pytest.mark.usefixtures("small_batches")
+    def test_a_run_that_is_cancelled_ends_before_its_next_step_and_keeps_what_was_committed(
+        self, corpus: Path, root: Path
+    ) -> None:
+        def cancel_in_second_batch(stage: str, done: int, total: int) -> None:
+            if (stage, done) == ("embed", 4):
+                sessions.cancel_session(*sessions._SESSIONS)
+
+        with pytest.raises(Cancelled, match="stopped"):
+            index_sources([corpus], root, progress=cancel_in_second_batch)
+        assert not sessions._SESSIONS
+        assert not sessions._CANCELLED
+        assert index_sources([corpus], root).unchanged in (2, 4)
+
+    def test_a_paused_run_keeps_the_workspace_until_it_is_idle_and_then_goes_on_after_the_other(
+        self, corpus: Path, settings: IndexingContext, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        compiled, config = on_a_thread()
+        compiled.invoke(asked_for(corpus), config, context=settings, interrupt_before=["commit"])
+        with pytest.raises(WorkspaceLocked, match="process"):
+            index_sources([corpus], root)
+        monkeypatch.setattr(sessions, "IDLE_S", 0.0)
+        assert index_sources([corpus], root).added == 5
+        report = compiled.invoke(None, config, context=settings)["report"]
+        assert (report["added"], report["passages"]) == (0, 5)
+        assert len(texts_in(root)) == 5
+
+
+def texts_of_record(root: Path) -> set[str]:
+    with Workspace(root).open_record() as record:
+        return set(record.sources())
+
+
+def fail(*_: object) -> None:
+    raise ZeroDivisionError

@@ -1,0 +1,132 @@
+"""What indexing is given: the sources, and the settings of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+
+from agents.roles import Extractor
+from agents.usage import Prices, prices_of
+from graph.documents import ReadOptions, parse_fields
+from graph.errors import BadInput
+from graph.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
+from workflows.context import problems_of
+
+SOURCES_LIMIT = 1_000
+"""Sources that a run takes; a folder counts as one."""
+
+
+class Sources(BaseModel):
+    """What is to be indexed."""
+
+    sources: list[str] = Field(
+        title="Sources",
+        description="Files and folders. In a server: paths below the folder that MARA_SOURCES names.",
+        min_length=1,
+        max_length=SOURCES_LIMIT,
+        examples=[["documents"]],
+    )
+    triples: str = Field(
+        "",
+        description="File of precomputed triples to take instead of extracting: HippoRAG OpenIE JSON, or JSONL.",
+        max_length=4096,
+    )
+    sync: bool = Field(False, description="Remove what the sources do not hold: the workspace is to equal them.")
+
+
+class IndexingContext(BaseModel):
+    """The settings of an indexing run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workspace: str = Field("", description="Workspace to write: empty for MARA_WORKSPACE or ./.mara.", max_length=4096)
+    model: str = Field(
+        "",
+        description="Chat model that extracts. Empty: MARA_CHAT_MODEL where a key or a server is configured, else the"
+        " offline extractor; 'offline': always the offline extractor.",
+        max_length=256,
+    )
+    temperature: float = Field(0.0, ge=0, le=2, description="Temperature of the extractor.")
+    concurrency: int = Field(8, ge=1, le=256, description="How many requests to the model are on their way at most.")
+    requests_per_minute: float | None = Field(
+        None, gt=0, le=1e6, description="Most requests to the model in a minute; empty for no limit."
+    )
+    tokens_per_minute: float | None = Field(
+        None, gt=0, le=1e9, description="Most tokens to and from the model in a minute, on average; empty for no limit."
+    )
+    max_json_retries: int = Field(2, ge=0, le=5, description="How often a malformed reply is asked for again.")
+    chunk_tokens: int = Field(
+        CHUNK_TOKENS, ge=16, le=8192, description="Length of a document's passages, in tokens of the embedding model."
+    )
+    chunk_overlap: int = Field(
+        CHUNK_OVERLAP, ge=0, le=4096, description="Tokens that neighbouring passages share; under half of that length."
+    )
+    fields: dict[str, str] = Field(
+        {},
+        description="Which column or key of tables and corpora holds the id, title and text, and which are metadata.",
+        examples=[{"text": "body", "metadata": "year,author"}],
+    )
+    metadata: dict[str, str | int | float | bool] = Field(
+        {}, description="Metadata that every passage of the sources is given.", examples=[{"tenant": "a"}]
+    )
+    price_in: float | None = Field(None, ge=0, le=1e6, description="What a million tokens to the model cost.")
+    price_out: float | None = Field(None, ge=0, le=1e6, description="What a million tokens from the model cost.")
+    replace_all: bool = Field(False, description="Let a sync remove everything that the workspace holds.")
+
+    _extractor: Extractor | None = PrivateAttr(None)
+    _run: str = PrivateAttr("")
+
+    def read_options(self) -> ReadOptions:
+        """Return how sources are read. Raises BadInput where the settings do not fit together."""
+        return ReadOptions(
+            fields=parse_fields([f"{name}={column}" for name, column in self.fields.items()]),
+            chunk_tokens=self.chunk_tokens,
+            chunk_overlap=self.chunk_overlap,
+            metadata=self.metadata,
+        )
+
+    def prices(self) -> Prices | None:
+        """Return the two prices, None without any. Raises BadInput for one alone."""
+        return prices_of(self.price_in, self.price_out)
+
+    def called_by(self, run: str, workspace: str, extractor: Extractor | None) -> IndexingContext:
+        """Return these settings for a caller in Python.
+
+        Args:
+            run: the name that the run is to have.
+            workspace: a path, which need not fit into a form.
+            extractor: the caller's own, in place of the model's.
+        """
+        changed = self.model_copy(update={"workspace": workspace})
+        changed._extractor = extractor
+        changed._run = run
+        return changed
+
+    @property
+    def own_extractor(self) -> Extractor | None:
+        """The caller's own extractor."""
+        return self._extractor
+
+    @property
+    def run(self) -> str:
+        """The name that the caller gives the run; empty where it gives none."""
+        return self._run
+
+
+def indexing_context_of(runtime: Runtime[IndexingContext]) -> IndexingContext:
+    """Return the run's settings; the defaults where plain Python passed none."""
+    return runtime.context or IndexingContext()
+
+
+def make_indexing_context(**settings: Any) -> IndexingContext:
+    """Return settings that a person gave; None means not given.
+
+    Raises:
+        BadInput: a setting is unknown or out of its range, named in the message.
+    """
+    try:
+        return IndexingContext(**{name: value for name, value in settings.items() if value is not None})
+    except ValidationError as fault:
+        raise BadInput(f"A setting cannot be used ({problems_of(fault)})", "See `mara index --help`") from fault

@@ -1,0 +1,45 @@
+"""Where the sources of a run are: anywhere for its user, below one folder for the clients of a server."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from graph.errors import BadInput
+
+SOURCES_VARIABLE = "MARA_SOURCES"
+"""Names the folder whose files the clients of a server may have indexed; its working directory by default."""
+
+
+def resolve_source(name: str) -> Path:
+    """Return the path of a source that a caller names.
+
+    In a LangGraph server the name comes from a client: there it is a relative path below the folder of
+    ``MARA_SOURCES``, and stays there, through whatever links. Hidden files and folders are not to be had.
+
+    Raises:
+        BadInput: a client of a server named something else.
+    """
+    if "langgraph_api" not in sys.modules:
+        return Path(name)
+    plain, windows = PurePosixPath(name), PureWindowsPath(name)
+    parts = {*plain.parts, *windows.parts}
+    if not name or plain.is_absolute() or windows.drive or windows.root or any(part.startswith(".") for part in parts):
+        raise _refused(name, "is no path below the folder of sources")
+    base = Path(os.environ.get(SOURCES_VARIABLE) or ".").resolve()
+    path = base / name
+    try:
+        inside = path.resolve().is_relative_to(base)
+    except (OSError, ValueError, RuntimeError) as fault:
+        raise _refused(name, "cannot be followed") from fault
+    if not inside:
+        raise _refused(name, "leads out of the folder of sources")
+    return path
+
+
+def _refused(name: str, why: str) -> BadInput:
+    return BadInput(
+        f"{name[:200]!r} {why}",
+        f"Give a relative path below the server's {SOURCES_VARIABLE}, without '..' and links out",
+    )

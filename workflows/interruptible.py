@@ -1,0 +1,57 @@
+"""Work that Ctrl-C ends promptly, whatever it waits for."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, TimeoutError
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PATIENCE_S = 2.0
+"""How long work may take to stop before it is left behind."""
+
+_LEFT: list[threading.Thread] = []
+
+
+def interruptibly(work: Callable[[], T], stop: Callable[[], None]) -> T:
+    """Do some work in a thread of its own, and return what it returns, or raise what it raises.
+
+    Args:
+        work: runs in a copy of the caller's context.
+        stop: called when the caller is interrupted, to tell the work so; what does not end soon is left behind.
+    """
+    outcome: Future[T] = Future()
+    thread = threading.Thread(
+        target=contextvars.copy_context().run, args=(_settle, outcome, work), name="interruptible", daemon=True
+    )
+    thread.start()
+    try:
+        return outcome.result()
+    except BaseException:
+        if not outcome.done():
+            stop()
+            _LEFT.append(thread)
+            _await(outcome)
+        raise
+
+
+def work_is_left_behind() -> bool:
+    """Tell whether interrupted work still waits for something, and would keep the process from ending."""
+    return any(thread.is_alive() for thread in _LEFT)
+
+
+def _settle(outcome: Future[T], work: Callable[[], T]) -> None:
+    try:
+        outcome.set_result(work())
+    except BaseException as error:
+        outcome.set_exception(error)
+
+
+def _await(outcome: Future[T]) -> None:
+    try:
+        outcome.exception(PATIENCE_S)
+    except TimeoutError:
+        return

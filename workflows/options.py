@@ -1,0 +1,67 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from workflows.indexing_context import IndexingContext
+
+WorkspaceOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--workspace", "-w", help="Workspace folder; MARA_WORKSPACE or ./.mara by default.", show_default=False
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write the result as JSON on standard output.")]
+
+TriplesOption = Annotated[
+    Path | None,
+    typer.Option(help="Precomputed triples: HippoRAG OpenIE JSON, or JSONL of {id, entities, triples}."),
+]
+ExtractorOption = Annotated[
+    str | None,
+    typer.Option(help="Chat model that extracts, or 'offline'; by default the configured one, if there is one."),
+]
+FieldOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=COLUMN",
+        help="Column or key of tables and corpora that holds the id, title or text, or those that are metadata:"
+        " text=body, metadata=year,author; may be repeated.",
+    ),
+]
+MetadataOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE", help="Metadata that every passage is given; may be repeated."),
+]
+ChunkTokensOption = Annotated[
+    int | None, typer.Option(help="Length of a document's passages, in tokens of the embedding model (220).")
+]
+ChunkOverlapOption = Annotated[int | None, typer.Option(help="Tokens that neighbouring passages share (40).")]
+ConcurrencyOption = Annotated[int | None, typer.Option(help="Requests to the model that are on their way at most (8).")]
+RateOption = Annotated[float | None, typer.Option(help="Most requests to the model in a minute.")]
+PriceInOption = Annotated[float | None, typer.Option(help="What a million tokens to the model cost.")]
+PriceOutOption = Annotated[float | None, typer.Option(help="What a million tokens from the model cost.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Tell what would change, and what extraction would take; write nothing.")
+]
+SampleOption = Annotated[
+    int,
+    typer.Option(
+        min=0, max=1000, help="Passages that a dry run has extracted, to tell from: a model is asked for them."
+    ),
+]
+
+
+def indexing_settings(fields: list[str] | None, metadata: list[str] | None, **given: Any) -> IndexingContext:
+    """Return the settings of a run from the options of a command. Raises BadInput."""
+    from graph.documents import parse_fields, parse_metadata
+    from workflows.indexing_context import make_indexing_context
+
+    parse_fields(fields or [])
+    named = dict(field.split("=", 1) for field in fields or [])
+    return make_indexing_context(fields=named, metadata=dict(parse_metadata(metadata or [])), **given)
