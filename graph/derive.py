@@ -7,9 +7,9 @@ import os
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -20,19 +20,23 @@ from graph.build import GraphBuilder
 from graph.errors import WorkspaceDamaged
 from graph.generations import ids_of_generations
 from graph.knowledge_graph import KnowledgeGraph, load_header, save
+from graph.layers import Layer, SearchIndex, open_layers
 from graph.record import Record
-from graph.store import Vectors, VectorStore, passage_metadata
+from graph.store import Vectors, VectorStore, passage_metadata, stored_fingerprint
 from graph.workspace import Workspace
+
+_COLLECTIONS = ("facts", "passages")
+_LARGE_INDEX = 5_000
+_MOST_IN_LAYER = 500
 
 
 def publish(workspace: Workspace, record: Record) -> KnowledgeGraph:
     """Derive the record's generation and make it current; the caller holds the writer's lock.
 
-    The embedded search index starts as a copy of the last generation's, so that a small change writes little. A
-    generation that was derived before, whole or in part, is derived again under the next number and without a copy:
-    a reader may have its folder open, and Chroma keeps what it opened at a path for the length of the process.
+    The embedded search index lies over the last whole one, or starts as a copy of it. A generation that was derived
+    before, whole or in part, is derived again under the next number and from nothing but the record: a reader may have
+    its folder open, and Chroma keeps what it opened at a path for the length of the process.
     """
-    server = bool(os.environ.get("MARA_CHROMA_URL"))
     again = workspace.current() == record.generation or workspace.index_folder(record.generation).exists()
     if again:
         record.advance_generation()
@@ -40,12 +44,12 @@ def publish(workspace: Workspace, record: Record) -> KnowledgeGraph:
     workspace.prune()
     try:
         with _derivation_of(record) as derivation:
-            graph = derivation.derive(workspace, record, copy=not again and not server)
+            graph = derivation.derive(workspace, record, alone=again)
     except WorkspaceDamaged:
         # The copy may be damaged; what is derived can always be made from nothing.
         record.advance_generation()
         with _derivation_of(record) as derivation:
-            graph = derivation.derive(workspace, record, copy=False)
+            graph = derivation.derive(workspace, record, alone=True)
     workspace.publish(record)
     return graph
 
@@ -61,12 +65,27 @@ def is_published(workspace: Workspace, record: Record) -> bool:
     return bool(header.get("commit_id") == record.commit_id)
 
 
-def open_store(workspace: Workspace, workspace_id: str, generation: int) -> VectorStore:
+def open_store(workspace: Workspace, workspace_id: str, generation: int) -> SearchIndex:
     """Open the search index: the server that ``MARA_CHROMA_URL`` names, or the generation's embedded one."""
     url = os.environ.get("MARA_CHROMA_URL")
     if url:
         return VectorStore.server(url, workspace_id)
-    return VectorStore.embedded(workspace.index_folder(generation) / "chroma")
+    folder = workspace.index_folder(generation)
+    layer = Layer.load(folder)
+    base = workspace.index_folder(layer.base) if layer is not None and layer.base != generation else None
+    return open_layers(folder / "chroma", base and base / "chroma", layer)
+
+
+Contents = Mapping[str, Mapping[str, str]]
+"""By collection: {id: what tells whether it changed}."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a search index is known to hold: an embedded one that a layer can lie on, or a server's."""
+
+    layer: Layer
+    held: Contents
 
 
 class _Derivation:
@@ -74,74 +93,138 @@ class _Derivation:
 
     def __init__(self) -> None:
         self._builder = GraphBuilder()
-        self._commit = ""
-        self._vectors = ""
-        self._store: VectorStore | None = None
-        self._held: Mapping[str, Mapping[str, str]] = {"facts": {}, "passages": {}}
+        self._known: _Known | None = None
 
-    def derive(self, workspace: Workspace, record: Record, *, copy: bool) -> KnowledgeGraph:
-        """Write the files of the record's generation into its folder, and bring the search index up to it."""
+    def derive(self, workspace: Workspace, record: Record, *, alone: bool) -> KnowledgeGraph:
+        """Write the files of the record's generation into its folder, and bring the search index up to it.
+
+        With ``alone``, nothing is taken over from an older generation.
+        """
         folder = workspace.index_folder(record.generation)
         folder.mkdir(parents=True)
-        self.close()
-        with ThreadPoolExecutor(1) as beside, _without_garbage_collection():
-            copied = beside.submit(self._copy_last_index, workspace, record, folder) if copy else None
+        with _without_garbage_collection():
             graph = self._builder.build(record)
             save(graph, folder)
             self._builder.sparse().save(folder / "bm25")
-            if copied is not None:
-                copied.result()
-        self._bring_up_to_date(workspace, record, graph)
+        wanted = _Wanted(record, graph)
+        if url := os.environ.get("MARA_CHROMA_URL"):
+            self._write_to_server(VectorStore.server(url, record.workspace_id), workspace, wanted)
+        else:
+            if alone or not self._is_usable(workspace, record):
+                self._known = None if alone else _read_last(workspace, record)
+            self._write_embedded(workspace, wanted, folder)
         return graph
 
-    def _bring_up_to_date(self, workspace: Workspace, record: Record, graph: KnowledgeGraph) -> None:
-        """Write what changed into the search index; where that is not at the last commit, compare it as a whole."""
-        wanted = {"facts": dict.fromkeys(graph.facts, ""), "passages": record.fingerprints()}
-        read: dict[str, Callable[[Sequence[str]], Vectors]] = {
-            "facts": lambda ids: Vectors(ids, _FactVectors(record, ids)),
-            "passages": lambda ids: _passages_to_write(graph, wanted["passages"], ids),
-        }
+    def _is_usable(self, workspace: Workspace, record: Record) -> bool:
+        known = self._known
+        return (
+            known is not None
+            and known.layer.vectors == record.vectors_id
+            and (workspace.index_folder(known.layer.base) / "chroma").is_dir()
+        )
+
+    def _write_embedded(self, workspace: Workspace, wanted: _Wanted, folder: Path) -> None:
+        """Lay what changed over the index that is known, or make a whole one, from a copy of that if there is one."""
+        record, known = wanted.record, self._known
+        changes = {name: wanted.changes(name, known.held[name]) for name in _COLLECTIONS} if known else {}
+        if known and _is_small(changes, known.held):
+            store = VectorStore.embedded(folder / "chroma")
+            try:
+                for name, (changed, _) in changes.items():
+                    store.synchronise(name, wanted.read(name, changed), record.embedding_model, commit=record.commit_id)
+            finally:
+                store.close()
+            hidden = {
+                name: sorted({*changed, *gone} & known.held[name].keys()) for name, (changed, gone) in changes.items()
+            }
+            replace(known.layer, removed=hidden).save(folder)
+            return
+        if known:
+            shutil.copytree(workspace.index_folder(known.layer.base) / "chroma", folder / "chroma")
+        store = VectorStore.embedded(folder / "chroma")
+        try:
+            for name in _COLLECTIONS:
+                everything = wanted.read(name, [*wanted.contents[name]])
+                store.synchronise(name, everything, record.embedding_model, commit=record.commit_id)
+        finally:
+            store.close()
+        layer = Layer(record.generation, record.commit_id, record.vectors_id)
+        layer.save(folder)
+        self._known = _Known(layer, wanted.contents)
+
+    def _write_to_server(self, store: VectorStore, workspace: Workspace, wanted: _Wanted) -> None:
+        """Write what changed; where the server is not at the last commit, compare it as a whole."""
+        record, known = wanted.record, self._known
+        spared = ids_of_generations(workspace)
+        self._known = None
         model, commit = record.embedding_model, record.commit_id
-        store = self._store or self._open_store(workspace, record)
-        spared = ids_of_generations(workspace) if store.shared else {"facts": {}, "passages": {}}
-        known = self._commit and self._vectors == record.vectors_id
-        for name, held in self._held.items():
-            changed = [key for key, content in wanted[name].items() if held.get(key) != content]
-            gone = (held.keys() - wanted[name].keys()).difference(*spared[name].values())
-            if not known or not store.apply(
-                name, read[name](changed), sorted(gone), model, base=self._commit, commit=commit, spared=spared[name]
-            ):
-                store.synchronise(name, read[name]([*wanted[name]]), model, commit=commit, spared=spared[name])
+        for name in _COLLECTIONS:
+            if known is not None and known.layer.vectors == record.vectors_id:
+                changed, gone = wanted.changes(name, known.held[name])
+                left = gone.difference(*spared[name].values())
+                base = known.layer.commit
+                new = wanted.read(name, changed)
+                if store.apply(name, new, sorted(left), model, base=base, commit=commit, spared=spared[name]):
+                    continue
+            everything = wanted.read(name, [*wanted.contents[name]])
+            store.synchronise(name, everything, model, commit=commit, spared=spared[name])
+        store.close()
         # What was spared goes when nobody reads it any more.
         surplus = {name: dict.fromkeys(chain.from_iterable(ids.values()), "") for name, ids in spared.items()}
-        self._held = {name: surplus[name] | wanted[name] for name in wanted}
-        self._commit, self._vectors = commit, record.vectors_id
+        held = {name: {**surplus[name], **wanted.contents[name]} for name in _COLLECTIONS}
+        self._known = _Known(Layer(record.generation, commit, record.vectors_id), held)
 
-    def _copy_last_index(self, workspace: Workspace, record: Record, folder: Path) -> None:
-        """Start from the current generation's index, and load it, unless another model made it."""
-        current = workspace.current()
-        if current is None:
-            return
-        last = workspace.index_folder(current)
-        try:
-            same_model = load_header(last)["embedding_model"] == record.embedding_model
-        except (OSError, ValueError, KeyError):
-            return
-        if same_model and (last / "chroma").is_dir():
-            shutil.copytree(last / "chroma", folder / "chroma")
-            self._open_store(workspace, record).warm()
 
-    def _open_store(self, workspace: Workspace, record: Record) -> VectorStore:
-        """Open the generation's search index, which stays open: a reader in this process then finds it in memory."""
-        self.close()
-        self._store = open_store(workspace, record.workspace_id, record.generation)
-        return self._store
+class _Wanted:
+    """What the search index of a generation is to hold."""
 
-    def close(self) -> None:
-        """Let go of the search index."""
-        if self._store is not None:
-            self._store.close()
-            self._store = None
+    def __init__(self, record: Record, graph: KnowledgeGraph) -> None:
+        self.record = record
+        self._graph = graph
+        self._fingerprints = record.fingerprints()
+        passages = {key: stored_fingerprint(content) for key, content in self._fingerprints.items()}
+        self.contents: Contents = {"facts": dict.fromkeys(graph.facts, ""), "passages": passages}
+
+    def changes(self, name: str, held: Mapping[str, str]) -> tuple[list[str], set[str]]:
+        """Return the ids that are to be written, and those that are to go, where so much is held already."""
+        wanted = self.contents[name]
+        return [key for key, content in wanted.items() if held.get(key) != content], held.keys() - wanted.keys()
+
+    def read(self, name: str, ids: Sequence[str]) -> Vectors:
+        """Return what is to be written under some ids."""
+        if name == "facts":
+            return Vectors(ids, _FactVectors(self.record, ids))
+        rows = [self._graph.passage_index[key] for key in ids]
+        passages = [self._graph.passages[row] for row in rows]
+        metadata = [passage_metadata(self._fingerprints[p.id], p.source, p.metadata) for p in passages]
+        return Vectors(ids, np.asarray(self._graph.passage_vectors[rows]), metadata)
+
+
+def _read_last(workspace: Workspace, record: Record) -> _Known | None:
+    """Return what the index that the current generation lies on holds, unless it is of no use any more."""
+    current = workspace.current()
+    layer = Layer.load(workspace.index_folder(current)) if current is not None else None
+    if layer is None or layer.vectors != record.vectors_id:
+        return None
+    folder = workspace.index_folder(layer.base) / "chroma"
+    if not folder.is_dir():
+        return None
+    store = VectorStore.embedded(folder)
+    try:
+        stamps = [store.stamp(name) for name in _COLLECTIONS]
+        if not all(s and s.is_at(layer.commit) and s.embedding_model == record.embedding_model for s in stamps):
+            return None
+        held = {name: {key: text or "" for key, text in store.fingerprints(name).items()} for name in _COLLECTIONS}
+        return _Known(replace(layer, removed={}), held)
+    finally:
+        store.close()
+
+
+def _is_small(changes: Mapping[str, tuple[Sequence[str], Collection[str]]], held: Contents) -> bool:
+    """Tell whether a layer is worth its while: the index is large, and little of it changed."""
+    size = sum(map(len, held.values()))
+    changed = sum(len(new) + len(gone) for new, gone in changes.values())
+    return size >= _LARGE_INDEX and changed <= min(_MOST_IN_LAYER, size // 2)
 
 
 @contextmanager
@@ -164,8 +247,7 @@ _WORKSPACES_KEPT = 1
 def forget_derivations() -> None:
     """Let go of what is kept in memory of workspaces that this process wrote."""
     with _KEEPING:
-        while _KEPT:
-            _KEPT.popitem()[1].close()
+        _KEPT.clear()
 
 
 @contextmanager
@@ -173,15 +255,11 @@ def _derivation_of(record: Record) -> Iterator[_Derivation]:
     """Lend what is kept of a workspace; nothing is kept of a derivation that failed."""
     with _KEEPING:
         derivation = _KEPT.pop(record.workspace_id, None) or _Derivation()
-    try:
-        yield derivation
-    except BaseException:
-        derivation.close()
-        raise
+    yield derivation
     with _KEEPING:
         _KEPT[record.workspace_id] = derivation
         while len(_KEPT) > _WORKSPACES_KEPT:
-            _KEPT.popitem(last=False)[1].close()
+            _KEPT.popitem(last=False)
 
 
 class _FactVectors:
@@ -193,10 +271,3 @@ class _FactVectors:
 
     def __getitem__(self, rows: list[int]) -> NDArray[np.float32]:
         return self._record.fact_vectors([self._ids[row] for row in rows])
-
-
-def _passages_to_write(graph: KnowledgeGraph, fingerprints: Mapping[str, str], ids: Sequence[str]) -> Vectors:
-    rows = [graph.passage_index[key] for key in ids]
-    passages = [graph.passages[row] for row in rows]
-    metadata = [passage_metadata(fingerprints[p.id], p.source, p.metadata) for p in passages]
-    return Vectors(ids, np.asarray(graph.passage_vectors[rows]), metadata)

@@ -22,7 +22,6 @@ from graph.checks.file_checks import (
     check_replies,
     check_run,
     check_writer,
-    stale_folders,
     temporary_files,
     writer_at_work,
 )
@@ -36,6 +35,7 @@ from graph.derive import forget_derivations, open_store, publish
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.generations import ids_of_generations
 from graph.knowledge_graph import KnowledgeGraph
+from graph.layers import Layer, SearchIndex, open_layers
 from graph.lease import claim_lease
 from graph.store import VectorStore
 from graph.workspace import Workspace
@@ -215,7 +215,7 @@ def _check_store(
                 others[name].update(chain.from_iterable(held.values()))
             store = open_store(workspace, workspace_id, graph.generation)
         else:
-            store = _open_copy(workspace.index_folder(graph.generation) / "chroma", scratch / "chroma")
+            store = _open_copy(workspace, graph.generation, scratch)
     except WorkspaceDamaged as fault:
         return [repairable(_SEARCH, fault.message)]
     except MaraError as fault:
@@ -228,19 +228,27 @@ def _check_store(
         store.close()
 
 
-def _open_copy(folder: Path, copy: Path) -> VectorStore:
+def _open_copy(workspace: Workspace, generation: int, scratch: Path) -> SearchIndex:
     """Open a copy of an embedded search index: Chroma writes to what it opens.
 
     Raises:
         WorkspaceDamaged: it cannot be copied or read; another process tries that first, which it may end.
     """
+    layer = Layer.load(workspace.index_folder(generation))
+    lies_on = layer is not None and layer.base != generation
+    base = _copy(workspace.index_folder(layer.base), scratch / "base") if layer is not None and lies_on else None
+    return open_layers(_copy(workspace.index_folder(generation), scratch / "chroma"), base, layer)
+
+
+def _copy(folder: Path, copy: Path) -> Path:
+    """Return a copy of a generation's search index that can be read."""
     try:
-        shutil.copytree(folder, copy)
+        shutil.copytree(folder / "chroma", copy)
     except (OSError, shutil.Error) as fault:
         raise WorkspaceDamaged(f"The search index cannot be read ({fault})") from fault
     if reason := why_unreadable(copy):
         raise WorkspaceDamaged(f"The search index cannot be read ({reason})")
-    return VectorStore.embedded(copy)
+    return copy
 
 
 def _repair(workspace: Workspace, record: RecordMender, found: Examination) -> Iterator[str]:
@@ -259,15 +267,15 @@ def _repair(workspace: Workspace, record: RecordMender, found: Examination) -> I
     for path in temporary_files(workspace.root):
         path.unlink()
         yield f"Deleted {path.name}"
-    for folder in stale_folders(workspace, record.generation):
+    for folder in workspace.stale_folders():
         shutil.rmtree(folder)
         yield f"Deleted generation {folder.name}"
 
 
 def _derive_again(workspace: Workspace, record: RecordMender, *, forget_store: bool) -> None:
     """Publish what the record gives, and take nothing over from what was published before."""
-    if forget_store and os.environ.get("MARA_CHROMA_URL"):
-        store = open_store(workspace, record.workspace_id, record.generation)
+    if forget_store and (url := os.environ.get("MARA_CHROMA_URL")):
+        store = VectorStore.server(url, record.workspace_id)
         try:
             store.drop()
         finally:

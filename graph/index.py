@@ -23,10 +23,11 @@ from graph.embeddings import (
 )
 from graph.errors import MaraError, WorkspaceDamaged, WorkspaceLocked
 from graph.knowledge_graph import GraphFact, KnowledgeGraph, load
+from graph.layers import SearchIndex
 from graph.record import Record
 from graph.selection import Selection
 from graph.sparse import SparseIndex
-from graph.store import Stamp, VectorStore, passage_metadata
+from graph.store import Stamp, passage_metadata
 from graph.where import Condition, canonical, read_conditions, to_chroma
 from graph.workspace import GenerationHold, Workspace
 
@@ -50,7 +51,7 @@ class Index:
     def __init__(
         self,
         graph: KnowledgeGraph,
-        store: VectorStore,
+        store: SearchIndex,
         sparse: SparseIndex,
         embedder: Embedder,
         hold: GenerationHold,
@@ -245,7 +246,7 @@ def _open_generation(
     workspace: Workspace, generation: int, workspace_id: str, embedder: Embedder, *, complete: bool, written: bool
 ) -> Index:
     hold = workspace.hold(generation)
-    store: VectorStore | None = None
+    store: SearchIndex | None = None
     try:
         folder = workspace.index_folder(generation)
         graph = load(folder)
@@ -262,7 +263,7 @@ def _open_generation(
         raise
 
 
-def _check_store(store: VectorStore, graph: KnowledgeGraph, *, written: bool) -> None:
+def _check_store(store: SearchIndex, graph: KnowledgeGraph, *, written: bool) -> None:
     """Raise WorkspaceDamaged when the search index cannot serve the graph.
 
     A server may hold other generations, too. While it is ``written``, it serves as long as nothing of this one is gone.

@@ -170,11 +170,6 @@ class VectorStore:
             )
         return [(key, 1.0 - float(d)) for key, d in zip(found["ids"][0], found["distances"][0], strict=True)]
 
-    def warm(self) -> None:
-        """Load what the collections hold into memory, as their first use would."""
-        for name in ("facts", "passages"):
-            self.count(name)
-
     def select(self, where: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         """Return {id: metadata} of the passages that Chroma selects; the metadata only from a server, else empty.
 
@@ -336,7 +331,12 @@ def passage_metadata(fingerprint: str, source: str, metadata: Mapping[str, Any])
 
     Keys that are reserved are left out; the record keeps them.
     """
-    return {**askable_metadata({**metadata, "source": source}), FINGERPRINT: f"{_METADATA_FORMAT}:{fingerprint}"}
+    return {**askable_metadata({**metadata, "source": source}), FINGERPRINT: stored_fingerprint(fingerprint)}
+
+
+def stored_fingerprint(fingerprint: str) -> str:
+    """Return how a passage's fingerprint stands in Chroma."""
+    return f"{_METADATA_FORMAT}:{fingerprint}"
 
 
 def _fingerprint_of(wanted: Vectors, row: int) -> str | None:

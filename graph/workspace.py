@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
+from graph.layers import Layer
 from graph.lease import LEASE_S, Lease, claim_lease
 from graph.record import FORMAT_VERSION, Record
 
@@ -164,11 +165,21 @@ class Workspace:
             )
 
     def prune(self) -> None:
-        """Remove every generation but the current one that no reader holds; a held one stays until the next time."""
+        """Remove what `stale_folders` names."""
+        for folder in self.stale_folders():
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def stale_folders(self) -> list[Path]:
+        """Return what lies among the generations and nobody needs.
+
+        That is neither the current one, nor one that a reader holds, nor one that these lie on.
+        """
         index = self.root / "index"
-        for folder in index.iterdir() if index.is_dir() else ():
-            if folder.name != str(self.current()) and not GenerationHold.is_held(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+        folders = list(index.iterdir()) if index.is_dir() else []
+        needed = [folder for folder in folders if folder.name == str(self.current()) or GenerationHold.is_held(folder)]
+        layers = [layer for folder in needed if (layer := Layer.load(folder))]
+        names = {folder.name for folder in needed} | {str(layer.base) for layer in layers}
+        return [folder for folder in folders if folder.name not in names]
 
 
 class GenerationHold:

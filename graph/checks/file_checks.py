@@ -13,7 +13,7 @@ from graph.checks.findings import Finding, leftover, lost, repairable, sound
 from graph.checks.record_reader import RecordReader, open_read_only
 from graph.lease import holder_of
 from graph.record import FORMAT_VERSION
-from graph.workspace import GenerationHold, Workspace
+from graph.workspace import Workspace
 
 REPLY_CACHE = "replies.sqlite"
 """The file in which replies of models are kept, so that nothing is asked for twice."""
@@ -92,20 +92,13 @@ def check_leftovers(workspace: Workspace, generation: int | None, writer: str) -
     if writer:
         return
     for check, paths, message in (
-        ("older generations", stale_folders(workspace, generation), "older or half-made generations that nobody reads"),
+        ("older generations", workspace.stale_folders(), "older or half-made generations that nobody reads"),
         ("temporary files", temporary_files(workspace.root), "files that a killed writer left"),
     ):
         if paths:
             yield leftover(check, f"There are {len(paths)} {message}", (path.name for path in paths))
         else:
             yield sound(check, "None lies about")
-
-
-def stale_folders(workspace: Workspace, generation: int | None) -> list[Path]:
-    """Return what lies among the generations, is not the published one, and is held by no reader."""
-    index = workspace.root / "index"
-    folders = list(index.iterdir()) if index.is_dir() else []
-    return [folder for folder in folders if folder.name != str(generation) and not GenerationHold.is_held(folder)]
 
 
 def temporary_files(root: Path) -> list[Path]:

@@ -14,8 +14,9 @@ from graph.checks.findings import Finding, leftover, repairable, sound
 from graph.checks.record_reader import RecordReader
 from graph.edges import Edges
 from graph.knowledge_graph import KnowledgeGraph, load
+from graph.layers import SearchIndex
 from graph.sparse import SparseIndex
-from graph.store import Stamp, VectorStore, passage_metadata
+from graph.store import Stamp, passage_metadata
 from graph.where import FINGERPRINT
 
 WEIGHT_TOLERANCE = 1e-6
@@ -107,7 +108,7 @@ def _weights_of_words(folder: Path) -> tuple[list[str], Any]:
 
 
 def check_search_index(
-    store: VectorStore,
+    store: SearchIndex,
     graph: KnowledgeGraph,
     record: RecordReader | None,
     others: Mapping[str, Collection[str]],
@@ -130,7 +131,7 @@ def check_search_index(
 
 
 def _check_ids(
-    store: VectorStore,
+    store: SearchIndex,
     name: str,
     graph: KnowledgeGraph,
     record: RecordReader | None,
@@ -180,7 +181,7 @@ def _vectors(name: str, graph: KnowledgeGraph, record: RecordReader | None) -> N
 
 
 def _check_vectors(
-    store: VectorStore, name: str, wanted: Sequence[str], vectors: NDArray[np.float32] | None
+    store: SearchIndex, name: str, wanted: Sequence[str], vectors: NDArray[np.float32] | None
 ) -> Finding:
     """Compare all vectors, and search for some of them."""
     check = f"search index: vectors of {name}"
