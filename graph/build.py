@@ -60,7 +60,9 @@ class GraphBuilder:
         self._in_order: list[Evidence] = []
         self._names, self._facts, self._terms = Names(), Handles(), Handles()
         self._labels: dict[int, Counter[str]] = {}
+        self._label_of: dict[int, str] = {}
         self._statements: dict[int, Counter[Fact]] = {}
+        self._shown: dict[int, Fact] = {}
         self._fact_ends: dict[int, tuple[int, int]] = {}
         self._aliases: Counter[tuple[str, int]] = Counter()
         self._matcher = ChangingMatcher()
@@ -99,8 +101,10 @@ class GraphBuilder:
         """Take a passage's names and facts in; yield the spellings of names that were not known before."""
         for handle, spelling in evidence.spellings:
             self._labels.setdefault(handle, Counter())[spelling] += 1
+            self._label_of.pop(handle, None)
         for handle, statement in zip(evidence.facts.tolist(), evidence.statements, strict=True):
             self._statements.setdefault(handle, Counter())[statement] += 1
+            self._shown.pop(handle, None)
         ends = zip(evidence.subjects.tolist(), evidence.objects.tolist(), strict=True)
         for handle, pair in dict(zip(evidence.facts.tolist(), ends, strict=True)).items():
             self._facts.held[handle] += 1
@@ -118,8 +122,10 @@ class GraphBuilder:
         """Let a passage's names and facts go; yield the spellings of names that nothing holds any more."""
         for handle, spelling in evidence.spellings:
             _take_one(self._labels, handle, spelling)
+            self._label_of.pop(handle, None)
         for handle, statement in zip(evidence.facts.tolist(), evidence.statements, strict=True):
             _take_one(self._statements, handle, statement)
+            self._shown.pop(handle, None)
         for handle in set(evidence.facts.tolist()):
             self._facts.held[handle] -= 1
         for handle in evidence.links.names.tolist():
@@ -178,8 +184,8 @@ class GraphBuilder:
             generation=record.generation,
             commit_id=record.commit_id,
             embedding_model=record.embedding_model,
-            entity_names=tuple(self._names.normal[handle] for handle in entities),
-            entity_labels=tuple(_most_frequent(self._labels[handle]) for handle in entities),
+            entity_names=tuple([self._names.normal[handle] for handle in entities]),
+            entity_labels=self._entity_labels(entities),
             triple_passages=triple_passages,
             name_passages=count_passages(links.entities, n),
             passages=tuple(evidence.passage for evidence in passages),
@@ -228,10 +234,17 @@ class GraphBuilder:
         classes = PassageClasses(record.note(PASSAGE_CLASSES) or PassageClasses.THIRDS)
         return passage_edges(links, n_entities, lengths, np.array(shares, dtype=np.float64), classes)
 
+    def _entity_labels(self, entities: Sequence[int]) -> tuple[str, ...]:
+        for handle in self._labels.keys() - self._label_of.keys():
+            self._label_of[handle] = _most_frequent(self._labels[handle])
+        return tuple([self._label_of[handle] for handle in entities])
+
     def _fact_table(self, entity_of: Ints) -> Mapping[str, GraphFact]:
         facts = self._facts.in_use()
         fact_of = _positions(facts, len(self._facts.keys))
-        spelled = [_smallest(self._statements[handle]) for handle in facts]
+        for handle in self._statements.keys() - self._shown.keys():
+            self._shown[handle] = _smallest(self._statements[handle])
+        spelled = [self._shown[handle] for handle in facts]
         ends = [self._fact_ends[handle] for handle in facts]
         held = _joined([evidence.facts for evidence in self._in_order], np.int32)
         counts = [len(evidence.facts) for evidence in self._in_order]

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -306,7 +305,7 @@ def load(folder: Path) -> KnowledgeGraph:
 
 def _check_order(graph: KnowledgeGraph) -> None:
     ids = graph.known_ids or [entity_id(name) for name in graph.entity_names]
-    if any(second <= first for first, second in pairwise(ids)):
+    if list(ids) != sorted(set(ids)):
         raise ValueError("entities are to be in the order of their ids, each once")
     edges = graph.edges
     behind = np.zeros(max(0, len(edges) - 1), dtype=bool)

@@ -109,7 +109,7 @@ def _pairs(run: Sequence[str]) -> Iterable[str]:
     return map(str.__add__, run, run[1:]) if len(run) > 1 else run
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def _stem(token: str) -> str | None:
     """Return a word's stem; nothing of a stop word; None for a character of an unspaced script."""
     if is_unspaced(token):

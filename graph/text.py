@@ -26,7 +26,7 @@ _SENTENCE_END = regex.compile(
 )
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def normalise_name(name: str) -> str:
     """Return the normal form under which spellings of one name meet.
 
@@ -53,7 +53,7 @@ def token_spans(text: str) -> list[tuple[str, int, int]]:
     return [(token, m.start(), m.end()) for m in _TOKEN.finditer(text) for token in _tokens_of_word(m[0])]
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=50_000)
 def _tokens_of_word(word: str) -> tuple[str, ...]:
     return tuple(_TOKEN.findall(normalise_name(word)))
 

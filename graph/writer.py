@@ -19,6 +19,7 @@ SYNONYM_SHORTEST = 3
 _BLOCK_ROWS = 1024
 _ROUNDING = 1e-5
 _GROWTH = 1.5
+_SPARE_ROWS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class _NameVectors:
             return
         first, needed = len(self._ids), len(self._ids) + len(rows)
         if needed > len(self._vectors):
-            grown = np.zeros((max(needed, int(_GROWTH * first)), vectors.shape[1]), dtype=np.float32)
+            grown = np.zeros((max(needed + _SPARE_ROWS, int(_GROWTH * first)), vectors.shape[1]), dtype=np.float32)
             if first:
                 grown[:first] = self._vectors[:first]
             self._vectors = grown
