@@ -11,7 +11,7 @@ demo: setup
 	@$(BIN)/mara demo --workspace $(SAMPLE)
 
 test: setup
-	@$(BIN)/python -m pytest -m "not slow"
+	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: setup
 	@$(BIN)/python -m pytest -m slow

@@ -342,6 +342,13 @@ class Record:
         """Note a text under a key, within a `transaction`."""
         self._set_meta(f"note:{key}", text)
 
+    def change_setting(self, key: str, text: str) -> None:
+        """Note a setting that what is derived depends on, in a commit of its own where it is another one."""
+        if self.note(key) != text:
+            with self.transaction():
+                self.set_note(key, text)
+                self._count_up()
+
     def fence(self, check: Callable[[Record], None]) -> None:
         """Let every transaction begin with a check, which may refuse it by raising."""
         self._fence = check

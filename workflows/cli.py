@@ -24,6 +24,7 @@ from workflows import render
 from workflows.options import (
     ChunkOverlapOption,
     ChunkTokensOption,
+    ClassesOption,
     ConcurrencyOption,
     DryRunOption,
     ExtractorOption,
@@ -114,6 +115,7 @@ def index(
     chunk_overlap: ChunkOverlapOption = None,
     concurrency: ConcurrencyOption = None,
     requests_per_minute: RateOption = None,
+    passage_classes: ClassesOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
     dry_run: DryRunOption = False,
@@ -129,6 +131,7 @@ def index(
         chunk_overlap=chunk_overlap,
         concurrency=concurrency,
         requests_per_minute=requests_per_minute,
+        passage_classes=passage_classes,
         price_in=price_in,
         price_out=price_out,
     )
@@ -148,6 +151,7 @@ def sync(
     chunk_overlap: ChunkOverlapOption = None,
     concurrency: ConcurrencyOption = None,
     requests_per_minute: RateOption = None,
+    passage_classes: ClassesOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
     replace_all: Annotated[
@@ -166,6 +170,7 @@ def sync(
         chunk_overlap=chunk_overlap,
         concurrency=concurrency,
         requests_per_minute=requests_per_minute,
+        passage_classes=passage_classes,
         price_in=price_in,
         price_out=price_out,
         replace_all=replace_all,

@@ -12,6 +12,7 @@ from agents.usage import Prices, prices_of
 from graph.documents import ReadOptions, parse_fields
 from graph.errors import BadInput
 from graph.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
+from graph.weights import PassageClasses
 from workflows.context import problems_of
 
 SOURCES_LIMIT = 1_000
@@ -70,6 +71,11 @@ class IndexingContext(BaseModel):
     )
     metadata: dict[str, str | int | float | bool] = Field(
         {}, description="Metadata that every passage of the sources is given.", examples=[{"tenant": "a"}]
+    )
+    passage_classes: PassageClasses | None = Field(
+        None,
+        description="Where PRIMARY, SECONDARY and PERIPHERAL are cut: by thirds of the corpus, or at the published 0.6"
+        " and 0.3. Empty: as the workspace has it, thirds at first.",
     )
     price_in: float | None = Field(None, ge=0, le=1e6, description="What a million tokens to the model cost.")
     price_out: float | None = Field(None, ge=0, le=1e6, description="What a million tokens from the model cost.")

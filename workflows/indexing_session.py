@@ -20,6 +20,7 @@ from agents.extractor import ChatExtractor
 from agents.reply_cache import ReplyCache
 from agents.roles import Extractor
 from agents.throttle import Throttle
+from graph.build import PASSAGE_CLASSES
 from graph.changes import Changes, plan_changes
 from graph.documents import READABLE_HINT, Documents, read_documents, readable_path
 from graph.embeddings import check_embedder, configured_embedder
@@ -143,6 +144,8 @@ class Session:
                 self.record = self.workspace.open_record(self._lease)
                 if self.record.embedding_model:
                     check_embedder(self.embedder, self.record.embedding_model)
+                if self.context.passage_classes is not None:
+                    self.record.change_setting(PASSAGE_CLASSES, self.context.passage_classes)
                 self.changes = self.plan(self.record)
                 self._cache, self._run = self._open_extraction()
             except BaseException:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graph.weights import PassageClasses
+
 if TYPE_CHECKING:
     from workflows.indexing_context import IndexingContext
 
@@ -43,6 +45,10 @@ ChunkTokensOption = Annotated[
 ]
 ChunkOverlapOption = Annotated[int | None, typer.Option(help="Tokens that neighbouring passages share (40).")]
 ConcurrencyOption = Annotated[int | None, typer.Option(help="Requests to the model that are on their way at most (8).")]
+ClassesOption = Annotated[
+    PassageClasses | None,
+    typer.Option(help="Where PRIMARY, SECONDARY and PERIPHERAL are cut; kept for the workspace (thirds)."),
+]
 RateOption = Annotated[float | None, typer.Option(help="Most requests to the model in a minute.")]
 PriceInOption = Annotated[float | None, typer.Option(help="What a million tokens to the model cost.")]
 PriceOutOption = Annotated[float | None, typer.Option(help="What a million tokens from the model cost.")]

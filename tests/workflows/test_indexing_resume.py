@@ -124,6 +124,7 @@ def test_two_runs_in_one_process_do_not_write_at_once(
     assert index_sources([corpus], root).unchanged == len(ROWS)
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_stops_promptly_says_so_and_goes_on_later(
     corpus: Path, root: Path, chat_server: ScriptedServer
 ) -> None:

@@ -12,6 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from agents.throttle import Cancelled
 from graph.errors import BadInput, ModelUnavailable, TransportFault, WorkspaceLocked
+from graph.weights import PassageClasses
 from graph.workspace import Workspace
 from tests.builders import HashEmbedder
 from tests.scripted_server import Reply, ScriptedServer
@@ -20,6 +21,7 @@ from tests.workflows.workspaces import ROWS, VELM, content_of, served_embeddings
 from workflows import indexing, sessions
 from workflows.indexing import build, graph, index_sources
 from workflows.indexing_context import IndexingContext
+from workflows.inspection import workspace_stats
 from workflows.sessions import close_session
 
 pytestmark = pytest.mark.usefixtures("embedder")
@@ -302,3 +304,14 @@ def texts_of_record(root: Path) -> set[str]:
 
 def fail(*_: object) -> None:
     raise ZeroDivisionError
+
+
+def test_the_published_cuts_of_the_classes_stay_with_the_workspace(
+    corpus: Path, root: Path, settings: IndexingContext
+) -> None:
+    thirds = index_sources([corpus], root)
+    cut = IndexingContext(passage_classes=PassageClasses.PUBLISHED)
+    published = index_sources([corpus], root, settings=cut)
+    assert (published.unchanged, published.generation > thirds.generation) == (len(ROWS), True)
+    assert index_sources([corpus], root).generation == published.generation
+    assert workspace_stats(root)["class_cuts"] == "published"

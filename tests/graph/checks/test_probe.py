@@ -40,6 +40,7 @@ def test_what_can_be_read_is_not_complained_of(root: Path) -> None:
     assert why_unreadable(root / "index" / "1" / "chroma") == ""
 
 
+@pytest.mark.slow
 def test_what_ends_its_reader_is_found_and_repaired(root: Path) -> None:
     damage_links(root / "index" / "1" / "chroma")
     before, _, after = repair_workspace(root)
