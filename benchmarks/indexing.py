@@ -61,7 +61,7 @@ def main() -> None:
     clock.watch(GraphBuilder, "build", "build graph")
     clock.watch(GraphBuilder, "sparse", "BM25")
     clock.watch(derive, "save", "save graph")
-    clock.watch(derive._Derivation, "_bring_up_to_date", "Chroma")
+    clock.watch(derive._Derivation, "_write_embedded", "Chroma")
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         report = index_sources([arguments.corpus], Path(folder) / "w", arguments.triples)

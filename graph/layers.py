@@ -44,9 +44,20 @@ class Layer:
     def load(folder: Path) -> Layer | None:
         """Read what a generation's folder says; None where it says nothing that can be read."""
         try:
-            return Layer(**json.loads((folder / _FILE).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            layer = Layer(**json.loads((folder / _FILE).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError, RecursionError):
             return None
+        return layer if _is_of_its_types(layer) else None
+
+
+def _is_of_its_types(layer: Layer) -> bool:
+    return (
+        type(layer.base) is int
+        and isinstance(layer.commit, str)
+        and isinstance(layer.vectors, str)
+        and isinstance(layer.removed, dict)
+        and all(isinstance(ids, list) and all(isinstance(key, str) for key in ids) for ids in layer.removed.values())
+    )
 
 
 class SearchIndex(Protocol):
@@ -126,13 +137,12 @@ class LayeredStore:
             return []
         removed = self._removed_of(name)
         if within is None:
-            found = self._base.search(name, vector, min(k + len(removed), self._base.count(name)))
+            found = self._base.search(name, vector, k + len(removed))
             found = [hit for hit in found if hit[0] not in removed]
-            found += self._top.search(name, vector, min(k, len(self._own(name))))
+            found += self._top.search(name, vector, k)
         else:
-            above = self._above(name, within)
             found = self._base.search(name, vector, k, within=self._below(name, within))
-            found += self._top.search(name, vector, min(k, len(above)), within=above)
+            found += self._top.search(name, vector, k, within=self._above(name, within))
         return sorted(found, key=lambda hit: -hit[1])[:k]
 
     def select(self, where: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from graph.errors import WorkspaceDamaged
 from graph.where import FINGERPRINT, askable_metadata
 
 T = TypeVar("T")
+
+_OPENING = threading.Lock()
+"""Chroma counts the clients of a folder without a lock of its own."""
 
 _PAGE = 5000
 _EF_SEARCH = 1000
@@ -100,7 +104,8 @@ class VectorStore:
         from chromadb.config import Settings
 
         try:
-            client = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+            with _OPENING:
+                client = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
         except Exception as fault:
             raise _damaged(fault) from fault
         return VectorStore(client, "embedded")
@@ -119,7 +124,8 @@ class VectorStore:
     def close(self) -> None:
         """Let go of the client; an embedded database's files are free after that."""
         if not self.shared:
-            self._client.close()
+            with _OPENING:
+                self._client.close()
 
     def count(self, name: str) -> int:
         """Return how many records a collection holds; 0 when it does not exist."""

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from graph.derive import publish
 from graph.edges import KIND_INDEX, EdgeKind, Edges, sort_edges
+from graph.index import Index
 from graph.knowledge_graph import KnowledgeGraph
 from graph.record import Record
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
+from graph.store import VectorStore
 from graph.workspace import Workspace
 from graph.writer import Writer
 
@@ -174,6 +176,7 @@ class Child:
 HOLD_LOCK = """
 import sys
 from pathlib import Path
+from graph.store import VectorStore
 from graph.workspace import Workspace
 with Workspace(Path(sys.argv[1])).writing():
     print("locked")
@@ -182,3 +185,9 @@ print("done")
 input()
 """
 """A program for a `Child` that holds the writer's lock of a workspace until it is told to go on."""
+
+
+def chroma_of(index: Index) -> VectorStore:
+    """Return the one Chroma that an index without layers searches."""
+    assert isinstance(index._store, VectorStore)
+    return index._store

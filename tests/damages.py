@@ -79,6 +79,7 @@ def with_store(workspace: Workspace, change: Callable[[VectorStore], object]) ->
     """Do something to the search index of the published generation."""
     with workspace.open_record() as record:
         store = open_store(workspace, record.workspace_id, workspace.current() or 0)
+    assert isinstance(store, VectorStore), "in layers"
     try:
         change(store)
     finally:

@@ -13,7 +13,7 @@ from graph.chroma_server import ServerAddress
 from graph.errors import BadInput, StoreUnavailable
 from graph.index import open_index
 from graph.store import Vectors, VectorStore
-from tests.builders import DIMENSION, HashEmbedder, publish_workspace
+from tests.builders import DIMENSION, HashEmbedder, chroma_of, publish_workspace
 from tests.chroma_server import ChromaServer, Gate, free_port
 from tests.fleet import BUILT, CARS, NEWER, opened, seen, whole
 
@@ -60,15 +60,15 @@ class TestFaults:
                 lambda: index.search_facts("car", 3),
                 lambda: index.search_passages("car", 3),
                 lambda: index.select({"maker": "a"}),
-                lambda: index._store.search("facts", vector, 1, within=["a"]),
-                lambda: index._store.count("facts"),
-                lambda: index._store.stamp("facts"),
-                lambda: index._store.fingerprints("facts"),
-                lambda: index._store.vectors("facts", ["a"]),
-                lambda: index._store.synchronise("facts", NOTHING, "hash"),
-                lambda: index._store.apply("facts", NOTHING, ["a"], "m", base="1", commit="2"),
-                index._store.embedding_model,
-                index._store.drop,
+                lambda: chroma_of(index).search("facts", vector, 1, within=["a"]),
+                lambda: chroma_of(index).count("facts"),
+                lambda: chroma_of(index).stamp("facts"),
+                lambda: chroma_of(index).fingerprints("facts"),
+                lambda: chroma_of(index).vectors("facts", ["a"]),
+                lambda: chroma_of(index).synchronise("facts", NOTHING, "hash"),
+                lambda: chroma_of(index).apply("facts", NOTHING, ["a"], "m", base="1", commit="2"),
+                chroma_of(index).embedding_model,
+                chroma_of(index).drop,
                 lambda: open_index(workspace.root, HashEmbedder()),
             ):
                 with pytest.raises(StoreUnavailable, match=r"does not answer.*chroma run"):

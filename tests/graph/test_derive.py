@@ -50,6 +50,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def store(workspace: Workspace) -> Iterator[VectorStore]:
     store = open_store(workspace, "unused", workspace.current() or 0)
+    assert isinstance(store, VectorStore)
     yield store
     store.close()
 

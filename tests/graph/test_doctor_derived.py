@@ -16,7 +16,7 @@ from graph.doctor import examine_workspace, repair_workspace
 from graph.knowledge_graph import load
 from graph.store import VectorStore, passage_metadata
 from graph.workspace import Workspace
-from tests.builders import HashEmbedder, publish_workspace
+from tests.builders import HashEmbedder, passage_of, publish_workspace
 from tests.damages import (
     PASSAGES,
     TRIPLES,
@@ -228,6 +228,98 @@ def test_nothing_is_taken_over_from_a_damaged_index_when_the_record_is_mended_to
     assert problems(before) == {"texts of names": True, "search index: vectors of facts": True}
     assert len(done) == 2
     assert after.ok, problems(after)
+
+
+def of_search_json(change: Callable[[dict[str, Any]], object]) -> Damage:
+    """Let the layer be said to lie otherwise."""
+
+    def rewrite(workspace: Workspace) -> None:
+        path = published(workspace) / "search.json"
+        held = json.loads(path.read_text())
+        change(held)
+        path.write_text(json.dumps(held))
+
+    return rewrite
+
+
+def with_folder(generation: int, change: Callable[[VectorStore], object]) -> Damage:
+    """Do something to the Chroma of one generation, without what it lies on or what lies on it."""
+
+    def damage(workspace: Workspace) -> None:
+        store = VectorStore.embedded(workspace.index_folder(generation) / "chroma")
+        try:
+            change(store)
+        finally:
+            store.close()
+
+    return damage
+
+
+def no_passage_of_the_layer(store: VectorStore) -> None:
+    store._collection("passages").delete(ids=["ef"])
+
+
+LAYERED: dict[str, tuple[Damage, str]] = {
+    "no base": (gone("index/1"), "search index"),
+    "a garbled base": (garbage("index/1/chroma/chroma.sqlite3"), "search index"),
+    "a passage the base lacks": (with_folder(1, no_passage), "search index: passages"),
+    "a vector of the base": (with_folder(1, other_vector_of_a_passage), "search index: vectors of passages"),
+    "a base that was written": (with_folder(1, of_another_commit_than_the_snapshot), "search index: facts"),
+    "no layer": (gone("index/2/chroma"), "search index"),
+    "a passage the layer lacks": (with_folder(2, no_passage_of_the_layer), "search index: passages"),
+    "a vector of the layer": (with_folder(2, other_vector_of_a_fact), "search index: vectors of facts"),
+    "a layer of another commit": (with_folder(2, of_another_commit_than_the_snapshot), "search index: facts"),
+    "a layer on nothing": (gone("index/2/search.json"), "search index: facts"),
+    "a layer that hides too little": (of_search_json(lambda said: said.update(removed={})), "search index: facts"),
+    "a layer that hides in no shape": (of_search_json(lambda said: said.update(removed=5)), "search index: facts"),
+}
+
+
+@pytest.fixture(scope="module")
+def layers(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Generation 2 lies on generation 1: one passage is new in it, one has changed."""
+    root = Path(shutil.copytree(template, tmp_path_factory.mktemp("layers") / "workspace"))
+    new = [passage_of("ef", "Title ef", "ef is another text", year=1900), passage_of("ij", "ij", "new", year=1901)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("graph.derive._LARGE_INDEX", 1)
+        publish_workspace(root, new, {"ef": [("ef thing", "is", "another text")]})
+    assert (root / "index" / "1" / "chroma").is_dir()
+    return root
+
+
+class TestLayers:
+    @pytest.fixture
+    def layered(self, layers: Path, tmp_path: Path) -> Workspace:
+        return Workspace(Path(shutil.copytree(layers, tmp_path / "layered")))
+
+    def test_a_layer_and_its_base_are_in_order_and_nobody_writes_to_them(self, layered: Workspace) -> None:
+        before = everything_in(layered.root)
+        found = examine_workspace(layered.root)
+        assert found.ok, problems(found)
+        assert not tidyings(found)
+        assert "holds all 5 passages" in said(found, "search index: passages")
+        assert everything_in(layered.root) == before
+
+    @pytest.mark.parametrize(("damage", "check"), LAYERED.values(), ids=LAYERED)
+    def test_what_is_damaged_is_found(self, layered: Workspace, damage: Damage, check: str) -> None:
+        damage(layered)
+        found = problems(examine_workspace(layered.root))
+        assert check in found
+        assert all(found.values()), "all of it can be repaired"
+
+    @pytest.mark.parametrize("name", ["no base", "a vector of the base", "a vector of the layer"])
+    def test_what_is_damaged_is_made_whole(self, layered: Workspace, name: str) -> None:
+        LAYERED[name][0](layered)
+        _, done, after = repair_workspace(layered.root)
+        assert done
+        assert after.ok, problems(after)
+        assert not tidyings(after)
+        assert [path.name for path in (layered.root / "index").iterdir()] == [str(after.generation)]
+
+    def test_a_change_of_what_is_hidden_is_no_damage(self, layered: Workspace) -> None:
+        vector = HashEmbedder().embed(["something else"])
+        with_folder(1, lambda store: store._collection("passages").update(ids=["ef"], embeddings=vector))(layered)
+        assert examine_workspace(layered.root).ok
 
 
 class TestServer:

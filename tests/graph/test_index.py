@@ -14,6 +14,7 @@ from graph import index as module
 from graph.derive import open_store
 from graph.errors import EmbeddingMismatch, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.index import Index, open_index
+from graph.layers import SearchIndex
 from graph.schema import Passage, RelationType
 from graph.store import VectorStore
 from graph.workspace import GenerationHold, Workspace
@@ -249,11 +250,11 @@ class TestDerivingAgain:
         index.close()
 
     def test_what_could_not_be_opened_is_let_go(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-        opened: list[VectorStore] = []
-        closed: list[VectorStore] = []
+        opened: list[SearchIndex] = []
+        closed: list[SearchIndex] = []
         close = VectorStore.close
 
-        def watched_open(*arguments: Any) -> VectorStore:
+        def watched_open(*arguments: Any) -> SearchIndex:
             opened.append(open_store(*arguments))
             return opened[-1]
 

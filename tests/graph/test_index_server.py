@@ -17,7 +17,7 @@ from graph.index import Index, IndexPool, open_index
 from graph.store import Vectors, VectorStore
 from graph.workspace import Workspace
 from graph.writer import reembed
-from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace
+from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, chroma_of, passage_of, publish_workspace
 from tests.fleet import BUILT, CARS, NEWER, SHIPS, Silent, opened, seen, whole
 
 # What a reader holds, in full: the ids of its passages and the subjects and yards of its facts.
@@ -116,7 +116,7 @@ def test_an_index_says_where_it_is_served(where: str, tmp_path: Path) -> None:
 def test_dropping_the_collections_is_noticed_and_mended(where: str, tmp_path: Path) -> None:
     publish_workspace(tmp_path, CARS, BUILT)
     index = open_index(tmp_path, HashEmbedder())
-    index._store.drop()
+    chroma_of(index).drop()
     index.close()
     assert opened(tmp_path) == whole(CARS)
     assert Workspace(tmp_path).current() == 2
@@ -171,7 +171,7 @@ class TestTwoWorkspaces:
         selection = cars.select({"source": {"$in": ["ship-1.txt", "car-1.txt"]}})
         assert selection is not None
         assert [cars.graph.passages[row].id for row in selection.rows] == ["car-1"]
-        ships._store.drop()
+        chroma_of(ships).drop()
         assert seen(cars) == whole(CARS)
         with pytest.raises(StoreUnavailable, match=r"no longer holds.*mara doctor --repair"):
             ships.search_passages("ship", 3)
@@ -215,7 +215,7 @@ class TestStaleCollections:
     ) -> None:
         publish_workspace(tmp_path, CARS, BUILT)
         index = open_index(tmp_path, HashEmbedder())
-        spoil(index._store, list(index.graph.facts))
+        spoil(chroma_of(index), list(index.graph.facts))
         index.close()
         again = open_index(tmp_path, Silent())
         assert seen(again) == whole(CARS)
@@ -225,7 +225,7 @@ class TestStaleCollections:
     def test_once(self, tmp_path: Path, served: str) -> None:
         publish_workspace(tmp_path, CARS, BUILT)
         index = open_index(tmp_path, HashEmbedder())
-        stale_ids(index._store, list(index.graph.facts))
+        stale_ids(chroma_of(index), list(index.graph.facts))
         index.close()
         for _ in range(3):
             opened(tmp_path)
@@ -281,11 +281,11 @@ class TestReadersInOtherProcesses:
         publish_workspace(tmp_path, SHIPS, BUILT, removed=[car.id for car in CARS[:9]])
         publish_workspace(tmp_path, [passage_of("x", "X", "x")], {}, removed=[CARS[9].id])
         assert seen(reader) == whole(CARS)
-        assert reader._store.count("facts") == 24
+        assert chroma_of(reader).count("facts") == 24
         reader.close()
         publish_workspace(tmp_path, [passage_of("y", "Y", "y")], {})
         index = open_index(tmp_path, HashEmbedder())
-        assert index._store.count("facts") == len(index.graph.facts) == 14
+        assert chroma_of(index).count("facts") == len(index.graph.facts) == 14
         index.close()
 
     def test_a_changed_passage_keeps_its_old_cosine_for_the_older_reader(self, tmp_path: Path, served: str) -> None:
@@ -333,7 +333,7 @@ class TestReadersInOtherProcesses:
         publish_workspace(tmp_path, CARS, BUILT)
         reader = open_index(tmp_path, HashEmbedder())
         lost = next(key for key, fact in reader.graph.facts.items() if fact.fact.subject == "Car 0")
-        reader._store._collection("facts").delete(ids=[lost])
+        chroma_of(reader)._collection("facts").delete(ids=[lost])
         monkeypatch.setattr("graph.index._MOST_OVERFETCHED", 0)
         found = reader.search_facts("car", 9, reader.select({"source": {"$in": ["car-0.txt", "car-1.txt"]}}))
         assert [fact.fact.subject for fact, _ in found] == ["Car 1"]
@@ -344,7 +344,7 @@ class TestWhileAWriterIsAtWork:
     def test_what_the_server_lost_cannot_be_mended(self, tmp_path: Path, served: str) -> None:
         publish_workspace(tmp_path, CARS, BUILT)
         index = open_index(tmp_path, HashEmbedder())
-        index._store.drop()
+        chroma_of(index).drop()
         index.close()
         with Child(HOLD_LOCK, tmp_path) as writer:
             assert writer.hear() == "locked"

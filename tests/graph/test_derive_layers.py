@@ -1,0 +1,355 @@
+"""A large workspace's small changes are published as layers over one base; what opens them answers as ever."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from graph.derive import forget_derivations, open_store, publish
+from graph.index import open_index
+from graph.layers import Layer, SearchIndex
+from graph.record import Record
+from graph.store import VectorStore
+from graph.workspace import Workspace
+from graph.writer import reembed
+from tests.builders import Child, HashEmbedder
+from tests.damages import everything_in
+from tests.layered import Silent, assert_answers, assert_opens, facts_of, generations, layer_of, write
+
+KEYS = "abcdefghijkl"
+FIRST = dict.fromkeys("abcdefghij", 0)
+SECOND = {**dict.fromkeys("abdeghij", 0), "c": 1}
+"""After the change that the layer holds: one passage changed, one gone."""
+
+
+class Retrained(HashEmbedder):
+    """Other vectors under the same name."""
+
+    def _vector(self, text: str) -> NDArray[np.float64]:
+        return super()._vector(f"again {text}")
+
+
+@pytest.fixture(autouse=True)
+def layering(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graph.derive._LARGE_INDEX", 1)
+    forget_derivations()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole index."""
+    root = tmp_path_factory.mktemp("template") / "workspace"
+    write(root, FIRST)
+    return root
+
+
+@pytest.fixture
+def workspace(template: Path, tmp_path: Path) -> Workspace:
+    return Workspace(Path(shutil.copytree(template, tmp_path / "workspace")))
+
+
+@pytest.fixture(scope="module")
+def layered(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A layer, generation 2, over a base, generation 1."""
+    root = Path(shutil.copytree(template, tmp_path_factory.mktemp("layered") / "workspace"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("graph.derive._LARGE_INDEX", 1)
+        write(root, {"c": 1}, removed=["f"])
+    return root
+
+
+@pytest.fixture
+def changed(layered: Path, tmp_path: Path) -> Workspace:
+    return Workspace(Path(shutil.copytree(layered, tmp_path / "changed")))
+
+
+class TestPublishing:
+    def test_a_whole_index_lies_on_itself(self, workspace: Workspace) -> None:
+        with workspace.open_record() as record:
+            assert layer_of(workspace) == Layer(1, record.commit_id, record.vectors_id, {})
+
+    def test_a_small_change_writes_what_changed_alone(self, changed: Workspace) -> None:
+        assert generations(changed) == {"1", "2"}
+        top = VectorStore.embedded(changed.index_folder(2) / "chroma")
+        assert top.fingerprints("passages").keys() == {"c"}
+        assert top.count("facts") == 2
+        top.close()
+        assert sorted(layer_of(changed).removed["passages"]) == ["c", "f"]
+        assert assert_opens(changed, SECOND) == 2
+
+    def test_the_process_that_made_the_base_does_not_even_open_it(self, tmp_path: Path) -> None:
+        write(tmp_path, FIRST)
+        workspace = Workspace(tmp_path)
+        before = everything_in(workspace.index_folder(1))
+        write(tmp_path, {"c": 1, "new": 2})
+        assert layer_of(workspace).base == 1
+        assert everything_in(workspace.index_folder(1)) == before
+
+    def test_changes_that_take_each_other_back_leave_an_empty_layer(self, workspace: Workspace) -> None:
+        write(workspace.root, {"new": 1})
+        write(workspace.root, {}, removed=["new"])
+        assert layer_of(workspace).base == 1
+        assert not any(layer_of(workspace).removed.values())
+        assert assert_opens(workspace, FIRST) == 3
+
+    @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+    def test_after_any_changes_it_answers_as_a_fresh_workspace(self, tmp_path: Path, seed: int) -> None:
+        chance = random.Random(seed)
+        content = dict.fromkeys(KEYS, 0)
+        workspace = Workspace(tmp_path / "changed")
+        write(workspace.root, content)
+        for step in range(1, 4):
+            if chance.random() < 0.3:
+                forget_derivations()
+            new = {f"{key}{step}": step for key in chance.sample(KEYS, chance.randint(0, 2))}
+            new |= {key: chance.randint(0, 2) for key in chance.sample([*content], chance.randint(0, 2))}
+            removed = [key for key in chance.sample([*content], chance.randint(0, 2)) if key not in new]
+            write(workspace.root, new, removed)
+            content = {key: state for key, state in {**content, **new}.items() if key not in removed}
+            base = layer_of(workspace).base
+            assert generations(workspace) == {str(base), str(workspace.current())}
+            assert assert_opens(workspace, content) == workspace.current() == step + 1
+        write(tmp_path / "fresh", content)
+        stores: list[SearchIndex] = [
+            open_store(w, "", w.current() or 0) for w in (workspace, Workspace(tmp_path / "fresh"))
+        ]
+        for name in ("facts", "passages"):
+            ours, fresh = (store.vectors(name, [*store.fingerprints(name)]) for store in stores)
+            assert ours.keys() == fresh.keys()
+            assert all(np.allclose(ours[key], fresh[key], atol=1e-6) for key in fresh)
+        for store in stores:
+            store.close()
+
+    def test_a_change_that_is_too_large_makes_a_whole_index(self, changed: Workspace) -> None:
+        content = dict.fromkeys("cdefghij", 2)
+        write(changed.root, content, removed=["a", "b"])
+        assert layer_of(changed).base == changed.current() == 3
+        assert generations(changed) == {"3"}
+        assert assert_opens(changed, content) == 3
+
+    def test_so_does_what_adds_up(self, workspace: Workspace) -> None:
+        new: dict[str, int] = {}
+        while (base := layer_of(workspace).base) == 1:
+            new[f"new{len(new)}"] = 1
+            write(workspace.root, {[*new][-1]: 1})
+        assert base == 1 + len(new) > 3
+        assert generations(workspace) == {str(base)}
+        assert assert_opens(workspace, {**FIRST, **new}) == base
+
+    def test_a_small_index_is_copied(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("graph.derive._LARGE_INDEX", 1_000)
+        write(workspace.root, {"c": 1}, removed=["f"])
+        assert layer_of(workspace).base == 2
+        assert generations(workspace) == {"2"}
+        assert assert_opens(workspace, SECOND) == 2
+
+    def test_another_process_lays_its_layer_on_the_same_base(self, changed: Workspace) -> None:
+        forget_derivations()
+        write(changed.root, {"x": 1})
+        assert layer_of(changed).base == 1
+        assert sorted(layer_of(changed).removed["passages"]) == ["c", "f"]
+        assert assert_opens(changed, {**SECOND, "x": 1}) == 3
+
+    def test_no_layer_lies_on_a_base_that_another_process_has_replaced(
+        self, changed: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write(changed.root, {"x": 1})
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr("graph.derive._KEPT", OrderedDict())
+            write(changed.root, dict.fromkeys("klmnopqr", 3))
+        assert generations(changed) == {"4"}
+        write(changed.root, {"y": 1})
+        assert layer_of(changed).base == 4
+        assert assert_opens(changed, {**SECOND, "x": 1, **dict.fromkeys("klmnopqr", 3), "y": 1}) == 5
+
+    @pytest.mark.parametrize("warm", [True, False])
+    def test_no_layer_lies_over_vectors_that_were_replaced(self, changed: Workspace, warm: bool) -> None:
+        write(changed.root, {"c": 1})
+        retrained = Retrained()
+        if not warm:
+            forget_derivations()
+        with changed.writing(), changed.open_record() as record:
+            reembed(record, retrained)
+            publish(changed, record)
+        assert layer_of(changed).base == changed.current()
+        write(changed.root, {"x": 1}, embedder=retrained)
+        assert layer_of(changed).base == (changed.current() or 0) - 1
+        index = open_index(changed.root, retrained)
+        assert_answers(index, {**SECOND, "x": 1}, retrained)
+        index.close()
+
+
+class TestReaders:
+    def test_a_base_stays_while_a_reader_holds_a_layer_over_it(self, changed: Workspace) -> None:
+        hold = changed.hold(2)
+        write(changed.root, dict.fromkeys("abcdefgh", 3))
+        assert generations(changed) == {"1", "2", "3"}
+        hold.release()
+        changed.prune()
+        assert generations(changed) == {"3"}
+
+    def test_open_indexes_that_share_a_base_do_not_disturb_each_other(self, changed: Workspace) -> None:
+        older = open_index(changed.root, Silent())
+        write(changed.root, {"x": 1})
+        newer = open_index(changed.root, Silent())
+        assert_answers(older, SECOND)
+        older.close()
+        assert_answers(newer, {**SECOND, "x": 1})
+        third = dict.fromkeys("abcdefgh", 3)
+        write(changed.root, third)
+        assert_answers(newer, {**SECOND, "x": 1})
+        newer.close()
+        assert assert_opens(changed, {**SECOND, "x": 1, **third}) == 4
+
+    @pytest.mark.slow
+    def test_one_of_another_process_keeps_answering(self, changed: Workspace) -> None:
+        with Child(READER, changed.root) as reader:
+            assert reader.hear() == "generation 2"
+            write(changed.root, dict.fromkeys("abcdefgh", 3))
+            write(changed.root, {"a": 4})
+            assert generations(changed) == {"1", "2", "3", "4"}
+            reader.tell()
+            assert reader.hear() == f"{sorted(SECOND)} {len(facts_of(SECOND))}"
+        changed.prune()
+        assert generations(changed) == {"3", "4"}
+
+
+READER = """
+import sys
+from pathlib import Path
+from graph.index import open_index
+from tests.builders import HashEmbedder
+index = open_index(Path(sys.argv[1]), HashEmbedder())
+print("generation", index.graph.generation)
+input()
+found = [index.graph.passages[passage].id for passage, _ in index.search_passages("text", 99)]
+print(sorted(found), len(index.search_facts("text", 99)))
+input()
+"""
+
+
+def base_gone(workspace: Workspace) -> None:
+    shutil.rmtree(workspace.index_folder(1))
+
+
+def base_garbled(workspace: Workspace) -> None:
+    (workspace.index_folder(1) / "chroma" / "chroma.sqlite3").write_bytes(b"\xffgarbage" * 100)
+
+
+def base_of_another_commit(workspace: Workspace) -> None:
+    store = VectorStore.embedded(workspace.index_folder(1) / "chroma")
+    collection = store._collection("facts")
+    collection.modify(metadata={**collection.metadata, "mara_commit": "another"})
+    store.close()
+
+
+def base_lacks_a_fact(workspace: Workspace) -> None:
+    store = VectorStore.embedded(workspace.index_folder(1) / "chroma")
+    kept = next(key for key in store.fingerprints("facts") if key not in layer_of(workspace).removed["facts"])
+    store._collection("facts").delete(ids=[kept])
+    store.close()
+
+
+def layer_gone(workspace: Workspace) -> None:
+    shutil.rmtree(workspace.index_folder(2) / "chroma")
+
+
+def said_gone(workspace: Workspace) -> None:
+    (workspace.index_folder(2) / "search.json").unlink()
+
+
+def said(change: Callable[[Layer], object]) -> Callable[[Workspace], None]:
+    """What is said of the layer is something else."""
+
+    def damage(workspace: Workspace) -> None:
+        changed = change(layer_of(workspace))
+        if isinstance(changed, Layer):
+            changed.save(workspace.index_folder(2))
+        else:
+            (workspace.index_folder(2) / "search.json").write_text(json.dumps(changed))
+
+    return damage
+
+
+OF_THE_BASE = [base_gone, base_garbled, base_of_another_commit]
+DAMAGES: dict[str, Callable[[Workspace], None]] = {
+    **{damage.__name__: damage for damage in (*OF_THE_BASE, base_lacks_a_fact, layer_gone, said_gone)},
+    "of no shape": said(lambda layer: {"base": 1, "commit": layer.commit, "removed": 5}),
+    "nothing removed": said(lambda layer: replace(layer, removed={})),
+    "on itself": said(lambda layer: replace(layer, base=2)),
+    "on what never was": said(lambda layer: replace(layer, base=9)),
+    "on another commit": said(lambda layer: replace(layer, commit="another")),
+}
+
+
+class TestDerivingAgain:
+    @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+    def test_what_is_damaged_is_made_whole_when_it_is_opened(
+        self, changed: Workspace, damage: Callable[[Workspace], None]
+    ) -> None:
+        damage(changed)
+        assert assert_opens(changed, SECOND) == 3
+        assert layer_of(changed).base == 3
+        assert generations(changed) == {"3"}
+
+    @pytest.mark.parametrize("damage", [*OF_THE_BASE, said_gone])
+    def test_no_other_process_lays_a_layer_on_it(self, changed: Workspace, damage: Callable[[Workspace], None]) -> None:
+        damage(changed)
+        write(changed.root, {"x": 1})
+        assert layer_of(changed).base == changed.current()
+        assert generations(changed) == {str(changed.current())}
+        assert assert_opens(changed, {**SECOND, "x": 1}) == changed.current()
+
+    @pytest.mark.parametrize("damage", [base_gone, base_garbled])
+    def test_what_the_process_that_made_it_lays_on_it_is_made_whole_when_it_is_opened(
+        self, changed: Workspace, damage: Callable[[Workspace], None]
+    ) -> None:
+        write(changed.root, {"x": 1})
+        damage(changed)
+        write(changed.root, {"y": 1})
+        content = {**SECOND, "x": 1, "y": 1}
+        assert assert_opens(changed, content) == layer_of(changed).base
+        assert generations(changed) == {str(changed.current())}
+
+    def test_a_writer_that_ended_between_its_layer_and_its_publication(
+        self, changed: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Killed(BaseException):
+            pass
+
+        def killed(workspace: Workspace, record: Record) -> None:
+            raise Killed
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Workspace, "publish", killed)
+            with pytest.raises(Killed):
+                write(changed.root, {"x": 1})
+        assert changed.current() == 2
+        assert Layer.load(changed.index_folder(3)) is not None
+        assert assert_opens(changed, {**SECOND, "x": 1}) == 4
+        assert generations(changed) == {"4"}
+
+
+class TestServer:
+    def test_a_server_holds_no_layers(self, tmp_path: Path, chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_CHROMA_URL", chroma_url)
+        write(tmp_path, FIRST)
+        workspace = Workspace(tmp_path)
+        for removed in ["f"], []:
+            write(tmp_path, {"c": 1}, removed=removed)
+            assert generations(workspace) == {str(workspace.current())}
+            assert Layer.load(workspace.index_folder(workspace.current() or 0)) is None
+            assert assert_opens(workspace, SECOND) == workspace.current()
+        monkeypatch.delenv("MARA_CHROMA_URL")
+        write(tmp_path, {"x": 1})
+        assert layer_of(workspace).base == workspace.current()
+        assert assert_opens(workspace, {**SECOND, "x": 1}) == workspace.current()
