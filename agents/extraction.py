@@ -149,7 +149,9 @@ class ExtractionRun:
     ) -> None:
         self.cancel()
         if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+            # Those that still wait for a worker are not cancelled here: whoever waits for them would not be told. They
+            # find the throttle cancelled.
+            self._pool.shutdown(wait=True)
 
     def cancel(self) -> None:
         """Stop the run, from any thread: whoever waits to ask raises Cancelled, and nothing is sent any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -209,6 +210,13 @@ def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
         documents.refused.append(Refused(place, f"{place} cannot be read ({fault.strerror})"))
 
     for root, folders, files in os.walk(folder, onerror=refuse):
+        for name in sorted(folders):
+            if not name.startswith(".") and (Path(root) / name).is_symlink():
+                place = readable_path(Path(root) / name)
+                documents.refused.append(Refused(place, f"{place} is a link to a folder, which is not followed"))
+        if _is_workspace(Path(root)):
+            folders[:] = [name for name in folders if name != "index"]
+            files = [name for name in files if not _WORKSPACE_FILE.fullmatch(name)]
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and not _is_workspace(Path(root) / name)
         )
@@ -227,6 +235,12 @@ def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
                 documents.skipped[suffix] = documents.skipped.get(suffix, 0) + 1
 
 
+LINK_TO_NOTHING = "is a link to nothing"
+"""Why a link is not read whose document is gone, rather than out of reach for a moment."""
+
+_WORKSPACE_FILE = re.compile(r"manifest\.json|CURRENT|lock|(?:record|replies)\.sqlite(?:-wal|-shm)?")
+
+
 def _is_workspace(folder: Path) -> bool:
     try:
         return (folder / "record.sqlite").exists()
@@ -239,6 +253,8 @@ def _unreadable(path: Path, folder: Path) -> str:
     try:
         if not path.resolve().is_relative_to(folder.resolve()):
             return "is a link out of the folder"
+        if path.is_symlink() and not path.exists():
+            return LINK_TO_NOTHING
         return "" if path.is_file() else "is not a plain file"
     except RuntimeError:
         return "is a link that leads to itself"

@@ -38,6 +38,7 @@ from workflows.options import (
     TriplesOption,
     WorkspaceOption,
     indexing_settings,
+    named_path,
 )
 from workflows.progress_bars import progress_bars
 
@@ -99,13 +100,14 @@ def _write(value: Any, pretty: Callable[[Console], None], *, as_json: bool) -> N
     if as_json:
         print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201
     else:
-        pretty(Console(soft_wrap=not sys.stdout.isatty(), emoji=False, highlight=False))
+        terminal = sys.stdout is not None and sys.stdout.isatty()
+        pretty(Console(soft_wrap=not terminal, emoji=False, highlight=False))
 
 
 @app.command()
 @_reports_errors
 def index(
-    sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP)],
+    sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="SOURCES")],
     workspace: WorkspaceOption = None,
     triples: TriplesOption = None,
     model: ExtractorOption = None,
@@ -141,7 +143,7 @@ def index(
 @app.command()
 @_reports_errors
 def sync(
-    folders: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP)],
+    folders: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="FOLDERS")],
     workspace: WorkspaceOption = None,
     triples: TriplesOption = None,
     model: ExtractorOption = None,
@@ -158,7 +160,7 @@ def sync(
         bool, typer.Option("--replace-all", help="Go on even if nothing that the workspace holds would be kept.")
     ] = False,
     dry_run: DryRunOption = False,
-    sample: SampleOption = 0,
+    sample: SampleOption = 5,
     as_json: JsonOption = False,
 ) -> None:
     """Add, change and remove passages so that a workspace equals its documents."""
@@ -346,6 +348,8 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+    except OSError as fault:
+        sys.exit(f"The result cannot be written: {fault.strerror or fault}")
 
 
 def _leave_at_once_if_stopped() -> None:

@@ -65,11 +65,12 @@ def load_documents(state: Request, runtime: Runtime[IndexingContext]) -> Update:
     """Start afresh: read the documents and the triples, before anything is written."""
     close_session(state.get("run", ""))
     context = indexing_context_of(runtime)
+    started = time.time()
     asked = checked_request(state, context.run or uuid.uuid4().hex)
     with at_work(asked, context, opened=False):
         return {
             **asked,
-            "started": time.time(),
+            "started": started,
             "batch": [],
             "slice_size": 1,
             "extractions": None,

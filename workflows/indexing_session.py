@@ -22,7 +22,7 @@ from agents.roles import Extractor
 from agents.throttle import Throttle
 from graph.build import PASSAGE_CLASSES
 from graph.changes import Changes, plan_changes
-from graph.documents import READABLE_HINT, Documents, read_documents, readable_path
+from graph.documents import LINK_TO_NOTHING, READABLE_HINT, Documents, read_documents, readable_path
 from graph.embeddings import check_embedder, configured_embedder
 from graph.errors import BadInput
 from graph.lease import Lease
@@ -297,7 +297,8 @@ class Session:
 
         The passages of a list of web pages name the pages: where one could not be read whole, none of them goes.
         """
-        names = {_ENTRY.sub("", refused.source) for refused in self.documents.refused}
+        refused = [one for one in self.documents.refused if not one.reason.endswith(LINK_TO_NOTHING)]
+        names = {_ENTRY.sub("", one.source) for one in refused}
         for folder in map(readable_path, self._sources):
             prefix = f"{folder.rstrip('/')}/"
             names |= {name.removeprefix(prefix) if name != folder else "." for name in tuple(names)}

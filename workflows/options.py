@@ -12,10 +12,23 @@ from graph.weights import PassageClasses
 if TYPE_CHECKING:
     from workflows.indexing_context import IndexingContext
 
+
+def named_path(text: str) -> Path:
+    """Return a path of the command line. Raises BadParameter for what is no name, as of a variable that is not set."""
+    if not text or "\0" in text:
+        raise typer.BadParameter("the name is empty, or holds a character that no name can")
+    return Path(text)
+
+
 WorkspaceOption = Annotated[
     Path | None,
     typer.Option(
-        "--workspace", "-w", help="Workspace folder; MARA_WORKSPACE or ./.mara by default.", show_default=False
+        "--workspace",
+        "-w",
+        parser=named_path,
+        metavar="FOLDER",
+        help="Workspace folder; MARA_WORKSPACE or ./.mara by default.",
+        show_default=False,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write the result as JSON on standard output.")]

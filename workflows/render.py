@@ -104,7 +104,8 @@ def preview(console: Console, found: Mapping[str, Any]) -> None:
         console.print(f"[yellow]skipped files of other kinds: {escape(_pairs(_suffixes(found['skipped'])))}[/]")
     for refused in found["refused"]:
         console.print(f"[yellow]refused: {escape(refused['reason'])}[/]")
-    console.print("[dim]Nothing was written[/]")
+    asked = took["sample"]["usage"]["requests"]
+    console.print(f"[dim]Nothing was written{' but the replies to the sample' if asked else ''}[/]")
 
 
 def removal(console: Console, done: Mapping[str, Any]) -> None:

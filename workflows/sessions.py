@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +21,8 @@ IDLE_S = 5.0
 
 STRAGGLER_S = 0.5
 """For so long after a run broke off, its nodes that start only then are told so, rather than beginning it anew."""
+
+_GLANCE_S = 0.05
 
 _SESSIONS: dict[str, Session] = {}
 _CANCELLED: set[str] = set()
@@ -117,15 +120,22 @@ def _close_idle(newcomer: Session) -> None:
     place = _place(newcomer.root)
     with _REGISTRY:
         others = [
-            run
-            for run, session in _SESSIONS.items()
-            if session is not newcomer
-            and _place(session.root) == place
-            and not session.is_busy
-            and time.monotonic() - session.last_used >= IDLE_S
+            run for run, session in _SESSIONS.items() if session is not newcomer and _place(session.root) == place
         ]
     for run in others:
-        close_session(run)
+        if _falls_silent(run):
+            close_session(run)
+
+
+def _falls_silent(run: str) -> bool:
+    """Tell whether no node uses a session for so long after its last use; waited for, unless one is at work."""
+    session, pause = _SESSIONS.get(run), threading.Event()
+    while session is not None and not session.is_busy:
+        left = IDLE_S - (time.monotonic() - session.last_used)
+        if left <= 0:
+            return True
+        pause.wait(min(left, _GLANCE_S))
+    return False
 
 
 def _place(root: Path) -> Path:

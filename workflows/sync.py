@@ -72,7 +72,7 @@ def preview_changes(
 ) -> dict[str, Any]:
     """Return what indexing, or a sync, would do to a workspace, and what its extraction would take.
 
-    Nothing is written but the model's replies to the sample, where there is a workspace to keep them in.
+    Nothing is written but the model's replies to the sample: they are paid for, and kept for the run itself.
 
     Args:
         sources: files and folders.
@@ -179,7 +179,9 @@ def _estimate(session: Session, passages: Sequence[Passage], sample: int) -> dic
     """Return what the extraction of some passages would take; where nothing may be asked, told from kept replies."""
     asks = isinstance(session.extractor, ChatExtractor)
     path = session.root / REPLY_CACHE
-    cache = ReplyCache(path) if asks and (path.exists() or (sample and session.root.is_dir())) else None
+    if asks and sample:
+        session.root.mkdir(parents=True, exist_ok=True)
+    cache = ReplyCache(path) if asks and (path.exists() or sample) else None
     try:
         with extraction_run(session.extractor, session.context, cache) as run:
             return asdict(estimate_extraction(run, passages, sample=sample, prices=session.prices))

@@ -20,7 +20,7 @@ from graph.weights import PassageClasses
 from graph.writer import SYNONYM_COSINE
 
 _REEMBED = "Run `mara reembed`: it embeds the texts anew, which the record still holds"
-_INDEX_AGAIN = "Remove these passages (`mara remove ID...`) and index their sources again, or restore a backup"
+_INDEX_AGAIN = "Index their sources again (`mara index` or `mara sync`), which replaces them, or restore a backup"
 _SAMPLED_NAMES = 256
 _DERIVED_TABLES = {*LINKS.values(), "synonyms"}
 

@@ -549,3 +549,34 @@ def test_totals_of_batches_add_up() -> None:
     )
     assert total + ExtractionTotals.of([]) == total
     assert (total + total).failed == {"timeout": 2}
+
+
+class _Refused:
+    """An extractor whose endpoint refuses the key."""
+
+    name = "refused"
+
+    def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
+        raise ModelUnavailable("The chat endpoint refused the key")
+
+
+@pytest.mark.parametrize("attempt", range(10))
+def test_leaving_a_run_lets_nobody_wait_who_shares_it(attempt: int) -> None:
+    """Calls beside the one that left still have passages that no worker took up."""
+    run = ExtractionRun(_Refused(), concurrency=2)
+    outcomes: list[BaseException] = []
+
+    def ask(first: int) -> None:
+        try:
+            run.extract_all([Passage(f"p{n}", "", f"text {n}") for n in range(first, first + 9)])
+        except BaseException as error:
+            run.__exit__(None, None, None)
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=ask, args=(first,), daemon=True) for first in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(outcomes) == 3
+    assert ModelUnavailable in {type(error) for error in outcomes}

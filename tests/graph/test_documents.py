@@ -66,7 +66,7 @@ class TestUnreadable:
         assert "not UTF-8 text (byte 4)" in reasons["latin.txt"]
         assert "iconv" in reasons["latin.txt"]
         assert "line 1: not valid JSON" in reasons["broken.jsonl"]
-        assert "not a plain file" in reasons["gone.md"]
+        assert "a link to nothing" in reasons["gone.md"]
 
     @pytest.mark.parametrize(
         ("name", "complaint"),

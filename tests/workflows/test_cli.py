@@ -161,7 +161,8 @@ def test_a_dry_run_with_a_model_tells_requests_tokens_and_cost(
         shown = mara("index", corpus, "-w", tmp_path / "w", "--model", "any", "--dry-run", "--sample", "1", *prices)
         assert len(server.requests_of("extractor")) == 1
     assert "extraction by any#" in shown.out
-    assert "3 to ask" in shown.out
+    assert "2 to ask" in shown.out
+    assert "Nothing was written but the replies to the sample" in shown.out
     assert "cost: about" in shown.out
 
 

@@ -171,23 +171,26 @@ def test_imported_triples_are_not_asked_for(index: Indexer, tmp_path: Path, chat
     assert sorted(titles_asked(chat_server)) == ["Lake 28", "Lake 29"]
 
 
-def test_a_dry_run_tells_from_a_sample_and_writes_no_workspace(
-    root: Path, tmp_path: Path, chat_server: ScriptedServer
+def test_a_dry_run_tells_from_a_sample_whose_replies_the_run_itself_uses(
+    index: Indexer, root: Path, tmp_path: Path, chat_server: ScriptedServer
 ) -> None:
     chat_server.script({"extractor": proper_reply})
     corpus = tmp_path / "corpus.jsonl"
     write_lines(corpus, list(LAKES))
     settings = IndexingContext(model="scripted", price_in=1.0, price_out=1.0)
+    untold = preview_changes([corpus], root, settings=settings, sample=0)["extraction"]
+    assert (untold["completion_tokens"], untold["cost"]) == (None, None)
+    assert "seconds" in untold["unknown"]
+    assert not root.exists()
     found = preview_changes([corpus], root, settings=settings, sample=3)
     took = found["extraction"]
     assert len(titles_asked(chat_server)) == 3
     assert took["sample"]["done"] == 3
     assert took["requests"] >= 27
     assert took["cost"] > 0
-    assert not root.exists()
-    untold = preview_changes([corpus], root, settings=settings, sample=0)["extraction"]
-    assert (untold["completion_tokens"], untold["cost"]) == (None, None)
-    assert "seconds" in untold["unknown"]
+    assert {path.name.partition("-")[0] for path in root.iterdir()} == {"replies.sqlite"}
+    report = index(LAKES, settings=settings)
+    assert (report.requests, report.cached, len(titles_asked(chat_server))) == (27, 3, 30)
 
 
 def test_one_price_alone_is_refused_before_anything_is_read(index: Indexer, root: Path) -> None:
