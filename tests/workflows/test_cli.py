@@ -290,6 +290,7 @@ def test_an_export_among_other_files_is_refused(mara: Mara, workspace: Path, cor
         assert failed.json["error"]["hint"]
 
 
+@pytest.mark.slow
 def test_the_demo_indexes_the_sample_and_answers_its_questions(mara: Mara, tmp_path: Path) -> None:
     shown = mara("demo", "-w", tmp_path / "demo")
     assert shown.code == 0

@@ -266,6 +266,7 @@ def test_a_thread_goes_on_after_a_refused_question_and_its_state_can_be_edited(s
     assert len(first["seeds"]["entities"]) > 1
 
 
+@pytest.mark.slow
 def test_a_folder_is_indexed_asked_and_synchronised_and_no_other_can_be_reached(server: Server) -> None:
     (assistant,) = server.client.assistants.search(graph_id="indexing")
     schemas = server.client.assistants.get_schemas(assistant["assistant_id"])

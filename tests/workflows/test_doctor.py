@@ -106,7 +106,7 @@ def test_what_cannot_be_repaired_exits_with_4_and_says_what_to_do(doctor: Doctor
     assert found.code == 4
     assert "✗ passages: What 1 passages hold cannot be read" in found.out
     assert "[ab]" in found.out, "ids are shown as they are, brackets and all"
-    assert "mara remove ID..." in found.out
+    assert "mara index" in found.out
     assert found.out.rstrip().endswith("Problems: 1")
 
 

@@ -11,7 +11,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from agents.throttle import Cancelled
-from graph.errors import BadInput, ModelUnavailable, TransportFault, WorkspaceLocked
+from graph.errors import BadInput, ModelUnavailable, TransportFault
 from graph.weights import PassageClasses
 from graph.workspace import Workspace
 from tests.builders import HashEmbedder

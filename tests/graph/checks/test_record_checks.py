@@ -136,20 +136,20 @@ def test_rows_that_refer_to_nothing_are_found_and_mended(path: Path) -> None:
 LOST = {
     "a name's vector": ("DELETE FROM names WHERE name = 'ostra'", "names", "mara reembed"),
     "a fact's vector": ("DELETE FROM facts WHERE rowid = 1", "facts", "mara reembed"),
-    "triples that are no JSON": ("UPDATE passages SET triples = '[' WHERE id = 'ab'", "passages", "mara remove"),
+    "triples that are no JSON": ("UPDATE passages SET triples = '[' WHERE id = 'ab'", "passages", "mara index"),
     "triples of four parts": (
-        """UPDATE passages SET triples = '[["a", "b", "c", "SPATIAL"]]' WHERE id = 'ab'""", "passages", "mara remove"),
+        """UPDATE passages SET triples = '[["a", "b", "c", "SPATIAL"]]' WHERE id = 'ab'""", "passages", "mara index"),
     "an unknown relation": (
-        """UPDATE passages SET triples = '[["a", "b", "c", "ODD", 1.0]]' WHERE id = 'ab'""", "passages", "mara remove"),
+        """UPDATE passages SET triples = '[["a", "b", "c", "ODD", 1.0]]' WHERE id = 'ab'""", "passages", "mara index"),
     "a confidence over 1": (
-        """UPDATE passages SET triples = '[["a", "b", "c", "SPATIAL", 2]]'""", "passages", "mara remove"),
-    "entities that are no list": ("UPDATE passages SET entities = '{}' WHERE id = 'ab'", "passages", "mara remove"),
-    "metadata that are no mapping": ("UPDATE passages SET metadata = '[]' WHERE id = 'ab'", "passages", "mara remove"),
+        """UPDATE passages SET triples = '[["a", "b", "c", "SPATIAL", 2]]'""", "passages", "mara index"),
+    "entities that are no list": ("UPDATE passages SET entities = '{}' WHERE id = 'ab'", "passages", "mara index"),
+    "metadata that are no mapping": ("UPDATE passages SET metadata = '[]' WHERE id = 'ab'", "passages", "mara index"),
     "notes that are no counts": (
-        """UPDATE passages SET notes = '{"untyped": "x"}' WHERE id = 'ab'""", "passages", "mara remove"),
-    "another text": ("UPDATE passages SET text = 'Text of aB' WHERE id = 'ab'", "fingerprints", "mara remove"),
+        """UPDATE passages SET notes = '{"untyped": "x"}' WHERE id = 'ab'""", "passages", "mara index"),
+    "another text": ("UPDATE passages SET text = 'Text of aB' WHERE id = 'ab'", "fingerprints", "mara index"),
     "another triple": (
-        "UPDATE passages SET triples = replace(triples, '0.7', '0.8')", "fingerprints", "mara remove"),
+        "UPDATE passages SET triples = replace(triples, '0.7', '0.8')", "fingerprints", "mara index"),
     "a setting": ("DELETE FROM meta WHERE key = 'workspace_id'", "record settings", "backup"),
     "the generation": ("UPDATE meta SET value = 'x' WHERE key = 'generation'", "record settings", "backup"),
     "the model": ("UPDATE meta SET value = '' WHERE key = 'embedding_model'", "record settings", "backup"),
