@@ -6,7 +6,7 @@ is derived here, so that a graph depends on its corpus alone and not on the orde
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -39,7 +39,6 @@ _DEAD_HANDLES = 10_000
 _BLOCK = 1024
 
 Ints = NDArray[np.int32]
-K = TypeVar("K")
 T = TypeVar("T", bound=np.generic)
 
 
@@ -59,16 +58,21 @@ class GraphBuilder:
         self._evidence: dict[str, Evidence] = {}
         self._in_order: list[Evidence] = []
         self._names, self._facts, self._terms = Names(), Handles(), Handles()
-        self._labels: dict[int, Counter[str]] = {}
-        self._label_of: dict[int, str] = {}
-        self._statements: dict[int, Counter[Fact]] = {}
+        self._labels: dict[int, str] = {}
+        self._unlabelled: set[int] = set()
         self._shown: dict[int, Fact] = {}
+        self._unshown: set[int] = set()
         self._fact_ends: dict[int, tuple[int, int]] = {}
         self._aliases: Counter[tuple[str, int]] = Counter()
         self._matcher = ChangingMatcher()
 
     def build(self, record: Record) -> KnowledgeGraph:
         """Derive the graph of the record's present generation."""
+        self.update(record)
+        return self.graph(record)
+
+    def update(self, record: Record) -> None:
+        """Read what the record's passages say, where that changed."""
         made_with = (record.workspace_id, record.embedding_model, record.vectors_id)
         if made_with != self._made_with or self._is_mostly_dead():
             self.__dict__.update(GraphBuilder().__dict__)
@@ -85,11 +89,44 @@ class GraphBuilder:
         for start in range(0, len(changed), _BLOCK):
             self._compute_cosines(record, changed[start : start + _BLOCK])
         self._in_order = [self._evidence[key] for key in sorted(self._evidence)]
-        return self._assemble(record)
+
+    def fingerprints(self) -> dict[str, str]:
+        """Return {passage id: fingerprint of its entry} of the last update."""
+        return {key: evidence.fingerprint for key, evidence in self._evidence.items()}
 
     def sparse(self) -> SparseIndex:
-        """Return the BM25 index of the passages of the last build."""
+        """Return the BM25 index of the passages of the last update."""
         return SparseIndex.of_terms([evidence.terms for evidence in self._in_order], self._terms.keys)
+
+    def graph(self, record: Record) -> KnowledgeGraph:
+        """Return the graph of the last update, which is to be of this record."""
+        entities = self._names.in_use()
+        entity_of = _positions(entities, len(self._names.keys))
+        passages = self._in_order
+        n = len(entities)
+        links = self._links(entity_of).without_frequent(n, len(passages))
+        triple_passages = count_passages(links.entities[links.in_triples], n)
+        edges = [
+            self._fact_edges(entity_of),
+            self._synonym_edges(record, entity_of, triple_passages),
+            self._passage_edges(record, links, n),
+        ]
+        return KnowledgeGraph(
+            generation=record.generation,
+            commit_id=record.commit_id,
+            embedding_model=record.embedding_model,
+            entity_names=tuple([self._names.normal[handle] for handle in entities]),
+            entity_labels=self._entity_labels(entities),
+            triple_passages=triple_passages,
+            name_passages=count_passages(links.entities, n),
+            passages=tuple(evidence.passage for evidence in passages),
+            passage_vectors=_stack([evidence.vector for evidence in passages], record.dimension),
+            facts=self._fact_table(entity_of),
+            aliases=tuple(sorted((alias, int(entity_of[handle])) for alias, handle in self._aliases)),
+            edges=sort_edges(join_edges(edges)),
+            matcher=self._matcher.renumbered(entity_of),
+            known_ids=[self._names.keys[handle] for handle in entities],
+        )
 
     def _is_mostly_dead(self) -> bool:
         return any(
@@ -99,12 +136,7 @@ class GraphBuilder:
 
     def _hold(self, evidence: Evidence) -> Iterable[str]:
         """Take a passage's names and facts in; yield the spellings of names that were not known before."""
-        for handle, spelling in evidence.spellings:
-            self._labels.setdefault(handle, Counter())[spelling] += 1
-            self._label_of.pop(handle, None)
-        for handle, statement in zip(evidence.facts.tolist(), evidence.statements, strict=True):
-            self._statements.setdefault(handle, Counter())[statement] += 1
-            self._shown.pop(handle, None)
+        self._forget_spellings(evidence)
         ends = zip(evidence.subjects.tolist(), evidence.objects.tolist(), strict=True)
         for handle, pair in dict(zip(evidence.facts.tolist(), ends, strict=True)).items():
             self._facts.held[handle] += 1
@@ -120,12 +152,7 @@ class GraphBuilder:
 
     def _drop(self, evidence: Evidence) -> Iterable[str]:
         """Let a passage's names and facts go; yield the spellings of names that nothing holds any more."""
-        for handle, spelling in evidence.spellings:
-            _take_one(self._labels, handle, spelling)
-            self._label_of.pop(handle, None)
-        for handle, statement in zip(evidence.facts.tolist(), evidence.statements, strict=True):
-            _take_one(self._statements, handle, statement)
-            self._shown.pop(handle, None)
+        self._forget_spellings(evidence)
         for handle in set(evidence.facts.tolist()):
             self._facts.held[handle] -= 1
         for handle in evidence.links.names.tolist():
@@ -137,6 +164,11 @@ class GraphBuilder:
             if not self._aliases[evidence.alias]:
                 del self._aliases[evidence.alias]
                 yield self._matcher.forget(*evidence.alias)
+
+    def _forget_spellings(self, evidence: Evidence) -> None:
+        """Let the labels of a passage's names, and how its facts are shown, be chosen anew."""
+        self._unlabelled.update(evidence.links.names.tolist())
+        self._unshown.update(evidence.facts.tolist())
 
     def _find_mentions(self, new: Collection[str], spellings: set[str]) -> list[Evidence]:
         """Find known names in new passages, and again in those that spell a name which came or went; return these."""
@@ -167,35 +199,6 @@ class GraphBuilder:
                 rows = vectors[np.searchsorted(handles, links.names)]
                 # Row by row, so that a cosine does not depend on what else is computed with it.
                 links.cosines = (rows * evidence.vector).sum(axis=1)
-
-    def _assemble(self, record: Record) -> KnowledgeGraph:
-        entities = self._names.in_use()
-        entity_of = _positions(entities, len(self._names.keys))
-        passages = self._in_order
-        n = len(entities)
-        links = self._links(entity_of).without_frequent(n, len(passages))
-        triple_passages = count_passages(links.entities[links.in_triples], n)
-        edges = [
-            self._fact_edges(entity_of),
-            self._synonym_edges(record, entity_of, triple_passages),
-            self._passage_edges(record, links, n),
-        ]
-        return KnowledgeGraph(
-            generation=record.generation,
-            commit_id=record.commit_id,
-            embedding_model=record.embedding_model,
-            entity_names=tuple([self._names.normal[handle] for handle in entities]),
-            entity_labels=self._entity_labels(entities),
-            triple_passages=triple_passages,
-            name_passages=count_passages(links.entities, n),
-            passages=tuple(evidence.passage for evidence in passages),
-            passage_vectors=_stack([evidence.vector for evidence in passages], record.dimension),
-            facts=self._fact_table(entity_of),
-            aliases=tuple(sorted((alias, int(entity_of[handle])) for alias, handle in self._aliases)),
-            edges=sort_edges(join_edges(edges)),
-            matcher=self._matcher.renumbered(entity_of),
-            known_ids=[self._names.keys[handle] for handle in entities],
-        )
 
     def _links(self, entity_of: Ints) -> PassageLinks:
         parts = [evidence.links for evidence in self._in_order], [evidence.mentions for evidence in self._in_order]
@@ -235,16 +238,37 @@ class GraphBuilder:
         return passage_edges(links, n_entities, lengths, np.array(shares, dtype=np.float64), classes)
 
     def _entity_labels(self, entities: Sequence[int]) -> tuple[str, ...]:
-        for handle in self._labels.keys() - self._label_of.keys():
-            self._label_of[handle] = _most_frequent(self._labels[handle])
-        return tuple([self._label_of[handle] for handle in entities])
+        """Return how each name is spelled most often; counted where a passage that spells it came or went."""
+        sought, self._unlabelled = self._unlabelled, set()
+        found: dict[int, Counter[str]] = defaultdict(Counter)
+        for evidence in self._holding([evidence.links.names for evidence in self._in_order], sought):
+            for handle, spelling in zip(evidence.spelled.tolist(), evidence.spellings, strict=True):
+                if handle in sought:
+                    found[handle][spelling] += 1
+        self._labels.update((handle, _most_frequent(spellings)) for handle, spellings in found.items())
+        return tuple([self._labels[handle] for handle in entities])
+
+    def _statements(self, facts: Sequence[int]) -> list[Fact]:
+        """Return each fact as it is shown; chosen where a passage that states it came or went."""
+        sought, self._unshown = self._unshown, set()
+        found: dict[int, set[Fact]] = defaultdict(set)
+        for evidence in self._holding([evidence.facts for evidence in self._in_order], sought):
+            for handle, statement in zip(evidence.facts.tolist(), evidence.statements, strict=True):
+                if handle in sought:
+                    found[handle].add(statement)
+        self._shown.update((handle, _smallest(statements)) for handle, statements in found.items())
+        return [self._shown[handle] for handle in facts]
+
+    def _holding(self, held: Sequence[Ints], sought: Collection[int]) -> list[Evidence]:
+        """Return the passages that hold one of these handles, where ``held`` has those of each passage."""
+        wanted = np.isin(_joined(held, np.int32), np.fromiter(sought, dtype=np.int32))
+        owners = np.repeat(np.arange(len(held)), [len(some) for some in held])
+        return [self._in_order[row] for row in np.unique(owners[wanted]).tolist()]
 
     def _fact_table(self, entity_of: Ints) -> Mapping[str, GraphFact]:
         facts = self._facts.in_use()
         fact_of = _positions(facts, len(self._facts.keys))
-        for handle in self._statements.keys() - self._shown.keys():
-            self._shown[handle] = _smallest(self._statements[handle])
-        spelled = [self._shown[handle] for handle in facts]
+        spelled = self._statements(facts)
         ends = [self._fact_ends[handle] for handle in facts]
         held = _joined([evidence.facts for evidence in self._in_order], np.int32)
         counts = [len(evidence.facts) for evidence in self._in_order]
@@ -255,14 +279,6 @@ class GraphBuilder:
             entity_of[np.array(ends, dtype=np.int64).reshape(len(ends), 2)],
             _lists(pairs, len(counts), len(facts)),
         )
-
-
-def _take_one(counters: dict[int, Counter[K]], handle: int, item: K) -> None:
-    counters[handle][item] -= 1
-    if not counters[handle][item]:
-        del counters[handle][item]
-    if not counters[handle]:
-        del counters[handle]
 
 
 def _positions(handles: Sequence[int], n_handles: int) -> Ints:

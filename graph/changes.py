@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from graph.record import Record, content_hash, fingerprint
+from graph.entries import State, content_hash, fingerprint
+from graph.record import Record
 from graph.schema import Passage
 from graph.triples import ImportedTriples
 from graph.writer import clean_extraction
@@ -61,17 +62,15 @@ def plan_changes(
         remove_others: whether passages that are not wanted are to go.
         keep_sources: sources that could not be read this time, files or folders: their passages stay.
     """
-    known, contents = record.fingerprints(), record.content_hashes()
-    extractors, failures = record.extractors(), record.failures()
+    known = record.states(passages)
 
-    def is_unchanged(passage: Passage) -> bool:
+    def is_unchanged(passage: Passage, state: State) -> bool:
         given = imported.of(passage) if imported else None
         if given is not None:
-            return known[passage.id] == fingerprint(passage, clean_extraction(given))
-        same = contents[passage.id] == content_hash(passage) and extractors[passage.id] == extractor
-        return same and passage.id not in failures
+            return state.fingerprint == fingerprint(passage, clean_extraction(given))
+        return state.content_hash == content_hash(passage) and state.extractor == extractor and not state.failure
 
-    present = {key: is_unchanged(passage) for key, passage in passages.items() if key in known}
+    present = {key: is_unchanged(passage, known[key]) for key, passage in passages.items() if key in known}
     sources = record.sources() if remove_others else {}
     others = sorted(sources.keys() - passages.keys())
     spared = tuple(key for key in others if _lies_in(sources[key], keep_sources))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import tokenize
 from abc import abstractmethod
+from array import array
 from bisect import bisect_left
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from operator import eq
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
@@ -22,6 +23,8 @@ T = TypeVar("T")
 
 _MAPPED_FROM = 1 << 20
 """Files of fewer bytes are read whole: a map costs a file descriptor for as long as it lives."""
+
+_BLOCK_STRINGS = 4_096
 
 
 class LazySequence(Sequence[T]):
@@ -72,9 +75,14 @@ class TextTable:
     @staticmethod
     def of(rows: Iterable[Iterable[str]], width: int) -> TextTable:
         """Return the table of some rows. Raises ValueError where they do not make whole rows or one is no Unicode."""
-        encoded = [string.encode() for row in rows for string in row]
-        text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        return TextTable(text, _bounds_of(map(len, encoded), np.int64), width)
+        text, lengths = bytearray(), array("q")
+        strings = chain.from_iterable(rows)
+        while block := list(islice(strings, _BLOCK_STRINGS)):
+            joined = "".join(block)
+            encoded = block if joined.isascii() else [string.encode() for string in block]
+            lengths.extend(map(len, encoded))
+            text += joined.encode()
+        return TextTable(np.frombuffer(text, dtype=np.uint8), _bounds_of(lengths, np.int64), width)
 
     def __len__(self) -> int:
         return (len(self.bounds) - 1) // self.width

@@ -32,8 +32,8 @@ _LARGE_INDEX = 5_000
 _MOST_IN_LAYER = 500
 
 
-def publish(workspace: Workspace, record: Record) -> KnowledgeGraph:
-    """Derive the record's generation and make it current; the caller holds the writer's lock.
+def publish(workspace: Workspace, record: Record) -> int:
+    """Derive the record's generation, make it current and return its number; the caller holds the writer's lock.
 
     The embedded search index lies over the last whole one, or starts as a copy of it. A generation that was derived
     before, whole or in part, is derived again under the next number and from nothing but the record: a reader may have
@@ -45,16 +45,14 @@ def publish(workspace: Workspace, record: Record) -> KnowledgeGraph:
         forget_derivations()
     workspace.prune()
     try:
-        with _derivation_of(record) as derivation:
-            graph = derivation.derive(workspace, record, alone=again)
+        _derive(workspace, record, alone=again)
     except WorkspaceDamaged:
         # The copy may be damaged; what is derived can always be made from nothing.
         record.advance_generation()
-        with _derivation_of(record) as derivation:
-            graph = derivation.derive(workspace, record, alone=True)
+        _derive(workspace, record, alone=True)
     workspace.publish(record)
     _give_memory_back()
-    return graph
+    return record.generation
 
 
 def is_published(workspace: Workspace, record: Record) -> bool:
@@ -98,7 +96,7 @@ class _Derivation:
         self._builder = GraphBuilder()
         self._known: _Known | None = None
 
-    def derive(self, workspace: Workspace, record: Record, *, alone: bool) -> KnowledgeGraph:
+    def derive(self, workspace: Workspace, record: Record, *, alone: bool) -> None:
         """Write the files of the record's generation into its folder, and bring the search index up to it.
 
         With ``alone``, nothing is taken over from an older generation.
@@ -106,17 +104,17 @@ class _Derivation:
         folder = workspace.index_folder(record.generation)
         folder.mkdir(parents=True)
         with _without_garbage_collection():
-            graph = self._builder.build(record)
-            save(graph, folder)
+            self._builder.update(record)
             self._builder.sparse().save(folder / "bm25")
-        wanted = _Wanted(record, graph)
+            graph = self._builder.graph(record)
+            save(graph, folder)
+        wanted = _Wanted(record, graph, self._builder.fingerprints())
         if url := os.environ.get("MARA_CHROMA_URL"):
             self._write_to_server(VectorStore.server(url, record.workspace_id), workspace, wanted)
         else:
             if alone or not self._is_usable(workspace, record):
                 self._known = None if alone else _read_last(workspace, record)
             self._write_embedded(workspace, wanted, folder)
-        return graph
 
     def _is_usable(self, workspace: Workspace, record: Record) -> bool:
         known = self._known
@@ -181,11 +179,11 @@ class _Derivation:
 class _Wanted:
     """What the search index of a generation is to hold."""
 
-    def __init__(self, record: Record, graph: KnowledgeGraph) -> None:
+    def __init__(self, record: Record, graph: KnowledgeGraph, fingerprints: Mapping[str, str]) -> None:
         self.record = record
         self._graph = graph
-        self._fingerprints = record.fingerprints()
-        passages = {key: stored_fingerprint(content) for key, content in self._fingerprints.items()}
+        self._fingerprints = fingerprints
+        passages = {key: stored_fingerprint(content) for key, content in fingerprints.items()}
         self.contents: Contents = {"facts": dict.fromkeys(graph.facts, ""), "passages": passages}
 
     def changes(self, name: str, held: Mapping[str, str]) -> tuple[list[str], set[str]]:
@@ -261,12 +259,11 @@ def forget_derivations() -> None:
         _KEPT.clear()
 
 
-@contextmanager
-def _derivation_of(record: Record) -> Iterator[_Derivation]:
-    """Lend what is kept of a workspace; nothing is kept of a derivation that failed."""
+def _derive(workspace: Workspace, record: Record, *, alone: bool) -> None:
+    """Derive with what is kept of a workspace; nothing is kept of a derivation that failed."""
     with _KEEPING:
         derivation = _KEPT.pop(record.workspace_id, None) or _Derivation()
-    yield derivation
+    derivation.derive(workspace, record, alone=alone)
     with _KEEPING:
         _KEPT[record.workspace_id] = derivation
         while len(_KEPT) > _WORKSPACES_KEPT:

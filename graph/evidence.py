@@ -5,6 +5,7 @@ A passage's evidence depends on the passage alone, but for the mentions of names
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.entries import Entry
 from graph.names import find_name
-from graph.record import Entry
-from graph.schema import ENTITY_RELATIONS, Fact, Passage, entity_id
+from graph.schema import ENTITY_RELATIONS, Fact, Passage, Triple, entity_id
 from graph.sparse import terms_of
 from graph.text import normalise_name, title_name, token_spans
 
@@ -66,7 +67,7 @@ class Names(Handles):
             handle = self.of(entity_id(spelling)) if normal else -1
             if handle == len(self.normal):
                 self.normal.append(normal)
-            self._of_spelling[spelling] = handle
+            self._of_spelling[_shared(spelling)] = handle
         return handle
 
 
@@ -105,7 +106,7 @@ class Evidence:
     Attributes:
         fingerprint: of the entry it was read from.
         vector: the passage's.
-        spellings: its names as they are written, with their numbers.
+        spelled, spellings: the numbers of its names and how each is written, one element each time one is.
         words: its tokens, joined by and within spaces.
         starts: where each token stands in the content, in characters.
         links: its own names: the title, what was extracted.
@@ -120,7 +121,8 @@ class Evidence:
     passage: Passage
     fingerprint: str
     vector: Floats
-    spellings: tuple[tuple[int, str], ...]
+    spelled: Ints
+    spellings: tuple[str, ...]
     words: str
     starts: Ints
     links: Links
@@ -141,14 +143,15 @@ def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, 
     passage, extraction = entry.passage, entry.extraction
     given = [(t, names.spelled(t.subject), names.spelled(t.object)) for t in extraction.triples]
     triples = [(triple, subject, object_) for triple, subject, object_ in given if subject >= 0 and object_ >= 0]
-    statements = tuple(Fact(t.subject, t.predicate, t.object, t.relation) for t, _, _ in triples)
+    statements = tuple([_fact(triple) for triple, _, _ in triples])
     title = title_name(passage.title) if passage.title else ""
     own = names.spelled(title) if title else -1
     spelled = [(names.spelled(name), name) for name in extraction.entities]
     for triple, subject, object_ in triples:
         spelled += (subject, triple.subject), (object_, triple.object)
     spelled.append((own, title))
-    spellings = tuple((handle, name.strip()) for handle, name in spelled if handle >= 0)
+    spelled = [(handle, name) for handle, name in spelled if handle >= 0]
+    handles = [handle for handle, _ in spelled]
     spans = token_spans(passage.content)
     tokens = [token for token, _, _ in spans]
     starts = _ints([start for _, start, _ in spans])
@@ -159,10 +162,11 @@ def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, 
         passage=passage,
         fingerprint=fingerprint,
         vector=entry.vector,
-        spellings=spellings,
+        spelled=_ints(handles),
+        spellings=tuple([_shared(name.strip()) for _, name in spelled]),
         words=words,
         starts=starts,
-        links=_links([handle for handle, _ in spellings], subjects, objects, own, words, starts, names),
+        links=_links(handles, subjects, objects, own, words, starts, names),
         mentions=Links.of_mentions({}),
         subjects=_ints(subjects),
         objects=_ints(objects),
@@ -195,6 +199,15 @@ def _links(
         titled=np.array([handle == own for handle in handles], dtype=bool),
         offsets=_ints([starts.item(place) if place >= 0 else -1 for place in places]),
     )
+
+
+def _fact(triple: Triple) -> Fact:
+    return Fact(_shared(triple.subject), _shared(triple.predicate), _shared(triple.object), triple.relation)
+
+
+def _shared(text: str) -> str:
+    """Return the one copy of a text that occurs again and again."""
+    return sys.intern(text)
 
 
 def _ints(values: Sequence[int]) -> Ints:

@@ -234,7 +234,7 @@ def _usable_generation(workspace: Workspace, record: Record, damaged: int | None
     try:
         with workspace.writing():
             if workspace.current() == damaged or not is_published(workspace, record):
-                return publish(workspace, record).generation, None
+                return publish(workspace, record), None
             return record.generation, None
     except WorkspaceLocked as locked:
         if current is None:

@@ -84,7 +84,7 @@ class ChangingMatcher(NameMatcher):
     def __init__(self) -> None:
         super().__init__(())
         self._uses: Counter[tuple[str, int]] = Counter()
-        self._counts: dict[str, Counter[int]] = {}
+        self._counts: Counter[tuple[str, int]] = Counter()
         self._spelled: dict[str, list[int]] = {}
         self._by_first: dict[str, list[int]] = {}
         self.indices, self.lengths = self._spelled, self._by_first
@@ -123,12 +123,16 @@ class ChangingMatcher(NameMatcher):
         return NameMatcher.over(indices, dict(self._by_first))
 
     def _count(self, spelled: str, change: int) -> None:
-        first, *rest = spelled.split(" ")
-        counts = self._counts.setdefault(first, Counter())
-        counts[1 + len(rest)] += change
-        self._by_first[first] = sorted((+counts).keys(), reverse=True)
-        if not self._by_first[first]:
-            del self._by_first[first], self._counts[first]
+        words = spelled.split(" ")
+        first, length = words[0], len(words)
+        self._counts[first, length] += change
+        known = set(self._by_first.pop(first, ())) - {length}
+        if self._counts[first, length]:
+            known.add(length)
+        else:
+            del self._counts[first, length]
+        if known:
+            self._by_first[first] = sorted(known, reverse=True)
 
 
 def _findable(name: str) -> str:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,100 +18,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.entries import Entry, NewVectors, State, facts_of, from_row, hash_of, names_of, to_row
 from graph.errors import BadInput, WorkspaceDamaged
-from graph.schema import Extraction, Fact, MetadataValue, Passage, RelationType, Triple, entity_id, stable_id
-from graph.text import normalise_name, title_name
+from graph.tables import COLUMNS, HELD_BY, SCHEMA
 
 FORMAT_VERSION = 2
 _BUSY_TIMEOUT_S = 30.0
 _PAGE_BYTES = 8192
 _VECTORS = "vectors"
-_HELD_BY = {"names": "name_id", "facts": "fact_id"}
-_SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE passages (
-    id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, text TEXT NOT NULL, source TEXT NOT NULL, metadata TEXT NOT NULL,
-    fingerprint TEXT NOT NULL, extractor TEXT NOT NULL, entities TEXT NOT NULL, triples TEXT NOT NULL,
-    notes TEXT NOT NULL, failure TEXT NOT NULL, windows INTEGER NOT NULL, vector BLOB NOT NULL
-);
-CREATE TABLE names (id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, vector BLOB NOT NULL);
-CREATE TABLE facts (id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, vector BLOB NOT NULL);
-CREATE TABLE passage_names (
-    passage_id TEXT NOT NULL REFERENCES passages(id) ON DELETE CASCADE, name_id TEXT NOT NULL,
-    PRIMARY KEY (passage_id, name_id)
-) WITHOUT ROWID;
-CREATE INDEX passages_of_name ON passage_names (name_id);
-CREATE TABLE passage_facts (
-    passage_id TEXT NOT NULL REFERENCES passages(id) ON DELETE CASCADE, fact_id TEXT NOT NULL,
-    PRIMARY KEY (passage_id, fact_id)
-) WITHOUT ROWID;
-CREATE INDEX passages_of_fact ON passage_facts (fact_id);
-CREATE TABLE synonyms (
-    a TEXT NOT NULL REFERENCES names(id) ON DELETE CASCADE, b TEXT NOT NULL REFERENCES names(id) ON DELETE CASCADE,
-    cosine REAL NOT NULL, PRIMARY KEY (a, b), CHECK (a < b)
-) WITHOUT ROWID;
-CREATE INDEX synonyms_of_b ON synonyms (b);
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One passage as the record keeps it: what it is, what was found in it, and its unit vector."""
-
-    passage: Passage
-    extraction: Extraction
-    windows: int
-    vector: NDArray[np.float32]
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of everything in the entry that was given or extracted; equal means nothing to do."""
-        return fingerprint(self.passage, self.extraction)
-
-
-@dataclass(frozen=True, slots=True)
-class NewVectors:
-    """Vectors of names or facts that the record does not hold yet; texts and rows correspond."""
-
-    texts: Mapping[str, str]
-    vectors: NDArray[np.float32]
-
-
-def fingerprint(passage: Passage, extraction: Extraction) -> str:
-    """Return a hash of a passage's content, metadata and extraction."""
-    return stable_id(
-        "entry",
-        passage.title,
-        passage.text,
-        passage.source,
-        _metadata_to_json(passage.metadata),
-        json.dumps(extraction.entities, ensure_ascii=False),
-        _triples_to_json(extraction.triples),
-        extraction.failure,
-    )
-
-
-def content_hash(passage: Passage) -> str:
-    """Return a hash of what was given of a passage: its title, text, source and metadata, but not its id."""
-    return _content_hash(passage.title, passage.text, passage.source, _metadata_to_json(passage.metadata))
-
-
-def names_of(passage: Passage, extraction: Extraction) -> dict[str, str]:
-    """Return {entity id: normal form} of every name of a passage: its title, its entities, its triples' ends."""
-    spelled = [*extraction.entities, *(end for t in extraction.triples for end in (t.subject, t.object))]
-    if passage.title:
-        spelled.append(title_name(passage.title))
-    return {entity_id(name): normalise_name(name) for name in spelled if normalise_name(name)}
-
-
-def facts_of(extraction: Extraction) -> dict[str, str]:
-    """Return {fact id: text to embed} of a passage; its parts' normal forms, so that one id stands for one text."""
-    texts = {}
-    for triple in extraction.triples:
-        subject, predicate, object_ = map(normalise_name, (triple.subject, triple.predicate, triple.object))
-        fact = Fact(subject, predicate, object_, triple.relation)
-        texts[fact.id] = " ".join(fact.text.split())
-    return texts
+_AMONG = "WHERE id IN (SELECT value FROM json_each(?))"
 
 
 class Record:
@@ -188,11 +102,6 @@ class Record:
         """Return {passage id: fingerprint}."""
         return dict(self._rows("SELECT id, fingerprint FROM passages"))
 
-    def content_hashes(self) -> dict[str, str]:
-        """Return {passage id: hash of what was given of it}, see `content_hash`."""
-        rows = self._rows("SELECT id, title, text, source, metadata FROM passages")
-        return {key: _content_hash(*given) for key, *given in rows}
-
     def sources(self) -> dict[str, str]:
         """Return {passage id: source}."""
         return dict(self._rows("SELECT id, source FROM passages"))
@@ -202,13 +111,15 @@ class Record:
         query = "SELECT id, json_extract(metadata, '$.document') AS document FROM passages WHERE document IS NOT NULL"
         return {key: str(document) for key, document in self._rows(query)}
 
-    def extractors(self) -> dict[str, str]:
-        """Return {passage id: extractor} for every passage."""
-        return dict(self._rows("SELECT id, extractor FROM passages"))
-
     def failures(self) -> dict[str, str]:
         """Return {passage id: why nothing could be extracted from it}, for those it holds of."""
         return dict(self._rows("SELECT id, failure FROM passages WHERE failure <> ''"))
+
+    def states(self, ids: Collection[str]) -> dict[str, State]:
+        """Return {passage id: what it was made of} of those of some passages that the record holds."""
+        columns = "id, fingerprint, extractor, failure, title, text, source, metadata"
+        rows = self._rows(f"SELECT {columns} FROM passages {_AMONG}", json.dumps([*ids]))
+        return {key: State(made, extractor, failure, hash_of(*given)) for key, made, extractor, failure, *given in rows}
 
     def missing_names(self, ids: Iterable[str]) -> set[str]:
         """Return the ids that the record has no name vector for."""
@@ -220,24 +131,18 @@ class Record:
 
     def entries(self, ids: Collection[str] | None = None) -> Iterator[Entry]:
         """Yield every entry, or those of some passages, by passage id."""
-        columns = "id, title, text, source, metadata, extractor, entities, triples, notes, failure, windows, vector"
         if ids is None:
-            rows = self._rows(f"SELECT {columns} FROM passages ORDER BY id")
+            rows = self._rows(f"SELECT {COLUMNS} FROM passages ORDER BY id")
         else:
-            wanted = "WHERE id IN (SELECT value FROM json_each(?))"
-            rows = self._rows(f"SELECT {columns} FROM passages {wanted} ORDER BY id", json.dumps([*ids]))
-        for pid, title, text, source, metadata, extractor, entities, triples, notes, failure, windows, vector in rows:
+            rows = self._rows(f"SELECT {COLUMNS} FROM passages {_AMONG} ORDER BY id", json.dumps([*ids]))
+        for row in rows:
             try:
-                passage = Passage(pid, title, text, source, json.loads(metadata))
-                extraction = Extraction(
-                    tuple(json.loads(entities)), _triples_from_json(triples), extractor, json.loads(notes), failure
-                )
+                yield from_row(row)
             except (ValueError, TypeError) as fault:
                 raise WorkspaceDamaged(
-                    f"{self._path}: the passage {pid!r} cannot be read ({fault})",
+                    f"{self._path}: the passage {row[0]!r} cannot be read ({fault})",
                     "Restore it from a backup, or index into a new workspace",
                 ) from fault
-            yield Entry(passage, extraction, windows, np.frombuffer(vector, dtype=np.float32))
 
     def names(self) -> tuple[list[str], list[str], NDArray[np.float32]]:
         """Return ids, normal forms and vectors of all names, by id."""
@@ -285,7 +190,7 @@ class Record:
         """
         with self.transaction():
             held_before = self._delete([*(entry.passage.id for entry in entries), *removed])
-            self._db.executemany("INSERT INTO passages VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", map(_row, entries))
+            self._db.executemany("INSERT INTO passages VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", map(to_row, entries))
             self._insert_vectors("names", names)
             self._insert_vectors("facts", facts)
             self._db.executemany("INSERT OR REPLACE INTO synonyms VALUES (?,?,?)", synonyms)
@@ -374,7 +279,7 @@ class Record:
 
     def _create(self) -> None:
         with self.transaction():
-            for statement in _SCHEMA.split(";"):
+            for statement in SCHEMA.split(";"):
                 self._db.execute(statement)
             self._set_meta("format_version", str(FORMAT_VERSION))
             self._set_meta("workspace_id", uuid.uuid4().hex)
@@ -405,7 +310,7 @@ class Record:
                     (these,),
                 )
             }
-            for table, column in _HELD_BY.items()
+            for table, column in HELD_BY.items()
         }
         self._db.execute("DELETE FROM passages WHERE id IN (SELECT value FROM json_each(?))", (these,))
         return held
@@ -414,8 +319,8 @@ class Record:
         """Delete those of the names or facts that no passage holds; return them."""
         rows = self._db.execute(
             f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
-            f" AND id NOT IN (SELECT {_HELD_BY[table]} FROM passage_{table}"
-            f" WHERE {_HELD_BY[table]} IN (SELECT value FROM json_each(?))) RETURNING id",
+            f" AND id NOT IN (SELECT {HELD_BY[table]} FROM passage_{table}"
+            f" WHERE {HELD_BY[table]} IN (SELECT value FROM json_each(?))) RETURNING id",
             (json.dumps([*candidates]),) * 2,
         )
         return {key for (key,) in rows}
@@ -490,40 +395,3 @@ class Record:
 
 def _is_refused(fault: sqlite3.OperationalError) -> bool:
     return any(words in str(fault) for words in ("readonly", "unable to open", "full", "disk I/O"))
-
-
-def _row(entry: Entry) -> tuple[object, ...]:
-    passage, extraction = entry.passage, entry.extraction
-    return (
-        passage.id,
-        passage.title,
-        passage.text,
-        passage.source,
-        _metadata_to_json(passage.metadata),
-        entry.fingerprint,
-        extraction.extractor,
-        json.dumps(extraction.entities, ensure_ascii=False),
-        _triples_to_json(extraction.triples),
-        json.dumps(dict(extraction.notes), sort_keys=True),
-        extraction.failure,
-        entry.windows,
-        entry.vector.astype(np.float32).tobytes(),
-    )
-
-
-def _metadata_to_json(metadata: Mapping[str, MetadataValue]) -> str:
-    return json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False)
-
-
-def _content_hash(title: str, text: str, source: str, metadata: str) -> str:
-    return stable_id("content", title, text, source, metadata)
-
-
-def _triples_to_json(triples: Sequence[Triple]) -> str:
-    return json.dumps(
-        [[t.subject, t.predicate, t.object, t.relation.value, t.confidence] for t in triples], ensure_ascii=False
-    )
-
-
-def _triples_from_json(text: str) -> tuple[Triple, ...]:
-    return tuple(Triple(s, p, o, RelationType(relation), float(c)) for s, p, o, relation, c in json.loads(text))

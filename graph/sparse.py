@@ -37,22 +37,26 @@ class SparseIndex:
         The scores are those of bm25s, all computed at once: a small change of a large corpus needs them anew.
         """
         import bm25s
+        from scipy.sparse import csr_array
 
         n_passages, n_terms = max(1, len(passages)), len(vocabulary)
         lengths = np.array([len(found) for found in passages] or [0])
         # A passage without any term counts as one that holds the unmatchable term.
         mean = np.maximum(1, lengths).mean()
-        flat = np.concatenate([*passages, np.zeros(0, dtype=np.int32)]).astype(np.int64)
-        pairs, counts = np.unique(flat * n_passages + np.repeat(np.arange(len(lengths)), lengths), return_counts=True)
-        term, passage = np.divmod(pairs, n_passages)
-        frequency = np.bincount(term, minlength=n_terms)
+        terms_held = np.concatenate([*passages, np.zeros(0, dtype=np.int32)])
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        once = np.ones(len(terms_held), dtype=np.int32)
+        counts = csr_array((once, terms_held, starts), shape=(n_passages, n_terms)).tocsc()
+        counts.sum_duplicates()
+        passage, frequency = counts.indices, np.diff(counts.indptr)
         idf = np.log1p((n_passages - frequency + 0.5) / (frequency + 0.5))
-        scores = idf[term] * counts / (counts + _K1 * (1 - _B + _B * lengths[passage] / mean))
+        length_part = _K1 * (1 - _B + _B * lengths[passage] / mean)
+        scores = np.repeat(idf, frequency) * counts.data / (counts.data + length_part)
         bm25 = bm25s.BM25(k1=_K1, b=_B, method="lucene")
         bm25.scores = {
             "data": scores.astype(np.float32),
             "indices": passage.astype(np.int32),
-            "indptr": np.concatenate([[0], np.cumsum(frequency)]).astype(np.int64),
+            "indptr": counts.indptr.astype(np.int64),
             "num_docs": n_passages,
         }
         bm25.vocab_dict = {term: number for number, term in enumerate(vocabulary)} or {_UNMATCHABLE: 0}

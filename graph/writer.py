@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.embeddings import Embedder, check_dimension, check_embedder
-from graph.record import Entry, NewVectors, Record, facts_of, fingerprint, names_of
+from graph.entries import Entry, NewVectors, facts_of, fingerprint, names_of
+from graph.record import Record
 from graph.schema import Extraction, Passage, Triple
 from graph.text import name_length, normalise_name
 
@@ -17,7 +19,8 @@ SYNONYM_COSINE = 0.8
 SYNONYM_SHORTEST = 3
 """A synonym edge needs names of at least this many letters or digits."""
 _BLOCK_ROWS = 1024
-_ROUNDING = 1e-5
+_ROUNDING = 2e-3
+"""More than half precision can change the cosine of two unit vectors."""
 _GROWTH = 1.5
 _SPARE_ROWS = 4_096
 
@@ -95,8 +98,10 @@ class Writer:
 
 def unchanged(record: Record, passages: Sequence[tuple[Passage, Extraction]]) -> set[str]:
     """Return the ids of passages that the record already holds just so."""
-    known = record.fingerprints()
-    return {p.id for p, x in passages if known.get(p.id) == fingerprint(p, clean_extraction(x))}
+    known = record.states([passage.id for passage, _ in passages])
+    return {
+        p.id for p, x in passages if p.id in known and known[p.id].fingerprint == fingerprint(p, clean_extraction(x))
+    }
 
 
 def reembed(record: Record, embedder: Embedder) -> None:
@@ -108,7 +113,9 @@ def reembed(record: Record, embedder: Embedder) -> None:
     passages = NewVectors(contents, embedder.embed(list(contents.values())))
     names = NewVectors(name_texts, embedder.embed(list(name_texts.values())))
     facts = NewVectors(fact_texts, embedder.embed(list(fact_texts.values())))
-    found = _NameVectors(embedder.understands).add(list(name_texts), list(name_texts.values()), names.vectors)
+    found = _NameVectors(embedder.understands, record.name_vectors).add(
+        list(name_texts), list(name_texts.values()), names.vectors
+    )
     windows = embedder.count_windows(list(contents.values()))
     record.replace_vectors(passages, windows, names, facts, found, embedder.model_id)
 
@@ -138,12 +145,24 @@ def clean_extraction(extraction: Extraction) -> Extraction:
 
 
 class _NameVectors:
-    """The names that may have synonyms, with their vectors; an exact block product finds pairs of new names."""
+    """The names that may have synonyms; a block product of their rounded vectors finds pairs of new names.
 
-    def __init__(self, understands: Callable[[str], bool]) -> None:
+    Rounded to half precision, the vectors of 100,000 names take 77 MB; what the product finds near enough is computed
+    from the vectors themselves.
+    """
+
+    def __init__(
+        self, understands: Callable[[str], bool], read: Callable[[Sequence[str]], NDArray[np.float32]]
+    ) -> None:
+        """``read`` returns the vectors of names that are known already."""
         self._understands = understands
+        self._read = read
         self._ids: list[str] = []
-        self._vectors: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
+        self._rounded: NDArray[np.float16] = np.zeros((0, 0), dtype=np.float16)
+
+    def read_from(self, record: Record) -> None:
+        """Read vectors from this opening of the record."""
+        self._read = record.name_vectors
 
     def add(
         self, ids: Sequence[str], names: Sequence[str], vectors: NDArray[np.float32]
@@ -151,7 +170,12 @@ class _NameVectors:
         """Take in new names; return (smaller id, larger id, cosine) of each new pair that reaches the bar."""
         first = len(self._ids)
         self.learn(ids, names, vectors)
-        return list(self._pairs(first))
+        pairs = [pair for pairs in self._near(first) for pair in pairs]
+        row_of = {key: row for row, key in enumerate(ids)}
+        known = sorted({key for pair in pairs for key in pair} - row_of.keys())
+        row_of.update((key, len(ids) + row) for row, key in enumerate(known))
+        every = np.concatenate([vectors, self._read(known)]) if known else vectors
+        return list(self._exact(pairs, every, row_of))
 
     def learn(self, ids: Sequence[str], names: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Take in names whose pairs are known already."""
@@ -159,34 +183,52 @@ class _NameVectors:
         if not rows:
             return
         first, needed = len(self._ids), len(self._ids) + len(rows)
-        if needed > len(self._vectors):
-            grown = np.zeros((max(needed + _SPARE_ROWS, int(_GROWTH * first)), vectors.shape[1]), dtype=np.float32)
+        if needed > len(self._rounded):
+            grown = np.zeros((max(needed + _SPARE_ROWS, int(_GROWTH * first)), vectors.shape[1]), dtype=np.float16)
             if first:
-                grown[:first] = self._vectors[:first]
-            self._vectors = grown
-        self._vectors[first:needed] = vectors[rows]
+                grown[:first] = self._rounded[:first]
+            self._rounded = grown
+        for start in range(0, len(rows), _BLOCK_ROWS):
+            block = rows[start : start + _BLOCK_ROWS]
+            self._rounded[first + start : first + start + len(block)] = vectors[block]
         self._ids.extend(ids[i] for i in rows)
 
     def forget(self, ids: Collection[str]) -> None:
         """Let go of names that are no more."""
         kept = [row for row, key in enumerate(self._ids) if key not in ids] if ids else []
         if ids and len(kept) < len(self._ids):
-            self._vectors[: len(kept)] = self._vectors[kept]
+            self._rounded[: len(kept)] = self._rounded[kept]
             self._ids = [self._ids[row] for row in kept]
 
-    def _pairs(self, first: int) -> Iterator[tuple[str, str, float]]:
-        everything = self._vectors[: len(self._ids)]
-        for start in range(first, len(everything), _BLOCK_ROWS):
-            near = everything[start : start + _BLOCK_ROWS] @ everything.T >= SYNONYM_COSINE - _ROUNDING
-            rows, columns = np.nonzero(near)
-            earlier = columns < rows + start
-            rows, columns = rows[earlier] + start, columns[earlier]
-            # Pair by pair, so that a cosine does not depend on which others were computed with it.
-            cosines = (everything[rows].astype(np.float64) * everything[columns]).sum(axis=1)
-            for row, column, cosine in zip(rows.tolist(), columns.tolist(), cosines.tolist(), strict=True):
+    def _near(self, first: int) -> Iterator[list[tuple[str, str]]]:
+        """Yield the pairs (smaller id, larger id) of a name from ``first`` on and an earlier one that may be near."""
+        n = len(self._ids)
+        blocks = product(range(first, n, _BLOCK_ROWS), range(0, n, _BLOCK_ROWS))
+        for start, other in ((start, other) for start, other in blocks if other < start + _BLOCK_ROWS):
+            new = self._rounded[start : min(n, start + _BLOCK_ROWS)].astype(np.float32)
+            old = self._rounded[other : min(n, other + _BLOCK_ROWS)].astype(np.float32)
+            rows, columns = np.nonzero(new @ old.T >= SYNONYM_COSINE - _ROUNDING)
+            rows, columns = rows + start, columns + other
+            earlier = columns < rows
+            ends = zip(rows[earlier].tolist(), columns[earlier].tolist(), strict=True)
+            yield [_in_order(self._ids[row], self._ids[column]) for row, column in ends]
+
+    @staticmethod
+    def _exact(
+        pairs: Sequence[tuple[str, str]], vectors: NDArray[np.float32], row_of: Mapping[str, int]
+    ) -> Iterator[tuple[str, str, float]]:
+        """Yield the pairs that reach the bar, each computed by itself: whatever else is, their cosine is the same."""
+        for start in range(0, len(pairs), _BLOCK_ROWS):
+            block = pairs[start : start + _BLOCK_ROWS]
+            left, right = ([row_of[key] for key in ends] for ends in zip(*block, strict=True))
+            cosines = (vectors[left].astype(np.float64) * vectors[right]).sum(axis=1)
+            for (a, b), cosine in zip(block, cosines.tolist(), strict=True):
                 if cosine >= SYNONYM_COSINE:
-                    a, b = sorted((self._ids[row], self._ids[column]))
                     yield a, b, min(1.0, cosine)
+
+
+def _in_order(a: str, b: str) -> tuple[str, str]:
+    return (a, b) if a < b else (b, a)
 
 
 _KEPT: dict[str, tuple[tuple[str, ...], _NameVectors]] = {}
@@ -202,8 +244,9 @@ def _names_of(record: Record, embedder: Embedder) -> _NameVectors:
     """Return the record's names: those that the last writer of this process left, where nobody wrote since."""
     state, kept = _KEPT.pop(record.workspace_id, ((), None))
     if kept is not None and state == (record.commit_id, embedder.model_id):
+        kept.read_from(record)
         return kept
-    names = _NameVectors(embedder.understands)
+    names = _NameVectors(embedder.understands, record.name_vectors)
     names.learn(*record.names())
     return names
 

@@ -24,10 +24,11 @@ from graph.build import PASSAGE_CLASSES
 from graph.changes import Changes, plan_changes
 from graph.documents import LINK_TO_NOTHING, READABLE_HINT, Documents, read_documents, readable_path
 from graph.embeddings import check_embedder, configured_embedder
+from graph.entries import content_hash
 from graph.errors import BadInput
 from graph.lease import Lease
 from graph.loaders.links import is_link_list
-from graph.record import Record, content_hash
+from graph.record import Record
 from graph.schema import Extraction, Passage
 from graph.triples import read_triples
 from graph.workspace import Workspace, resolve_workspace

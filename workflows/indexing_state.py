@@ -10,7 +10,7 @@ from typing_extensions import TypedDict  # pydantic, and so the schemas, takes n
 
 from agents.extraction import Extracted
 from agents.usage import Usage
-from graph.record import content_hash
+from graph.entries import content_hash
 from graph.schema import Extraction, Passage, RelationType, Triple
 
 SHOWN_FAILURES = 50

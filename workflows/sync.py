@@ -17,8 +17,9 @@ from agents.roles import Extractor
 from graph.changes import Changes
 from graph.checks.record_reader import RecordReader
 from graph.derive import publish
+from graph.entries import NewVectors
 from graph.errors import BadInput
-from graph.record import NewVectors, Record
+from graph.record import Record
 from graph.schema import Passage
 from graph.workspace import Workspace
 from workflows.index_report import IndexReport

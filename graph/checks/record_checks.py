@@ -12,9 +12,9 @@ from graph.build import PASSAGE_CLASSES
 from graph.checks.findings import Finding, lost, repairable, sound
 from graph.checks.record_misfits import COSINE_TOLERANCE, Misfits, NameVectors, find_misfits
 from graph.checks.record_reader import LINKS, RESTORE, TABLES, Needed, RecordReader
+from graph.entries import Entry
 from graph.errors import MaraError
 from graph.lease import holder_of
-from graph.record import Entry
 from graph.schema import RelationType
 from graph.weights import PassageClasses
 from graph.writer import SYNONYM_COSINE

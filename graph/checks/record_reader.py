@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 import numpy as np
 
+from graph.entries import Entry, facts_of, names_of
 from graph.errors import WorkspaceDamaged
-from graph.record import Entry, Record, facts_of, names_of
+from graph.record import Record
 
 RESTORE = "Restore record.sqlite from a backup, or index the documents into a new workspace"
 

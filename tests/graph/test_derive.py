@@ -104,8 +104,8 @@ class TestDerivingAgain:
 
     def test_it_is_made_from_nothing_under_the_next_number(self, workspace: Workspace, written: list[str]) -> None:
         with workspace.writing(), workspace.open_record() as record:
-            graph = publish(workspace, record)
-            assert graph.generation == record.generation == workspace.current() == 2
+            published_now = publish(workspace, record)
+            assert published_now == record.generation == workspace.current() == 2
         assert sorted(written)[:4] == ["a", "b", "c", "d"]
 
     def test_what_an_interrupted_publication_left_is_not_used_and_goes(self, workspace: Workspace) -> None:
@@ -129,10 +129,10 @@ class TestDerivingAgain:
     def test_a_damaged_record_is_no_reason_to_try_for_ever(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def damaged(builder: object, record: object) -> KnowledgeGraph:
+        def damaged(builder: object, record: object) -> None:
             raise WorkspaceDamaged("The record cannot be read")
 
-        monkeypatch.setattr("graph.derive.GraphBuilder.build", damaged)
+        monkeypatch.setattr("graph.derive.GraphBuilder.update", damaged)
         with workspace.writing(), workspace.open_record() as record, pytest.raises(WorkspaceDamaged):
             publish(workspace, record)
         assert workspace.current() == 1

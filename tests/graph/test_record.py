@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graph.entries import Entry, NewVectors, facts_of, fingerprint, names_of
 from graph.errors import WorkspaceDamaged
-from graph.record import Entry, NewVectors, Record, facts_of, fingerprint, names_of
+from graph.record import Record
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from tests.builders import DIMENSION, HashEmbedder, extraction_of, passage_of, write_passages
 
