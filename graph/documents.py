@@ -195,8 +195,9 @@ def _take(loaded: Loaded, documents: Documents, options: ReadOptions) -> None:
     documents.note(loaded.notes)
     passages = list(loaded.passages)
     for document in loaded.documents:
-        documents.note({**document.notes, REFERENCES_LEFT: left_references(document)})
-        passages.extend(split_document(document, options.chunk_tokens, options.chunk_overlap))
+        parts = split_document(document, options.chunk_tokens, options.chunk_overlap)
+        documents.note({**document.notes, REFERENCES_LEFT: left_references(document), NO_TEXT: int(not parts)})
+        passages.extend(parts)
     if options.metadata:
         passages = [replace(each, metadata={**each.metadata, **options.metadata}) for each in passages]
     documents.add(passages)
@@ -234,6 +235,9 @@ def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
             else:
                 documents.skipped[suffix] = documents.skipped.get(suffix, 0) + 1
 
+
+NO_TEXT = "documents without text"
+"""The note that counts them: a file that was emptied is read, so that what it held before goes."""
 
 LINK_TO_NOTHING = "is a link to nothing"
 """Why a link is not read whose document is gone, rather than out of reach for a moment."""

@@ -117,6 +117,14 @@ def _suffixes(skipped: Mapping[str, int]) -> dict[str, int]:
     return {suffix or "(no suffix)": count for suffix, count in skipped.items()}
 
 
+def _place(passage: Mapping[str, Any]) -> str:
+    """Return where a passage stands: its id, source, section and page, as far as there are any."""
+    metadata = passage["metadata"]
+    section, page, last = (metadata.get(key) for key in ("section", "page", "page_end"))
+    pages = [f"page {page}" if last is None else f"pages {page} to {last}"] if page is not None else []
+    return " · ".join(str(part) for part in (passage["id"], passage["source"], section, *pages) if part)
+
+
 def answer(console: Console, result: Mapping[str, Any]) -> None:
     """Print an answer with its passages, and what happened on the way."""
     console.print(escape(result["answer"]), style="bold")
@@ -124,9 +132,8 @@ def answer(console: Console, result: Mapping[str, Any]) -> None:
     cited = {citation["number"] for citation in result["citations"]}
     for number, passage in enumerate(result["passages"][:_SHOWN_PASSAGES], start=1):
         mark = "[green]●[/]" if number in cited else " "
-        console.print(
-            f"{mark} {escape(f'[{number}]')} [bold]{escape(passage['title'])}[/] [dim]{escape(passage['id'])}[/]"
-        )
+        named = " ".join(f"[bold]{escape(part)}[/]" for part in (f"[{number}]", passage["title"]) if part)
+        console.print(f"{mark} {named} [dim]{escape(_place(passage))}[/]")
         console.print(Padding(escape(_shorten(passage["text"])), (0, 0, 0, 6)), soft_wrap=False)
     kept = [fact for fact in result["facts"] if fact["kept"]]
     if kept:

@@ -13,11 +13,14 @@ from pydantic import Field
 from workflows.context import Context, Question, check_question
 from workflows.retrieval import graph
 
+_OWN_KEYS = ("id", "title", "source", "score")
+
 
 class MaraRetriever(BaseRetriever):
     """A LangChain retriever over the retrieval workflow.
 
-    Each document's ``page_content`` is the passage's text; its metadata holds ``id``, ``title`` and ``score``.
+    Each document's ``page_content`` is the passage's text; its metadata is the passage's with
+    ``id``, ``title``, ``source`` and ``score``.
     Raises from ``invoke`` what the workflow raises: BadInput, ModelUnavailable, WorkspaceDamaged.
     """
 
@@ -27,7 +30,7 @@ class MaraRetriever(BaseRetriever):
         config: Any = {"callbacks": run_manager.get_child()}
         result = graph.invoke(Question(question=check_question(query)), config, context=self.context)
         return [
-            Document(hit["text"], id=hit["id"], metadata={key: hit[key] for key in ("id", "title", "score")})
+            Document(hit["text"], id=hit["id"], metadata={**hit["metadata"], **{key: hit[key] for key in _OWN_KEYS}})
             for hit in result["passages"]
         ]
 

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict  # pydantic, and so the schemas, takes n
 
 from agents.roles import Feedback
 from graph.errors import MalformedReply
+from graph.schema import MetadataValue
 
 FIRST_NODE = "encode_question"
 """The node that every run of a workflow starts with."""
@@ -27,11 +28,13 @@ class Asked(TypedDict):
 
 
 class PassageHit(TypedDict):
-    """A retrieved passage with the score of the mode that ranked it."""
+    """A retrieved passage, where it comes from, and the score of the mode that ranked it."""
 
     id: str
     title: str
     text: str
+    source: str
+    metadata: dict[str, MetadataValue]
     score: float
 
 

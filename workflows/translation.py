@@ -48,7 +48,17 @@ def facts_of(hits: Sequence[FactHit], index: Index, selection: Selection | None)
 def passage_hits(index: Index, ranking: Ranking) -> list[PassageHit]:
     """Return a ranking as it stands in the result."""
     found = ((index.graph.passages[place], score) for place, score in ranking)
-    return [PassageHit(id=passage.id, title=passage.title, text=passage.text, score=score) for passage, score in found]
+    return [
+        PassageHit(
+            id=passage.id,
+            title=passage.title,
+            text=passage.text,
+            source=passage.source,
+            metadata=dict(passage.metadata),
+            score=score,
+        )
+        for passage, score in found
+    ]
 
 
 def passage_candidates(index: Index, ranking: Ranking) -> list[PassageCandidate]:

@@ -89,7 +89,7 @@ def test_the_result_has_the_documented_keys_and_plain_values(retrieve: Retrieve,
 def test_passages_are_whole_distinct_and_best_first(retrieve: Retrieve, mode: Mode) -> None:
     done = retrieve(mode=mode)
     hits = done.result["passages"]
-    assert [hit.keys() for hit in hits] == [{"id", "title", "text", "score"}] * len(hits)
+    assert [hit.keys() for hit in hits] == [{"id", "title", "text", "source", "metadata", "score"}] * len(hits)
     assert [hit["text"] for hit in hits] == [TEXTS[hit["id"]] for hit in hits]
     assert len(set(done.passage_ids)) == len(hits)
     scores = [hit["score"] for hit in hits]

@@ -9,6 +9,7 @@ import pytest
 from graph.errors import BadInput, WorkspaceMissing
 from workflows.context import Context
 from workflows.indexing import index_sources
+from workflows.indexing_context import IndexingContext
 from workflows.retriever import MaraRetriever, retrieval_tool
 
 
@@ -21,16 +22,17 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         '{"id": "p2", "title": "Lake Sund", "text": "Lake Sund is a lake in Ostra with an area of 12 km2."}\n',
         encoding="utf-8",
     )
-    index_sources([corpus], root / "workspace")
+    index_sources([corpus], root / "workspace", settings=IndexingContext(metadata={"year": 1961}))
     return root / "workspace"
 
 
-def test_the_retriever_returns_documents_with_id_title_and_score(workspace: Path) -> None:
+def test_the_retriever_returns_documents_with_their_metadata_and_score(workspace: Path) -> None:
     retriever = MaraRetriever(context=Context(workspace=str(workspace)))
     first, second = retriever.invoke("Into which lake does the Velm flow?")
     assert (first.id, second.id) == ("p1", "p2")
     assert first.page_content.startswith("Velm is a river")
-    assert first.metadata == {"id": "p1", "title": "Velm", "score": first.metadata["score"]}
+    own = {"id": "p1", "title": "Velm", "source": "corpus.jsonl", "score": first.metadata["score"]}
+    assert first.metadata == {"year": 1961, **own}
     assert first.metadata["score"] > second.metadata["score"]
 
 
