@@ -18,7 +18,7 @@ from graph.errors import EmbeddingMismatch
 from graph.record import Record
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from graph.writer import Writer, clean_extraction, reembed, unchanged
-from tests.builders import HashEmbedder, TripleParts, extraction_of, passage_of, write_passages
+from tests.builders import DIMENSION, HashEmbedder, TripleParts, extraction_of, passage_of, write_passages
 
 Item = tuple[Passage, Extraction]
 
@@ -155,6 +155,30 @@ class TestSynonyms:
         assert (a, b) == tuple(sorted((entity_id("Nissan"), entity_id("Nissan Motor"))))
         ids, _, vectors = record.names()
         assert cosine == vectors[ids.index(a)] @ vectors[ids.index(b)] >= 0.8
+
+    def test_they_are_exact_to_the_bar_whatever_batches_and_blocks_they_were_found_in(
+        self, record: Record, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class AroundTheBar(HashEmbedder):
+            def _vector(self, text: str) -> NDArray[np.float64]:
+                own = np.random.default_rng(int.from_bytes(text.encode())).standard_normal(DIMENSION)
+                vector = np.full(DIMENSION, (0.8 / DIMENSION) ** 0.5) + own * (0.2 / DIMENSION) ** 0.5
+                unit: NDArray[np.float64] = vector / np.linalg.norm(vector)
+                return unit
+
+        monkeypatch.setattr("graph.writer._BLOCK_ROWS", 32)
+        for start, end in ((0, 90), (90, 91), (91, 150)):
+            names = tuple(f"name {number}" for number in range(start, end))
+            Writer(record, AroundTheBar()).write([(passage_of(f"p{start}", "", "."), extraction_of((), names))])
+        ids, _, vectors = record.names()
+        wanted = {
+            (ids[i], ids[j]): cosine
+            for i in range(len(ids))
+            for j in range(i + 1, len(ids))
+            if (cosine := (vectors[i].astype(np.float64) * vectors[j]).sum()) >= 0.8
+        }
+        assert {(a, b): cosine for a, b, cosine in record.synonyms()} == pytest.approx(wanted, abs=1e-12)
+        assert sum(cosine < 0.801 for cosine in wanted.values()) > 10
 
     def test_a_name_that_went_and_came_back_has_its_synonyms_again(self, record: Record) -> None:
         writer = Writer(record, HashEmbedder())
