@@ -1,16 +1,19 @@
-"""What the tests of extraction share: passages, what a model replies about them, and time that passes at once."""
+"""What the tests of extraction share: passages, replies about them, runs, and time that passes at once."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from agents.chat import open_chat_model
+from agents.extraction import ExtractionRun, Retries
 from agents.extractor import ChatExtractor
-from agents.throttle import Clock
-from graph.schema import Passage
+from agents.roles import Feedback
+from agents.throttle import Clock, Throttle
+from graph.schema import Extraction, Passage
 from tests.scripted_server import ScriptedServer
 
 
@@ -35,6 +38,11 @@ class InstantClock(Clock):
 
 def passages(count: int) -> list[Passage]:
     return [Passage(f"p{number}", f"Lake {number}", f"Lake {number} lies in Karv.") for number in range(count)]
+
+
+PASSAGES = passages(4)
+QUICK = Retries(first_wait_s=0.0)
+TOKENS = {"prompt_tokens": 100, "completion_tokens": 10}
 
 
 def reply_about(title: str) -> str:
@@ -65,3 +73,40 @@ def extractor_on(
 def titles_asked(server: ScriptedServer) -> list[str]:
     """The title of the passage of each request, in the order they came."""
     return [material_of(request.body)["title"] for request in server.requests_of("extractor")]
+
+
+class FakeExtractor:
+    """An extractor that does what a function says."""
+
+    name = "fake"
+
+    def __init__(self, act: Callable[[Passage], None] = lambda passage: None) -> None:
+        self.act = act
+        self.asked: list[str] = []
+        self.feedback: list[Feedback | None] = []
+
+    def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
+        self.asked.append(passage.id)
+        self.feedback.append(feedback)
+        self.act(passage)
+        return Extraction((passage.title,), (), self.name)
+
+
+@contextmanager
+def run_on(server: ScriptedServer, **how: Any) -> Iterator[ExtractionRun]:
+    """A run with quick retries, in time that passes at once."""
+    extractor = extractor_on(server, timeout_s=how.pop("timeout_s", 5.0))
+    throttle = how.pop("throttle", None) or Throttle(clock=InstantClock())
+    with ExtractionRun(extractor, throttle=throttle, retries=how.pop("retries", QUICK), **how) as run:
+        yield run
+
+
+def raising(*errors: Exception | None) -> Callable[[Passage], None]:
+    """Raise one error after another, and then none."""
+    left = iter(errors)
+
+    def act(passage: Passage) -> None:
+        if error := next(left, None):
+            raise error
+
+    return act

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from graph.store import VectorStore
+from graph.workspace import Workspace
+from tests.builders import publish_workspace
 from tests.chroma_server import ChromaServer
+from tests.damages import PASSAGES, TRIPLES, read_at_once, refuse_to_embed
 
 MakeStore = Callable[[], VectorStore]
 
@@ -49,3 +53,23 @@ def connect(where: str, tmp_path: Path) -> Iterator[MakeStore]:
 @pytest.fixture
 def store(connect: MakeStore) -> VectorStore:
     return connect()
+
+
+@pytest.fixture
+def no_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the doctor work without an embedding model, and without a process that tries the search index."""
+    refuse_to_embed(monkeypatch)
+    read_at_once(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workspace that ``workspace`` copies, unless a file makes its own: that of the doctor's tests."""
+    root = tmp_path_factory.mktemp("template") / "workspace"
+    return publish_workspace(root, PASSAGES, TRIPLES).root
+
+
+@pytest.fixture
+def workspace(template: Path, tmp_path: Path) -> Workspace:
+    """A workspace of the test's own, to be damaged."""
+    return Workspace(Path(shutil.copytree(template, tmp_path / "workspace")))

@@ -27,29 +27,12 @@ from tests.damages import (
     gone,
     problems,
     published,
-    read_at_once,
-    refuse_to_embed,
     said,
     tidyings,
     truncated,
 )
 
-
-@pytest.fixture(autouse=True)
-def no_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse_to_embed(monkeypatch)
-    read_at_once(monkeypatch)
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("template") / "workspace"
-    return publish_workspace(root, PASSAGES, TRIPLES).root
-
-
-@pytest.fixture
-def workspace(template: Path, tmp_path: Path) -> Workspace:
-    return Workspace(Path(shutil.copytree(template, tmp_path / "workspace")))
+pytestmark = pytest.mark.usefixtures("no_embedder")
 
 
 class TestLooking:

@@ -11,6 +11,7 @@ import pytest
 import graph.engines
 from tests.builders import HashEmbedder
 from tests.scripted_server import ScriptedServer, scripted
+from tests.workflows.command_line import CORPUS, Mara, command_line
 from tests.workflows.small_world import write_corpus, write_lines
 from tests.workflows.workspaces import Indexer, Row, use_embedder
 from workflows.context import Context
@@ -83,3 +84,24 @@ def chat_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("MARA_TIMEOUT_S", "5")
         yield server
+
+
+@pytest.fixture
+def mara(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mara:
+    """Run the command line in this process."""
+    return command_line(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The three passages that the tests of the command line index."""
+    path = tmp_path_factory.mktemp("cli") / "corpus.jsonl"
+    path.write_text(CORPUS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def workspace(corpus: Path) -> Path:
+    """These passages, indexed once with the embedded model and read by every test."""
+    index_sources([corpus], corpus.parent / "workspace")
+    return corpus.parent / "workspace"

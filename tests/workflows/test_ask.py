@@ -50,7 +50,7 @@ def test_the_keys_come_in_the_documented_order(settings: MakeContext, mode: str)
 def test_the_parts_of_the_result_have_the_documented_keys(settings: MakeContext) -> None:
     result = ask(QUESTION, settings())
     assert result["citations"][0].keys() == {"number", "passage_id", "start", "end"}
-    assert result["passages"][0].keys() == {"id", "title", "text", "score"}
+    assert result["passages"][0].keys() == {"id", "title", "text", "source", "metadata", "score"}
     assert {"subject", "predicate", "object", "relation", "score", "kept"} <= result["facts"][0].keys()
     assert result["relation_factors"].keys() == {"entity_entity", "entity_passage"}
     assert result["seeds"]["entities"][0].keys() == {"id", "text", "weight"}

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from tests.builders import HOLD_LOCK, Child, passage_of, publish_workspace
 from tests.damages import read_at_once, refuse_to_embed
-from workflows import cli
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
+from tests.workflows.command_line import Mara, Outcome
 
 Doctor = Callable[..., Outcome]
 
@@ -43,18 +29,14 @@ def root(template: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def doctor(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Doctor:
+def doctor(monkeypatch: pytest.MonkeyPatch, mara: Mara) -> Doctor:
     """Run the command in this process, where no embedding model can be had."""
 
     refuse_to_embed(monkeypatch)
     read_at_once(monkeypatch)
 
     def run(root: Path, *options: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["mara", "doctor", "--workspace", str(root), *options])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        out, err = capsys.readouterr()
-        return Outcome(int(stop.value.code or 0), out, err)
+        return mara("doctor", "--workspace", root, *options)
 
     return run
 

@@ -1,0 +1,79 @@
+"""A chat model asked within a graph: its reply is streamed piece by piece, and goes wrong in the same ways."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langgraph.graph import START, StateGraph
+from typing_extensions import TypedDict
+
+from agents.chat import ChatModel, ask_object, ask_text
+from graph.errors import MalformedReply, ModelUnavailable, TransportFault
+from tests.chatting import TEXT, Verdict, messages, model_on, served
+from tests.scripted_server import Fault, Reply, scripted
+
+
+class State(TypedDict):
+    reply: str
+
+
+def streamed(model: ChatModel, as_object: bool) -> list[str]:
+    """The pieces of text that a graph streams while its one node asks the model."""
+
+    def ask(state: State) -> State:
+        if as_object:
+            return {"reply": ask_object(model, messages(), Verdict).name}
+        return {"reply": ask_text(model, messages())}
+
+    graph = StateGraph(State).add_node("ask", ask).add_edge(START, "ask").compile()
+    return [str(getattr(piece, "text", "")) for piece, _ in graph.stream({"reply": ""}, stream_mode="messages")]
+
+
+def test_a_reply_is_streamed_piece_by_piece_within_a_graph() -> None:
+    with scripted(["Denmark, I think [3]."]) as server:
+        pieces = [piece for piece in streamed(model_on(server), as_object=False) if piece]
+    assert "".join(pieces) == "Denmark, I think [3]."
+    assert len(pieces) == 4
+    assert server.requests[0].body["stream"] is True
+
+
+def test_a_reply_asked_for_in_one_piece_is_streamed_to_nobody_and_traced_all_the_same() -> None:
+    with scripted(["Denmark, I think [3]."]) as server:
+        model = model_on(server)
+        ends: list[object] = []
+
+        class Listener(BaseCallbackHandler):
+            def on_llm_end(self, response: object, **about: object) -> None:
+                ends.append(response)
+
+        def ask(state: State) -> State:
+            return {"reply": model.ask(messages()).raw}
+
+        graph = StateGraph(State).add_node("ask", ask).add_edge(START, "ask").compile()
+        stream = graph.stream({"reply": ""}, {"callbacks": [Listener()]}, stream_mode=["messages", "values"])
+        kinds = [kind for kind, _ in stream]
+    assert set(kinds) == {"values"}
+    assert not server.requests[0].body.get("stream")
+    assert len(ends) == 1
+
+
+def test_an_object_may_be_streamed_too() -> None:
+    with served(TEXT) as model:
+        assert "".join(streamed(model, as_object=True)) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (Reply("a b c d e f", fault=Fault.TRUNCATED), TransportFault),
+        (Reply("a b c d", fault=Fault.RESET), TransportFault),
+        (Reply("oops", status=500), TransportFault),
+        (Reply(body="<html></html>"), TransportFault),
+        (Reply("no", status=401), ModelUnavailable),
+        (Reply(TEXT, finish_reason="length"), MalformedReply),
+    ],
+)
+@pytest.mark.parametrize("as_object", [False, True])
+def test_faults_are_the_same_when_streaming(reply: Reply, error: type[Exception], as_object: bool) -> None:
+    with served(reply) as model, pytest.raises(error):
+        streamed(model, as_object)

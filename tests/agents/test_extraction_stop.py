@@ -1,0 +1,156 @@
+"""Extraction stops for an endpoint that fails for good, after an error and when cancelled; nobody is left waiting."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from agents.extraction import ExtractionRun, ExtractionTotals, Retries
+from agents.reply_cache import KeptReply, ReplyCache
+from agents.roles import Feedback
+from agents.throttle import Cancelled, Throttle
+from agents.usage import Usage
+from graph.errors import ModelUnavailable, TransportFault
+from graph.schema import Extraction, Passage
+from tests.extracting import PASSAGES, FakeExtractor, InstantClock, extractor_on, passages, raising, run_on
+from tests.scripted_server import Reply, scripted
+
+
+class TestStopping:
+    def test_an_endpoint_that_refuses_the_first_ten_passages_stops_the_run(self) -> None:
+        with scripted([Reply("no such model here", status=400)]) as server, run_on(server) as run:
+            with pytest.raises(ModelUnavailable, match=r"10 passages in a row failed: .*no such model here"):
+                run.extract_all(passages(60))
+            assert len(server.requests) == 10
+
+    def test_an_endpoint_that_cannot_be_reached_stops_the_run(self) -> None:
+        fault = TransportFault("The chat endpoint cannot be reached", cause="connection")
+        extractor = FakeExtractor(raising(*[fault] * 1_000))
+        run = ExtractionRun(extractor, throttle=Throttle(clock=InstantClock()))
+        with pytest.raises(ModelUnavailable, match="10 passages in a row failed") as caught:
+            run.extract_all(passages(60))
+        assert not isinstance(caught.value, TransportFault)
+        assert len(extractor.asked) == 50
+
+    def test_once_it_worked_refused_passages_never_stop_it_and_a_long_outage_does(self) -> None:
+        refused = ModelUnavailable("too long", status=413)
+        lost = TransportFault("gone", cause="connection")
+        retries = Retries(transport=0, give_up_after=2)
+        cases: list[tuple[list[Exception | None], int | None]] = [
+            ([refused] * 30, None),
+            ([*[lost] * 9, None, *[lost] * 9], None),
+            ([*[lost] * 9, refused, *[lost] * 9], None),
+            ([lost] * 10, 11),
+        ]
+        for errors, left in cases:
+            extractor = FakeExtractor(raising(None, *errors))
+            run = ExtractionRun(extractor, retries=retries)
+            if left is None:
+                assert run.extract_all(passages(40))[-1].extraction is not None
+            else:
+                with pytest.raises(ModelUnavailable, match="10 passages in a row"):
+                    run.extract_all(passages(40))
+                assert len(extractor.asked) == left
+
+    def test_passages_that_another_run_left_over_may_all_be_refused(self, tmp_path: Path) -> None:
+        with scripted([Reply("too long", status=413)]) as server, ReplyCache(tmp_path / "replies.sqlite") as cache:
+            cache.put(b"some key", extractor_on(server).name, KeptReply("{}", Usage()))
+            with run_on(server, cache=cache) as run:
+                assert ExtractionTotals.of(run.extract_all(passages(20))).failed == {"refused request": 20}
+
+    def test_a_malformed_reply_is_a_sign_of_life(self) -> None:
+        with scripted(["prose"]) as server, run_on(server) as run:
+            assert ExtractionTotals.of(run.extract_all(passages(12))).failed == {"malformed reply": 12}
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt(), ModelUnavailable("no", status=401), RuntimeError("bug")])
+    @pytest.mark.parametrize("concurrency", [1, 4])
+    def test_after_an_error_nothing_more_is_asked(self, error: BaseException, concurrency: int) -> None:
+        raised = threading.Event()
+
+        def act(passage: Passage) -> None:
+            if passage.id == "p5":
+                raised.set()
+                raise error
+            if int(passage.id[1:]) > 5:
+                raised.wait(5)
+
+        extractor = FakeExtractor(act)
+        with (
+            ExtractionRun(extractor, concurrency=concurrency) as run,
+            pytest.raises(type(error)),
+        ):
+            run.extract_all(passages(500))
+        assert "p5" in extractor.asked
+        assert len(extractor.asked) <= 6 + 2 * concurrency
+
+    def test_calls_side_by_side_are_told_the_one_reason_why_the_run_stopped(self) -> None:
+        together = threading.Barrier(2)
+        stopped = threading.Event()
+
+        def act(passage: Passage) -> None:
+            together.wait(timeout=5)
+            if passage.id == "p0":
+                raise ModelUnavailable("no key", status=401)
+            stopped.wait(5)
+            raise TransportFault("x", cause="timeout")
+
+        run = ExtractionRun(FakeExtractor(act))
+        told: list[Exception] = []
+
+        def extract(passage: Passage) -> None:
+            try:
+                run.extract_all([passage])
+            except Exception as error:
+                told.append(error)
+            stopped.set()
+
+        threads = [threading.Thread(target=extract, args=(passage,)) for passage in PASSAGES[:2]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=10)
+        assert [str(error) for error in told] == ["no key", "no key"]
+
+    def test_a_cancelled_run_wakes_those_who_wait_and_asks_nothing(self) -> None:
+        run = ExtractionRun(FakeExtractor(raising(TransportFault("x", retry_after_s=100, cause="rate limit"))))
+        thread = threading.Timer(0.02, run.cancel)
+        thread.start()
+        with pytest.raises(Cancelled):
+            run.extract(PASSAGES[0])
+        with pytest.raises(Cancelled):
+            run.extract(PASSAGES[1])
+        assert isinstance(run.extractor, FakeExtractor)
+        assert run.extractor.asked == ["p0"]
+
+
+class _Refused:
+    """An extractor whose endpoint refuses the key."""
+
+    name = "refused"
+
+    def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
+        raise ModelUnavailable("The chat endpoint refused the key")
+
+
+@pytest.mark.parametrize("attempt", range(10))
+def test_leaving_a_run_lets_nobody_wait_who_shares_it(attempt: int) -> None:
+    """Calls beside the one that left still have passages that no worker took up."""
+    run = ExtractionRun(_Refused(), concurrency=2)
+    outcomes: list[BaseException] = []
+
+    def ask(first: int) -> None:
+        try:
+            run.extract_all([Passage(f"p{n}", "", f"text {n}") for n in range(first, first + 9)])
+        except BaseException as error:
+            run.__exit__(None, None, None)
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=ask, args=(first,), daemon=True) for first in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(outcomes) == 3
+    assert ModelUnavailable in {type(error) for error in outcomes}

@@ -1,0 +1,40 @@
+"""What the tests of asking a chat model share: an object to ask for, and a model on a scripted server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from langchain_core.messages import BaseMessage
+from pydantic import BaseModel, FiniteFloat
+
+from agents.chat import ChatModel, open_chat_model, prompt_messages, quoted
+from tests.scripted_server import ReplyLike, ScriptedServer, scripted
+
+KEY = "sk-very-secret-0123456789"
+
+
+class Verdict(BaseModel):
+    """A small object to ask for."""
+
+    name: str
+    share: FiniteFloat
+    tags: list[str] = []
+
+
+VERDICT = Verdict(name="lake", share=0.5, tags=["a"])
+TEXT = '{"name": "lake", "share": 0.5, "tags": ["a"]}'
+
+
+def messages() -> list[BaseMessage]:
+    return prompt_messages("# Tester\nReply.", quoted("question", {"question": "Which?"}))
+
+
+def model_on(server: ScriptedServer, timeout_s: float = 5) -> ChatModel:
+    return open_chat_model("scripted", 0.0, base_url=server.base_url, api_key=KEY, timeout_s=timeout_s)
+
+
+@contextmanager
+def served(*replies: ReplyLike, timeout_s: float = 5) -> Iterator[ChatModel]:
+    with scripted(replies) as server:
+        yield model_on(server, timeout_s)

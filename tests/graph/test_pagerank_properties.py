@@ -1,0 +1,243 @@
+"""What holds of the walk on any graph, whichever engine does it, for one question or for many at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from graph.edges import EDGE_KINDS, IS_PASSAGE_KIND, EdgeKind
+from graph.factors import DIRECTED, EdgeFactors, EdgeMultipliers, edge_factors
+from graph.pagerank import Engine, Walk, walk_batch
+from graph.schema import RelationFactors
+from graph.typed_graph import TypedGraph
+from tests.builders import typed_graph
+from tests.walking import KINDS, NEUTRAL, TEMPORAL, Solver, Vector, by_matrix, by_push, every
+
+Edge = tuple[int, int, EdgeKind, float]
+Given = tuple[TypedGraph, Vector, EdgeFactors, float]
+
+few = settings(max_examples=40)
+
+
+def far(one: Walk, other: Walk) -> float:
+    """How far two walks are apart beyond what they admit."""
+    return float(np.abs(one.scores - other.scores).sum() - one.error - other.error)
+
+
+def dense_pagerank(
+    graph: TypedGraph, restart: Vector, factors: EdgeFactors, damping: float, multipliers: EdgeMultipliers | None = None
+) -> Walk:
+    """PR(v) = (1-d) r(v) + d Σ_u PR(u) w(u,v) / Σ_x w(u,x), solved as a linear system; dangling nodes restart."""
+    edge_weight = graph.weight.astype(np.float64)
+    if multipliers:
+        edge_weight[multipliers.edges] *= multipliers.values
+    weight = np.zeros((graph.n_nodes, graph.n_nodes))
+    for row, kind in enumerate(graph.kind):
+        back = factors.from_passage if EDGE_KINDS[kind].link else factors.from_entity
+        weight[graph.source[row], graph.target[row]] += edge_weight[row] * factors.from_entity[kind]
+        weight[graph.target[row], graph.source[row]] += edge_weight[row] * back[kind]
+    restart = restart / restart.sum()
+    out = weight.sum(axis=1, keepdims=True)
+    transition = np.where(out > 0, weight / np.where(out > 0, out, 1), restart)
+    scores = np.linalg.solve(np.eye(graph.n_nodes) - damping * transition.T, (1 - damping) * restart)
+    return Walk(np.asarray(scores), Engine.IGRAPH, 1e-9)
+
+
+weights = st.sampled_from([0.0, 0.05, 0.5, 1.0, 3.5])
+factor_values = st.sampled_from([0.0, 0.02, 0.3, 1.0, 10.0])
+dampings = st.sampled_from([0.0, 0.3, 0.5, 0.7, 0.85, 0.99])
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> TypedGraph:
+    n_entities, n_passages = draw(st.integers(1, 5)), draw(st.integers(1, 4))
+    edges: list[Edge] = []
+    for kind in draw(st.lists(st.sampled_from(EDGE_KINDS), max_size=14)):
+        a = draw(st.integers(0, n_entities - 1))
+        b = (
+            draw(st.integers(0, n_entities - 1))
+            if kind.link is None
+            else n_entities + draw(st.integers(0, n_passages - 1))
+        )
+        if a != b:
+            edges.append((a, b, kind, draw(weights)))
+    return typed_graph(n_entities, n_passages, edges).typed
+
+
+@st.composite
+def walks(draw: st.DrawFn, *, symmetric: bool = False) -> Given:
+    graph = draw(graphs())
+    restart = np.array(
+        draw(st.lists(st.sampled_from([0.0, 0.05, 1.0]), min_size=graph.n_nodes, max_size=graph.n_nodes))
+    )
+    restart[draw(st.integers(0, graph.n_nodes - 1))] += 0.5
+    from_entity = np.array(draw(st.lists(factor_values, min_size=KINDS, max_size=KINDS)))
+    from_passage = from_entity.copy()
+    if not symmetric:
+        drawn = draw(st.lists(factor_values, min_size=KINDS, max_size=KINDS))
+        from_passage[IS_PASSAGE_KIND] = np.array(drawn)[IS_PASSAGE_KIND]
+    return graph, restart, EdgeFactors(from_entity, from_passage), draw(dampings)
+
+
+@st.composite
+def multipliers_of(draw: st.DrawFn, graph: TypedGraph) -> EdgeMultipliers:
+    chosen = draw(st.lists(st.integers(0, len(graph) - 1), unique=True)) if len(graph) else []
+    values = draw(st.lists(factor_values, min_size=len(chosen), max_size=len(chosen)))
+    return EdgeMultipliers(np.array(chosen, dtype=np.int64), np.array(values, dtype=np.float64))
+
+
+def keep(graph: TypedGraph, rows: NDArray[np.bool_]) -> TypedGraph:
+    return TypedGraph(
+        graph.n_entities, graph.n_passages, *(getattr(graph, c)[rows] for c in ("source", "target", "kind", "weight"))
+    )
+
+
+@every
+class TestAnyGraph:
+    @few
+    @given(walks())
+    def test_scores_sum_to_one_and_are_as_near_to_the_solution_as_they_say(
+        self, solve: Solver, given_walk: Given
+    ) -> None:
+        found = solve(*given_walk)
+        assert found.scores.sum() == pytest.approx(1, abs=1e-5)
+        assert (found.scores >= 0).all()
+        assert far(found, dense_pagerank(*given_walk)) <= 0
+
+    @few
+    @given(walks(), st.sampled_from([1e-3, 0.7, 42.0]), st.sampled_from([1e-3, 0.7, 42.0]))
+    def test_a_constant_on_all_factors_of_a_side_changes_nothing(
+        self, solve: Solver, given_walk: Given, of_entities: float, of_passages: float
+    ) -> None:
+        graph, restart, factors, damping = given_walk
+        scaled = EdgeFactors(factors.from_entity * of_entities, factors.from_passage * of_passages)
+        assert far(solve(graph, restart, scaled, damping), solve(*given_walk)) <= 0
+
+    @few
+    @given(walks(), st.integers(0, KINDS - 1))
+    def test_a_factor_of_zero_removes_exactly_the_edges_of_that_kind(
+        self, solve: Solver, given_walk: Given, kind: int
+    ) -> None:
+        graph, restart, factors, damping = given_walk
+        zeroed = EdgeFactors(factors.from_entity.copy(), factors.from_passage.copy())
+        zeroed.from_entity[kind] = zeroed.from_passage[kind] = 0.0
+        deleted = keep(graph, graph.kind != kind)
+        assert far(solve(graph, restart, zeroed, damping), solve(deleted, restart, factors, damping)) <= 0
+
+    @few
+    @given(walks(), st.data())
+    def test_multipliers_change_single_edges(self, solve: Solver, given_walk: Given, data: st.DataObject) -> None:
+        multipliers = data.draw(multipliers_of(given_walk[0]))
+        found = solve(*given_walk, multipliers=multipliers)
+        assert (found.scores >= 0).all()
+        assert far(found, dense_pagerank(*given_walk, multipliers)) <= 0
+
+    @few
+    @given(walks(symmetric=True))
+    def test_equal_factors_on_both_sides_are_the_undirected_walk(self, solve: Solver, given_walk: Given) -> None:
+        graph, restart, factors, damping = given_walk
+        scores = graph.undirected.personalized_pagerank(
+            weights=(graph.weight * factors.from_entity[graph.kind]).tolist(), reset=restart.tolist(), damping=damping
+        )
+        undirected = Walk(np.array(scores), Engine.IGRAPH, 1e-9)
+        assert far(solve(*given_walk), undirected) <= 0
+        nearly = EdgeFactors(factors.from_entity, factors.from_passage * (1 + 1e-12))
+        assert far(solve(graph, restart, nearly, damping), undirected) <= 0
+
+    @few
+    @given(walks(), st.randoms(use_true_random=False))
+    def test_numbering_the_nodes_otherwise_numbers_the_scores_otherwise(
+        self, solve: Solver, given_walk: Given, random: Random
+    ) -> None:
+        graph, restart, factors, damping = given_walk
+        entities, passages = list(range(graph.n_entities)), list(range(graph.n_entities, graph.n_nodes))
+        random.shuffle(entities)
+        random.shuffle(passages)
+        place = np.array([*entities, *passages], dtype=np.int32)
+        order = np.argsort(place[graph.source], kind="stable")
+        moved = replace(
+            graph,
+            source=place[graph.source][order],
+            target=place[graph.target][order],
+            kind=graph.kind[order],
+            weight=graph.weight[order],
+        )
+        moved_restart = np.zeros_like(restart)
+        moved_restart[place] = restart
+        found = solve(moved, moved_restart, factors, damping)
+        assert far(replace(found, scores=found.scores[place]), solve(*given_walk)) <= 0
+
+    @few
+    @given(walks(symmetric=True), st.floats(0, 1))
+    def test_uniform_beta_under_the_neutral_policy_is_the_walk_without_beta(
+        self, solve: Solver, given_walk: Given, strength: float
+    ) -> None:
+        graph, restart, _, damping = given_walk
+        with_beta = solve(graph, restart, edge_factors(RelationFactors.uniform(), strength=strength), damping)
+        assert far(with_beta, solve(graph, restart, NEUTRAL, damping)) <= 0
+
+    @few
+    @given(graphs(), dampings)
+    def test_a_passage_linked_with_a_seed_entity_is_reached(
+        self, solve: Solver, graph: TypedGraph, damping: float
+    ) -> None:
+        restart = np.zeros(graph.n_nodes)
+        restart[0] = 1.0
+        scores = solve(graph, restart, NEUTRAL, damping).scores
+        linked = graph.target[(graph.source == 0) & (graph.weight > 0)]
+        assert (scores[linked] > 0).all() == (damping > 0 or not len(linked))
+
+
+@every
+@pytest.mark.parametrize("factors", [NEUTRAL, edge_factors(None, directions=DIRECTED)], ids=["undirected", "directed"])
+def test_large_graphs_solve_the_equation_too(solve: Solver, factors: EdgeFactors) -> None:
+    """PRPACK takes another method for graphs of more than 128 nodes."""
+    random = np.random.default_rng(7)
+    edges: list[Edge] = []
+    for kind in random.choice(KINDS, 900):
+        entity = int(random.integers(200))
+        other = (
+            int(random.integers(200, 300)) if EDGE_KINDS[kind].link else (entity + 1 + int(random.integers(199))) % 200
+        )
+        edges.append((entity, other, EDGE_KINDS[kind], float(random.choice([0.0, 0.1, 1.0, 3.5]))))
+    graph = typed_graph(200, 100, edges).typed
+    restart = random.choice([0.0, 0.0, 1.0], graph.n_nodes)
+    assert far(solve(graph, restart, factors, 0.7), dense_pagerank(graph, restart, factors, 0.7)) <= 0
+
+
+class TestManyAtOnce:
+    @given(st.data(), walks())
+    def test_a_batch_is_its_walks_one_by_one(self, data: st.DataObject, given_walk: Given) -> None:
+        graph, restart, factors, damping = given_walk
+        other = np.array(data.draw(st.permutations(restart.tolist())))
+        for found, alone in zip(
+            walk_batch(graph, np.stack([restart, other]), factors, damping),
+            [by_matrix(*given_walk), by_matrix(graph, other, factors, damping)],
+            strict=True,
+        ):
+            assert far(found, alone) <= 0
+        own = walk_batch(graph, np.stack([restart, other]), [factors, NEUTRAL], damping)
+        assert far(own[0], by_matrix(*given_walk)) <= 0
+        assert far(own[1], by_matrix(graph, other, NEUTRAL, damping)) <= 0
+
+    def test_each_question_of_a_batch_needs_its_factors(self) -> None:
+        with pytest.raises(ValueError, match="shorter"):
+            walk_batch(typed_graph(2, 0, []).typed, np.ones((2, 2)), [NEUTRAL], 0.5)
+
+    def test_threads_do_not_disturb_each_other(self) -> None:
+        random = np.random.default_rng(3)
+        pairs = random.integers(0, 100, (600, 2))
+        graph = typed_graph(100, 0, [(int(a), int(b), TEMPORAL, 1.0) for a, b in pairs if a != b]).typed
+        restarts = [np.eye(100)[n] for n in range(100)]
+        for solve in (by_push, by_matrix):
+            alone = [solve(graph, restart, NEUTRAL, 0.5).scores for restart in restarts]
+            with ThreadPoolExecutor(4) as threads:
+                together = list(threads.map(lambda restart: solve(graph, restart, NEUTRAL, 0.5).scores, restarts))  # noqa: B023
+            assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))

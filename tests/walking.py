@@ -1,0 +1,72 @@
+"""What the tests of the walk share: its engines as they are and as exact as they can be, and some kinds of edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from graph.edges import EDGE_KINDS, EdgeKind, PassageLink
+from graph.engines import matrix, push
+from graph.factors import EdgeFactors, EdgeMultipliers, edge_factors
+from graph.pagerank import Engine, Walk, walk
+from graph.schema import RelationType
+from graph.typed_graph import TypedGraph
+
+Vector = NDArray[np.float64]
+Solver = Callable[..., Walk]
+
+TEMPORAL, CAUSAL = EdgeKind(RelationType.TEMPORAL), EdgeKind(RelationType.CAUSALITY)
+MENTION = EdgeKind(RelationType.PRIMARY, PassageLink.MENTION)
+NEUTRAL = edge_factors(None)
+KINDS = len(EDGE_KINDS)
+
+
+def by_igraph(
+    graph: TypedGraph, restart: Vector, factors: EdgeFactors, damping: float, multipliers: EdgeMultipliers | None = None
+) -> Walk:
+    return walk(graph, restart, factors, damping, Engine.IGRAPH, multipliers=multipliers)
+
+
+def by_matrix(
+    graph: TypedGraph, restart: Vector, factors: EdgeFactors, damping: float, multipliers: EdgeMultipliers | None = None
+) -> Walk:
+    return walk(graph, restart, factors, damping, Engine.MATRIX, multipliers=multipliers)
+
+
+def by_push(
+    graph: TypedGraph, restart: Vector, factors: EdgeFactors, damping: float, multipliers: EdgeMultipliers | None = None
+) -> Walk:
+    return walk(graph, restart, factors, damping, Engine.PUSH, multipliers=multipliers)
+
+
+def by_exact_matrix(
+    graph: TypedGraph, restart: Vector, factors: EdgeFactors, damping: float, multipliers: EdgeMultipliers | None = None
+) -> Walk:
+    rows, errors, arcs = matrix.solve(
+        graph,
+        restart[None] / restart.sum(),
+        factors,
+        damping,
+        multipliers=multipliers,
+        dtype=np.float64,
+        tolerance=1e-12,
+    )
+    return Walk(rows[0], Engine.MATRIX, float(errors[0]), arcs)
+
+
+def by_exact_push(
+    graph: TypedGraph, restart: Vector, factors: EdgeFactors, damping: float, multipliers: EdgeMultipliers | None = None
+) -> Walk:
+    scores, error, arcs = push.solve(
+        graph, restart / restart.sum(), factors, damping, multipliers=multipliers, threshold=1e-13
+    )
+    return Walk(scores, Engine.PUSH, error, arcs)
+
+
+EXACT = [by_igraph, by_exact_matrix, by_exact_push]
+ALL = [*EXACT, by_matrix, by_push]
+exact = pytest.mark.parametrize("solve", EXACT, ids=["igraph", "matrix", "push"])
+every = pytest.mark.parametrize("solve", ALL, ids=["igraph", "matrix", "push", "matrix as it is", "push as it is"])

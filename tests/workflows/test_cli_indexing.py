@@ -1,0 +1,153 @@
+"""Indexing on the command line: ``index``, ``sync`` and ``remove``, on paper, as JSON and as dry runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agents.offline.extractor import OFFLINE_EXTRACTOR
+from graph.workspace import Workspace
+from tests.scripted_server import ScriptedServer
+from tests.workflows.command_line import Mara
+
+
+def passages_in(workspace: Path) -> int:
+    with Workspace(workspace).open_record() as record:
+        return record.count_passages()
+
+
+def test_indexing_reports_what_it_did_and_doing_it_again_does_nothing(mara: Mara, corpus: Path, tmp_path: Path) -> None:
+    first = mara("index", corpus, "--workspace", tmp_path / "w", "--json")
+    assert first.code == 0
+    assert (first.json["passages"], first.json["added"], first.json["refused"]) == (3, 3, [])
+    assert first.json["models"] == {"extractor": OFFLINE_EXTRACTOR, "embedding": "all-MiniLM-L6-v2"}
+    again = mara("index", corpus, "--workspace", tmp_path / "w", "--json").json
+    assert (again["added"], again["unchanged"], again["generation"]) == (0, 3, first.json["generation"])
+
+
+def test_indexing_on_paper_names_the_counts(mara: Mara, corpus: Path, tmp_path: Path) -> None:
+    shown = mara("index", corpus, "-w", tmp_path / "w")
+    assert shown.code == 0
+    assert "3 added" in shown.out
+    assert shown.err == "", "no progress bar where there is no terminal"
+
+
+def test_fields_metadata_and_lengths_of_passages_are_options(mara: Mara, tmp_path: Path) -> None:
+    rows = [{"key": "a", "body": "Karv is a town. " * 60, "year": 1870}, {"key": "b", "body": "Velm is a river."}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    sentences = (f"In {1800 + n} the harbour of Lisk was dug out once more." for n in range(60))
+    (tmp_path / "long.txt").write_text(" ".join(sentences), encoding="utf-8")
+    options = ["--field", "id=key", "--field", "text=body", "--metadata", "tenant=a", "--metadata", "year=2000"]
+    lengths = ["--chunk-tokens", "50", "--chunk-overlap", "10", "--model", "offline", "--concurrency", "2"]
+    report = mara("index", path, tmp_path / "long.txt", *options, *lengths, "-w", tmp_path / "w", "--json").json
+    with Workspace(tmp_path / "w").open_record() as record:
+        passages = {entry.passage.id: entry.passage for entry in record.entries()}
+    assert {"a", "b"} <= passages.keys()
+    assert report["passages"] == len(passages) > 8
+    assert {(p.metadata["tenant"], p.metadata["year"]) for p in passages.values()} == {("a", 2000)}
+
+
+def test_a_sync_makes_the_workspace_equal_to_the_folder(mara: Mara, tmp_path: Path) -> None:
+    folder, root = tmp_path / "documents", tmp_path / "w"
+    folder.mkdir()
+    (folder / "karv.txt").write_text("Karv is a town in Ostra.", encoding="utf-8")
+    (folder / "velm.txt").write_text("Velm is a river in Ostra.", encoding="utf-8")
+    assert mara("sync", folder, "-w", root, "--json").json["added"] == 2
+    (folder / "velm.txt").unlink()
+    planned = mara("sync", folder, "-w", root, "--dry-run")
+    assert "1 removed" in planned.out
+    assert "removed: velm.txt" in planned.out
+    assert passages_in(root) == 2
+    done = mara("sync", folder, "-w", root)
+    assert "1 removed" in done.out
+    assert passages_in(root) == 1
+    (folder / "karv.txt").rename(folder / "town.txt")
+    refused = mara("sync", folder, "-w", root, "--json")
+    assert (refused.code, refused.json["error"]["kind"]) == (2, "BadInput")
+    assert "--replace-all" in refused.json["error"]["hint"]
+    assert mara("sync", folder, "-w", root, "--replace-all", "--json").json["removed"] == 1
+
+
+def test_a_dry_run_of_index_tells_what_would_change_and_take(mara: Mara, corpus: Path, tmp_path: Path) -> None:
+    found = mara("index", corpus, "-w", tmp_path / "w", "--dry-run", "--sample", "2", "--json").json
+    assert (found["added"], found["unchanged"]) == (["p1", "p2", "p3"], 0)
+    assert found["extraction"]["sample"]["passages"] == 2
+    shown = mara("index", corpus, "-w", tmp_path / "w", "--dry-run")
+    assert "3 would be added" in shown.out
+    assert "Nothing was written" in shown.out
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_dry_run_with_a_model_tells_requests_tokens_and_cost(
+    mara: Mara, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ScriptedServer({"extractor": ['{"entities": ["Karv"], "triples": []}']}) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        prices = ["--price-in", "1", "--price-out", "2", "--requests-per-minute", "600"]
+        shown = mara("index", corpus, "-w", tmp_path / "w", "--model", "any", "--dry-run", "--sample", "1", *prices)
+        assert len(server.requests_of("extractor")) == 1
+    assert "extraction by any#" in shown.out
+    assert "2 to ask" in shown.out
+    assert "Nothing was written but the replies to the sample" in shown.out
+    assert "cost: about" in shown.out
+
+
+def test_what_a_model_took_and_what_failed_is_shown(
+    mara: Mara, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ScriptedServer({"extractor": ["No."]}) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        shown = mara("index", corpus, "-w", tmp_path / "w", "--model", "any", "--concurrency", "1")
+    assert shown.code == 0
+    assert "nothing could be extracted from 3 passages" in shown.out
+    assert "9 requests" in shown.out
+    assert "malformed reply 6" in shown.out
+    assert "p1: malformed reply" in shown.out
+
+
+def test_passages_are_removed_by_id_and_source(mara: Mara, corpus: Path, tmp_path: Path) -> None:
+    mara("index", corpus, "-w", tmp_path / "w")
+    assert mara("remove", "p1", "-w", tmp_path / "w", "--json").json["removed"] == ["p1"]
+    shown = mara("remove", "--source", "corpus.jsonl", "-w", tmp_path / "w")
+    assert "2 passages removed; 0 left" in shown.out
+    asked = mara("ask", "Where is Karv?", "-w", tmp_path / "w", "--json")
+    assert (asked.code, asked.json["error"]["kind"]) == (2, "WorkspaceMissing")
+    assert "holds no passage" in asked.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("broken.jsonl", b'{"text": "fine"}\n{"text": "cut\n', "line 2"),
+        ("latin.txt", "caf\u00e9".encode("latin-1"), "not UTF-8"),
+        ("twice.jsonl", b'{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n', "two texts"),
+        ("empty.txt", b" \n", "no text"),
+        ("list.jsonl", b"[1, 2]\n", "not an object"),
+        ("other.xyz", b"x", "not read"),
+    ],
+)
+def test_a_bad_file_is_named_and_nothing_indexed_is_lost(
+    mara: Mara, corpus: Path, tmp_path: Path, name: str, content: bytes, says: str
+) -> None:
+    mara("index", corpus, "-w", tmp_path / "w")
+    bad = tmp_path / name
+    bad.write_bytes(content)
+    failed = mara("index", bad, "-w", tmp_path / "w", "--json")
+    assert failed.code == 2
+    assert says in failed.json["error"]["message"]
+    assert passages_in(tmp_path / "w") == 3
+
+
+def test_in_a_folder_the_good_files_are_indexed_and_the_bad_ones_named(mara: Mara, tmp_path: Path) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "good.md").write_text("# Karv\n\nKarv is a town in Ostra.", encoding="utf-8")
+    (folder / "bad.txt").write_bytes(b"\xff\xfe\x00")
+    (folder / "photo.png").write_bytes(b"\x89PNG")
+    report = mara("index", folder, "-w", tmp_path / "w", "--json").json
+    assert report["added"] == 1
+    assert "bad.txt" in report["refused"][0]["source"]
+    assert report["skipped"] == {".png": 1}
