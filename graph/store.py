@@ -6,6 +6,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -101,11 +102,10 @@ class VectorStore:
             WorkspaceDamaged: it cannot be read.
         """
         import chromadb
-        from chromadb.config import Settings
 
         try:
             with _OPENING:
-                client = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+                client = chromadb.PersistentClient(str(folder), settings=_settings().model_copy())
         except Exception as fault:
             raise _damaged(fault) from fault
         return VectorStore(client, "embedded")
@@ -347,6 +347,14 @@ def stored_fingerprint(fingerprint: str) -> str:
 
 def _fingerprint_of(wanted: Vectors, row: int) -> str | None:
     return str(wanted.metadata[row][FINGERPRINT]) if wanted.metadata is not None else None
+
+
+@lru_cache(maxsize=1)
+def _settings() -> Any:
+    """Return Chroma's settings, which it looks for in the environment for milliseconds."""
+    from chromadb.config import Settings
+
+    return Settings(anonymized_telemetry=False)
 
 
 def _pages(collection: Any, **asked: Any) -> Iterator[Any]:
