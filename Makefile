@@ -14,7 +14,7 @@ test: setup
 	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: setup
-	@$(BIN)/python -m pytest -m slow -o faulthandler_timeout=0
+	@$(BIN)/python -m pytest -m slow -n 2 --dist loadfile -o faulthandler_timeout=0
 
 lint: setup
 	@$(BIN)/ruff check .

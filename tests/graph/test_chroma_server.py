@@ -35,6 +35,7 @@ class TestFaults:
                 publish_workspace(tmp_path, CARS[1:2], BUILT)
         assert opened(tmp_path) == whole(CARS[:2])
 
+    @pytest.mark.slow
     def test_one_that_is_killed_in_the_middle_of_everything(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -22,6 +22,7 @@ from graph.store import VectorStore
 from graph.workspace import Workspace
 from graph.writer import reembed
 from tests.builders import Child, HashEmbedder
+from tests.cases import mostly_slow
 from tests.damages import everything_in
 from tests.layered import Silent, assert_answers, assert_opens, facts_of, generations, layer_of, write
 
@@ -292,7 +293,7 @@ DAMAGES: dict[str, Callable[[Workspace], None]] = {
 
 
 class TestDerivingAgain:
-    @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+    @pytest.mark.parametrize("damage", mostly_slow(DAMAGES, 4))
     def test_what_is_damaged_is_made_whole_when_it_is_opened(
         self, changed: Workspace, damage: Callable[[Workspace], None]
     ) -> None:
@@ -301,7 +302,7 @@ class TestDerivingAgain:
         assert layer_of(changed).base == 3
         assert generations(changed) == {"3"}
 
-    @pytest.mark.parametrize("damage", [*OF_THE_BASE, said_gone])
+    @pytest.mark.parametrize("damage", mostly_slow([*OF_THE_BASE, said_gone], 1))
     def test_no_other_process_lays_a_layer_on_it(self, changed: Workspace, damage: Callable[[Workspace], None]) -> None:
         damage(changed)
         write(changed.root, {"x": 1})

@@ -17,6 +17,7 @@ from graph.knowledge_graph import load
 from graph.store import VectorStore, passage_metadata
 from graph.workspace import Workspace
 from tests.builders import HashEmbedder, passage_of, publish_workspace
+from tests.cases import mostly_slow
 from tests.damages import (
     PASSAGES,
     TRIPLES,
@@ -283,7 +284,7 @@ class TestLayers:
         assert "holds all 5 passages" in said(found, "search index: passages")
         assert everything_in(layered.root) == before
 
-    @pytest.mark.parametrize(("damage", "check"), LAYERED.values(), ids=LAYERED)
+    @pytest.mark.parametrize(("damage", "check"), mostly_slow(LAYERED, 6))
     def test_what_is_damaged_is_found(self, layered: Workspace, damage: Damage, check: str) -> None:
         damage(layered)
         found = problems(examine_workspace(layered.root))
@@ -321,7 +322,9 @@ class TestServer:
         assert not tidyings(found)
         assert everything_in(served.root) == before
 
-    @pytest.mark.parametrize("name", ["no collection", "a missing passage", "a fact's vector", "an older passage"])
+    @pytest.mark.parametrize(
+        "name", mostly_slow(["a missing passage", "no collection", "a fact's vector", "an older passage"], 1)
+    )
     def test_what_it_lacks_is_found_and_written_again(self, served: Workspace, name: str) -> None:
         change, check = UNSEARCHABLE[name]
         with_store(served, change)

@@ -18,6 +18,7 @@ from graph.store import Vectors, VectorStore
 from graph.workspace import Workspace
 from graph.writer import reembed
 from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, chroma_of, passage_of, publish_workspace
+from tests.cases import mostly_slow
 from tests.fleet import BUILT, CARS, NEWER, SHIPS, Silent, opened, seen, whole
 
 # What a reader holds, in full: the ids of its passages and the subjects and yards of its facts.
@@ -209,7 +210,7 @@ def one_record_less(store: VectorStore, ids: Sequence[str]) -> None:
 class TestStaleCollections:
     """Opening notices what the server holds otherwise than the workspace; it is written again from the record."""
 
-    @pytest.mark.parametrize("spoil", [stale_ids, older_vectors, half_written, one_record_less])
+    @pytest.mark.parametrize("spoil", mostly_slow([half_written, stale_ids, older_vectors, one_record_less], 2))
     def test_it_is_brought_up_to_date(
         self, tmp_path: Path, served: str, spoil: Callable[[VectorStore, Sequence[str]], None]
     ) -> None:

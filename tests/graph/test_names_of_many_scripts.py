@@ -11,6 +11,7 @@ from graph.index import Index, open_index
 from graph.schema import entity_id
 from graph.text import tokens
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
+from tests.cases import mostly_slow
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,10 @@ def test_a_mention_in_a_text_of_the_same_script_links_two_passages(tmp_path: Pat
         assert passages_of(index, place.title) == {place.key, passage.id}
 
 
-@pytest.mark.parametrize("gone", ["chinese", "arabic", "cyrillic", "greek", "devanagari", "accents", "thai"])
+SCRIPTS = ["chinese", "arabic", "cyrillic", "greek", "devanagari", "accents", "thai"]
+
+
+@pytest.mark.parametrize("gone", mostly_slow(SCRIPTS, 2))
 def test_removing_one_passage_leaves_the_names_of_the_others(tmp_path: Path, gone: str) -> None:
     write(tmp_path, PLACES)
     write(tmp_path, [], removed=(gone,))

@@ -15,6 +15,7 @@ from graph.errors import BadInput, ModelUnavailable, TransportFault
 from graph.weights import PassageClasses
 from graph.workspace import Workspace
 from tests.builders import HashEmbedder
+from tests.cases import mostly_slow
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import QUICK_RETRIES, write_lines
 from tests.workflows.workspaces import ROWS, VELM, content_of, served_embeddings, texts_in
@@ -142,7 +143,7 @@ def test_events_tell_stage_counts_and_rate(corpus: Path, settings: IndexingConte
 
 
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("step", ["plan_changes", "extract", "embed", "commit", "publish"])
+@pytest.mark.parametrize("step", mostly_slow(["embed", "plan_changes", "extract", "commit", "publish"], 1))
 def test_a_fork_from_any_step_in_the_middle_goes_on_and_ends_right(
     corpus: Path, settings: IndexingContext, root: Path, step: str
 ) -> None:
@@ -157,7 +158,7 @@ def test_a_fork_from_any_step_in_the_middle_goes_on_and_ends_right(
 
 
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("step", ["extract", "embed", "commit", "publish"])
+@pytest.mark.parametrize("step", mostly_slow(["commit", "extract", "embed", "publish"], 1))
 def test_a_run_that_stops_before_a_step_goes_on_in_a_process_that_knows_nothing_of_it(
     corpus: Path, settings: IndexingContext, root: Path, tmp_path: Path, step: str
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from graph.errors import BadInput, ModelUnavailable, TransportFault
+from tests.cases import mostly_slow
 from tests.scripted_server import Fault, Reply, Script, ScriptedServer
 from tests.workflows.small_world import (
     ANSWERED,
@@ -47,7 +48,7 @@ def for_ever(role: str, reply: Reply) -> dict[str, Script]:
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
+@pytest.mark.parametrize("fault", mostly_slow(PASSING, 2))
 def test_a_fault_that_passes_is_tried_again_without_a_fallback_or_an_error(
     chat_server: ScriptedServer, settings: MakeContext, role: str, fault: Reply
 ) -> None:

@@ -13,6 +13,7 @@ from graph.errors import DependencyMissing
 from graph.modes import MARA, Mode
 from graph.pagerank import Engine
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
+from tests.cases import mostly_slow
 from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import PASSAGES, QUESTION, TEXTS, Run, run, well_behaved
 from workflows import retrieval
@@ -97,7 +98,7 @@ def test_passages_are_whole_distinct_and_best_first(retrieve: Retrieve, mode: Mo
     assert done.result["ranked_by"] == ("walk" if mode.walks else mode.value)
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", mostly_slow(Mode, 1))
 @pytest.mark.parametrize("engine", Engine)
 def test_the_engine_changes_no_ranking_and_is_told_where_something_walked(
     retrieve: Retrieve, mode: Mode, engine: Engine

@@ -1,0 +1,23 @@
+"""Cases for parametrize, most of them slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+
+def mostly_slow(cases: Mapping[str, Any] | Iterable[Any], quick: int) -> list[Any]:
+    """Return cases of which all but the first few are slow: `make test-slow` runs those.
+
+    Args:
+        cases: the cases, or {their id: case}; a tuple is one case of several arguments.
+        quick: how many always run.
+    """
+    named = cases.items() if isinstance(cases, Mapping) else ((None, case) for case in cases)
+    params = []
+    for number, (name, case) in enumerate(named):
+        arguments = case if isinstance(case, tuple) else (case,)
+        params.append(pytest.param(*arguments, id=name, marks=[pytest.mark.slow] if number >= quick else []))
+    return params
