@@ -66,6 +66,19 @@ class HashEmbedder:
         return np.where(bits, 0.125, -0.125)
 
 
+class Silent(HashEmbedder):
+    """Embeds questions alone: what is derived again is derived from the record's vectors."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import pytest
+
+        pytest.fail(f"asked to embed {texts}")
+
+    def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = HashEmbedder().embed([question])[0]
+        return vector
+
+
 def passage_of(key: str, title: str, text: str, **metadata: str | int) -> Passage:
     """Return a passage."""
     return Passage(key, title, text, f"{key}.txt", metadata)

@@ -9,7 +9,7 @@ from graph.minilm import MiniLMEmbedder
 from tests.builders import HashEmbedder
 
 # The same examples in every run, however busy the machine is; `--hypothesis-profile=default` looks for new ones.
-settings.register_profile("suite", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("suite", derandomize=True, deadline=None)
 settings.load_profile("suite")
 
 CONFIGURING = ("OPENAI_", "MARA_", "LANGSMITH_", "LANGCHAIN_")

@@ -5,30 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import pytest
-from numpy.typing import NDArray
-
 from graph.index import Index, open_index
 from graph.schema import Passage
-from tests.builders import HashEmbedder, TripleParts, passage_of
+from tests.builders import Silent, TripleParts, passage_of
 
 CARS = [passage_of(f"car-{i}", f"Car {i}", f"car {i} was built", year=1930 + i, maker="ab"[i % 2]) for i in range(12)]
 SHIPS = [passage_of(f"ship-{i}", f"Ship {i}", f"ship {i} was built") for i in range(12)]
 NEWER = [passage_of(f"new-{i}", f"Car {i}", f"car {i} was built anew") for i in range(40)]
 BUILT: dict[str, list[TripleParts]] = {p.id: [(p.title, "was built by", f"yard {p.id}")] for p in [*CARS, *SHIPS]}
 BUILT |= {p.id: [(p.title, "was mended by", f"yard {p.id}")] for p in NEWER}
-
-
-class Silent(HashEmbedder):
-    """Embeds questions alone: what is derived again is derived from the record's vectors."""
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        pytest.fail(f"asked to embed {texts}")
-
-    def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = HashEmbedder().embed([question])[0]
-        return vector
 
 
 def seen(index: Index) -> tuple[list[str], list[str]]:

@@ -14,7 +14,7 @@ from graph.layers import Layer
 from graph.schema import Fact, Passage
 from graph.text import normalise_name
 from graph.workspace import Workspace
-from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
+from tests.builders import HashEmbedder, Silent, TripleParts, passage_of, publish_workspace
 
 Content = Mapping[str, int]
 """By id of a passage, the state that it is in: another state, another text, metadata and facts."""
@@ -33,17 +33,6 @@ def write(workspace: Path, changed: Content, removed: Sequence[str] = (), embedd
     passages = [a_passage(*item) for item in changed.items()]
     triples = {key: triples_of(key, state) for key, state in changed.items()}
     publish_workspace(workspace, passages, triples, embedder, removed)
-
-
-class Silent(HashEmbedder):
-    """Embeds questions alone: what is derived again is derived from the record's vectors."""
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        pytest.fail(f"asked to embed {texts}")
-
-    def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = HashEmbedder().embed([question])[0]
-        return vector
 
 
 def facts_of(content: Content) -> set[str]:

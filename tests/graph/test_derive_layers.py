@@ -21,10 +21,10 @@ from graph.record import Record
 from graph.store import VectorStore
 from graph.workspace import Workspace
 from graph.writer import reembed
-from tests.builders import Child, HashEmbedder
+from tests.builders import Child, HashEmbedder, Silent
 from tests.cases import mostly_slow
 from tests.damages import everything_in
-from tests.layered import Silent, assert_answers, assert_opens, facts_of, generations, layer_of, write
+from tests.layered import assert_answers, assert_opens, facts_of, generations, layer_of, write
 
 KEYS = "abcdefghijkl"
 FIRST = dict.fromkeys("abcdefghij", 0)

@@ -18,7 +18,16 @@ from graph.layers import SearchIndex
 from graph.schema import Passage, RelationType
 from graph.store import VectorStore
 from graph.workspace import GenerationHold, Workspace
-from tests.builders import HOLD_LOCK, Child, HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
+from tests.builders import (
+    HOLD_LOCK,
+    Child,
+    HashEmbedder,
+    Silent,
+    TripleParts,
+    passage_of,
+    publish_workspace,
+    write_passages,
+)
 
 PASSAGES = [
     passage_of("nissan", "Nissan", "Nissan was founded in 1933."),
@@ -42,17 +51,6 @@ found = [index.graph.passages[passage].id for passage, _ in index.search_passage
 print(sorted(found), len(index.search_facts("Marn", 9)), index.score_passages_sparse("Marn").sum() > 0)
 input()
 """
-
-
-class Silent(HashEmbedder):
-    """Embeds nothing: what is derived again is derived from the record's vectors."""
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        pytest.fail(f"asked to embed {texts}")
-
-    def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = HashEmbedder().embed([question])[0]
-        return vector
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ from graph.index import Index, IndexPool, open_index
 from graph.store import Vectors, VectorStore
 from graph.workspace import Workspace
 from graph.writer import reembed
-from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, chroma_of, passage_of, publish_workspace
+from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, Silent, chroma_of, passage_of, publish_workspace
 from tests.cases import mostly_slow
-from tests.fleet import BUILT, CARS, NEWER, SHIPS, Silent, opened, seen, whole
+from tests.fleet import BUILT, CARS, NEWER, SHIPS, opened, seen, whole
 
 # What a reader holds, in full: the ids of its passages and the subjects and yards of its facts.
 READER = """
