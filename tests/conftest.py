@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -11,6 +12,15 @@ from tests.builders import HashEmbedder
 # The same examples in every run, however busy the machine is; `--hypothesis-profile=default` looks for new ones.
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.load_profile("suite")
+
+# What is imported and collected stays: looking through it for garbage again and again is a tenth of the suite's time.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
 
 CONFIGURING = ("OPENAI_", "MARA_", "LANGSMITH_", "LANGCHAIN_")
 
