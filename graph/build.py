@@ -104,7 +104,8 @@ class GraphBuilder:
         entity_of = _positions(entities, len(self._names.keys))
         passages = self._in_order
         n = len(entities)
-        links = self._links(entity_of).without_frequent(n, len(passages))
+        spelled = self._links(entity_of)
+        links = spelled.without_frequent(n, len(passages))
         triple_passages = count_passages(links.entities[links.in_triples], n)
         edges = [
             self._fact_edges(entity_of),
@@ -118,7 +119,7 @@ class GraphBuilder:
             entity_names=tuple([self._names.normal[handle] for handle in entities]),
             entity_labels=self._entity_labels(entities),
             triple_passages=triple_passages,
-            name_passages=count_passages(links.entities, n),
+            name_passages=count_passages(spelled.entities, n),
             passages=tuple(evidence.passage for evidence in passages),
             passage_vectors=_stack([evidence.vector for evidence in passages], record.dimension),
             facts=self._fact_table(entity_of),

@@ -31,6 +31,8 @@ class SynonymyPolicy(StrEnum):
 
     NEUTRAL = "neutral"
     ATTRIBUTION = "attribution"
+    NONE = "none"
+    """0: no walk follows a synonym."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +128,15 @@ def edge_factors(
         beta: the manager's factors.
         policy: how β becomes a factor.
         strength: λ in [0, 1], how far the neutral policy follows β.
-        synonymy: which factor SYNONYMY takes; neutral means 1 under every policy.
+        synonymy: which factor SYNONYMY takes; neutral means 1 under every policy, none means 0.
         directions: multipliers by side, before β.
     """
     by_type, unknown = _factor_by_type(beta, policy, strength)
-    by_type[RelationType.SYNONYMY] = (
-        by_type[RelationType.ATTRIBUTION] if synonymy is SynonymyPolicy.ATTRIBUTION else 1.0
-    )
+    by_type[RelationType.SYNONYMY] = {
+        SynonymyPolicy.NEUTRAL: 1.0,
+        SynonymyPolicy.ATTRIBUTION: by_type[RelationType.ATTRIBUTION],
+        SynonymyPolicy.NONE: 0.0,
+    }[synonymy]
     from_entity = np.empty(len(EDGE_KINDS))
     from_passage = np.empty(len(EDGE_KINDS))
     for index, kind in enumerate(EDGE_KINDS):

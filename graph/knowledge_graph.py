@@ -22,7 +22,7 @@ from graph.names import NameMatcher
 from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.typed_graph import TypedGraph
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class KnowledgeGraph:
         entity_names: normal forms.
         entity_labels: how each name is most often spelled.
         triple_passages: for each entity, in how many passages' triples it stands.
-        name_passages: for each entity, how many passages it is linked with.
+        name_passages: for each entity, how many passages spell its name, those that are not linked for it included.
         passage_vectors: unit vectors, (n_passages, dimension).
         aliases: full titles that differ from the entity they stand for, with its index.
         commit_id: the record's commit that it was derived from.

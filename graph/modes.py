@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from graph.factors import DIRECTED, UNDIRECTED, Directions, FactorPolicy, SynonymyPolicy
+from graph.seeds import EntityPooling, EntityRarity
 
 
 class Mode(StrEnum):
@@ -52,6 +53,8 @@ class WalkSettings:
         alpha: share of the dense score in the hybrid one.
         fact_candidates: how many facts are looked up.
         entity_seeds: how many entities of the kept facts are seeds.
+        entity_rarity: how an entity of a kept fact weighs less the more passages it is in.
+        entity_pooling: how the scores of an entity's kept facts come together.
         name_weight: weight of a name in the question as a seed; 0 for none.
         beta: whether the manager's factors steer the walk.
         policy: how β becomes a factor.
@@ -70,6 +73,8 @@ class WalkSettings:
     alpha: float
     fact_candidates: int
     entity_seeds: int
+    entity_rarity: EntityRarity
+    entity_pooling: EntityPooling
     name_weight: float
     beta: bool
     policy: FactorPolicy
@@ -90,12 +95,14 @@ MARA = WalkSettings(
     damping=0.7,
     passage_weight=1.0,
     passage_seeds=200,
-    seed_sharpness=4.0,
+    seed_sharpness=8.0,
     hybrid_seeds=True,
     alpha=DEFAULT_ALPHA,
     fact_candidates=10,
     entity_seeds=5,
-    name_weight=1.0,
+    entity_rarity=EntityRarity.LOG_IDF,
+    entity_pooling=EntityPooling.MEAN,
+    name_weight=3.0,
     beta=True,
     policy=FactorPolicy.NEUTRAL,
     relation_strength=1.0,
@@ -115,6 +122,8 @@ HIPPORAG2 = WalkSettings(
     alpha=1.0,
     fact_candidates=5,
     entity_seeds=5,
+    entity_rarity=EntityRarity.INVERSE,
+    entity_pooling=EntityPooling.MEAN,
     name_weight=0.0,
     beta=False,
     policy=FactorPolicy.NEUTRAL,

@@ -92,7 +92,11 @@ def weigh_entity_seeds(
         return int(counts[entity])
 
     ends = [(fact.subject, fact.object, score) for fact, score in facts]
-    seeds = entity_seeds(ends, passages_of, settings.entity_seeds)
+
+    def rarity_of(entity: int) -> float:
+        return settings.entity_rarity.share(passages_of(entity), len(graph.passages))
+
+    seeds = entity_seeds(ends, rarity_of, settings.entity_pooling, settings.entity_seeds)
     if settings.name_weight:
         known = None if selection is None else selection.entities
         for entity, weight in name_seeds(question, graph.names, passages_of, settings.name_weight, known).items():

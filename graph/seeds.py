@@ -2,32 +2,66 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.names import NameMatcher
-from graph.text import tokens
+from graph.text import token_spans
+
+COMMON_NOUN_SHARE = 0.25
+"""What a common noun that happens to be a known name weighs beside a name that is written as one."""
+
+
+class EntityRarity(StrEnum):
+    """How an entity of a kept fact weighs less the more passages it is in."""
+
+    INVERSE = "inverse"
+    """1 / n, as in the source documents."""
+    LOG_IDF = "log-idf"
+    """ln((1 + N) / n) / ln(1 + N): 1 for the rarest, falling slowly."""
+
+    def share(self, n_passages: int, total: int) -> float:
+        """Return the multiplier in (0, 1] of an entity in ``n_passages`` of ``total`` passages; 0 counts as 1."""
+        n_passages = max(1, n_passages)
+        if self is EntityRarity.INVERSE:
+            return 1 / n_passages
+        return math.log((1 + total) / n_passages) / math.log(1 + total)
+
+
+class EntityPooling(StrEnum):
+    """How the scores of an entity's kept facts come together."""
+
+    MEAN = "mean"
+    SUM = "sum"
+    NOISY_OR = "noisy-or"
+    """1 - Π (1 - score): further facts add, and never beyond 1."""
+
+    def pool(self, scores: Sequence[float]) -> float:
+        """Return one score for several, of which there is at least one."""
+        if self is EntityPooling.NOISY_OR:
+            return 1 - math.prod(1 - score for score in scores)
+        return sum(scores) / (len(scores) if self is EntityPooling.MEAN else 1)
 
 
 def entity_seeds(
-    facts: Iterable[tuple[int, int, float]], passages_of: Callable[[int], int], limit: int
+    facts: Iterable[tuple[int, int, float]], rarity_of: Callable[[int], float], pooling: EntityPooling, limit: int
 ) -> dict[int, float]:
     """Weigh the entities of the kept facts (MARA-RAG phase 3.1).
 
-    Each fact (subject, object, score) gives its two entities score / n_passages(entity); the sum is divided by the
-    number of kept facts that hold the entity. The best ``limit`` are returned, best first, ties by index.
+    Each fact (subject, object, score) gives its two entities score x rarity; what an entity is given is pooled. The
+    best ``limit`` are returned, best first, ties by index.
     """
-    weights: dict[int, float] = defaultdict(float)
-    holding: dict[int, int] = defaultdict(int)
+    given: dict[int, list[float]] = defaultdict(list)
     for subject, object_, score in facts:
         for entity in dict.fromkeys((subject, object_)):
-            weights[entity] += score / max(1, passages_of(entity))
-            holding[entity] += 1
-    means = {entity: weight / holding[entity] for entity, weight in weights.items()}
-    return dict(sorted(means.items(), key=lambda item: (-item[1], item[0]))[:limit])
+            given[entity].append(score * rarity_of(entity))
+    pooled = {entity: pooling.pool(scores) for entity, scores in given.items()}
+    return dict(sorted(pooled.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
 
 def name_seeds(
@@ -39,10 +73,23 @@ def name_seeds(
 ) -> dict[int, float]:
     """Weigh the known names that the question spells out: ``weight`` / sqrt(n_passages), longest names only.
 
-    With ``among``, one element an entity, the names of all others are unknown.
+    A name in small letters, in a question that writes others with capitals, is a common noun and gets
+    `COMMON_NOUN_SHARE` of that. With ``among``, one element an entity, the names of all others are unknown.
     """
-    found = dict.fromkeys(mention.name for mention in names.find(tokens(question), among))
-    return {entity: weight / max(1, passages_of(entity)) ** 0.5 for entity in found}
+    spans = token_spans(question)
+    small = [_is_small(question[start:end]) for _, start, end in spans]
+    writes_capitals = any(question[start:end] != question[start:end].lower() for _, start, end in spans[1:])
+    found: dict[int, float] = {}
+    for mention in names.find([token for token, _, _ in spans], among):
+        is_common = writes_capitals and all(small[max(1, mention.start) : mention.end])
+        share = COMMON_NOUN_SHARE if is_common else 1.0
+        found[mention.name] = max(share, found.get(mention.name, 0.0))
+    return {entity: share * weight / max(1, passages_of(entity)) ** 0.5 for entity, share in found.items()}
+
+
+def _is_small(word: str) -> bool:
+    """Tell whether a word is written in small letters; a number, or a script without capitals, is not."""
+    return word == word.lower() != word.upper()
 
 
 def min_max(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ _RESULT_KEYS = (
     "workflow",
     "answer",
     "plain_answer",
+    "refused",
     "citations",
     "passages",
     "ranked_by",

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, WithJsonSchema, field_validator
 
+from agents.roles import FactFilter, Manager
 from graph.errors import BadInput
 from graph.factors import FactorPolicy, SynonymyPolicy
 from graph.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 from graph.pagerank import Engine
+from graph.seeds import EntityPooling, EntityRarity
 from graph.where import read_conditions, where_schema
 
 QUESTION_LIMIT = 10_000
@@ -87,15 +89,22 @@ class Context(BaseModel):
         None, ge=0, le=SHOWN_SEEDS, description="How many of the best passages are seeds; 0 for all (mara 200)."
     )
     seed_sharpness: float | None = Field(
-        None, ge=1, le=20, description="Power on the passage seeds' scores; 1 is linear (mara 4)."
+        None, ge=1, le=20, description="Power on the passage seeds' scores; 1 is linear (mara 8)."
     )
     alpha: float | None = Field(None, ge=0, le=1, description="Share of the dense score in the hybrid one (0.65).")
     fact_candidates: int | None = Field(None, ge=1, le=200, description="How many facts are looked up (mara 10).")
     entity_seeds: int | None = Field(
         None, ge=0, le=200, description="How many entities of the kept facts are seeds (mara 5)."
     )
+    entity_rarity: EntityRarity | None = Field(
+        None,
+        description="How a fact's entity weighs less the more passages it is in: 1/n (inverse), or log-idf (mara).",
+    )
+    entity_pooling: EntityPooling | None = Field(
+        None, description="How an entity's facts come together: their mean (mara), their sum, or noisy-or."
+    )
     name_weight: float | None = Field(
-        None, ge=0, le=10, description="Weight of a name in the question as a seed; 0 for none (mara 1)."
+        None, ge=0, le=10, description="Weight of a name in the question as a seed; 0 for none (mara 3)."
     )
     policy: FactorPolicy | None = Field(
         None, description="How β becomes a factor: around 1 (neutral), as it is (category), or on facts alone (facts)."
@@ -104,8 +113,11 @@ class Context(BaseModel):
         None, ge=0, le=1, description="λ: how far the neutral policy follows β; 0 is the walk without β (mara 1)."
     )
     synonymy: SynonymyPolicy | None = Field(
-        None, description="Factor of synonym edges: their own (neutral), or that of ATTRIBUTION."
+        None, description="Factor of synonym edges: their own (neutral), that of ATTRIBUTION, or 0 (none)."
     )
+
+    _fact_filter: FactFilter | None = PrivateAttr(None)
+    _manager: Manager | None = PrivateAttr(None)
 
     @field_validator("where", mode="before")
     @classmethod
@@ -113,6 +125,23 @@ class Context(BaseModel):
         """Return the filter as it is. Raises BadInput where it cannot be used."""
         read_conditions(where)
         return where
+
+    def with_agents(self, fact_filter: FactFilter | None = None, manager: Manager | None = None) -> Context:
+        """Return these settings with a caller's own agents in place of the configured ones; None changes nothing."""
+        changed = self.model_copy()
+        changed._fact_filter = fact_filter or self._fact_filter
+        changed._manager = manager or self._manager
+        return changed
+
+    @property
+    def own_fact_filter(self) -> FactFilter | None:
+        """The caller's own fact filter."""
+        return self._fact_filter
+
+    @property
+    def own_manager(self) -> Manager | None:
+        """The caller's own manager."""
+        return self._manager
 
     @property
     def hybrid_alpha(self) -> float:

@@ -29,8 +29,14 @@ SHOWN = ("passages", "facts", "seeds", "passage_candidates")
 
 def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
     """Start afresh, the answer included, and compute the question's vectors into the cache."""
-    cleared = {"answer": "", "plain_answer": "", "citations": [], "answer_attempts": 0, "answer_refusal": None}
-    return {**encode(state, runtime), **cleared, "workflow": WORKFLOW}
+    no_answer: Update = {"answer": "", "plain_answer": "", "citations": [], "refused": False}
+    return {
+        **encode(state, runtime),
+        **no_answer,
+        "answer_attempts": 0,
+        "answer_refusal": None,
+        "workflow": WORKFLOW,
+    }
 
 
 @timed
@@ -92,6 +98,7 @@ def _as_update(answer: Answer) -> Update:
     return {
         "answer": answer.text,
         "plain_answer": answer.plain_text,
+        "refused": answer.refused,
         "citations": [
             CitationMark(number=c.number, passage_id=c.passage_id, start=c.start, end=c.end) for c in answer.citations
         ],

@@ -68,10 +68,12 @@ def models_of(context: Context, index: Index) -> Models:
 
 
 def fact_filter_for(context: Context) -> FactFilter:
-    """Return the recognition-memory filter; one that keeps every candidate where the context wants none.
+    """Return the recognition-memory filter: the caller's own, or one that keeps everything where none is wanted.
 
     Without a chat model, the modes that run as published run without their filter.
     """
+    if context.own_fact_filter is not None:
+        return context.own_fact_filter
     model = _chat_model(context, context.temperature)
     if not context.filter_facts or (model is None and context.mode.as_published):
         return KeepAllFacts()
@@ -79,7 +81,9 @@ def fact_filter_for(context: Context) -> FactFilter:
 
 
 def manager_for(context: Context) -> Manager:
-    """Return the manager."""
+    """Return the manager: the caller's own, the chat model's, or the offline one."""
+    if context.own_manager is not None:
+        return context.own_manager
     model = _chat_model(context, context.manager_temperature)
     return ChatManager(model) if model else OfflineManager()
 

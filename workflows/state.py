@@ -186,6 +186,7 @@ class Output(RetrievalOutput):
     workflow: NotRequired[str]
     answer: NotRequired[str]
     plain_answer: NotRequired[str]
+    refused: NotRequired[bool]
     citations: NotRequired[list[CitationMark]]
 
 

@@ -172,7 +172,7 @@ class TestPassageEdges:
         for relation in PASSAGE_RELATIONS:
             assert classes.count(relation) >= 10
 
-    def test_counts_of_passages_are_by_triples_and_by_links(self, record: Record) -> None:
+    def test_counts_of_passages_are_by_triples_and_by_spelling(self, record: Record) -> None:
         passages = [
             passage_of("a", "", "Nissan, 1933."),
             passage_of("b", "", "Nissan again."),
@@ -257,7 +257,9 @@ class TestMentions:
         passages = [passage_of("title", "Nissan", "A carmaker.")]
         passages += [passage_of(f"p{i}", "", f"Nissan was mentioned, {i}.") for i in range(mentions)]
         graph = graph_of(record, passages)
-        assert graph.name_passages[graph.entity_index[entity_id("Nissan")]] == 1 + linked
+        nissan = graph.entity_index[entity_id("Nissan")]
+        assert graph.name_passages[nissan] == 1 + mentions
+        assert (graph.edges.source == nissan).sum() == 1 + linked
         assert edge_between(graph, "nissan", "title").kind.link is PassageLink.OWN_TITLE
 
 

@@ -55,9 +55,11 @@ class TestCategoryPolicy:
             beta = {**TEMPORAL_FIRST.entity_entity, **TEMPORAL_FIRST.entity_passage}.get(kind.relation, 1.0)
             assert factor_of(self.factors, kind.relation, kind.link) == beta
 
-    def test_synonymy_is_one_or_the_factor_of_attribution(self) -> None:
+    def test_synonymy_is_one_or_the_factor_of_attribution_or_nothing(self) -> None:
         tied = edge_factors(TEMPORAL_FIRST, policy=FactorPolicy.CATEGORY, synonymy=SynonymyPolicy.ATTRIBUTION)
+        none = edge_factors(TEMPORAL_FIRST, synonymy=SynonymyPolicy.NONE)
         assert factor_of(self.factors, RelationType.SYNONYMY) == 1.0
+        assert factor_of(none, RelationType.SYNONYMY) == 0.0
         assert factor_of(tied, RelationType.SYNONYMY) == 0.05
 
 
@@ -101,7 +103,7 @@ class TestNeutralPolicy:
         factors = [edge_factors(TEMPORAL_FIRST, strength=strength) for strength in (0.0, 0.5, 1.0)]
         assert [factor_of(f, RelationType.TEMPORAL) for f in factors] == pytest.approx([1.0, 2.25, 3.5])
 
-    def test_synonymy_is_one_or_the_factor_of_attribution(self) -> None:
+    def test_synonymy_is_one_or_the_factor_of_attribution_or_nothing(self) -> None:
         tied = edge_factors(TEMPORAL_FIRST, synonymy=SynonymyPolicy.ATTRIBUTION)
         assert factor_of(edge_factors(TEMPORAL_FIRST), RelationType.SYNONYMY) == 1.0
         assert factor_of(tied, RelationType.SYNONYMY) == pytest.approx(0.25)

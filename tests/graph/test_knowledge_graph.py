@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from graph import columns
 from graph.build import build_graph
 from graph.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges
-from graph.knowledge_graph import GraphFact, KnowledgeGraph, load, load_header, save
+from graph.knowledge_graph import SNAPSHOT_VERSION, GraphFact, KnowledgeGraph, load, load_header, save
 from graph.record import Record
 from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.text import normalise_name, tokens
@@ -269,7 +269,7 @@ class TestDamage:
 
     @pytest.mark.parametrize(
         "change",
-        [{"snapshot_version": version} for version in (0, 1, 3, None)]
+        [{"snapshot_version": version} for version in (0, SNAPSHOT_VERSION - 1, SNAPSHOT_VERSION + 1, None)]
         + [{name: count} for name in ("passages", "entities", "facts", "edges") for count in (0, 1000, -1, "3", None)]
         + [{"generation": "1"}, {"commit_id": None}, {"embedding_model": 3}],
     )

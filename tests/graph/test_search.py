@@ -27,7 +27,7 @@ from graph.search import (
     weigh_every_passage,
     weigh_passage_seeds,
 )
-from graph.seeds import fuse
+from graph.seeds import EntityRarity, fuse
 from graph.selection import Selection
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
 
@@ -149,8 +149,9 @@ class TestSeeds:
 
     def test_names_in_the_question_add_to_them_where_the_settings_let_them(self, index: Index) -> None:
         kept = facts_of(index, _1933=0.9)
+        in_half_of_four = EntityRarity.LOG_IDF.share(2, len(PASSAGES))
         seeds = names(index, weigh_entity_seeds(index, "When did Nissan begin?", kept, MARA))
-        assert seeds == pytest.approx({"1933": 0.9, "nissan": 0.45 + 2**-0.5})
+        assert seeds == pytest.approx({"1933": 0.9, "nissan": 0.9 * in_half_of_four + MARA.name_weight * 2**-0.5})
         assert "nissan leaf" in names(index, weigh_entity_seeds(index, "the Nissan Leaf", [], MARA))
         assert weigh_entity_seeds(index, "When did Nissan begin?", [], SEED) == {}
 

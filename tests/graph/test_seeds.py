@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.names import NameMatcher
-from graph.seeds import entity_seeds, fuse, min_max, name_seeds, passage_seeds, restart_vector
+from graph.seeds import (
+    EntityPooling,
+    EntityRarity,
+    entity_seeds,
+    fuse,
+    min_max,
+    name_seeds,
+    passage_seeds,
+    restart_vector,
+)
+
+MEAN, NOISY_OR = EntityPooling.MEAN, EntityPooling.NOISY_OR
 
 NISSAN, YEAR, JAPAN = 0, 1, 2
 rankings = st.lists(st.tuples(st.integers(0, 20), st.floats(-1, 1)), max_size=12, unique_by=lambda pair: pair[0]).map(
@@ -18,33 +29,63 @@ def once(entity: int) -> int:
     return 1
 
 
+def rare(entity: int) -> float:
+    return 1.0
+
+
 class TestEntitySeeds:
     def test_the_walkthrough_of_the_source_documents(self) -> None:
         facts = [(NISSAN, YEAR, 0.9), (NISSAN, JAPAN, 0.8)]
-        assert entity_seeds(facts, once, 5) == pytest.approx({YEAR: 0.9, NISSAN: 0.85, JAPAN: 0.8})
+        assert entity_seeds(facts, rare, MEAN, 5) == pytest.approx({YEAR: 0.9, NISSAN: 0.85, JAPAN: 0.8})
 
-    def test_a_score_is_shared_among_the_passages_of_an_entity(self) -> None:
-        passages = {NISSAN: 4, YEAR: 1}
-        assert entity_seeds([(NISSAN, YEAR, 0.8)], passages.__getitem__, 5) == {YEAR: 0.8, NISSAN: 0.2}
+    def test_a_score_is_worth_as_much_as_its_entity_is_rare(self) -> None:
+        rarity = {NISSAN: 0.25, YEAR: 1.0}
+        assert entity_seeds([(NISSAN, YEAR, 0.8)], rarity.__getitem__, MEAN, 5) == {YEAR: 0.8, NISSAN: 0.2}
 
-    def test_an_entity_in_no_passage_weighs_as_if_in_one(self) -> None:
-        assert entity_seeds([(NISSAN, YEAR, 0.8)], lambda entity: 0, 5) == {NISSAN: 0.8, YEAR: 0.8}
+    @pytest.mark.parametrize(("pooling", "nissan"), [(MEAN, 0.7), (EntityPooling.SUM, 1.4), (NOISY_OR, 0.92)])
+    def test_the_facts_of_an_entity_are_pooled(self, pooling: EntityPooling, nissan: float) -> None:
+        seeds = entity_seeds([(NISSAN, YEAR, 0.6), (JAPAN, NISSAN, 0.8)], rare, pooling, 5)
+        assert seeds == pytest.approx({NISSAN: nissan, YEAR: 0.6, JAPAN: 0.8})
 
     def test_a_fact_about_itself_counts_once(self) -> None:
-        assert entity_seeds([(NISSAN, NISSAN, 0.6), (NISSAN, YEAR, 0.2)], once, 5) == pytest.approx(
+        assert entity_seeds([(NISSAN, NISSAN, 0.6), (NISSAN, YEAR, 0.2)], rare, MEAN, 5) == pytest.approx(
             {NISSAN: 0.4, YEAR: 0.2}
         )
 
     def test_the_best_come_first_ties_by_index_and_the_rest_is_cut(self) -> None:
         facts = [(5, 4, 0.5), (3, 2, 0.9)]
-        assert list(entity_seeds(facts, once, 3)) == [2, 3, 4]
+        assert list(entity_seeds(facts, rare, MEAN, 3)) == [2, 3, 4]
 
     def test_no_fact_gives_no_seed(self) -> None:
-        assert entity_seeds([], once, 5) == {}
+        assert entity_seeds([], rare, MEAN, 5) == {}
 
-    @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0, 1)), max_size=8))
-    def test_the_order_of_the_facts_does_not_matter(self, facts: list[tuple[int, int, float]]) -> None:
-        assert entity_seeds(facts, once, 9) == pytest.approx(entity_seeds(facts[::-1], once, 9))
+    @given(
+        st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0, 1)), max_size=8),
+        st.sampled_from(EntityPooling),
+    )
+    def test_the_order_of_the_facts_does_not_matter(
+        self, facts: list[tuple[int, int, float]], pooling: EntityPooling
+    ) -> None:
+        forward, backward = entity_seeds(facts, rare, pooling, 9), entity_seeds(facts[::-1], rare, pooling, 9)
+        assert forward == pytest.approx(backward)
+
+
+class TestRarity:
+    @pytest.mark.parametrize("rarity", EntityRarity)
+    def test_the_rarest_weighs_one_and_one_in_no_passage_as_much(self, rarity: EntityRarity) -> None:
+        assert rarity.share(1, 1000) == pytest.approx(rarity.share(0, 1000), rel=1e-12)
+        assert EntityRarity.INVERSE.share(0, 1000) == 1.0
+
+    def test_one_over_n_falls_faster_than_the_logarithm(self) -> None:
+        assert EntityRarity.INVERSE.share(10, 999) == 0.1
+        assert EntityRarity.LOG_IDF.share(10, 999) == pytest.approx(2 / 3)
+
+    @given(st.sampled_from(EntityRarity), st.integers(1, 5000), st.integers(0, 5000))
+    def test_more_passages_never_weigh_more_and_the_share_stays_above_zero(
+        self, rarity: EntityRarity, n: int, more: int
+    ) -> None:
+        assert 0 < rarity.share(n + more, n + more) <= 1
+        assert rarity.share(n + more, 20_000) <= rarity.share(n, 20_000)
 
 
 class TestNameSeeds:
@@ -58,6 +99,28 @@ class TestNameSeeds:
 
     def test_a_name_said_twice_is_one_seed(self) -> None:
         assert name_seeds("Nissan or Nissan?", self.matcher, once, 1.0) == {NISSAN: 1.0}
+
+    @pytest.mark.parametrize(
+        ("question", "nissan"),
+        [
+            ("which nissan is from Japan?", 0.25),
+            ("which Nissan is from Japan?", 1.0),
+            ("which NISSAN is from Japan?", 1.0),
+            ("is nissan from japan?", 1.0),
+            ("Is nissan from japan?", 1.0),
+            ("nissan or Nissan, from Japan?", 1.0),
+        ],
+    )
+    def test_a_common_noun_counts_little_where_names_are_written_with_capitals(
+        self, question: str, nissan: float
+    ) -> None:
+        assert name_seeds(question, self.matcher, once, 1.0) == {NISSAN: nissan, JAPAN: 1.0}
+
+    def test_a_first_words_capital_says_nothing(self) -> None:
+        assert name_seeds("Nissan and Japan", self.matcher, once, 1.0) == {NISSAN: 0.25, JAPAN: 1.0}
+
+    def test_scripts_without_capitals_name_as_well_as_any(self) -> None:
+        assert name_seeds("日産自動車 of Japan", self.matcher, once, 1.0) == {4: 1.0, JAPAN: 1.0}
 
     def test_scripts_that_the_embedding_does_not_know_are_found_by_their_names(self) -> None:
         assert name_seeds("日産自動車はいつできたか", self.matcher, once, 1.0) == {4: 1.0}

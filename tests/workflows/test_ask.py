@@ -22,6 +22,7 @@ KEYS_IN_ORDER = [
     "workflow",
     "answer",
     "plain_answer",
+    "refused",
     "citations",
     "passages",
     "ranked_by",

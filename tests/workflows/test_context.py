@@ -169,6 +169,8 @@ def test_where_a_setting_is_empty_the_modes_own_value_holds() -> None:
         ("alpha", 0.0),
         ("fact_candidates", 3),
         ("entity_seeds", 0),
+        ("entity_rarity", "inverse"),
+        ("entity_pooling", "noisy-or"),
         ("name_weight", 0.0),
         ("policy", "category"),
         ("relation_strength", 0.0),

@@ -26,6 +26,7 @@ RESULT_KEYS = {
     "workflow",
     "answer",
     "plain_answer",
+    "refused",
     "citations",
     "passages",
     "ranked_by",
@@ -92,6 +93,7 @@ def test_retrieval_within_the_workflow_is_retrieval_alone(settings: MakeContext,
 def test_what_the_passages_do_not_hold_is_refused(settings: MakeContext, mode: Mode) -> None:
     result = run(settings(mode=mode), "How are violins tuned?").result
     assert (result["answer"], result["plain_answer"], result["citations"]) == (REFUSAL, REFUSAL, [])
+    assert result["refused"]
     assert result["errors"] == []
 
 

@@ -91,6 +91,16 @@ def test_the_manager_and_the_answerer_are_offline_without_a_model(
     assert type(answerer_for(Context(), index)) is ChatAnswerer
 
 
+def test_a_callers_own_agents_win_over_the_configured_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key")
+    own_filter, own_manager = KeepAllFacts(), OfflineManager()
+    context = Context(filter_facts=False)
+    changed = context.with_agents(fact_filter=own_filter).with_agents(manager=own_manager)
+    assert (fact_filter_for(changed), manager_for(changed)) == (own_filter, own_manager)
+    assert (context.own_fact_filter, context.own_manager) == (None, None)
+    assert changed.model_dump() == context.model_dump()
+
+
 def test_keeping_all_facts_keeps_them_whatever_the_limit() -> None:
     candidates = [ScoredFact(Fact("Marn", "founded in", str(n), RelationType.TEMPORAL), 0.5) for n in range(9)]
     assert KeepAllFacts().choose("When?", candidates, max_facts=4).kept == tuple(candidates)
