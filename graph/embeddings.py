@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,7 @@ QUESTION_TO_PASSAGE = "Given a question, retrieve passages that help to answer i
 _EMBEDDED = MiniLMEmbedder.model_id
 _BATCH = 256
 _CACHED_QUESTIONS = 1024
+_CACHED_TEXTS = 10_000
 
 
 class Embedder(Protocol):
@@ -200,7 +202,41 @@ class QuestionCache:
         """Return the question's unit vector, computed at most once while it stays in the cache."""
         return self._lookup(question, self._embedder.model_id, instruction)
 
+    def forget(self) -> None:
+        """Empty the cache."""
+        self._lookup.cache_clear()
+
     def _compute(self, question: str, model_id: str, instruction: str) -> NDArray[np.float32]:
         vector = self._embedder.embed_question(question, instruction)
         vector.setflags(write=False)
         return vector
+
+
+class TextCache:
+    """Vectors of the texts that were asked for last; safe across threads."""
+
+    def __init__(self, embedder: Embedder, limit: int = _CACHED_TEXTS) -> None:
+        self._embedder = embedder
+        self._limit = limit
+        self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one unit vector a text, shape (n, dimension); those that are not kept are computed together."""
+        with self._lock:
+            found = {text: self._vectors[text] for text in texts if text in self._vectors}
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        if missing:
+            found.update(zip(missing, self._embedder.embed(missing), strict=True))
+        with self._lock:
+            for text in texts:
+                self._vectors[text] = found[text]
+                self._vectors.move_to_end(text)
+            while len(self._vectors) > self._limit:
+                self._vectors.popitem(last=False)
+        return np.stack([found[text] for text in texts]) if texts else self._embedder.embed(texts)
+
+    def forget(self) -> None:
+        """Empty the cache."""
+        with self._lock:
+            self._vectors.clear()

@@ -18,6 +18,7 @@ from graph.embeddings import (
     QUESTION_TO_PASSAGE,
     Embedder,
     QuestionCache,
+    TextCache,
     check_dimension,
     check_embedder,
 )
@@ -65,6 +66,7 @@ class Index:
         self._sparse = sparse
         self._hold = hold
         self._questions = QuestionCache(embedder)
+        self._texts = TextCache(embedder)
         self._selections: OrderedDict[str, Selection] = OrderedDict()
         self._selecting = threading.Lock()
 
@@ -80,6 +82,15 @@ class Index:
         """
         self._vector(question, QUESTION_TO_FACT)
         self._vector(question, QUESTION_TO_PASSAGE)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one unit vector a text, shape (n, dimension); recent ones are kept."""
+        return self._texts.embed(texts)
+
+    def forget_vectors(self) -> None:
+        """Empty the caches of questions and texts, so that what is asked next is timed whoever asked it before."""
+        self._questions.forget()
+        self._texts.forget()
 
     def select(self, where: Mapping[str, Any]) -> Selection | None:
         """Return the passages that meet the conditions, with what they support; None where there is no condition.

@@ -21,6 +21,7 @@ _RESULT_KEYS = (
     "fact_outcome",
     "relation_factors",
     "passage_weight",
+    "tuning",
     "seeds",
     "timings_ms",
     "errors",

@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from contextlib import nullcontext
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from typer.exceptions import TyperException
 
-from graph.errors import BadInput, MaraError, WorkspaceDamaged
+from graph.errors import BadInput, WorkspaceDamaged
 from graph.matrices import MatrixWeights
 from graph.modes import Mode, Preset
 from graph.pagerank import Engine
 from graph.workspace import default_workspace
 from workflows import render
+from workflows.command import STOPPED, error_body, reports_errors, write
+from workflows.evaluation.command import evaluate
+from workflows.evaluation.compare_command import compare
+from workflows.feedback_commands import feedback, tune
 from workflows.options import (
     ChunkOverlapOption,
     ChunkTokensOption,
@@ -54,58 +55,11 @@ app = typer.Typer(
 export = typer.Typer(help="Write a workspace out for other programs.", no_args_is_help=True)
 app.add_typer(export, name="export")
 
-P = ParamSpec("P")
-
-_STOPPED = 130
-"""Exit code after Ctrl-C."""
-
 _SOURCES_HELP = "Files and folders: text, Markdown, HTML, PDF, Word, tables, corpora, lists of web pages."
 
 
-def _fail(error: MaraError, *, as_json: bool) -> NoReturn:
-    if as_json:
-        print(json.dumps(_error_body(error), ensure_ascii=False))  # noqa: T201
-    else:
-        Console(stderr=True, emoji=False, highlight=False).print(render.error(error))
-    raise typer.Exit(error.exit_code)
-
-
-def _error_body(error: MaraError) -> dict[str, Any]:
-    return {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}
-
-
-def _reports_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn the project's errors, and what the disk refuses, into a message and an exit code."""
-
-    @wraps(command)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except MaraError as error:
-            _fail(error, as_json=bool(kwargs.get("as_json")))
-        except OSError as fault:
-            place = f"{fault.filename}: " if fault.filename else ""
-            refused = BadInput(
-                f"{str(place)[:200]}{fault.strerror or fault}", "Check the path, its permissions and the disk"
-            )
-            _fail(refused, as_json=bool(kwargs.get("as_json")))
-        except KeyboardInterrupt:
-            Console(stderr=True).print("Stopped. What was committed is kept; run the same command to go on.")
-            raise typer.Exit(_STOPPED) from None
-
-    return guarded
-
-
-def _write(value: Any, pretty: Callable[[Console], None], *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201
-    else:
-        terminal = sys.stdout is not None and sys.stdout.isatty()
-        pretty(Console(soft_wrap=not terminal, emoji=False, highlight=False))
-
-
 @app.command()
-@_reports_errors
+@reports_errors
 def index(
     sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="SOURCES")],
     workspace: WorkspaceOption = None,
@@ -141,7 +95,7 @@ def index(
 
 
 @app.command()
-@_reports_errors
+@reports_errors
 def sync(
     folders: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="FOLDERS")],
     workspace: WorkspaceOption = None,
@@ -181,7 +135,7 @@ def sync(
 
 
 @app.command()
-@_reports_errors
+@reports_errors
 def remove(
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Passages, or documents.")] = None,
     source: Annotated[
@@ -195,7 +149,7 @@ def remove(
     from workflows.sync import remove_passages
 
     done = remove_passages(workspace or default_workspace(), ids or [], source or [])
-    _write(done, lambda console: render.removal(console, done), as_json=as_json)
+    write(done, lambda console: render.removal(console, done), as_json=as_json)
 
 
 def _index(
@@ -215,15 +169,15 @@ def _index(
     root = workspace or default_workspace()
     if sample is not None:
         found = preview_changes(sources, root, triples, sync=sync, settings=settings, sample=sample)
-        _write(found, lambda console: render.preview(console, found), as_json=as_json)
+        write(found, lambda console: render.preview(console, found), as_json=as_json)
         return
     with nullcontext(no_progress) if as_json else progress_bars() as progress:
         report = index_sources(sources, root, triples, progress=progress, sync=sync, settings=settings)
-    _write(report.to_json(), lambda console: render.index_report(console, report), as_json=as_json)
+    write(report.to_json(), lambda console: render.index_report(console, report), as_json=as_json)
 
 
 @app.command()
-@_reports_errors
+@reports_errors
 def ask(
     question: Annotated[str, typer.Argument(help="The question; at most 10,000 characters.")],
     workspace: WorkspaceOption = None,
@@ -256,21 +210,21 @@ def ask(
         engine=engine,
     )
     result = run(question, context)
-    _write(result, lambda console: render.answer(console, result), as_json=as_json)
+    write(result, lambda console: render.answer(console, result), as_json=as_json)
 
 
 @app.command()
-@_reports_errors
+@reports_errors
 def stats(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Print what a workspace holds."""
     from workflows.inspection import workspace_stats
 
     found = workspace_stats(workspace or default_workspace())
-    _write(found, lambda console: render.stats(console, found), as_json=as_json)
+    write(found, lambda console: render.stats(console, found), as_json=as_json)
 
 
 @app.command()
-@_reports_errors
+@reports_errors
 def doctor(
     workspace: WorkspaceOption = None,
     repair: Annotated[
@@ -283,13 +237,13 @@ def doctor(
     from workflows.doctor import run_doctor
 
     result = run_doctor(workspace or default_workspace(), repair=repair)
-    _write(result, lambda console: render.doctor(console, result), as_json=as_json)
+    write(result, lambda console: render.doctor(console, result), as_json=as_json)
     if not result["ok"]:
         raise typer.Exit(WorkspaceDamaged.exit_code)
 
 
 @export.command("matrices")
-@_reports_errors
+@reports_errors
 def matrices(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or that of an earlier export.")],
     workspace: WorkspaceOption = None,
@@ -302,21 +256,21 @@ def matrices(
     from workflows.export import export_matrices
 
     written = export_matrices(workspace or default_workspace(), folder, weights)
-    _write(written, lambda console: render.matrices(console, written), as_json=as_json)
+    write(written, lambda console: render.matrices(console, written), as_json=as_json)
 
 
 @app.command()
-@_reports_errors
+@reports_errors
 def reembed(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Embed a workspace anew with the configured embedding model."""
     from workflows.indexing import reembed_workspace
 
     report = reembed_workspace(workspace or default_workspace())
-    _write(report, lambda console: render.reembedding(console, report), as_json=as_json)
+    write(report, lambda console: render.reembedding(console, report), as_json=as_json)
 
 
 @app.command()
-@_reports_errors
+@reports_errors
 def demo(
     workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Where the sample corpus is indexed.")] = Path(
         ".mara-demo"
@@ -328,7 +282,13 @@ def demo(
 
     with progress_bars() as progress:
         result = run_demo(workspace, progress)
-    _write(result, lambda console: render.demo(console, result), as_json=as_json)
+    write(result, lambda console: render.demo(console, result), as_json=as_json)
+
+
+app.command("eval")(evaluate)
+app.command("compare")(compare)
+app.command("feedback")(feedback)
+app.command("tune")(tune)
 
 
 def main() -> None:
@@ -343,7 +303,7 @@ def main() -> None:
     except TyperException as fault:
         message = getattr(fault, "format_message", fault.__str__)()
         usage = BadInput(message.rstrip("."), "See `mara --help`")
-        print(json.dumps(_error_body(usage), ensure_ascii=False))  # noqa: T201
+        print(json.dumps(error_body(usage), ensure_ascii=False))  # noqa: T201
         sys.exit(usage.exit_code)
     except BrokenPipeError:
         sys.stderr.close()
@@ -359,4 +319,4 @@ def _leave_at_once_if_stopped() -> None:
     if work_is_left_behind():
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(_STOPPED)
+        os._exit(STOPPED)

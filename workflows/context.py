@@ -66,6 +66,9 @@ class Context(BaseModel):
     filter_facts: bool = Field(True, description="Let the recognition-memory filter choose among the candidate facts.")
     max_facts: int = Field(4, ge=1, le=50, description="How many facts the filter may keep.")
     weigh_relations: bool = Field(True, description="Let the manager's β steer the walk (modes mara, mara-matrix).")
+    tuned: bool = Field(
+        True, description="Walk with the strengths of relation types that `mara tune` learned (mode mara)."
+    )
     max_json_retries: int = Field(2, ge=0, le=5, description="How often a malformed reply is asked for again.")
     where: Annotated[dict[str, Any], WithJsonSchema(where_schema())] = Field(
         {},
@@ -98,7 +101,7 @@ class Context(BaseModel):
     )
     entity_rarity: EntityRarity | None = Field(
         None,
-        description="How a fact's entity weighs less the more passages it is in: 1/n (inverse), or log-idf (mara).",
+        description="How a fact's entity weighs less the more passages spell it: 1/n (inverse), log-idf (mara).",
     )
     entity_pooling: EntityPooling | None = Field(
         None, description="How an entity's facts come together: their mean (mara), their sum, or noisy-or."

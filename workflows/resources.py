@@ -20,7 +20,9 @@ from agents.roles import Answerer, Extractor, FactChoice, FactFilter, Feedback, 
 from graph.embeddings import configured_embedder
 from graph.endpoint import timeout_s
 from graph.index import Index, IndexPool
+from graph.modes import Mode
 from graph.schema import ScoredFact
+from graph.tuning import UNTUNED, Tuning, workspace_tuning
 from graph.workspace import resolve_workspace
 from workflows.context import Context
 from workflows.indexing_context import IndexingContext
@@ -88,6 +90,13 @@ def manager_for(context: Context) -> Manager:
     return ChatManager(model) if model else OfflineManager()
 
 
+def tuning_for(context: Context) -> Tuning:
+    """Return the strengths that a walk goes by: the workspace's current ones, in mode ``mara`` and where wanted."""
+    if context.mode is not Mode.MARA or not context.tuned:
+        return UNTUNED
+    return workspace_tuning(resolve_workspace(context.workspace))
+
+
 def extractor_for(context: IndexingContext) -> Extractor:
     """Return who extracts: the caller's own extractor, the chat model's, or the offline one."""
     if context.own_extractor is not None:
@@ -99,7 +108,7 @@ def extractor_for(context: IndexingContext) -> Extractor:
 def answerer_for(context: Context, index: Index) -> Answerer:
     """Return the answerer; the offline one compares sentences with the index's embedding model."""
     model = _chat_model(context, context.temperature)
-    return ChatAnswerer(model) if model else OfflineAnswerer(index.embedder.embed)
+    return ChatAnswerer(model) if model else OfflineAnswerer(index.embed)
 
 
 class KeepAllFacts:

@@ -36,9 +36,10 @@ from graph.search import (
     weigh_passage_seeds,
 )
 from graph.selection import Selection
+from graph.tuning import tuned
 from workflows.context import SHOWN_SEEDS, Context, Question, context_of
 from workflows.filtered import Update, nothing_selected, open_run, within_filter
-from workflows.resources import fact_filter_for, manager_for, models_of, open_workspace_index
+from workflows.resources import fact_filter_for, manager_for, models_of, open_workspace_index, tuning_for
 from workflows.state import (
     FIRST_NODE,
     Asked,
@@ -103,6 +104,7 @@ def fresh_state() -> Update:
         "fact_outcome": "",
         "relation_factors": None,
         "passage_weight": None,
+        "tuning": None,
         "adaptive_passage_weight": None,
         "passage_candidates": [],
         "seeds": SeedSet(entities=[], passages=[]),
@@ -266,7 +268,8 @@ def walk_graph(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     update = _provenance(index, context)
     if _is_empty(selection):
         return {**update, **_nothing("walk_graph")}
-    factors = factors_for(beta_of(state), settings)
+    tuning = tuning_for(context)
+    factors = tuned(factors_for(beta_of(state), settings), tuning)
     seeds = seeds_of(index, state, settings, selection)
     if not seeds or (context.mode.as_published and not seeds.entities):
         ranking = rank_passages(index, state["question"], Mode.DENSE, context.top_k, settings.alpha, selection)
@@ -275,6 +278,7 @@ def walk_graph(state: RetrievalState, runtime: Runtime[Context]) -> Update:
     update |= {
         "passages": passage_hits(index, ranking),
         "ranked_by": "walk",
+        "tuning": tuning.version,
         "walk": WalkReport(engine=walk.engine.value, error=walk.error, arcs=walk.arcs),
     }
     if factors.unknown:

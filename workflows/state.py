@@ -160,6 +160,7 @@ class RetrievalOutput(TypedDict):
     fact_outcome: NotRequired[str]
     relation_factors: NotRequired[Factors | None]
     passage_weight: NotRequired[float | None]
+    tuning: NotRequired[int | None]
     seeds: NotRequired[SeedSet]
     timings_ms: Annotated[dict[str, float], add_timings]
     errors: Annotated[list[ErrorRecord], add_errors]

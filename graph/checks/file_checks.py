@@ -18,7 +18,7 @@ from graph.workspace import Workspace
 REPLY_CACHE = "replies.sqlite"
 """The file in which replies of models are kept, so that nothing is asked for twice."""
 
-_TEMPORARY = re.compile(r"\.(manifest\.json|CURRENT)\.\d+")
+_TEMPORARY = re.compile(r"\.(manifest\.json|tuning\.json|CURRENT)\.\d+")
 
 
 def writer_at_work(record: RecordReader, workspace: Workspace) -> str:

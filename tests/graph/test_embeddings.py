@@ -17,6 +17,7 @@ from graph.embeddings import (
     QUESTION_TO_PASSAGE,
     OpenAIEmbedder,
     QuestionCache,
+    TextCache,
     check_dimension,
     check_embedder,
     configured_embedder,
@@ -286,3 +287,25 @@ class TestQuestionCache:
     def test_a_model_without_instructions_gives_two_equal_vectors(self, minilm: MiniLMEmbedder) -> None:
         cache = QuestionCache(minilm)
         assert np.array_equal(cache.vector("When?", QUESTION_TO_FACT), cache.vector("When?", QUESTION_TO_PASSAGE))
+
+
+class TestTextCache:
+    def test_a_text_is_embedded_once_while_it_is_kept(self, hash_embedder: HashEmbedder) -> None:
+        cache = TextCache(hash_embedder)
+        first = cache.embed(["a river", "a lake", "a river"])
+        again = cache.embed(["a lake", "a town"])
+        assert hash_embedder.asked == ["a river", "a lake", "a town"]
+        assert first.tolist() == hash_embedder.embed(["a river", "a lake", "a river"]).tolist()
+        assert again[0].tolist() == first[1].tolist()
+
+    def test_the_oldest_go_first(self, hash_embedder: HashEmbedder) -> None:
+        cache = TextCache(hash_embedder, limit=2)
+        for texts in (["a", "b"], ["a", "c"], ["a", "b"]):
+            cache.embed(texts)
+        assert hash_embedder.asked == ["a", "b", "c", "b"]
+
+    def test_more_texts_than_are_kept_are_embedded_all_the_same(self, hash_embedder: HashEmbedder) -> None:
+        assert len(TextCache(hash_embedder, limit=1).embed(["a", "b", "c"])) == 3
+
+    def test_no_text_has_no_vector(self, hash_embedder: HashEmbedder) -> None:
+        assert TextCache(hash_embedder).embed([]).shape[0] == 0

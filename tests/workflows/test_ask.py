@@ -31,6 +31,7 @@ KEYS_IN_ORDER = [
     "fact_outcome",
     "relation_factors",
     "passage_weight",
+    "tuning",
     "seeds",
     "timings_ms",
     "errors",
@@ -44,7 +45,7 @@ def test_the_keys_come_in_the_documented_order(settings: MakeContext, mode: str)
     result = ask(QUESTION, settings(mode=mode))
     assert list(result) == KEYS_IN_ORDER
     assert json.loads(json.dumps(result, allow_nan=False)) == result
-    of_walks_alone = ("walk", "relation_factors", "passage_weight")
+    of_walks_alone = ("walk", "relation_factors", "passage_weight", "tuning")
     assert None not in [value for key, value in result.items() if key not in of_walks_alone]
 
 

@@ -35,6 +35,7 @@ RESULT_KEYS = {
     "fact_outcome",
     "relation_factors",
     "passage_weight",
+    "tuning",
     "seeds",
     "timings_ms",
     "errors",

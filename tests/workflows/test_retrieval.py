@@ -41,6 +41,7 @@ RESULT_KEYS = {
     "fact_outcome",
     "relation_factors",
     "passage_weight",
+    "tuning",
     "seeds",
     "timings_ms",
     "errors",

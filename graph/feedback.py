@@ -1,0 +1,199 @@
+"""Marks: which passages served a question and which did not, kept beside the record in a file of their own.
+
+A mark is what a person, a gold standard or an answer's citations said; nothing derives it again, and no generation
+depends on it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
+
+FEEDBACK_FILE = "feedback.sqlite"
+"""The marks' file in a workspace."""
+
+_FORMAT = 1
+_BUSY_TIMEOUT_S = 30.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS marks (
+    question TEXT NOT NULL, passage_id TEXT NOT NULL, kind TEXT NOT NULL CHECK (kind IN ('gold', 'cited', 'person')),
+    value INTEGER NOT NULL CHECK (value = 1 OR (value = -1 AND kind = 'person')),
+    PRIMARY KEY (question, passage_id, kind)
+) WITHOUT ROWID"""
+_UPSERT = (
+    "INSERT INTO marks VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (question, passage_id, kind) DO UPDATE SET value = excluded.value"
+)
+_RESTORE = "Restore it from a backup, or delete it: the marks in it are then lost"
+
+
+class MarkKind(StrEnum):
+    """Who says that a passage served."""
+
+    GOLD = "gold"
+    """The question's gold standard."""
+    CITED = "cited"
+    """An answer that cites it in a claim that it supports."""
+    PERSON = "person"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Mark:
+    """What one source says of a passage and a question.
+
+    Attributes:
+        question: as it was asked.
+        served: whether the passage helped to answer it; a person alone can say that it did not.
+
+    Raises:
+        BadInput: gold or a citation is to say that a passage did not serve.
+    """
+
+    question: str
+    passage_id: str
+    kind: MarkKind
+    served: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.served and self.kind is not MarkKind.PERSON:
+            raise BadInput(f"A {self.kind} mark says that a passage did not serve", "Let a person's mark say so")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What recording marks changed: those that were new, those that said otherwise before, those that said the same."""
+
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+
+
+def add_marks(root: Path, marks: Iterable[Mark]) -> Recorded:
+    """Record marks in one transaction; of one question, passage and kind the last stays.
+
+    Args:
+        root: the workspace, which is to be there.
+        marks: what is said; nothing is checked against the record.
+
+    Raises:
+        BadInput: the disk refuses.
+        WorkspaceDamaged: the file cannot be read.
+        WorkspaceLocked: other processes write for longer than one waits.
+    """
+    last = {(mark.question, mark.passage_id, mark.kind.value): 1 if mark.served else -1 for mark in marks}
+    with _opened(root) as db:
+        db.execute("BEGIN IMMEDIATE")
+        before = {key: _value(db, key) for key in last}
+        db.executemany(_UPSERT, [(*key, value) for key, value in last.items()])
+        db.execute("COMMIT")
+    new = sum(held is None for held in before.values())
+    unchanged = sum(before[key] == value for key, value in last.items())
+    return Recorded(new, len(last) - new - unchanged, unchanged)
+
+
+def read_marks(root: Path) -> list[Mark]:
+    """Return all marks of a workspace, by question, passage and kind; none where none was ever recorded.
+
+    Raises as `add_marks` does.
+    """
+    if not (root / FEEDBACK_FILE).exists():
+        return []
+    with _opened(root) as db:
+        rows = db.execute("SELECT question, passage_id, kind, value FROM marks").fetchall()
+    try:
+        return sorted(Mark(question, passage, MarkKind(kind), value > 0) for question, passage, kind, value in rows)
+    except (ValueError, TypeError) as fault:
+        raise _damage(root, fault) from fault
+
+
+def forget_marks(root: Path, question: str = "", passage_id: str = "", kind: MarkKind | None = None) -> int:
+    """Delete the marks that meet all conditions given; return how many those were.
+
+    Raises as `add_marks` does, and BadInput where no condition is given.
+    """
+    given = {"question": question, "passage_id": passage_id, "kind": kind.value if kind else ""}
+    conditions = {column: value for column, value in given.items() if value}
+    if not conditions:
+        raise BadInput("Nothing tells which marks are to be forgotten", "Give a question, a passage or a kind")
+    if not (root / FEEDBACK_FILE).exists():
+        return 0
+    where = " AND ".join(f"{column} = ?" for column in conditions)
+    with _opened(root) as db:
+        return db.execute(f"DELETE FROM marks WHERE {where}", tuple(conditions.values())).rowcount
+
+
+def served_passages(marks: Iterable[Mark]) -> dict[str, tuple[str, ...]]:
+    """Return {question: the passages that served it}, both in order; questions that none served are left out.
+
+    A person's word counts before any other. Where gold is known, a citation adds nothing: an answer cites what was
+    retrieved, and so would only confirm it.
+    """
+    said: dict[str, dict[MarkKind, dict[str, bool]]] = defaultdict(lambda: defaultdict(dict))
+    for mark in marks:
+        said[mark.question][mark.kind][mark.passage_id] = mark.served
+    found = {}
+    for question in sorted(said):
+        by_kind = said[question]
+        verdicts = {**(by_kind[MarkKind.GOLD] or by_kind[MarkKind.CITED]), **by_kind[MarkKind.PERSON]}
+        served = tuple(sorted(passage for passage, good in verdicts.items() if good))
+        if served:
+            found[question] = served
+    return found
+
+
+def _value(db: sqlite3.Connection, key: tuple[str, str, str]) -> int | None:
+    row = db.execute("SELECT value FROM marks WHERE (question, passage_id, kind) = (?, ?, ?)", key).fetchone()
+    return None if row is None else int(row[0])
+
+
+@contextmanager
+def _opened(root: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file, made where there is none, for the length of the block; what is not committed is undone."""
+    path = root / FEEDBACK_FILE
+    try:
+        db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
+        try:
+            _prepare(db)
+            yield db
+        finally:
+            db.close()
+    except sqlite3.OperationalError as fault:
+        raise _refusal(root, fault) from fault
+    except sqlite3.DatabaseError as fault:
+        raise _damage(root, fault) from fault
+
+
+def _prepare(db: sqlite3.Connection) -> None:
+    """Bring a fresh file to this version's format. Raises DatabaseError for one of another."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version not in (0, _FORMAT):
+        raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {_FORMAT}")
+    if version == _FORMAT:
+        return
+    with suppress(sqlite3.OperationalError):  # another process is switching it just now
+        db.execute("PRAGMA journal_mode = WAL")
+    db.execute("BEGIN IMMEDIATE")
+    db.execute(_SCHEMA)
+    db.execute(f"PRAGMA user_version = {_FORMAT}")
+    db.execute("COMMIT")
+
+
+def _refusal(root: Path, fault: sqlite3.OperationalError) -> BadInput | WorkspaceDamaged | WorkspaceLocked:
+    """Return what an operational fault means to a user."""
+    said = str(fault)
+    if "locked" in said:
+        return WorkspaceLocked(f"{root / FEEDBACK_FILE} is being written by another process", "Try again later")
+    if any(words in said for words in ("readonly", "unable to open", "full", "disk I/O")):
+        return BadInput(f"{root / FEEDBACK_FILE} cannot be used ({said})", "Check the permissions and the disk")
+    return _damage(root, fault)
+
+
+def _damage(root: Path, fault: Exception) -> WorkspaceDamaged:
+    return WorkspaceDamaged(f"{root / FEEDBACK_FILE} cannot be read ({fault})", _RESTORE)

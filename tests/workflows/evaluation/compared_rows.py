@@ -1,0 +1,102 @@
+"""Rows and folders of runs as ``mara eval`` writes them, for what reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from workflows.evaluation.aggregate import run_metrics
+from workflows.evaluation.controls import Control
+from workflows.evaluation.run_files import Run, load_run
+
+UNIFORM = {"HIERARCHICAL": 0.2, "TEMPORAL": 0.2, "SPATIAL": 0.2, "CAUSALITY": 0.2, "ATTRIBUTION": 0.2}
+TEMPORAL = {**UNIFORM, "TEMPORAL": 0.6, "SPATIAL": 0.1, "CAUSALITY": 0.1, "ATTRIBUTION": 0.1, "HIERARCHICAL": 0.1}
+
+
+def row(id_: str, retrieved: str, gold: str = "a b", **other: Any) -> dict[str, Any]:
+    """Return a row of results; passages are named by words."""
+    return {
+        "id": id_,
+        "question": f"What is {id_}?",
+        "type": "bridge",
+        "hops": 2,
+        "system": "mara",
+        "mode": "mara",
+        "workflow": "mara",
+        "gold_ids": gold.split(),
+        "gold_answers": [],
+        "retrieved_ids": retrieved.split(),
+        "retrieved_scores": [],
+        "ranked_by": "walk",
+        "answer": None,
+        "refused": None,
+        "citations": [],
+        "em": None,
+        "f1": None,
+        "relation_factors": None,
+        "passage_weight": None,
+        "fact_outcome": "kept",
+        "facts": [],
+        "seeds": {"entities": [], "passages": []},
+        "errors": [],
+        "failed": None,
+        **other,
+    }
+
+
+def beta(shares: Mapping[str, float]) -> dict[str, Any]:
+    """Return a manager's β as a row holds it."""
+    return {"entity_entity": dict(shares), "entity_passage": {}}
+
+
+def write_run(
+    folder: Path,
+    systems: Mapping[str, Sequence[Mapping[str, Any]]],
+    times: Mapping[str, float] | None = None,
+    tokens: Mapping[str, int] | None = None,
+    **settings: Any,
+) -> Run:
+    """Write the folder of a finished run, and return it as read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = {name: [{**each, "system": name} for each in own] for name, own in systems.items()}
+    nodes = {"encode_question": 4.0, "walk_graph": 6.0} if times is None else dict(times)
+    counts = tokens or {"requests": 0, "prompt": 0, "completion": 0, "unknown": 0}
+    timings = {
+        name: [
+            {"id": each["id"], "system": name, "total_ms": 12.0, "timings_ms": nodes, "tokens": counts} for each in own
+        ]
+        for name, own in rows.items()
+    }
+    asked = max(len(own) for own in rows.values())
+    described = {name: _described(name) for name in rows}
+    about = {"file": "questions.jsonl", "sha256": "c0ffee", "count": asked, "asked": asked, "seed": 0, "limit": None}
+    run: dict[str, Any] = {
+        "format_version": 1,
+        "systems": described,
+        "questions": {**about, "unresolved_gold": 0, "without_gold": 0},
+        "workspace_id": "w1",
+        "generation": 3,
+        "models": {"chat": "offline", "embedding": "small", "store": "embedded"},
+        "versions": {"python": "3.11"},
+        "retrieval_only": True,
+        "top_k": 20,
+    }
+    run = {
+        **run,
+        **settings,
+        "questions": {**about, "unresolved_gold": 0, "without_gold": 0, **settings.get("questions", {})},
+    }
+    (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")
+    for name, lines in (("results.jsonl", rows), ("timings.jsonl", timings)):
+        text = "".join(json.dumps(each) + "\n" for own in lines.values() for each in own)
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "metrics.json").write_text(json.dumps(run_metrics(run, rows, timings)), encoding="utf-8")
+    return load_run(folder)
+
+
+def _described(name: str) -> dict[str, Any]:
+    mode, *switches = name.split("+")
+    controls = [switch for switch in switches if switch in list(Control)]
+    return {"mode": mode, "controls": controls, "walk": {"beta": "+no-beta" not in name}}

@@ -1,0 +1,124 @@
+"""The figures of a run, by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agents.usage import Prices
+from workflows.evaluation.aggregate import run_metrics, system_metrics
+from workflows.evaluation.run_files import Row
+
+GONE = {"kind": "ModelUnavailable", "message": "gone"}
+
+
+def row(key: str, **changes: Any) -> Row:
+    return {
+        "id": key,
+        "gold_ids": ["a", "b"],
+        "retrieved_ids": [],
+        "citations": [],
+        "errors": [],
+        "em": None,
+        "f1": None,
+        "refused": None,
+        "failed": None,
+        "fact_outcome": "",
+        "ranked_by": "walk",
+        **changes,
+    }
+
+
+def timing(total: float | None, tokens: tuple[int, int, int, int] = (0, 0, 0, 0), **nodes: float) -> Row:
+    names = ("requests", "prompt", "completion", "unknown")
+    return {"total_ms": total, "timings_ms": nodes, "tokens": dict(zip(names, tokens, strict=True))}
+
+
+def test_recall_is_that_of_all_questions_and_a_failed_one_found_nothing() -> None:
+    rows = [
+        row("found", retrieved_ids=["a", "x", "b"]),
+        row("half", retrieved_ids=["x", "b", "y"]),
+        row("failed", failed=GONE, ranked_by=""),
+        row("without gold", gold_ids=[], retrieved_ids=["a"]),
+    ]
+    figures = system_metrics(rows, [timing(1.0)] * 4)
+    assert (figures["questions"], figures["with_gold"], figures["failed"]) == (4, 3, 1)
+    assert figures["recall"] == pytest.approx({"1": 1 / 6, "2": 1 / 3, "5": 1 / 2, "10": 1 / 2, "20": 1 / 2}, abs=1e-6)
+    assert figures["precision"]["2"] == pytest.approx(1 / 3, abs=1e-6)
+    assert figures["precision"]["5"] == pytest.approx((2 / 5 + 1 / 5) / 3, abs=1e-6)
+    assert figures["mrr"] == pytest.approx((1 + 1 / 2) / 3, abs=1e-6)
+    assert figures["failures"] == {"ModelUnavailable": 1}
+    assert figures["ranked_by"] == {"walk": 3}
+
+
+def test_answers_are_those_that_can_be_judged() -> None:
+    rows = [
+        row("right", em=1.0, f1=1.0, refused=False),
+        row("refused", em=0.0, f1=0.0, refused=True),
+        row("half", em=0.0, f1=0.5, refused=False),
+        row("no gold answer", refused=False),
+        row("failed", em=0.0, f1=0.0, failed=GONE),
+    ]
+    figures = system_metrics(rows, [timing(1.0)] * 5)
+    assert figures["em"] == pytest.approx(1 / 4)
+    assert figures["f1"] == pytest.approx({"mean": 0.375, "median": 0.25, "std": 0.414578}, abs=1e-6)
+    assert figures["refusal_rate"] == pytest.approx(1 / 4)
+
+
+def test_citations_are_counted_over_all_answers() -> None:
+    marks = [{"supported": True, "gold": True}, {"supported": True, "gold": False}, {"supported": False, "gold": False}]
+    figures = system_metrics([row("one", citations=marks[:1]), row("two", citations=marks[1:])], [timing(1.0)] * 2)
+    assert figures["citation_support_rate"] == pytest.approx(2 / 3, abs=1e-6)
+    assert figures["citation_gold_rate"] == pytest.approx(1 / 3, abs=1e-6)
+
+
+def test_what_went_wrong_is_counted_by_kind_and_by_node() -> None:
+    errors = [
+        {"node": "filter_facts", "kind": "MalformedReply"},
+        {"node": "filter_facts", "kind": "MalformedReply"},
+        {"node": "keep_top_facts", "kind": "Fallback"},
+    ]
+    rows = [row("one", errors=errors, fact_outcome="failed"), row("two", fact_outcome="kept")]
+    figures = system_metrics(rows, [timing(1.0)] * 2)
+    assert figures["fallbacks"] == {"keep_top_facts": 1}
+    assert figures["errors"] == {"Fallback": 1, "MalformedReply": 2}
+    assert figures["fact_outcomes"] == {"failed": 1, "kept": 1}
+
+
+def test_latency_is_that_of_the_questions_that_were_answered() -> None:
+    timings = [timing(10.0, walk_graph=1.0), timing(30.0, walk_graph=3.0, write_answer=9.0), timing(None)]
+    latency = system_metrics([row(key) for key in "abc"], timings)["latency_ms"]
+    assert latency["total"] == {"p50": 20.0, "p95": 29.0}
+    assert latency["nodes"]["walk_graph"] == {"p50": 2.0, "p95": 2.9}
+    assert latency["nodes"]["write_answer"] == {"p50": 9.0, "p95": 9.0}
+
+
+def test_tokens_cost_what_they_cost_where_prices_are_given_and_all_are_known() -> None:
+    rows, prices = [row("a"), row("b")], Prices(2.0, 10.0)
+    known = [timing(1.0, (3, 1_000_000, 100_000, 0)), timing(1.0, (1, 500_000, 0, 0))]
+    figures = system_metrics(rows, known, prices)
+    assert figures["tokens"] == {"requests": 4, "prompt": 1_500_000, "completion": 100_000, "unknown": 0}
+    assert figures["cost"] == pytest.approx(4.0)
+    assert system_metrics(rows, known)["cost"] is None
+    assert system_metrics(rows, [known[0], timing(1.0, (1, 0, 0, 1))], prices)["cost"] is None
+
+
+def test_nothing_measured_is_none_and_not_nought() -> None:
+    figures = system_metrics([row("one", gold_ids=[], failed=GONE)], [timing(None)])
+    assert set(figures["recall"].values()) == set(figures["precision"].values()) == {None}
+    assert figures["f1"] == {"mean": None, "median": None, "std": None}
+    for name in ("mrr", "em", "refusal_rate", "citation_support_rate", "citation_gold_rate"):
+        assert figures[name] is None
+    assert figures["latency_ms"] == {"total": None, "nodes": {}}
+    json.dumps(figures, allow_nan=False)
+
+
+def test_the_figures_of_a_run_stand_beside_the_settings_they_hold_for() -> None:
+    copied = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
+    settings = {"systems": {"mara": {"damping": 0.7}}, **{name: name for name in copied}}
+    metrics = run_metrics(settings, {"mara": [row("a")]}, {"mara": [timing(1.0)]})
+    assert metrics["settings"] == {"mara": {"damping": 0.7}}
+    assert {name: metrics[name] for name in copied} == {name: name for name in copied}
+    assert metrics["systems"]["mara"]["questions"] == 1

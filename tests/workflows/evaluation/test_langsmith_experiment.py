@@ -1,0 +1,392 @@
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from langsmith import Client
+from langsmith.evaluation import evaluate
+
+from agents.usage import Prices
+from graph.errors import BadInput, ServiceUnavailable
+from workflows.evaluation.langsmith_experiment import (
+    evaluators,
+    example_of,
+    outputs_of,
+    push_run,
+    run_experiment,
+    summary_citation_support,
+)
+from workflows.evaluation.run_files import Run
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:'upload_results' parameter is in beta", "ignore:The following arguments are no longer used"
+)
+
+Values = dict[str, Any]
+
+NOW = "2026-01-01T00:00:00Z"
+TENANT = "00000000-0000-0000-0000-00000000000a"
+INFO = {
+    "version": "0.12.0",
+    "instance_flags": {"dataset_examples_multipart_enabled": True},
+    "batch_ingest_config": {
+        "use_multipart_endpoint": True,
+        "scale_up_qsize_trigger": 1000,
+        "scale_up_nthreads_limit": 4,
+        "scale_down_nempty_trigger": 4,
+        "size_limit": 100,
+        "size_limit_bytes": 20_971_520,
+    },
+}
+
+
+def row_of(key: str, gold: list[str], answers: list[str], **fields: Any) -> Values:
+    """A row of results.jsonl as far as it is read, of a question that was answered with passages b and a."""
+    row = {
+        "id": key,
+        "question": "Who?",
+        "type": "bridge",
+        "hops": 2,
+        "workflow": "mara",
+        "gold_ids": gold,
+        "gold_answers": answers,
+        "retrieved_ids": ["b", "a"],
+        "retrieved_scores": [0.5, 0.25],
+        "ranked_by": "walk",
+        "answer": "Paris [1].",
+        "refused": False,
+        "citations": [{"number": 1, "passage_id": "b", "supported": True, "gold": False}],
+        "relation_factors": None,
+        "passage_weight": 0.05,
+        "fact_outcome": "kept",
+        "errors": [],
+        "failed": None,
+    }
+    return row | fields
+
+
+def timing_of(key: str, total_ms: float | None = 12.5, unknown: int = 0) -> Values:
+    tokens = {"requests": 1, "prompt": 1_000, "completion": 100, "unknown": unknown}
+    return {"id": key, "total_ms": total_ms, "timings_ms": {}, "tokens": tokens}
+
+
+ROWS = [
+    row_of("q1", ["a"], ["Paris"]),
+    row_of("q2", ["b", "x"], ["London"], citations=[{"supported": False}, {"supported": False}]),
+    row_of("q3", [], []),
+    row_of("q4", ["a"], ["Paris"], retrieved_ids=[], answer=None, refused=None, citations=[], failed={"kind": "X"}),
+]
+TIMINGS = [timing_of("q1"), timing_of("q2", 7.5), timing_of("q3", unknown=1), timing_of("q4", None)]
+
+
+def run_of(**results: list[Values]) -> Run:
+    settings = {
+        "systems": {name: {"mode": name} for name in results},
+        "questions": {"file": "questions.jsonl", "asked": len(ROWS)},
+        "generation": 3,
+    }
+    return Run(Path("run"), settings, results, dict.fromkeys(results, TIMINGS), {})
+
+
+def scores_of(outputs: Values, reference: Values, prices: Prices | None = None) -> Mapping[str, float]:
+    feedback = [evaluator(outputs, reference) for evaluator in evaluators(prices)]
+    return {each["key"]: each["score"] for each in feedback if "key" in each}
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        pytest.fail(f"connects to {args}")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+class TestEvaluators:
+    REFERENCE = example_of(ROWS[0])["outputs"]
+
+    def test_the_scores_are_the_figures_of_a_row(self) -> None:
+        scores = scores_of(outputs_of(ROWS[0], TIMINGS[0]), self.REFERENCE, Prices(1.0, 10.0))
+        assert scores == {
+            **{"recall@1": 0.0, "recall@2": 1.0, "recall@5": 1.0, "recall@10": 1.0, "recall@20": 1.0},
+            **{"mrr": 0.5, "em": 1.0, "f1": 1.0, "refusal_rate": 0.0, "latency_ms": 12.5, "cost": 0.002},
+        }
+
+    def test_what_was_not_measured_has_no_score(self) -> None:
+        row = row_of("q", [], ["Paris"], workflow="retrieval", answer=None, refused=None)
+        assert scores_of(outputs_of(row, timing_of("q", unknown=1)), example_of(row)["outputs"], Prices(1.0, 1.0)) == {
+            "latency_ms": 12.5
+        }
+
+    def test_a_refusal_is_never_right(self) -> None:
+        row = row_of("q", ["a"], ["Paris"], refused=True)
+        scores = scores_of(outputs_of(row, TIMINGS[0]), example_of(row)["outputs"])
+        assert (scores["em"], scores["f1"], scores["refusal_rate"]) == (0.0, 0.0, 1.0)
+
+    def test_a_question_that_failed_found_nothing_and_has_nothing_right(self) -> None:
+        scores = scores_of(outputs_of(ROWS[3], TIMINGS[3]), example_of(ROWS[3])["outputs"])
+        assert (scores["recall@20"], scores["mrr"], scores["em"], scores["f1"]) == (0.0, 0.0, 0.0, 0.0)
+        assert not {"refusal_rate", "latency_ms"} & scores.keys()
+
+    def test_outputs_of_another_shape_are_told_rather_than_left_out(self) -> None:
+        [feedback] = [f(({"retrieved_ids": 5}), self.REFERENCE) for f in evaluators() if f.__name__ == "mrr"]
+        assert feedback["score"] is None
+        assert "mrr: TypeError" in feedback["comment"]
+
+    def test_citation_support_is_that_of_all_citations_together(self) -> None:
+        outputs = [outputs_of(row, timing) for row, timing in zip(ROWS, TIMINGS, strict=True)]
+        assert summary_citation_support(outputs, []) == {"key": "citation_support_rate", "score": 0.5}
+        assert summary_citation_support([{}], []) == {"results": []}
+
+    def test_langsmith_takes_them_as_they_are(self, no_network: None) -> None:
+        from langsmith.schemas import Example
+
+        example = Example(id=uuid4(), dataset_id=uuid4(), created_at=NOW, **example_of(ROWS[0]))
+        summaries: list[Any] = [summary_citation_support]
+        results = evaluate(
+            lambda inputs: outputs_of(ROWS[0], TIMINGS[0]),
+            data=[example],
+            evaluators=evaluators(),
+            summary_evaluators=summaries,
+            upload_results=False,
+            max_concurrency=0,
+            client=Client(api_key="none", auto_batch_tracing=False),
+        )
+        [row] = list(results)
+        given = {each.key: each.score for each in row["evaluation_results"]["results"]}
+        assert given == scores_of(outputs_of(ROWS[0], TIMINGS[0]), self.REFERENCE)
+
+
+@pytest.mark.usefixtures("no_network")
+class TestOffline:
+    def test_a_run_gives_the_means_of_its_questions_without_network_or_key(self) -> None:
+        experiment = push_run(run_of(mara=ROWS), upload=False, prices=Prices(1.0, 10.0))["mara"]
+        assert (experiment.name, experiment.url, experiment.failed, experiment.faults) == ("mara", "", 0, ())
+        assert experiment.counts["recall@1"] == experiment.counts["em"] == 3
+        assert experiment.scores["recall@1"] == pytest.approx((0 + 1 / 2 + 0) / 3)
+        assert experiment.scores["recall@5"] == pytest.approx((1 + 1 / 2 + 0) / 3)
+        assert experiment.scores["mrr"] == pytest.approx((1 / 2 + 1 + 0) / 3)
+        assert experiment.scores["em"] == pytest.approx(1 / 3)
+        assert experiment.scores["latency_ms"] == pytest.approx((12.5 + 7.5 + 12.5) / 3)
+        assert experiment.scores["citation_support_rate"] == 0.5
+        assert experiment.counts["cost"] == 3
+
+    def test_questions_of_the_same_words_are_told_apart(self) -> None:
+        rows = [row_of("q1", ["a"], ["Paris"]), row_of("q2", ["a"], ["Paris"], answer="London.")]
+        assert push_run(run_of(mara=rows + ROWS[2:]), upload=False)["mara"].scores["em"] == pytest.approx(1 / 3)
+
+    def test_each_system_is_an_experiment(self) -> None:
+        experiments = push_run(run_of(dense=ROWS, mara=ROWS), upload=False)
+        assert list(experiments) == ["dense", "mara"]
+
+    def test_a_target_that_fails_is_counted_and_the_rest_goes_on(self) -> None:
+        def target(inputs: Values, metadata: Values) -> Values:
+            if metadata["id"] == "q1":
+                raise RuntimeError("broken")
+            return {"retrieved_ids": ["b"]}
+
+        experiment = run_experiment(ROWS[:2], target, "live")
+        assert experiment.failed == 1
+        assert experiment.scores["recall@1"] == pytest.approx((0 + 1 / 2) / 2)
+
+    def test_outputs_that_do_not_fit_are_faults(self) -> None:
+        experiment = run_experiment(ROWS[:1], lambda inputs: {"retrieved_ids": 5}, "live")
+        assert "mrr" not in experiment.scores
+        assert any("mrr: TypeError" in fault for fault in experiment.faults)
+
+    def test_nothing_is_printed_and_nothing_sent_even_where_tracing_is_on(
+        self, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("LANGSMITH_TRACING", "true")
+        monkeypatch.setenv("LANGSMITH_API_KEY", "lsv2_test")
+        push_run(run_of(mara=ROWS), upload=False)
+        assert capfd.readouterr() == ("", "")
+
+    def test_an_experiment_needs_questions(self) -> None:
+        with pytest.raises(BadInput, match="needs a question"):
+            run_experiment([], lambda inputs: {}, "none")
+
+    def test_an_upload_needs_a_key(self) -> None:
+        with pytest.raises(BadInput, match="LANGSMITH_API_KEY"):
+            run_experiment(ROWS, lambda inputs: {}, "none", upload=True)
+
+
+class FakeLangSmith(ThreadingHTTPServer):
+    """As much of LangSmith's API as an experiment asks for, on a free port of this machine.
+
+    Attributes:
+        datasets: by name.
+        examples: by id.
+        sessions: the experiments, by id.
+        runs: by id, with all that was sent of each; feedback likewise.
+        down: status by path, to answer with instead.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.datasets: dict[str, Values] = {}
+        self.examples: dict[str, Values] = {}
+        self.sessions: dict[str, Values] = {}
+        self.runs: dict[str, Values] = {}
+        self.feedback: dict[str, Values] = {}
+        self.keys: set[str | None] = set()
+        self.down: dict[str, int] = {}
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def answer(self, method: str, path: str, sent: Any) -> Any:
+        if path == "/info":
+            return INFO
+        if path == "/datasets":
+            if method == "POST":
+                self.datasets[sent["name"]] = {**sent, "id": str(uuid4()), "created_at": NOW}
+                return self.datasets[sent["name"]]
+            return list(self.datasets.values())
+        if path == "/sessions" and method == "GET":
+            return [{"id": str(UUID(int=1)), "tenant_id": TENANT, "start_time": NOW}]
+        if path.startswith("/sessions"):
+            key = path.removeprefix("/sessions").strip("/") or sent["id"]
+            self.sessions.setdefault(key, {"tenant_id": TENANT, "start_time": NOW}).update(
+                {name: value for name, value in sent.items() if value is not None}
+            )
+            return {"id": key, **self.sessions[key]}
+        if path == "/examples":
+            return [{"id": key, "created_at": NOW, "modified_at": NOW, **each} for key, each in self.examples.items()]
+        if path.endswith("/examples"):
+            self._merge(self.examples, sent)
+            for example in self.examples.values():
+                example["dataset_id"] = path.split("/")[-2]
+            return {"example_ids": list(self.examples), "count": len(self.examples)}
+        if path == "/runs/multipart":
+            for name, part in sent:
+                kind, _, rest = name.partition(".")
+                self._merge(self.feedback if kind == "feedback" else self.runs, [(rest, part)])
+            return {}
+        if path == "/feedback":
+            self.feedback[sent["id"]] = sent
+            return {}
+        raise AssertionError(f"{method} {path}")
+
+    def _merge(self, store: dict[str, Values], parts: list[tuple[str, Any]]) -> None:
+        for name, part in parts:
+            key, _, field = name.partition(".")
+            known = store.setdefault(key, {})
+            known.update({field: part} if field else {k: v for k, v in part.items() if v is not None})
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    server: FakeLangSmith
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def _handle(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        path = self.path.partition("?")[0].removeprefix("/v1/platform")
+        self.server.keys.add(self.headers.get("x-api-key"))
+        status = self.server.down.get(path, 200)
+        kind = self.headers.get("content-type", "")
+        sent = _parts(kind, raw) if kind.startswith("multipart") else json.loads(raw) if raw else None
+        answer = self.server.answer(self.command, path, sent) if status == 200 else {"detail": "no"}
+        body = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PATCH = _handle  # noqa: N815
+
+
+def _parts(kind: str, raw: bytes) -> list[tuple[str, Any]]:
+    message = message_from_bytes(f"content-type: {kind}\r\n\r\n".encode() + raw, policy=policy.HTTP)
+    assert isinstance(message, EmailMessage)
+    named = [(part.get_param("name", header="content-disposition"), part) for part in message.iter_parts()]
+    return [(str(name), json.loads(part.get_payload(decode=True))) for name, part in named]  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def langsmith_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLangSmith]:
+    server = FakeLangSmith()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    monkeypatch.setenv("LANGSMITH_API_KEY", "lsv2_test")
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", server.url)
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+class TestUpload:
+    def test_a_run_becomes_a_data_set_and_an_experiment_with_its_figures(
+        self, langsmith_server: FakeLangSmith, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        local = push_run(run_of(mara=ROWS), upload=False)["mara"]
+        experiment = push_run(run_of(mara=ROWS))["mara"]
+        assert (experiment.scores, experiment.counts) == (local.scores, local.counts)
+        assert langsmith_server.keys == {"lsv2_test"}
+        assert capfd.readouterr() == ("", "")
+
+        [dataset] = langsmith_server.datasets.values()
+        assert dataset["name"].startswith("mara questions set-")
+        kept = sorted(langsmith_server.examples.values(), key=lambda example: example["metadata"]["id"])
+        assert [(each["inputs"], each["outputs"]) for each in kept] == [
+            (example_of(row)["inputs"], example_of(row)["outputs"]) for row in ROWS
+        ]
+        [session] = langsmith_server.sessions.values()
+        assert session["name"] == experiment.name
+        assert session["reference_dataset_id"] == dataset["id"]
+        assert session["extra"]["metadata"]["settings"] == {"mode": "mara"}
+        assert dataset["id"] in experiment.url
+
+    def test_each_run_carries_its_outputs_and_its_feedback(self, langsmith_server: FakeLangSmith) -> None:
+        experiment = push_run(run_of(mara=ROWS))["mara"]
+        questions = {run["reference_example_id"]: key for key, run in langsmith_server.runs.items()}
+        assert questions.keys() == langsmith_server.examples.keys()
+        ids = {each["metadata"]["id"]: questions[key] for key, each in langsmith_server.examples.items()}
+        assert langsmith_server.runs[ids["q2"]]["outputs"] == outputs_of(ROWS[1], TIMINGS[1])
+        given = {(each.get("run_id"), each["key"]): each["score"] for each in langsmith_server.feedback.values()}
+        assert given[ids["q1"], "recall@1"] == 0.0
+        assert given[ids["q2"], "recall@1"] == 0.5
+        assert (ids["q3"], "recall@1") not in given
+        assert given.pop((None, "citation_support_rate")) == 0.5
+        assert len(given) == sum(experiment.counts.values())
+
+    def test_the_same_questions_are_the_same_data_set(self, langsmith_server: FakeLangSmith) -> None:
+        push_run(run_of(dense=ROWS, mara=ROWS))
+        assert len(langsmith_server.datasets) == 1
+        assert len(langsmith_server.examples) == len(ROWS)
+        assert len(langsmith_server.sessions) == 2
+
+    def test_a_data_set_that_was_made_in_part_is_completed(self, langsmith_server: FakeLangSmith) -> None:
+        push_run(run_of(mara=ROWS))
+        langsmith_server.examples.pop(next(iter(langsmith_server.examples)))
+        push_run(run_of(mara=ROWS))
+        assert len(langsmith_server.examples) == len(ROWS)
+
+    @pytest.mark.parametrize(("path", "status"), [("/datasets", 401), ("/datasets", 403), ("/sessions", 422)])
+    def test_what_langsmith_refuses_is_told_with_what_to_check(
+        self, langsmith_server: FakeLangSmith, path: str, status: int
+    ) -> None:
+        langsmith_server.down[path] = status
+        with pytest.raises(ServiceUnavailable, match="LANGSMITH_API_KEY"):
+            push_run(run_of(mara=ROWS))
+
+    @pytest.mark.parametrize("path", ["/runs/multipart", "/feedback"])
+    def test_runs_and_feedback_that_do_not_arrive_are_told(self, langsmith_server: FakeLangSmith, path: str) -> None:
+        langsmith_server.down[path] = 422
+        with pytest.raises(ServiceUnavailable, match="did not take all"):
+            push_run(run_of(mara=ROWS))

@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.usage import Prices
+from graph.errors import BadInput
+from workflows.evaluation import (
+    citation_support_rate,
+    cost,
+    exact_match,
+    fallback_counts,
+    found_all_at_k,
+    latency_by_node,
+    mean_precision,
+    mean_recall,
+    mrr,
+    normalise_answer,
+    percentile,
+    precision_at_k,
+    recall_at_k,
+    reciprocal_rank,
+    refusal_rate,
+    token_f1,
+    total_tokens,
+)
+
+IDS = st.lists(st.sampled_from("abcdefgh"), max_size=12)
+GOLD = st.sets(st.sampled_from("abcdefgh"), min_size=1)
+ANSWERS = st.text(st.sampled_from("ab The,.é 日"), max_size=20)
+
+# Worked by hand: gold a and d stand at places 2 and 5 of b a c e d, gold x and y nowhere.
+RANKING = ["b", "a", "c", "e", "d"]
+
+
+@pytest.mark.parametrize(("k", "recall"), [(1, 0.0), (2, 0.5), (4, 0.5), (5, 1.0), (20, 1.0)])
+def test_recall_is_the_share_of_gold_among_the_first_k(k: int, recall: float) -> None:
+    assert recall_at_k(RANKING, {"a", "d"}, k) == recall
+
+
+@pytest.mark.parametrize(("k", "precision"), [(1, 0.0), (2, 1 / 2), (4, 1 / 4), (5, 2 / 5), (10, 2 / 10)])
+def test_precision_is_the_share_of_the_first_k_places_that_hold_gold(k: int, precision: float) -> None:
+    assert precision_at_k(RANKING, {"a", "d"}, k) == precision
+
+
+def test_the_reciprocal_rank_is_that_of_the_first_gold_passage() -> None:
+    assert reciprocal_rank(RANKING, ["d", "a"]) == 1 / 2
+    assert reciprocal_rank(RANKING, ["d"]) == 1 / 5
+    assert reciprocal_rank(RANKING, ["x"]) == 0.0
+    assert reciprocal_rank([], ["x"]) == 0.0
+
+
+def test_all_gold_is_found_where_recall_is_one() -> None:
+    assert not found_all_at_k(RANKING, ["a", "d"], 4)
+    assert found_all_at_k(RANKING, ["a", "d"], 5)
+
+
+def test_recall_is_averaged_over_all_questions_in_either_order() -> None:
+    rankings, golds = [["a"], ["b"]], [["a"], ["x"]]
+    assert mean_recall(rankings, golds, 1) == 0.5
+    assert mean_recall(rankings[::-1], golds[::-1], 1) == 0.5
+
+
+def test_mean_figures_of_three_questions_worked_by_hand() -> None:
+    rankings = [["a", "b", "c"], ["b", "a"], ["c"]]
+    golds = [["a", "c"], ["a"], ["b"]]
+    assert mean_recall(rankings, golds, 2) == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert mean_precision(rankings, golds, 2) == pytest.approx((1 / 2 + 1 / 2 + 0) / 3)
+    assert mrr(rankings, golds) == pytest.approx((1 + 1 / 2 + 0) / 3)
+
+
+def test_a_question_without_gold_takes_no_part_in_a_mean() -> None:
+    assert mean_recall([["a"], ["b"], ["c"]], [["a"], [], ["x"]], 1) == 0.5
+    assert mrr([["a"]], [[]]) is None
+
+
+def test_an_id_retrieved_twice_takes_both_places_and_counts_once() -> None:
+    assert recall_at_k(["a", "a"], ["a", "b"], 2) == 0.5
+    assert precision_at_k(["a", "a"], ["a", "b"], 2) == 0.5
+    assert recall_at_k(["a", "a", "b"], ["a", "b"], 2) == 0.5
+    assert recall_at_k(["a"], ["a", "a"], 1) == 1.0
+
+
+@given(IDS, GOLD)
+def test_recall_never_falls_with_k_and_ends_at_the_share_that_was_retrieved(ids: list[str], gold: set[str]) -> None:
+    recalls = [recall_at_k(ids, gold, k) for k in range(1, len(ids) + 2)]
+    assert recalls == sorted(recalls)
+    assert recalls[-1] == len(gold & set(ids)) / len(gold)
+
+
+@given(IDS, GOLD, st.integers(1, 15))
+def test_precision_and_recall_count_the_same_hits(ids: list[str], gold: set[str], k: int) -> None:
+    assert precision_at_k(ids, gold, k) * k == pytest.approx(recall_at_k(ids, gold, k) * len(gold))
+    assert (reciprocal_rank(ids, gold) >= 1 / k) == (recall_at_k(ids, gold, k) > 0)
+
+
+@given(st.lists(st.tuples(IDS, GOLD), min_size=1, max_size=6), st.integers(1, 5), st.randoms())
+def test_means_do_not_depend_on_the_order_of_the_questions(
+    questions: list[tuple[list[str], set[str]]], k: int, random: Random
+) -> None:
+    shuffled = sorted(questions, key=lambda _: random.random())
+    rankings, golds = zip(*questions, strict=True)
+    others, their_golds = zip(*shuffled, strict=True)
+    assert mean_recall(rankings, golds, k) == mean_recall(others, their_golds, k)
+    assert mrr(rankings, golds) == mrr(others, their_golds)
+
+
+@pytest.mark.parametrize("measure", [recall_at_k, precision_at_k, found_all_at_k])
+def test_what_has_no_answer_is_refused(measure: Callable[..., object]) -> None:
+    for gold, k in (([], 5), ("abc", 5), (["a"], 0), (["a"], -1)):
+        with pytest.raises(BadInput):
+            measure(["a"], gold, k)
+
+
+def test_rankings_and_golds_must_be_one_for_each_question() -> None:
+    with pytest.raises(BadInput, match="2 rankings do not fit 1 question"):
+        mean_recall([["a"], ["b"]], [["a"]], 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("The Eiffel Tower!", "eiffel tower"),
+        ("  A   man, an ape;\tthe end ", "man ape end"),
+        ("U.S.A.", "usa"),
+        ("well-known", "wellknown"),
+        ("Theatre and anthem", "theatre and anthem"),
+        ("Curaçao’s «Öl»", "curaçao’s «öl»"),
+        ("the", ""),
+        ("", ""),
+        ("東京", "東京"),
+    ],
+)
+def test_answers_are_normalised_as_squad_does(text: str, normal: str) -> None:
+    assert normalise_answer(text) == normal
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds", "match", "f1"),
+    [
+        ("the Eiffel Tower.", ["Eiffel tower"], 1.0, 1.0),
+        # given: in paris france (3), wanted: paris (1), shared 1: precision 1/3, recall 1
+        ("in Paris, France", ["Paris"], 0.0, 0.5),
+        ("in Paris, France", ["London", "Paris France"], 0.0, 0.8),
+        ("yes", ["yes"], 1.0, 1.0),
+        ("Yes.", ["no"], 0.0, 0.0),
+        ("yes, both are", ["yes"], 0.0, 0.5),
+        # a word that stands twice is shared as often as both have it
+        ("paris paris", ["Paris"], 0.0, pytest.approx(2 / 3)),
+        ("", ["Paris"], 0.0, 0.0),
+        ("", [""], 1.0, 1.0),
+        ("", ["The"], 0.0, 0.0),
+        ("A", ["A"], 1.0, 1.0),
+        ("?", ["Paris"], 0.0, 0.0),
+    ],
+)
+def test_matches_worked_by_hand(answer: str, golds: list[str], match: float, f1: float) -> None:
+    assert exact_match(answer, golds) == match
+    assert token_f1(answer, golds) == f1
+
+
+def test_one_gold_answer_may_stand_alone() -> None:
+    assert exact_match("Paris", "Paris") == token_f1("Paris", "Paris") == 1.0
+    assert exact_match("P", "Paris") == 0.0
+
+
+@pytest.mark.parametrize("measure", [exact_match, token_f1])
+def test_without_a_gold_answer_there_is_no_match(measure: Callable[..., object]) -> None:
+    with pytest.raises(BadInput, match="gold answer"):
+        measure("Paris", [])
+
+
+@given(ANSWERS, ANSWERS)
+def test_f1_is_symmetric_within_its_range_and_one_where_the_match_is_exact(left: str, right: str) -> None:
+    f1 = token_f1(left, [right])
+    assert f1 == token_f1(right, [left])
+    assert 0.0 <= f1 <= 1.0
+    assert f1 >= exact_match(left, [right])
+    assert token_f1(left, [left]) == exact_match(left, [left]) == 1.0
+
+
+@given(ANSWERS, st.lists(ANSWERS, min_size=1, max_size=3), ANSWERS)
+def test_another_gold_answer_never_lowers_a_score(answer: str, golds: list[str], more: str) -> None:
+    for measure in (exact_match, token_f1):
+        assert measure(answer, [*golds, more]) == max(measure(answer, golds), measure(answer, [more]))
+
+
+@given(ANSWERS)
+def test_normalising_twice_changes_nothing(text: str) -> None:
+    assert normalise_answer(normalise_answer(text)) == normalise_answer(text)
+
+
+def test_rates_are_shares_and_nothing_has_none() -> None:
+    assert refusal_rate([True, False, False, False]) == 0.25
+    assert citation_support_rate(flag for flag in (True, True, False)) == pytest.approx(2 / 3)
+    assert refusal_rate([]) is None
+    assert citation_support_rate([]) is None
+
+
+def test_fallbacks_are_counted_by_the_node_that_stood_in_and_retries_are_none() -> None:
+    errors = [
+        {"node": "filter_facts", "kind": "MalformedReply"},
+        {"node": "keep_top_facts", "kind": "Fallback"},
+        {"node": "neutral_relations", "kind": "Fallback"},
+        {"node": "keep_top_facts", "kind": "Fallback"},
+    ]
+    assert fallback_counts(errors) == {"keep_top_facts": 2, "neutral_relations": 1}
+    assert fallback_counts([]) == {}
+
+
+def test_percentiles_lie_between_neighbours() -> None:
+    assert percentile([4.0, 1.0, 3.0, 2.0], 50) == 2.5
+    assert percentile([0.0, 10.0], 95) == pytest.approx(9.5)
+    assert percentile([7.0], 95) == 7.0
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=8), st.floats(0, 100))
+@settings(max_examples=30)
+def test_percentiles_are_numpys_and_stay_within_the_values(values: list[float], q: float) -> None:
+    assert percentile(values, q) == float(np.percentile(values, q))
+    assert min(values) - 1e-6 <= percentile(values, q) <= max(values) + 1e-6
+
+
+@pytest.mark.parametrize(("values", "q"), [([], 50), ([1.0], -1), ([1.0], 101), ([1.0], math.nan)])
+def test_there_is_no_percentile_of_nothing_nor_outside_0_to_100(values: list[float], q: float) -> None:
+    with pytest.raises(BadInput, match="no percentile"):
+        percentile(values, q)
+
+
+def test_latency_is_told_for_each_node_over_the_questions_on_which_it_ran() -> None:
+    timings = [{"walk_graph": 1.0, "encode_question": 4.0}, {"walk_graph": 3.0}]
+    assert latency_by_node(timings) == {
+        "encode_question": {"p50": 4.0, "p95": 4.0},
+        "walk_graph": {"p50": 2.0, "p95": pytest.approx(2.9)},
+    }
+
+
+def test_tokens_add_up_and_cost_what_a_million_costs() -> None:
+    tokens = total_tokens(
+        [
+            {"requests": 2, "prompt": 1_000, "completion": 50, "unknown": 0},
+            {"requests": 1, "prompt": 500, "completion": 0, "unknown": 0},
+        ]
+    )
+    assert tokens == {"requests": 3, "prompt": 1_500, "completion": 50, "unknown": 0}
+    assert cost(tokens, Prices(2.0, 10.0)) == pytest.approx(0.0035)
+    assert total_tokens([]) == {"requests": 0, "prompt": 0, "completion": 0, "unknown": 0}
+
+
+def test_a_sum_that_would_be_short_has_no_cost() -> None:
+    assert cost({"requests": 2, "prompt": 10, "completion": 10, "unknown": 1}, Prices(1.0, 1.0)) is None
+
+
+def test_the_measures_load_nothing_heavy() -> None:
+    heavy = ["langsmith", "matplotlib", "scipy", "chromadb", "openai", "igraph", "langgraph"]
+    code = f"import sys, workflows.evaluation; print(*(set({heavy}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

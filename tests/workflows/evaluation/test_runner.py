@@ -1,0 +1,222 @@
+"""Runs: every system is asked every question, and equal runs give equal files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from graph.errors import BadInput, WorkspaceMissing
+from tests.builders import HashEmbedder
+from tests.scripted_server import Reply, ScriptedServer
+from tests.workflows.evaluation.river_run import (
+    IDS,
+    QUESTIONS,
+    SYSTEMS,
+    Orders,
+    Runs,
+    Watch,
+    rows_in,
+)
+from tests.workflows.small_world import MANAGED, picks_first_fact
+from tests.workflows.workspaces import use_embedder
+from workflows.context import Context
+from workflows.evaluation.run_files import Answered
+from workflows.evaluation.runner import _CODE
+from workflows.resources import close_indexes
+
+ROOT = Path(__file__).parents[3]
+KEYS = (
+    *("id", "question", "type", "hops", "system", "mode", "workflow", "gold_ids", "gold_answers"),
+    *("retrieved_ids", "retrieved_scores", "ranked_by", "answer", "refused", "citations", "em", "f1"),
+    *("relation_factors", "passage_weight", "fact_outcome", "facts", "seeds", "errors", "failed"),
+)
+
+
+def test_a_run_holds_a_row_for_each_system_and_question_in_order(run: Runs, order: Orders) -> None:
+    done = run(order())
+    rows = rows_in(done.folder / "results.jsonl")
+    assert [(row["system"], row["id"]) for row in rows] == [(system, key) for system in SYSTEMS for key in IDS]
+    assert all(tuple(row) == KEYS for row in rows)
+    times = rows_in(done.folder / "timings.jsonl")
+    assert [(row["system"], row["id"]) for row in times] == [(row["system"], row["id"]) for row in rows]
+    assert all(tuple(row) == ("id", "system", "total_ms", "timings_ms", "tokens") for row in times)
+    assert sorted(path.name for path in done.folder.iterdir() if path.name != ".lock") == [
+        *("metrics.json", "results.jsonl", "run.json", "timings.jsonl")
+    ]
+
+
+def test_a_row_tells_how_its_answer_came_about(run: Runs, order: Orders) -> None:
+    row = run(order()).results["mara"][1]
+    assert (row["id"], row["type"], row["hops"], row["mode"], row["workflow"]) == ("q2", "bridge", 2, "mara", "mara")
+    assert row["gold_ids"] == ["sund", "brandt"]
+    assert row["gold_answers"] == ["Karv", "the harbour of Karv"]
+    assert set(row["gold_ids"]) <= set(row["retrieved_ids"])
+    assert row["retrieved_scores"] == sorted(row["retrieved_scores"], reverse=True)
+    assert row["ranked_by"] == "walk"
+    assert sum(row["relation_factors"]["entity_entity"].values()) == pytest.approx(1)
+    assert {"subject", "predicate", "object", "relation", "score", "kept"} == set(row["facts"][0])
+    assert {"lake sund"} <= {seed["text"].lower() for seed in row["seeds"]["entities"]}
+    assert row["failed"] is None
+    for citation in row["citations"]:
+        assert f"[{citation['number']}]" in row["answer"]
+        assert citation["gold"] == (citation["passage_id"] in row["gold_ids"])
+
+
+def test_settings_tell_what_was_run_and_on_what(run: Runs, order: Orders, rivers: Path) -> None:
+    done = run(order(seed=3))
+    manifest = json.loads((rivers / "manifest.json").read_text(encoding="utf-8"))
+    settings = done.settings
+    assert (settings["workspace_id"], settings["generation"]) == (manifest["workspace_id"], manifest["generation"])
+    about = settings["questions"]
+    assert {key: about[key] for key in ("file", "count", "asked", "seed", "limit")} == {
+        **{"file": "questions.jsonl", "count": 6, "asked": 6, "seed": 3, "limit": None}
+    }
+    assert (about["unresolved_gold"], about["without_gold"]) == (1, 1)
+    assert settings["systems"]["dense"]["mode"] == "dense"
+    assert {"python", "langgraph", "chromadb", "numpy", "code"} <= settings["versions"].keys()
+    assert str(rivers) not in (done.folder / "run.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_two_runs_with_one_seed_are_the_same_to_the_byte(
+    run: Runs, order: Orders, tmp_path: Path, concurrency: int
+) -> None:
+    first = run(order(out=tmp_path / "first"))
+    second = run(order(out=tmp_path / "second", concurrency=concurrency))
+    written = [(each.folder / "results.jsonl").read_bytes() for each in (first, second)]
+    assert written[0] == written[1]
+
+
+def test_another_seed_draws_another_random_beta_alone(run: Runs, order: Orders, tmp_path: Path) -> None:
+    first = run(order(out=tmp_path / "first"))
+    second = run(order(out=tmp_path / "second", seed=1))
+    assert first.results["mara"] == second.results["mara"]
+    drawn = [[row["relation_factors"] for row in each.results["mara+random-beta"]] for each in (first, second)]
+    assert all(one != other for one, other in zip(*drawn, strict=True))
+
+
+def test_retrieval_alone_writes_no_answers(run: Runs, order: Orders) -> None:
+    done = run(order(retrieval_only=True))
+    for row in (row for rows in done.results.values() for row in rows):
+        assert row["retrieved_ids"]
+        assert (row["workflow"], row["answer"], row["refused"], row["citations"]) == ("retrieval", None, None, [])
+        assert (row["em"], row["f1"]) == (None, None)
+    assert "write_answer" not in done.timings["mara"][0]["timings_ms"]
+
+
+def test_a_question_without_gold_answers_is_not_judged(run: Runs, order: Orders) -> None:
+    by_id = {row["id"]: row for row in run(order()).results["mara"]}
+    assert (by_id["q4"]["em"], by_id["q4"]["f1"]) == (None, None)
+    assert by_id["q5"]["f1"] is not None
+    assert by_id["q5"]["gold_ids"] == []
+
+
+def test_a_question_that_fails_for_its_own_reason_is_counted_and_the_rest_go_on(
+    run: Runs, order: Orders, watch: Watch
+) -> None:
+    watch.break_off_at("mara", "q2", BadInput("This question is no question"))
+    done = run(order())
+    row = done.results["mara"][1]
+    assert row["failed"] == {"kind": "BadInput", "message": "This question is no question"}
+    assert (row["retrieved_ids"], row["answer"], row["em"], row["f1"]) == ([], None, 0.0, 0.0)
+    assert done.timings["mara"][1]["total_ms"] is None
+    figures = done.metrics["systems"]
+    assert (figures["mara"]["failed"], figures["dense"]["failed"]) == (1, 0)
+    watch.asked.clear()
+    watch.go_on()
+    assert run(order()).results == done.results
+    assert not watch.asked, "what fails by itself is not asked again"
+
+
+def test_tokens_are_counted_as_the_server_tells_them(
+    run: Runs, order: Orders, rivers: Path, chat_server: ScriptedServer
+) -> None:
+    told = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
+    chat_server.script(
+        {
+            "fact filter": lambda body: Reply(picks_first_fact(body), usage=told),
+            "manager": ["{", Reply(MANAGED, usage=told)],
+            "answerer": [Reply("It is so [1].", usage={})],
+        }
+    )
+    done = run(order(context=Context(workspace=str(rivers), model="scripted"), systems=("mara", "dense"), limit=1))
+    mara, dense = done.timings["mara"][0]["tokens"], done.timings["dense"][0]["tokens"]
+    assert mara == {"requests": 4, "prompt": 201, "completion": 14, "unknown": 1}
+    assert dense == {"requests": 1, "prompt": 0, "completion": 0, "unknown": 1}
+    assert len(chat_server.requests) == 5, "warming up asks no model"
+    assert done.settings["systems"]["mara"]["chat_model"] == "scripted"
+
+
+def test_questions_are_asked_side_by_side_where_a_model_answers(
+    run: Runs, order: Orders, rivers: Path, chat_server: ScriptedServer
+) -> None:
+    together = threading.Barrier(4, timeout=10)
+
+    def answer(body: object) -> str:
+        together.wait()
+        return "It is so [1]."
+
+    chat_server.script({"answerer": answer})
+    served = Context(workspace=str(rivers), model="scripted")
+    done = run(order(context=served, systems=("dense",), limit=4))
+    assert done.metrics["systems"]["dense"]["failed"] == 0
+
+
+def test_progress_tells_each_system_up_to_its_end_also_where_it_goes_on(run: Runs, order: Orders, watch: Watch) -> None:
+    told: list[tuple[str, int, int]] = []
+    watch.break_off_at("dense", "q3", RuntimeError())
+    with pytest.raises(RuntimeError):
+        run(order(), progress=lambda *stage: told.append(stage))
+    assert told == [*(("mara", done, 6) for done in range(7)), *(("dense", done, 6) for done in range(3))]
+    told.clear()
+    watch.go_on()
+    answers: list[Answered] = []
+    run(order(systems=("mara", "dense")), progress=lambda *stage: told.append(stage), tell=answers.append)
+    assert told[:6] == [("mara", 6, 6), *(("dense", done, 6) for done in range(2, 7))]
+    assert [one.result["id"] for one in answers][:4] == ["q3", "q4", "q5", "q6"]
+
+
+def test_every_system_encodes_the_questions_itself_so_that_none_is_timed_on_anothers_work(
+    run: Runs, order: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = HashEmbedder()
+    use_embedder(monkeypatch, embedder)
+    close_indexes()
+    run(order(systems=("dense", "sparse"), limit=1, retrieval_only=True))
+    asked = Counter(text for text in embedder.asked if text in {row["question"] for row in QUESTIONS})
+    assert set(asked.values()) == {6}, "two vectors: to warm up once, and for each system"
+
+
+def test_a_limit_draws_as_many_and_never_more_than_there_are(run: Runs, order: Orders, tmp_path: Path) -> None:
+    drawn = run(order(limit=3, systems=("dense",), out=tmp_path / "three"))
+    assert len(drawn.results["dense"]) == 3
+    assert len(run(order(limit=60, systems=("dense",), out=tmp_path / "sixty")).results["dense"]) == 6
+    with pytest.raises(BadInput, match="The limit is 0"):
+        run(order(limit=0, out=tmp_path / "none"))
+    assert not (tmp_path / "none").exists()
+
+
+def test_without_a_workspace_or_into_one_nothing_is_written(
+    run: Runs, order: Orders, rivers: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(WorkspaceMissing):
+        run(order(context=Context(workspace=str(tmp_path / "nowhere"))))
+    with pytest.raises(BadInput, match="lies in the workspace"):
+        run(order(out=rivers / "run"))
+    assert not (tmp_path / "run").exists()
+    assert not (rivers / "run").exists()
+
+
+def test_the_version_of_the_code_is_that_of_all_that_an_answer_depends_on() -> None:
+    program = "import sys, workflows.mara; print(*(m for m in sys.modules if m.startswith('workflows.')))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    known = {path.relative_to(ROOT).with_suffix("").as_posix() for pattern in _CODE for path in ROOT.glob(pattern)}
+    left_out = {name.replace(".", "/") for name in done.stdout.split()} - known
+    assert left_out == {"workflows/indexing_context"}, "only indexing reads that"
+    assert {"graph/search", "agents/offline/manager", "prompts/manager"} <= known

@@ -1,0 +1,176 @@
+"""Intervals, tests and their correction: by hand, against scipy, and by what must hold for any differences."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workflows.evaluation import statistics
+from workflows.evaluation.statistics import bootstrap_interval, holm, mcnemar_p, permutation_p
+
+some_differences = st.lists(st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=40)
+some_ps = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+@pytest.fixture(autouse=True)
+def no_warning_is_raised() -> None:
+    warnings.simplefilter("error")
+
+
+def test_bootstrap_of_two_questions_ranges_over_both() -> None:
+    found = bootstrap_interval([0.0, 1.0])
+    assert found is not None
+    assert (found.mean, found.low, found.high) == (0.5, 0.0, 1.0)
+
+
+def test_bootstrap_bounds_are_those_of_the_binomial_where_differences_are_0_and_1() -> None:
+    """The sum of a resample of 20 ones and 20 zeros is binomial: 95 % of it lies in 14 .. 26."""
+    found = bootstrap_interval([0.0] * 20 + [1.0] * 20)
+    assert found is not None
+    assert (found.low, found.high) == (14 / 40, 26 / 40)
+
+
+def test_bootstrap_agrees_with_scipy() -> None:
+    from scipy.stats import bootstrap
+
+    differences = np.random.default_rng(3).choice([-0.5, 0.0, 0.5, 1.0], 80)
+    ours = bootstrap_interval(differences)
+    theirs = bootstrap((differences,), np.mean, method="percentile", rng=np.random.default_rng(1)).confidence_interval
+    assert ours is not None
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.02)
+
+
+@pytest.mark.parametrize("differences", [[], [0.7]])
+def test_fewer_than_two_questions_have_no_interval(differences: list[float]) -> None:
+    assert bootstrap_interval(differences) is None
+
+
+def test_equal_differences_have_an_interval_without_width() -> None:
+    found = bootstrap_interval([0.1] * 30)
+    assert found is not None
+    assert (found.mean, found.low, found.high) == (0.1, 0.1, 0.1)
+
+
+def test_one_seed_gives_one_interval_and_another_seed_another() -> None:
+    differences = np.random.default_rng(0).normal(size=50)
+    assert bootstrap_interval(differences) == bootstrap_interval(differences)
+    assert bootstrap_interval(differences) != bootstrap_interval(differences, seed=1)
+
+
+def test_many_questions_are_drawn_block_by_block_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    differences = np.random.default_rng(0).normal(size=300)
+    at_once = bootstrap_interval(differences, resamples=500), permutation_p(differences, draws=500)
+    monkeypatch.setattr(statistics, "_CELLS_AT_ONCE", 700)
+    assert (bootstrap_interval(differences, resamples=500), permutation_p(differences, draws=500)) == at_once
+
+
+@settings(max_examples=25, deadline=None)
+@given(some_differences)
+def test_exchanging_the_systems_mirrors_the_interval_and_keeps_p(differences: list[float]) -> None:
+    there = bootstrap_interval(differences, resamples=500)
+    back = bootstrap_interval([-each for each in differences], resamples=500)
+    assert there is not None
+    assert back is not None
+    assert (back.mean, back.low, back.high) == pytest.approx((-there.mean, -there.high, -there.low))
+    assert permutation_p([-each for each in differences], draws=500) == permutation_p(differences, draws=500)
+
+
+@settings(max_examples=25, deadline=None)
+@given(some_differences, st.floats(-2, 2))
+def test_a_shift_of_all_differences_shifts_the_interval(differences: list[float], shift: float) -> None:
+    before = bootstrap_interval(differences, resamples=500)
+    after = bootstrap_interval([each + shift for each in differences], resamples=500)
+    assert before is not None
+    assert after is not None
+    assert (after.low, after.high) == pytest.approx((before.low + shift, before.high + shift), abs=1e-9)
+
+
+def test_the_interval_holds_the_true_mean_about_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(5)
+    draws = generator.choice([-0.5, 0.0, 0.5], size=(300, 60), p=[0.1, 0.6, 0.3])
+    intervals = [bootstrap_interval(each, resamples=800) for each in draws]
+    held = np.mean([found is not None and found.low <= 0.1 <= found.high for found in intervals])
+    assert 0.91 <= held <= 0.98
+
+
+@pytest.mark.parametrize(
+    ("differences", "p"),
+    [
+        ([1.0, 1.0, 1.0], 2 / 8),
+        ([1.0, 1.0, 1.0, -1.0], 10 / 16),
+        ([0.5, 0.0, 0.0, 0.5, 0.5], 2 / 8),
+        ([0.1, 0.2, -0.3], 1.0),
+        ([0.3], 1.0),
+        ([0.0, 0.0], 1.0),
+        ([], 1.0),
+    ],
+)
+def test_p_of_few_differences_is_counted_over_all_flips(differences: list[float], p: float) -> None:
+    assert permutation_p(differences) == p
+
+
+def test_exact_p_is_that_of_scipy() -> None:
+    from scipy.stats import permutation_test
+
+    differences = np.random.default_rng(2).normal(0.4, 1, 9)
+    theirs = permutation_test((differences,), np.mean, permutation_type="samples", n_resamples=np.inf)
+    assert permutation_p(differences) == pytest.approx(theirs.pvalue)
+
+
+def test_drawn_p_is_near_that_of_scipy_and_never_0() -> None:
+    from scipy.stats import permutation_test
+
+    differences = np.random.default_rng(4).normal(0.3, 1, 40)
+    theirs = permutation_test((differences,), np.mean, permutation_type="samples", rng=np.random.default_rng(1))
+    assert permutation_p(differences) == pytest.approx(theirs.pvalue, abs=0.01)
+    assert permutation_p([1.0] * 40) == 1 / 10_001
+
+
+def test_without_a_difference_between_systems_a_small_p_is_as_rare_as_it_says() -> None:
+    generator = np.random.default_rng(6)
+    ps = [permutation_p(generator.normal(size=30), draws=400) for _ in range(300)]
+    assert 0.02 <= np.mean(np.array(ps) <= 0.05) <= 0.08
+
+
+@pytest.mark.parametrize(
+    ("won", "lost", "p"), [(0, 0, 1.0), (5, 0, 2 / 32), (0, 5, 2 / 32), (1, 1, 1.0), (6, 2, 74 / 256)]
+)
+def test_mcnemar_by_hand(won: int, lost: int, p: float) -> None:
+    assert mcnemar_p(won, lost) == p
+
+
+@pytest.mark.parametrize(("won", "lost"), [(3, 11), (40, 25), (2900, 3100)])
+def test_mcnemar_is_the_binomial_test_of_scipy(won: int, lost: int) -> None:
+    from scipy.stats import binomtest
+
+    assert mcnemar_p(won, lost) == pytest.approx(binomtest(won, won + lost).pvalue)
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.4, 0.3]) == pytest.approx([0.6, 0.6])
+    assert holm([0.2]) == [0.2]
+    assert holm([]) == []
+
+
+@settings(max_examples=30)
+@given(some_ps)
+def test_holm_raises_p_keeps_its_order_and_does_not_ask_in_which_order_it_came(ps: list[float]) -> None:
+    corrected = holm(ps)
+    assert all(p <= q <= 1 for p, q in zip(ps, corrected, strict=True))
+    ranked = sorted(zip(ps, corrected, strict=True))
+    assert [q for _, q in ranked] == sorted(corrected)
+    assert sorted(holm(ps[::-1])) == sorted(corrected)
+    assert max(corrected, default=0) <= min(1.0, len(ps) * max(ps))
+
+
+@pytest.mark.parametrize("differences", [[0.1, float("nan")], [float("inf")], [[0.1], [0.2]]])
+def test_what_is_no_number_is_refused(differences: list[float]) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        bootstrap_interval(differences)
+    with pytest.raises(ValueError, match="finite"):
+        permutation_p(differences)

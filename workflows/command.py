@@ -1,0 +1,64 @@
+"""What every command does alike: report errors with an exit code, and write its result for people or programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NoReturn, ParamSpec
+
+import typer
+from rich.console import Console
+
+from graph.errors import BadInput, MaraError
+from workflows import render
+
+P = ParamSpec("P")
+
+STOPPED = 130
+"""Exit code after Ctrl-C."""
+
+
+def _fail(error: MaraError, *, as_json: bool) -> NoReturn:
+    if as_json:
+        print(json.dumps(error_body(error), ensure_ascii=False))  # noqa: T201
+    else:
+        Console(stderr=True, emoji=False, highlight=False).print(render.error(error))
+    raise typer.Exit(error.exit_code)
+
+
+def error_body(error: MaraError) -> dict[str, Any]:
+    """Return an error as ``--json`` writes it."""
+    return {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}
+
+
+def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn the project's errors, and what the disk refuses, into a message and an exit code."""
+
+    @wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except MaraError as error:
+            _fail(error, as_json=bool(kwargs.get("as_json")))
+        except OSError as fault:
+            place = f"{fault.filename}: " if fault.filename else ""
+            refused = BadInput(
+                f"{str(place)[:200]}{fault.strerror or fault}", "Check the path, its permissions and the disk"
+            )
+            _fail(refused, as_json=bool(kwargs.get("as_json")))
+        except KeyboardInterrupt:
+            Console(stderr=True).print("Stopped. What was committed is kept; run the same command to go on.")
+            raise typer.Exit(STOPPED) from None
+
+    return guarded
+
+
+def write(value: Any, pretty: Callable[[Console], None], *, as_json: bool) -> None:
+    """Print a result: as JSON, or by a function that writes it on a console."""
+    if as_json:
+        print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201
+    else:
+        terminal = sys.stdout is not None and sys.stdout.isatty()
+        pretty(Console(soft_wrap=not terminal, emoji=False, highlight=False))

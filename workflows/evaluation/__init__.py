@@ -1,0 +1,43 @@
+"""Experiments: questions with gold are asked of systems, measured and compared. The measures are plain functions."""
+
+from workflows.evaluation.metrics import (
+    citation_support_rate,
+    cost,
+    exact_match,
+    fallback_counts,
+    found_all_at_k,
+    latency_by_node,
+    mean,
+    mean_precision,
+    mean_recall,
+    mrr,
+    normalise_answer,
+    percentile,
+    precision_at_k,
+    recall_at_k,
+    reciprocal_rank,
+    refusal_rate,
+    token_f1,
+    total_tokens,
+)
+
+__all__ = [
+    "citation_support_rate",
+    "cost",
+    "exact_match",
+    "fallback_counts",
+    "found_all_at_k",
+    "latency_by_node",
+    "mean",
+    "mean_precision",
+    "mean_recall",
+    "mrr",
+    "normalise_answer",
+    "percentile",
+    "precision_at_k",
+    "recall_at_k",
+    "reciprocal_rank",
+    "refusal_rate",
+    "token_f1",
+    "total_tokens",
+]

@@ -1,0 +1,112 @@
+"""The figures of a run: what ``metrics.json`` holds of each system."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median, pstdev
+from typing import Any
+
+from agents.usage import Prices
+from workflows.evaluation.metrics import (
+    DEPTHS,
+    citation_support_rate,
+    cost,
+    fallback_counts,
+    latency_by_node,
+    mean,
+    mean_precision,
+    mean_recall,
+    mrr,
+    refusal_rate,
+    total_tokens,
+)
+from workflows.evaluation.run_files import Row
+
+_DECIMALS = 6
+_COPIED = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
+_TOTAL = "total"
+
+
+def run_metrics(
+    settings: Row,
+    results: Mapping[str, Sequence[Row]],
+    timings: Mapping[str, Sequence[Row]],
+    prices: Prices | None = None,
+) -> Row:
+    """Return the figures of all systems of a run, beside the settings that they hold for.
+
+    Args:
+        settings: what ``run.json`` holds.
+        results: the rows of each system.
+        timings: the same systems' timings.
+        prices: of tokens; None where the user gives none.
+    """
+    return {
+        "systems": {name: system_metrics(rows, timings[name], prices) for name, rows in results.items()},
+        "settings": settings["systems"],
+        **{name: settings[name] for name in _COPIED},
+    }
+
+
+def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices | None = None) -> Row:
+    """Return one system's figures; a figure that nothing was measured for is None.
+
+    Questions that failed count: nothing was retrieved, and nothing answered right. Those without gold passages take no
+    part in recall, precision and MRR, those without gold answers none in EM and F1. The standard deviation is that of
+    these questions, not an estimate for others.
+    """
+    rankings, golds = [row["retrieved_ids"] for row in rows], [row["gold_ids"] for row in rows]
+    citations = [citation for row in rows for citation in row["citations"]]
+    errors = [error for row in rows for error in row["errors"]]
+    f1 = _known(rows, "f1")
+    tokens = total_tokens(row["tokens"] for row in timings)
+    figures: Row = _rounded(
+        {
+            "questions": len(rows),
+            "with_gold": sum(bool(gold) for gold in golds),
+            "failed": sum(row["failed"] is not None for row in rows),
+            "recall": {str(k): mean_recall(rankings, golds, k) for k in DEPTHS},
+            "precision": {str(k): mean_precision(rankings, golds, k) for k in DEPTHS},
+            "mrr": mrr(rankings, golds),
+            "em": mean(_known(rows, "em")),
+            "f1": {"mean": mean(f1), "median": _of(median, f1), "std": _of(pstdev, f1)},
+            "refusal_rate": refusal_rate(row["refused"] for row in rows if row["refused"] is not None),
+            "citation_support_rate": citation_support_rate(citation["supported"] for citation in citations),
+            "citation_gold_rate": mean(float(citation["gold"]) for citation in citations),
+            "fallbacks": fallback_counts(errors),
+            "errors": _counts(error["kind"] for error in errors),
+            "failures": _counts(row["failed"]["kind"] for row in rows if row["failed"] is not None),
+            "fact_outcomes": _counts(row["fact_outcome"] for row in rows if row["fact_outcome"]),
+            "ranked_by": _counts(row["ranked_by"] for row in rows if row["ranked_by"]),
+            "latency_ms": _latency(timings),
+            "tokens": tokens,
+            "cost": cost(tokens, prices) if prices else None,
+        }
+    )
+    return figures
+
+
+def _latency(timings: Sequence[Row]) -> Row:
+    """Return p50 and p95 of the whole and of each node, over the questions that were answered."""
+    answered = [row for row in timings if row["total_ms"] is not None]
+    whole = latency_by_node({_TOTAL: row["total_ms"]} for row in answered)
+    return {"total": whole.get(_TOTAL), "nodes": latency_by_node(row["timings_ms"] for row in answered)}
+
+
+def _known(rows: Iterable[Row], name: str) -> list[float]:
+    return [row[name] for row in rows if row[name] is not None]
+
+
+def _of(figure: Callable[[list[float]], float], values: list[float]) -> float | None:
+    return figure(values) if values else None
+
+
+def _counts(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(part) for name, part in value.items()}
+    return round(value, _DECIMALS) if isinstance(value, float) else value

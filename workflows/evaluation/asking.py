@@ -1,0 +1,228 @@
+"""Ask one system one question, and write down what came of it: a row of results and a row of timings."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+
+from graph.errors import (
+    BadInput,
+    DependencyMissing,
+    EmbeddingMismatch,
+    MaraError,
+    ServiceUnavailable,
+    WorkspaceDamaged,
+    WorkspaceLocked,
+    WorkspaceMissing,
+)
+from workflows import mara, retrieval
+from workflows.context import Question
+from workflows.evaluation.citations import supported_citations
+from workflows.evaluation.metrics import exact_match, token_f1
+from workflows.evaluation.oracle import context_for
+from workflows.evaluation.questions import EvalQuestion
+from workflows.evaluation.run_files import Answered, Row
+from workflows.evaluation.systems import System
+from workflows.resources import OFFLINE, open_workspace_index
+
+SHOWN_PASSAGE_SEEDS = 20
+"""How many of the passage seeds, heaviest first, a row of results tells."""
+
+_DECIMALS = 9
+_RETRIEVAL = "retrieval"
+_ERROR_KEYS = ("node", "kind", "message", "attempt")
+_FACT_KEYS = ("subject", "predicate", "object", "relation", "score", "kept")
+_OF_ALL_QUESTIONS = (WorkspaceMissing, WorkspaceDamaged, WorkspaceLocked, EmbeddingMismatch, DependencyMissing)
+
+
+@dataclass(frozen=True, slots=True)
+class GoldQuestion:
+    """A question, with the ids of its gold passages in the workspace."""
+
+    asked: EvalQuestion
+    gold_ids: tuple[str, ...]
+
+
+class TokenCount(BaseCallbackHandler):
+    """Counts requests to chat models and the tokens that their servers tell; safe across threads.
+
+    Attributes:
+        requests: how many were sent, whatever came of them.
+        unknown: replies whose server told no tokens.
+    """
+
+    def __init__(self) -> None:
+        self.requests = self.prompt = self.completion = self.unknown = 0
+        self._lock = threading.Lock()
+
+    def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], *, run_id: UUID, **kwargs: Any
+    ) -> None:
+        """Count a request."""
+        with self._lock:
+            self.requests += 1
+
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
+        """Count a reply's tokens."""
+        generation = response.generations[0][0] if response.generations and response.generations[0] else None
+        message = generation.message if isinstance(generation, ChatGeneration) else None
+        told = message.usage_metadata if isinstance(message, AIMessage) else None
+        with self._lock:
+            if told and told["input_tokens"] > 0:
+                self.prompt += told["input_tokens"]
+                self.completion += max(0, told["output_tokens"])
+            else:
+                self.unknown += 1
+
+    def as_row(self) -> dict[str, int]:
+        """Return the counts."""
+        names = ("requests", "prompt", "completion", "unknown")
+        return {name: getattr(self, name) for name in names}
+
+
+class Asker:
+    """Asks questions of systems on one generation of a workspace; safe across threads.
+
+    Args:
+        generation: what the workspace held when the run began.
+        seed: of random β.
+        retrieval_only: whether passages are retrieved and no answer is written.
+    """
+
+    def __init__(self, generation: int, seed: int, *, retrieval_only: bool) -> None:
+        self._generation = generation
+        self._seed = seed
+        self._retrieval_only = retrieval_only
+        self._graph: Final[Any] = retrieval.graph if retrieval_only else mara.graph
+
+    def warm_up(self, system: System, question: str) -> None:
+        """Retrieve once without any chat model, so that no question pays for what is loaded once; tell nothing.
+
+        Raises:
+            MaraError: the system cannot answer anything at all.
+        """
+        offline = system.context.model_copy(update={"model": OFFLINE})
+        retrieval.graph.invoke(Question(question=question), context=offline)
+        open_workspace_index(system.context).forget_vectors()
+
+    def ask(self, system: System, question: GoldQuestion) -> Answered:
+        """Return what a system makes of a question; an error that is about this question alone stands in the row.
+
+        Raises:
+            ServiceUnavailable: a model or a server does not answer.
+            BadInput: the workspace was indexed anew since the run began.
+            MaraError: the workspace or a package is at fault.
+        """
+        tokens = TokenCount()
+        config: Any = {"callbacks": [tokens]}
+        text = question.asked.question
+        try:
+            context = context_for(system, text, question.gold_ids, self._seed, config)
+            start = time.perf_counter()
+            result = self._graph.invoke(Question(question=text), config, context=context)
+            total_ms = (time.perf_counter() - start) * 1000
+        except (ServiceUnavailable, *_OF_ALL_QUESTIONS):
+            raise
+        except MaraError as fault:
+            return self.failed(system, question, fault, tokens)
+        if result["generation"] != self._generation:
+            raise BadInput(
+                f"The workspace was indexed anew while it was asked (generation {result['generation']}, not"
+                f" {self._generation})",
+                "Start the run afresh with --restart, or name another folder with --out",
+            )
+        timing = {"total_ms": round(total_ms, 3), "timings_ms": result["timings_ms"], "tokens": tokens.as_row()}
+        return self._answered(system, question, result, None, timing)
+
+    def failed(
+        self, system: System, question: GoldQuestion, fault: MaraError, tokens: TokenCount | None = None
+    ) -> Answered:
+        """Return the rows of a question that could not be answered: nothing retrieved, nothing right."""
+        timing = {"total_ms": None, "timings_ms": {}, "tokens": (tokens or TokenCount()).as_row()}
+        failure = {"kind": fault.kind, "message": str(fault)}
+        return self._answered(system, question, {}, failure, timing)
+
+    def _answered(
+        self, system: System, question: GoldQuestion, result: Mapping[str, Any], failure: Row | None, timing: Row
+    ) -> Answered:
+        asked = question.asked
+        row = {
+            "id": asked.id,
+            "question": asked.question,
+            "type": asked.type,
+            "hops": asked.hops,
+            "system": system.name,
+            "mode": system.context.mode.value,
+            "workflow": _RETRIEVAL if self._retrieval_only else mara.WORKFLOW,
+            "gold_ids": list(question.gold_ids),
+            "gold_answers": list(asked.answers),
+            "retrieved_ids": [hit["id"] for hit in result.get("passages", ())],
+            "retrieved_scores": [hit["score"] for hit in result.get("passages", ())],
+            "ranked_by": result.get("ranked_by", ""),
+            **self._answer(question, result, failed=failure is not None),
+            "relation_factors": result.get("relation_factors"),
+            "passage_weight": result.get("passage_weight"),
+            "fact_outcome": result.get("fact_outcome", ""),
+            "facts": [{key: fact[key] for key in _FACT_KEYS} for fact in result.get("facts", ())],
+            "seeds": _shown_seeds(result.get("seeds") or {}),
+            "errors": [{key: error[key] for key in _ERROR_KEYS} for error in result.get("errors", ())],
+            "failed": failure,
+        }
+        return Answered(_rounded(row), {"id": asked.id, "system": system.name, **timing})
+
+    def _answer(self, question: GoldQuestion, result: Mapping[str, Any], *, failed: bool) -> Row:
+        """Return what a row says of the answer; a refusal is never right, whatever words it shares with the gold."""
+        answers = not self._retrieval_only
+        if failed or not answers:
+            score = 0.0 if answers and question.asked.answers else None
+            return {"answer": None, "refused": None, "citations": [], "em": score, "f1": score}
+        return {
+            "answer": result["answer"],
+            "refused": result["refused"],
+            "citations": _judged_citations(result, question.gold_ids),
+            "em": _score(exact_match, result, question),
+            "f1": _score(token_f1, result, question),
+        }
+
+
+def _score(
+    measure: Callable[[str, Sequence[str]], float], result: Mapping[str, Any], question: GoldQuestion
+) -> float | None:
+    golds = question.asked.answers
+    if not golds:
+        return None
+    return 0.0 if result["refused"] else measure(result["plain_answer"], golds)
+
+
+def _judged_citations(result: Mapping[str, Any], gold_ids: Sequence[str]) -> list[Row]:
+    """Return the citations of an answer, whether each is supported, and whether it names a gold passage."""
+    texts = {hit["id"]: f"{hit['title']}\n{hit['text']}" for hit in result["passages"]}
+    cited = {mark["number"]: mark["passage_id"] for mark in result["citations"]}
+    passages = {number: texts[key] for number, key in cited.items() if key in texts}
+    supported = supported_citations(result["answer"], passages)
+    return [
+        {"number": number, "passage_id": key, "supported": supported.get(number, False), "gold": key in gold_ids}
+        for number, key in cited.items()
+    ]
+
+
+def _shown_seeds(seeds: Mapping[str, Any]) -> Row:
+    passages = sorted(seeds.get("passages", ()), key=lambda seed: -seed["weight"])
+    return {"entities": seeds.get("entities", []), "passages": passages[:SHOWN_PASSAGE_SEEDS]}
+
+
+def _rounded(value: Any) -> Any:
+    """Return plain values with their fractions rounded, so that rows do not differ by how a machine adds up."""
+    if isinstance(value, float):
+        return round(float(value), _DECIMALS) + 0.0
+    if isinstance(value, Mapping):
+        return {key: _rounded(part) for key, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,396 @@
+"""The measures as LangSmith evaluators: the figures of a run through ``langsmith.evaluate``, offline or uploaded."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from agents.citations import strip_citations
+from agents.usage import Prices
+from graph.errors import BadInput, ServiceUnavailable
+from graph.schema import stable_id
+from workflows.evaluation.metrics import (
+    DEPTHS,
+    citation_support_rate,
+    cost,
+    exact_match,
+    mean,
+    recall_at_k,
+    reciprocal_rank,
+    token_f1,
+)
+
+if TYPE_CHECKING:
+    from langsmith import Client
+    from langsmith.schemas import Example
+
+    from workflows.evaluation.run_files import Row, Run
+
+Values = dict[str, Any]
+Scores = dict[str, Any]
+Measure = Callable[[Values, Values], float | None]
+Evaluator = Callable[[Values, Values], Scores]
+Target = Callable[..., Values]
+
+_KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
+_ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
+_FLUSH_S = 60.0
+_SENT_AT_ONCE = 16
+_FAILED = {"output": None}  # what LangSmith gives as the outputs of a target that raised an error
+_NOWHERE = "http://127.0.0.1:9"
+_RETRIEVED = ("retrieved_ids", "retrieved_scores", "ranked_by", "relation_factors", "passage_weight", "fact_outcome")
+_ANSWERED = ("answer", "refused", "citations")
+_TOLD_OF_RUN = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What an experiment gave.
+
+    Attributes:
+        name: the name that it has in LangSmith; offline, the one it would have.
+        url: where it can be seen; empty offline.
+        scores: the mean of each feedback key over the questions that have it.
+        counts: how many questions those are.
+        failed: questions whose target raised an error.
+        faults: what evaluators could make nothing of, and why.
+    """
+
+    name: str
+    url: str
+    scores: Mapping[str, float]
+    counts: Mapping[str, int]
+    failed: int
+    faults: tuple[str, ...]
+
+
+def langsmith_key() -> str:
+    """Return the key for an upload. Raises BadInput where none is set."""
+    key = _first_set(_KEYS)
+    if key is None:
+        raise BadInput("LangSmith needs a key", f"Set {_KEYS[0]}; without it the run stays in its folder, whole")
+    return key
+
+
+def evaluators(prices: Prices | None = None) -> list[Evaluator]:
+    """Return the evaluators of one question, as ``langsmith.evaluate`` takes them.
+
+    They read the outputs ``retrieved_ids``, ``answer``, ``refused``, ``total_ms`` and ``tokens``, and the reference
+    outputs ``gold_ids`` and ``answers``, as `outputs_of` and `example_of` make them. Where what a figure needs is
+    missing, there is no feedback; a target that failed found nothing and has nothing right. Outputs of another shape
+    give a feedback without score that says why.
+
+    The keys are the words of ``metrics.json``: ``recall@1`` … ``recall@20``, ``mrr`` (of one question the
+    reciprocal rank), ``em``, ``f1``, ``refusal_rate`` (1 for a refusal), ``latency_ms`` and, with prices, ``cost``.
+    Their means over questions are the figures there; of ``cost`` it is the sum.
+    """
+    measures: dict[str, Measure] = {f"recall@{k}": _of_ranking(partial(recall_at_k, k=k)) for k in DEPTHS}
+    measures["mrr"] = _of_ranking(reciprocal_rank)
+    measures["em"], measures["f1"] = _of_answer(exact_match), _of_answer(token_f1)
+    measures["refusal_rate"] = lambda outputs, _: _number(outputs.get("refused"))
+    measures["latency_ms"] = lambda outputs, _: _number(outputs.get("total_ms"))
+    if prices is not None:
+        measures["cost"] = lambda outputs, _: cost(outputs["tokens"], prices) if outputs.get("tokens") else None
+    return [_evaluator(key, measure) for key, measure in measures.items()]
+
+
+def summary_citation_support(outputs: list[Values], reference_outputs: list[Values]) -> Scores:
+    """Return the citation support rate over all citations of an experiment: no mean over questions gives it."""
+    citations = [citation for values in outputs for citation in (values or {}).get("citations") or ()]
+    score = citation_support_rate(citation["supported"] for citation in citations)
+    return _feedback("citation_support_rate", score)
+
+
+def example_of(row: Mapping[str, Any]) -> Values:
+    """Return a question as LangSmith keeps it: its inputs, reference outputs and metadata.
+
+    Args:
+        row: with ``id``, ``question``, ``gold_ids``, ``gold_answers``, ``type`` and ``hops``, as one of results.jsonl.
+    """
+    return {
+        "inputs": {"question": row["question"]},
+        "outputs": {"answers": list(row["gold_answers"]), "gold_ids": list(row["gold_ids"])},
+        "metadata": {key: row[key] for key in ("id", "type", "hops")},
+    }
+
+
+def outputs_of(result: Mapping[str, Any], timing: Mapping[str, Any]) -> Values:
+    """Return what the evaluators read of a question's rows in results.jsonl and timings.jsonl, and what explains it."""
+    answered = () if result["workflow"] == "retrieval" else _ANSWERED
+    return {key: result[key] for key in (*_RETRIEVED, *answered, "errors", "failed")} | {
+        key: timing[key] for key in ("total_ms", "tokens")
+    }
+
+
+def run_experiment(
+    rows: Sequence[Mapping[str, Any]],
+    target: Target,
+    name: str,
+    *,
+    upload: bool = False,
+    dataset: str = "mara",
+    metadata: Mapping[str, Any] | None = None,
+    prices: Prices | None = None,
+    concurrency: int = 0,
+) -> Experiment:
+    """Run a target over questions with ``langsmith.evaluate`` and this module's evaluators.
+
+    Offline nothing leaves the machine. An upload makes a data set in LangSmith that is named for the questions, where
+    there is none yet, and an experiment on it; LangSmith's client tells the state of the git repository it runs in.
+
+    Args:
+        rows: the questions, as `example_of` reads them, each id once.
+        target: takes ``inputs``, {question}, and where it likes ``metadata``, {id, type, hops}, under these names, and
+            returns what `evaluators` read; its errors are counted as failed.
+        name: of the experiment; LangSmith appends a suffix.
+        upload: whether to send it to LangSmith.
+        dataset: how the data set's name begins.
+        metadata: kept with the experiment.
+        prices: of tokens.
+        concurrency: how many questions are asked, and feedbacks sent, side by side; 0 for one after another.
+
+    Raises:
+        BadInput: there is no question, or no ``LANGSMITH_API_KEY`` for an upload.
+        ServiceUnavailable: LangSmith refused the upload, or did not take all of it.
+    """
+    if not rows:
+        raise BadInput("An experiment needs a question", "Give at least one")
+    evaluated = partial(
+        _evaluated, target, name, metadata=metadata, prices=prices, concurrency=concurrency, upload=upload
+    )
+    if not upload:
+        return evaluated(_examples(rows), client=_offline_client())
+    refused: list[Exception] = []
+    with _client(refused) as client:
+        examples = _stored_examples(client, rows, f"{dataset} {_digest(rows)}")
+        experiment = evaluated(examples, client=client)
+        begun = monotonic()
+        client.flush(timeout=_FLUSH_S)
+        if monotonic() - begun >= _FLUSH_S:
+            refused.append(TimeoutError(f"not sent within {_FLUSH_S:g} s"))
+    if refused:
+        raise ServiceUnavailable(f"LangSmith did not take all of {experiment.name} ({refused[0]})", "Push it once more")
+    return experiment
+
+
+def push_run(run: Run, *, upload: bool = True, prices: Prices | None = None) -> dict[str, Experiment]:
+    """Give a finished run to LangSmith, one experiment for each system, without asking anything again.
+
+    Raises as `run_experiment` does.
+    """
+    begin = f"mara {Path(run.settings['questions']['file']).stem}"
+    return {
+        system: run_experiment(
+            results,
+            _replay(results, run.timings[system]),
+            system,
+            upload=upload,
+            dataset=begin,
+            metadata=_about(run, system),
+            prices=prices,
+            concurrency=_SENT_AT_ONCE if upload else 0,
+        )
+        for system, results in run.results.items()
+    }
+
+
+def _replay(results: Sequence[Row], timings: Sequence[Row]) -> Target:
+    outputs = {row["id"]: outputs_of(row, timing) for row, timing in zip(results, timings, strict=True)}
+
+    def replay(inputs: Values, metadata: Values) -> Values:
+        return outputs[metadata["id"]]
+
+    return replay
+
+
+def _about(run: Run, system: str) -> Values:
+    told = {key: run.settings[key] for key in _TOLD_OF_RUN if key in run.settings}
+    return {"system": system, "settings": run.settings["systems"][system], **told}
+
+
+def _of_ranking(measure: Callable[[Sequence[str], Sequence[str]], float]) -> Measure:
+    def of_outputs(outputs: Values, reference: Values) -> float | None:
+        gold = reference.get("gold_ids")
+        retrieved = outputs.get("retrieved_ids") if outputs else []
+        return None if retrieved is None or not gold else measure(retrieved, gold)
+
+    return of_outputs
+
+
+def _of_answer(measure: Callable[[str, Sequence[str]], float]) -> Measure:
+    """A refusal is never right, whatever words it shares with the gold."""
+
+    def of_outputs(outputs: Values, reference: Values) -> float | None:
+        golds = reference.get("answers")
+        if not golds or (outputs and "answer" not in outputs):
+            return None
+        answer = outputs.get("answer")
+        return 0.0 if answer is None or outputs.get("refused") else measure(strip_citations(answer), golds)
+
+    return of_outputs
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _evaluator(key: str, measure: Measure) -> Evaluator:
+    def evaluate(outputs: Values, reference_outputs: Values) -> Scores:
+        try:
+            return _feedback(key, measure({} if outputs == _FAILED else outputs, reference_outputs))
+        except (AttributeError, LookupError, TypeError, ValueError) as fault:
+            # LangSmith would log this, and the question would be missing from the mean.
+            return {"key": key, "score": None, "comment": f"{key}: {fault!r}", "extra": {"error": True}}
+
+    evaluate.__name__ = key
+    return evaluate
+
+
+def _feedback(key: str, score: float | None) -> Scores:
+    return {"results": []} if score is None else {"key": key, "score": score}
+
+
+def _evaluated(
+    target: Target,
+    name: str,
+    examples: Sequence[Example],
+    *,
+    metadata: Mapping[str, Any] | None,
+    prices: Prices | None,
+    concurrency: int,
+    upload: bool,
+    client: Client,
+) -> Experiment:
+    from langsmith.evaluation import evaluate
+
+    # LangSmith prints its own progress, which would stand between the lines of ours and of --json.
+    summaries: list[Any] = [summary_citation_support]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        results = evaluate(
+            target,
+            data=examples,
+            evaluators=evaluators(prices),
+            summary_evaluators=summaries,
+            metadata=dict(metadata or {}),
+            experiment_prefix=name,
+            max_concurrency=concurrency,
+            client=client,
+            upload_results=upload,
+            disable_evaluator_tracing=True,
+        )
+        rows = list(results)
+    given = [feedback for row in rows for feedback in row["evaluation_results"]["results"]]
+    scores = defaultdict(list)
+    for feedback in given:
+        if isinstance(feedback.score, int | float):
+            scores[feedback.key].append(float(feedback.score))
+    outputs = [row["run"].outputs or {} for row in rows]
+    means = {key: value for key, values in scores.items() if (value := mean(values)) is not None}
+    support = summary_citation_support(outputs, [])
+    return Experiment(
+        name=results.experiment_name if upload else name,
+        url=(results.url or "") if upload else "",
+        scores=means | ({support["key"]: support["score"]} if "key" in support else {}),
+        counts={key: len(values) for key, values in scores.items()},
+        failed=sum(row["run"].error is not None for row in rows),
+        faults=tuple(str(feedback.comment) for feedback in given if (feedback.extra or {}).get("error")),
+    )
+
+
+def _examples(rows: Sequence[Mapping[str, Any]]) -> list[Example]:
+    """Return the questions as the examples of a data set that is nowhere."""
+    from langsmith.schemas import Example
+
+    place, now = uuid5(NAMESPACE_URL, _digest(rows)), datetime.now(UTC)
+    return [
+        Example(id=_example_id(place, row), dataset_id=place, created_at=now, modified_at=now, **example_of(row))
+        for row in rows
+    ]
+
+
+def _stored_examples(client: Client, rows: Sequence[Mapping[str, Any]], name: str) -> list[Example]:
+    """Return the questions as LangSmith's examples, in order; the data set and what it lacks are made."""
+    if client.has_dataset(dataset_name=name):
+        place = client.read_dataset(dataset_name=name).id
+    else:
+        place = client.create_dataset(name, description="Questions with answers and gold passages, by mara").id
+    stored = {example.id for example in client.list_examples(dataset_id=place)}
+    missing = [row for row in rows if _example_id(place, row) not in stored]
+    if missing:
+        client.create_examples(dataset_id=place, examples=[_new_example(place, row) for row in missing])
+    known = {example.id: example for example in client.list_examples(dataset_id=place)}
+    try:
+        return [known[_example_id(place, row)] for row in rows]
+    except KeyError as fault:
+        raise ServiceUnavailable(f"LangSmith did not keep the data set {name}", "Push it once more") from fault
+
+
+def _new_example(place: UUID, row: Mapping[str, Any]) -> Values:
+    example = example_of(row)
+    return {"id": _example_id(place, row), "reference_outputs": example.pop("outputs"), **example}
+
+
+def _example_id(place: UUID, row: Mapping[str, Any]) -> UUID:
+    return uuid5(place, row["id"])
+
+
+def _digest(rows: Sequence[Mapping[str, Any]]) -> str:
+    return stable_id("set", json.dumps([example_of(row) for row in rows], sort_keys=True))
+
+
+def _offline_client() -> Client:
+    """Return a client that would reach nothing if it were asked to send."""
+    from langsmith import Client
+
+    return Client(api_url=_NOWHERE, api_key="offline", auto_batch_tracing=False)
+
+
+@contextlib.contextmanager
+def _client(refused: list[Exception]) -> Iterator[Client]:
+    """Lend a client made from the environment.
+
+    Args:
+        refused: takes what could not be sent in the background, which LangSmith's client would log alone.
+
+    Raises:
+        BadInput: there is no key.
+        ServiceUnavailable: LangSmith refused a request within the block.
+    """
+    from langsmith import Client
+    from langsmith.utils import LangSmithError
+    from pydantic import ValidationError
+    from requests import RequestException
+
+    class Noting(Client):
+        def create_feedback(self, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return super().create_feedback(*args, **kwargs)
+            except Exception as fault:
+                refused.append(fault)
+                raise
+
+    client = Noting(api_url=_first_set(_ENDPOINTS), api_key=langsmith_key(), tracing_error_callback=refused.append)
+    try:
+        yield client
+    except (LangSmithError, RequestException, ValidationError) as fault:
+        told = " ".join(str(fault).split())[:300]
+        raise ServiceUnavailable(
+            f"LangSmith did not take the experiment ({told})", f"Check {_KEYS[0]} and {_ENDPOINTS[0]}"
+        ) from fault
+    finally:
+        client.close(timeout=0)
+
+
+def _first_set(names: Sequence[str]) -> str | None:
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)

@@ -1,0 +1,197 @@
+"""Measures of retrieval and of answers: plain functions on ids, texts and lists."""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from agents.usage import Prices
+from graph.errors import BadInput
+
+DEPTHS = (1, 2, 5, 10, 20)
+"""The numbers of passages at which recall and precision are told."""
+
+TOKEN_KEYS = ("requests", "prompt", "completion", "unknown")
+"""What is counted of a question's requests to chat models."""
+
+FALLBACK = "Fallback"
+"""The kind of the error that a fallback node writes."""
+
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
+
+
+def recall_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> float:
+    """Return the share of the gold passages that stand among the first ``k`` retrieved, in [0, 1].
+
+    An id that is retrieved twice takes both places and counts once.
+
+    Raises:
+        BadInput: there is no gold, or ``k`` is under 1.
+    """
+    wanted = _gold_set(gold)
+    return len(_first(retrieved, k) & wanted) / len(wanted)
+
+
+def precision_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> float:
+    """Return the share of the first ``k`` places that hold a gold passage, in [0, 1].
+
+    A place that is empty or repeats an id holds none.
+
+    Raises:
+        BadInput: there is no gold, or ``k`` is under 1.
+    """
+    return len(_first(retrieved, k) & _gold_set(gold)) / k
+
+
+def found_all_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> bool:
+    """Tell whether every gold passage stands among the first ``k``. Raises BadInput as `recall_at_k` does."""
+    return _gold_set(gold) <= _first(retrieved, k)
+
+
+def reciprocal_rank(retrieved: Sequence[str], gold: Collection[str]) -> float:
+    """Return 1 / the place of the first gold passage, 0 where none was retrieved. Raises BadInput without gold."""
+    wanted = _gold_set(gold)
+    return next((1 / place for place, id_ in enumerate(retrieved, start=1) if id_ in wanted), 0.0)
+
+
+def mean_recall(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
+    """Return recall at ``k`` averaged over all questions that have gold; None where none has.
+
+    Raises:
+        BadInput: rankings and golds are not one for each question, or ``k`` is under 1.
+    """
+    return mean([recall_at_k(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
+
+
+def mean_precision(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
+    """Return precision at ``k`` averaged as `mean_recall` is. Raises BadInput likewise."""
+    return mean([precision_at_k(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
+
+
+def mrr(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]]) -> float | None:
+    """Return the reciprocal rank averaged as `mean_recall` is. Raises BadInput likewise."""
+    return mean([reciprocal_rank(ranking, gold) for ranking, gold in _with_gold(rankings, golds)])
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """Return the mean, the same in whatever order; None of nothing."""
+    known = list(values)
+    return math.fsum(known) / len(known) if known else None
+
+
+def normalise_answer(text: str) -> str:
+    """Return an answer as SQuAD compares it: small letters, no ASCII punctuation, no English article, single spaces."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(answer: str, golds: str | Sequence[str]) -> float:
+    """Return 1 where the answer is one of the gold answers in SQuAD's normal form, else 0.
+
+    A blank answer is only a blank gold answer, never one that is blank in its normal form alone, such as "The".
+
+    Raises:
+        BadInput: there is no gold answer.
+    """
+    return max(_exact(answer, gold) for gold in _gold_answers(golds))
+
+
+def token_f1(answer: str, golds: str | Sequence[str]) -> float:
+    """Return SQuAD's F1 over words, against the gold answer that gives the most, in [0, 1].
+
+    "Yes" and "no" are words like others. Where a normal form holds no word, F1 is the exact match.
+
+    Raises:
+        BadInput: there is no gold answer.
+    """
+    return max(_f1(answer, gold) for gold in _gold_answers(golds))
+
+
+def refusal_rate(refused: Iterable[bool]) -> float | None:
+    """Return the share of answers that say that the passages do not hold it; None of no answer."""
+    return mean(map(float, refused))
+
+
+def citation_support_rate(supported: Iterable[bool]) -> float | None:
+    """Return the share of citations that are supported, all answers taken together; None of no citation."""
+    return mean(map(float, supported))
+
+
+def fallback_counts(errors: Iterable[Mapping[str, object]]) -> dict[str, int]:
+    """Return how often each fallback node stood in, of the ``errors`` of any number of results, by the node's name."""
+    return dict(sorted(Counter(str(error["node"]) for error in errors if error["kind"] == FALLBACK).items()))
+
+
+def percentile(values: Sequence[float], q: float) -> float:
+    """Return the ``q``-th percentile, ``q`` in [0, 100], linear between neighbours. Raises BadInput of nothing."""
+    if not values or not 0 <= q <= 100:
+        raise BadInput(f"There is no percentile {q:g} of {len(values)} values", "Give values, and one from 0 to 100")
+    return float(np.percentile(np.asarray(values, dtype=np.float64), q))
+
+
+def latency_by_node(timings: Iterable[Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Return the p50 and p95 of each node's milliseconds, over the questions on which it ran."""
+    by_node: dict[str, list[float]] = {}
+    for times in timings:
+        for node, ms in times.items():
+            by_node.setdefault(node, []).append(ms)
+    return {node: {"p50": percentile(ms, 50), "p95": percentile(ms, 95)} for node, ms in sorted(by_node.items())}
+
+
+def total_tokens(tokens: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sums over questions: requests, tokens in and out, and replies whose server told no tokens."""
+    total: Counter[str] = Counter()
+    for counts in tokens:
+        total.update(counts)
+    return {key: total[key] for key in TOKEN_KEYS}
+
+
+def cost(tokens: Mapping[str, int], prices: Prices) -> float | None:
+    """Return what tokens cost at prices a million; None where a server told no tokens, since the sum would be short."""
+    return None if tokens["unknown"] else prices.cost(tokens["prompt"], tokens["completion"])
+
+
+def _first(retrieved: Sequence[str], k: int) -> set[str]:
+    if k < 1:
+        raise BadInput(f"There are no first {k} passages", "Give 1 or more")
+    return set(retrieved[:k])
+
+
+def _gold_set(gold: Collection[str]) -> set[str]:
+    if isinstance(gold, str) or not gold:
+        raise BadInput("A question without gold passages has no recall", "Leave it out, or give its gold ids as a list")
+    return set(gold)
+
+
+def _with_gold(
+    rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]]
+) -> list[tuple[Sequence[str], Collection[str]]]:
+    if len(rankings) != len(golds):
+        raise BadInput(f"{len(rankings)} rankings do not fit {len(golds)} questions", "Give one for each question")
+    return [(ranking, gold) for ranking, gold in zip(rankings, golds, strict=True) if gold]
+
+
+def _gold_answers(golds: str | Sequence[str]) -> Sequence[str]:
+    if isinstance(golds, str):
+        return [golds]
+    if not golds:
+        raise BadInput("Without a gold answer there is no match", "Leave the question out")
+    return golds
+
+
+def _exact(answer: str, gold: str) -> float:
+    same = normalise_answer(answer) == normalise_answer(gold)
+    return float(same and bool(answer.strip()) == bool(gold.strip()))
+
+
+def _f1(answer: str, gold: str) -> float:
+    given, wanted = normalise_answer(answer).split(), normalise_answer(gold).split()
+    if not given or not wanted:
+        return _exact(answer, gold)
+    shared = (Counter(given) & Counter(wanted)).total()
+    return 2 * shared / (len(given) + len(wanted))
