@@ -187,11 +187,11 @@ def test_a_folder_or_file_of_something_else_is_left_alone(run_eval: Eval) -> Non
 
 
 @pytest.mark.usefixtures("without_report")
-def test_langsmith_without_a_key_keeps_the_run_and_says_so(run_eval: Eval) -> None:
+def test_langsmith_without_a_key_is_refused_before_anything_is_asked(run_eval: Eval) -> None:
     failed = run_eval("--mode", "dense", "--langsmith", "--json")
     assert failed.code == 2
     assert "LANGSMITH_API_KEY" in failed.json["error"]["hint"]
-    assert json.loads((run_eval.out / "metrics.json").read_text(encoding="utf-8"))["systems"]["dense"]["failed"] == 0
+    assert not run_eval.out.exists()
 
 
 def test_the_folder_has_to_be_named(mara: Mara, tmp_path: Path) -> None:
