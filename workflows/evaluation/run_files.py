@@ -30,6 +30,7 @@ PLOTS = ("recall.png", "differences.png", "latency.png")
 _JOURNAL = "journal.jsonl"
 _LOCK = ".lock"
 _OWN_FILES = (SETTINGS, RESULTS, TIMINGS, METRICS, REPORT, *PLOTS, _JOURNAL)
+_OF_THE_SAMPLE = ("limit", "asked", "unresolved_gold", "without_gold")
 _MOST_NAMED = 6
 _OTHER_FOLDER = "Name another folder with --out, or start this run afresh with --restart"
 
@@ -153,7 +154,8 @@ class RunFolder:
         """Take the settings of what is to be asked, and read what is answered already.
 
         Args:
-            settings: to be ``run.json``. Its systems may be more than those of an earlier run; all else must agree.
+            settings: to be ``run.json``. Its systems and its questions may be more than those of an earlier run; all
+                else must agree.
 
         Raises:
             BadInput: the settings differ from those that the run began with, or a file is damaged.
@@ -161,8 +163,7 @@ class RunFolder:
         settings = json.loads(_dumps(settings))
         earlier = self.settings
         if earlier:
-            known = {name: settings["systems"][name] for name in earlier["systems"] if name in settings["systems"]}
-            differing = list(_differences(earlier, {**settings, "systems": known}))
+            differing = list(_differences(earlier, _as_far_as(earlier, settings)))
             if differing:
                 raise BadInput(
                     f"The run at {self.path} was made otherwise: {'; '.join(differing[:_MOST_NAMED])}", _OTHER_FOLDER
@@ -216,6 +217,15 @@ class RunFolder:
         finished = [Answered(row, timing_of[key]) for row in results if (key := _key_of(row)) in timing_of]
         for one in (*finished, *_read_journal(self.path / _JOURNAL)):
             self.answered[one.key] = one
+
+
+def _as_far_as(earlier: Row, settings: Row) -> Row:
+    """Return settings as they were for an earlier run with fewer systems, or fewer questions of the same draw."""
+    known = {name: settings["systems"][name] for name in earlier["systems"] if name in settings["systems"]}
+    questions, before = settings["questions"], earlier["questions"]
+    if before["asked"] < questions["asked"]:
+        questions = {**questions, **{name: before.get(name) for name in _OF_THE_SAMPLE}}
+    return {**settings, "systems": known, "questions": questions}
 
 
 def _read_journal(path: Path) -> list[Answered]:
