@@ -134,6 +134,21 @@ def test_further_systems_are_asked_beside_those_of_a_run(run: Runs, order: Order
     assert list(done.metrics["systems"]) == [*SYSTEMS, "sparse"]
 
 
+def test_more_questions_of_the_same_draw_are_asked_beside_those_of_a_run(
+    run: Runs, order: Orders, watch: Watch, tmp_path: Path
+) -> None:
+    run(order(limit=2))
+    done = run(order(limit=4))
+    whole = run(order(limit=4, out=tmp_path / "whole"))
+    assert len(done.results["mara"]) == 4
+    assert (done.folder / "results.jsonl").read_bytes() == (whole.folder / "results.jsonl").read_bytes()
+    watch.asked.clear()
+    run(order(limit=None))
+    assert sum(watch.asked.values()) == len(SYSTEMS) * (len(IDS) - 4)
+    with pytest.raises(BadInput, match=r"questions\.limit was None, now 2"):
+        run(order(limit=2))
+
+
 def test_a_broken_off_run_is_finished_with_all_its_systems(run: Runs, order: Orders, watch: Watch) -> None:
     watch.break_off_at("dense", "q1", RuntimeError())
     with pytest.raises(RuntimeError):
