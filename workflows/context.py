@@ -174,7 +174,8 @@ def make_context(**settings: Any) -> Context:
     try:
         return Context(**{name: value for name, value in settings.items() if value is not None})
     except ValidationError as fault:
-        raise BadInput(f"A setting cannot be used ({problems_of(fault)})", "See `mara ask --help`") from fault
+        hint = "The fields of workflows.context.Context are the settings, with their limits"
+        raise BadInput(f"A setting cannot be used ({problems_of(fault)})", hint) from fault
 
 
 def problems_of(fault: ValidationError) -> str:

@@ -78,7 +78,9 @@ def feedback(
         )
         write(done, lambda console: _show_recorded(console, done), as_json=as_json)
     else:
-        raise BadInput("Nothing is told", "Give the folder of a run, or --question and --passage, or --list")
+        half = bool(asked or passages)
+        lacking = "A mark needs a question and a passage" if half else "Nothing is told"
+        raise BadInput(lacking, "Give the folder of a run, or --question and --passage, or --list, or --forget")
 
 
 @reports_errors

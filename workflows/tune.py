@@ -47,7 +47,8 @@ def tune_workspace(
         progress: is told how far each stage has come.
 
     Returns:
-        What was found and whether it was adopted, as plain values.
+        What was found and whether it was adopted, as plain values: ``version`` is the current one from now on,
+        ``strengths`` are the fitted ones, which are that version's where they were adopted.
 
     Raises:
         BadInput: too few questions are marked, there are too few or too many folds, or the mode is another one.
@@ -89,13 +90,14 @@ def tune_workspace(
     )
     refusal = _refusal(current, proposal, held_out)
     adopted = not refusal and not dry_run
+    version = adopt(root, proposal).version if adopted else current.version
     return {
         "workspace": str(root),
         "adopted": adopted,
         "refusal": refusal,
         "dry_run": dry_run,
         "strengths_before": _named(current.strengths),
-        **to_json(adopt(root, proposal) if adopted else proposal),
+        **{**to_json(proposal), "version": version},
         **_measured(held_out),
         **_left_out(evidence),
         "walks": walks.count,

@@ -39,6 +39,7 @@ SHOWN_PASSAGE_SEEDS = 20
 _DECIMALS = 9
 _RETRIEVAL = "retrieval"
 _ERROR_KEYS = ("node", "kind", "message", "attempt")
+_TOKENS = ("requests", "prompt", "completion", "unknown")
 _FACT_KEYS = ("subject", "predicate", "object", "relation", "score", "kept")
 _OF_ALL_QUESTIONS = (WorkspaceMissing, WorkspaceDamaged, WorkspaceLocked, EmbeddingMismatch, DependencyMissing)
 
@@ -59,8 +60,9 @@ class TokenCount(BaseCallbackHandler):
         unknown: replies whose server told no tokens.
     """
 
-    def __init__(self) -> None:
-        self.requests = self.prompt = self.completion = self.unknown = 0
+    def __init__(self, before: Mapping[str, int] | None = None) -> None:
+        """Count from zero, or on from an earlier count, as `as_row` gives it."""
+        self.requests, self.prompt, self.completion, self.unknown = ((before or {}).get(name, 0) for name in _TOKENS)
         self._lock = threading.Lock()
 
     def on_chat_model_start(
@@ -84,8 +86,7 @@ class TokenCount(BaseCallbackHandler):
 
     def as_row(self) -> dict[str, int]:
         """Return the counts."""
-        names = ("requests", "prompt", "completion", "unknown")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _TOKENS}
 
 
 class Asker:
@@ -113,15 +114,19 @@ class Asker:
         retrieval.graph.invoke(Question(question=question), context=offline)
         open_workspace_index(system.context).forget_vectors()
 
-    def ask(self, system: System, question: GoldQuestion) -> Answered:
+    def ask(self, system: System, question: GoldQuestion, tokens: TokenCount) -> Answered:
         """Return what a system makes of a question; an error that is about this question alone stands in the row.
+
+        Args:
+            system: who is asked.
+            question: what is asked.
+            tokens: counts what this takes, whatever comes of it.
 
         Raises:
             ServiceUnavailable: a model or a server does not answer.
             BadInput: the workspace was indexed anew since the run began.
             MaraError: the workspace or a package is at fault.
         """
-        tokens = TokenCount()
         config: Any = {"callbacks": [tokens]}
         text = question.asked.question
         try:
@@ -142,11 +147,9 @@ class Asker:
         timing = {"total_ms": round(total_ms, 3), "timings_ms": result["timings_ms"], "tokens": tokens.as_row()}
         return self._answered(system, question, result, None, timing)
 
-    def failed(
-        self, system: System, question: GoldQuestion, fault: MaraError, tokens: TokenCount | None = None
-    ) -> Answered:
+    def failed(self, system: System, question: GoldQuestion, fault: MaraError, tokens: TokenCount) -> Answered:
         """Return the rows of a question that could not be answered: nothing retrieved, nothing right."""
-        timing = {"total_ms": None, "timings_ms": {}, "tokens": (tokens or TokenCount()).as_row()}
+        timing = {"total_ms": None, "timings_ms": {}, "tokens": tokens.as_row()}
         failure = {"kind": fault.kind, "message": str(fault)}
         return self._answered(system, question, {}, failure, timing)
 

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from graph.errors import BadInput
 from workflows.command import reports_errors, write
 from workflows.options import JsonOption, named_path
 from workflows.render import escape
@@ -42,6 +43,8 @@ def compare(
     from workflows.evaluation.comparison_page import comparison_page
 
     comparisons = compare_runs(run_a, run_b, metric or [])
+    if out and (out.is_dir() or not out.parent.is_dir()):
+        raise BadInput(f"{out} cannot be written", "Name a file in a folder that there is")
     if out:
         write_atomically(out, comparison_page(comparisons))
     body = {"comparisons": [each.to_json() for each in comparisons]}

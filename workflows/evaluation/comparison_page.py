@@ -44,7 +44,7 @@ def verdict(found: Difference) -> str:
     if found.p_holm <= SIGNIFICANT and found.high < 0:
         return f"B is worse on {found.metric}: {span}, {tested}."
     if found.low <= 0 <= found.high:
-        return f"{found.n} questions show no difference on {found.metric}: {span}, {tested}."
+        return f"{found.n} questions cannot tell A and B apart on {found.metric}: {span}, {tested}."
     return f"{found.n} questions hint at a difference on {found.metric} that does not stand: {span}, {tested}."
 
 

@@ -31,7 +31,7 @@ class ResolvedGold:
     """The gold of one question in a workspace.
 
     Attributes:
-        ids: each once, in the order of the file; all ids that the file names, and those found by title and text.
+        ids: each once, in the order of the file; those that the workspace lacks included.
         unresolved: how many of the file's gold passages the workspace lacks, or cannot tell from others.
     """
 
@@ -79,17 +79,17 @@ class GoldLookup:
     def resolve(self, question: EvalQuestion) -> ResolvedGold:
         """Return the ids of a question's gold passages.
 
-        An id that the file names is gold whether the workspace has it or not: what is not there is not found. Gold
-        without id is the passages of the same title and text (a gold without title: of the same text), else the one
-        passage of that title, else those of that title that hold the text or are a part of it, as the chunks of a
-        longer document are.
+        What the workspace lacks is gold all the same, and not found: under the id that the file names, or under one
+        made of title and text that no passage has. Gold without id is the passages of the same title and text (a gold
+        without title: of the same text), else the one passage of that title, else those of that title that hold the
+        text or are a part of it, as the chunks of a longer document are.
         """
         ids: dict[str, None] = {}
         unresolved = 0
         for each in question.gold:
-            found = [each.id] if each.id else self._named(each)
-            unresolved += each.id not in self._ids if each.id else not found
-            ids.update(dict.fromkeys(found))
+            found = [each.id] if each.id in self._ids else [] if each.id else self._named(each)
+            unresolved += not found
+            ids.update(dict.fromkeys(found or [each.id or stable_id("missing", each.title, each.text)]))
         return ResolvedGold(tuple(ids), unresolved)
 
     def _named(self, gold: Gold) -> list[str]:

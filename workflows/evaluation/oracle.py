@@ -62,6 +62,7 @@ def context_for(
             context = context.with_agents(manager=RandomManager(seed))
         elif control is Control.ORACLE_BETA:
             best = best_factors(context, question, gold_ids, config)
+            open_workspace_index(context).forget_vectors()
             context = context.with_agents(manager=FixedManager(best))
     return context
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graph.errors import BadInput
+from workflows.evaluation.controls import Control
 from workflows.evaluation.metrics import DEPTHS, found_all_at_k, recall_at_k, reciprocal_rank
 
 Row = Mapping[str, Any]
@@ -17,6 +18,7 @@ _READ = ("id", "question", "type", "hops", "gold_ids", "retrieved_ids", "em", "f
 UNTYPED = "untyped"
 UNKNOWN_HOPS = "unknown"
 NO_RELATION = "none"
+_TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +133,23 @@ def question_hops(row: Row) -> str:
 
 
 def dominant_relation(*rows: Row) -> str:
-    """Return the relation type that β puts above all others, from the first row that has a β.
+    """Return the relation type that β puts above all others, from the first row whose β does so.
 
-    "none" where no row has one, or where the highest share is shared: uniform β prefers nothing.
+    A β that stands in for the manager's is looked at last. "none" where no row has a preference: the highest share is
+    shared, or there is no β.
     """
-    beta = next((row["relation_factors"] for row in rows if row["relation_factors"]), None)
-    shares = beta["entity_entity"] if beta else {}
+    return next(filter(None, map(_preferred, sorted(rows, key=_is_beta_control))), NO_RELATION)
+
+
+def _preferred(row: Row) -> str:
+    """Return the type with the highest share of a row's β; nothing where several have it."""
+    shares = row["relation_factors"]["entity_entity"] if row["relation_factors"] else {}
     ranked = sorted(shares, key=lambda relation: -shares[relation])
-    if not ranked or (len(ranked) > 1 and shares[ranked[0]] - shares[ranked[1]] < 1e-9):
-        return NO_RELATION
+    if not ranked or (len(ranked) > 1 and shares[ranked[0]] - shares[ranked[1]] < _TIE):
+        return ""
     return str(ranked[0])
+
+
+def _is_beta_control(row: Row) -> bool:
+    """Tell whether a row's β stands in for the manager's."""
+    return any(control.weighs_relations and control in row["system"].split("+") for control in Control)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -168,13 +169,19 @@ def _answers(entry: Mapping[str, Any], where: str) -> tuple[str, ...]:
         value = entry.get(key)
         if value is None or (isinstance(value, str) and not value.strip()):
             continue
-        given = [value] if isinstance(value, str) else value
-        if not isinstance(given, list) or not all(isinstance(answer, str) and answer.strip() for answer in given):
+        listed = value if isinstance(value, list) else [value]
+        given = [str(each) if _is_number(each) else each for each in listed]
+        if not all(isinstance(answer, str) and answer.strip() for answer in given):
             raise BadInput(
-                f"{where}: {key!r} is no answer", "Give a text or a list of texts; leave it out where none is known"
+                f"{where}: {key!r} is no answer",
+                "Give a text, a number or a list of them; leave out what is not known",
             )
         answers.update(dict.fromkeys(given))
     return tuple(answers)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _type(entry: Mapping[str, Any], key: str, where: str) -> str:

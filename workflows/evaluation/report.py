@@ -210,6 +210,11 @@ def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
         yield kinds
 
 
+def _corrected_over(findings: _Findings) -> int:
+    """Return how many metrics of a system have a p: those that p is corrected over."""
+    return max(sum(each.p is not None for each in found) for found in findings.differences.values())
+
+
 def _differences(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield f"## Differences to {code(findings.reference)}"
     if not findings.differences:
@@ -218,7 +223,8 @@ def _differences(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield (
         "Each system minus the first, question by question: the mean, its 95 % bootstrap interval"
         f" ({DRAWS:,} resamples), and p by random exchange of the two systems (McNemar's exact test for EM), after"
-        f" Holm's correction over the {len(METRICS)} metrics of `mara compare`. Bold: p at most 0.05."
+        f" Holm's correction over the {_corrected_over(findings)} metrics of `mara compare` that have one."
+        " Bold: p at most 0.05."
     )
     metrics = (*_OF_RETRIEVAL, *(_OF_ANSWERS if _has(findings, "f1") else ()))
     results = {system: found for system, found in findings.differences.items() if system in findings.results}
@@ -323,7 +329,8 @@ def _caveats(findings: _Findings) -> Iterator[str]:
     yield "If a setting was chosen by these questions, its figures flatter it."
     if about["unresolved_gold"] or about["without_gold"]:
         yield (
-            f"{about['unresolved_gold']:,} gold passages of the file were not found in the workspace;"
+            f"{about['unresolved_gold']:,} gold passages of the file were not found in the workspace, and count as not"
+            " retrieved;"
             f" {about['without_gold']:,} questions have no gold passage at all and take no part in retrieval figures."
         )
     if settings["models"]["chat"] == _OFFLINE:

@@ -19,7 +19,7 @@ from graph.modes import Mode
 from graph.workspace import Workspace, resolve_workspace
 from workflows.context import Context
 from workflows.evaluation.aggregate import run_metrics
-from workflows.evaluation.asking import Asker, GoldQuestion
+from workflows.evaluation.asking import Asker, GoldQuestion, TokenCount
 from workflows.evaluation.gold import GoldLookup
 from workflows.evaluation.questions import EvalQuestion, draw, read_questions
 from workflows.evaluation.run_files import FORMAT_VERSION, Answered, Key, Row, Run, RunFolder, load_run, writing
@@ -185,11 +185,13 @@ class _Asking:
 
     def _ask(self, system: System, question: GoldQuestion) -> None:
         fault: ServiceUnavailable | None = None
+        before = self._folder.answered.get(Key(system.name, question.asked.id))
+        tokens = TokenCount(before.timing["tokens"] if before else None)
         try:
-            answered = self._asker.ask(system, question)
+            answered = self._asker.ask(system, question, tokens)
         except ServiceUnavailable as failure:
             fault = failure
-            answered = self._asker.failed(system, question, failure)
+            answered = self._asker.failed(system, question, failure, tokens)
         self._folder.add(answered)
         with self._lock:
             self._done += 1

@@ -154,12 +154,21 @@ def test_metrics_are_named_or_all() -> None:
     [
         ([row("q", "a", relation_factors=beta(TEMPORAL))], "TEMPORAL"),
         ([row("q", "a"), row("q", "a", relation_factors=beta(TEMPORAL))], "TEMPORAL"),
-        ([row("q", "a", relation_factors=beta(UNIFORM)), row("q", "a", relation_factors=beta(TEMPORAL))], "none"),
+        ([row("q", "a", relation_factors=beta(UNIFORM)), row("q", "a", relation_factors=beta(TEMPORAL))], "TEMPORAL"),
+        (
+            [
+                row("q", "a", system="mara+random-beta", relation_factors=beta({"SPATIAL": 0.7, "TEMPORAL": 0.3})),
+                row("q", "a", relation_factors=beta(TEMPORAL)),
+            ],
+            "TEMPORAL",
+        ),
         ([row("q", "a", relation_factors=beta({"SPATIAL": 0.4, "TEMPORAL": 0.4, "CAUSALITY": 0.2}))], "none"),
         ([row("q", "a")], "none"),
     ],
 )
-def test_the_dominant_relation_is_above_all_others_in_the_first_beta(rows: list[dict[str, Any]], relation: str) -> None:
+def test_the_dominant_relation_is_above_all_others_in_the_first_beta_that_prefers_one(
+    rows: list[dict[str, Any]], relation: str
+) -> None:
     assert dominant_relation(*rows) == relation
 
 
@@ -258,7 +267,7 @@ def test_code_and_text_are_cut_and_never_empty() -> None:
     [
         ("x", "a b", "B is better on recall@5: +1.000"),
         ("a b", "x", "B is worse on recall@5: -1.000"),
-        ("a", "b", "12 questions show no difference on recall@5: +0.000"),
+        ("a", "b", "12 questions cannot tell A and B apart on recall@5: +0.000"),
     ],
 )
 def test_the_verdict_says_no_more_than_the_interval_and_p(first: str, second: str, says: str) -> None:

@@ -55,8 +55,12 @@ class TestByTitleAndText:
     @pytest.mark.parametrize(
         "gold", [Gold("", "Honda", "Founded in 1948."), Gold("", "Honda", "A car."), Gold("", "", "In 1948.")]
     )
-    def test_what_the_workspace_lacks_is_counted_and_is_not_gold(self, gold: Gold) -> None:
-        assert resolved([LEAF, NISSAN], gold, Gold(id="p2")) == ResolvedGold(("p2",), 1)
+    def test_what_the_workspace_lacks_stays_gold_that_no_passage_is(self, gold: Gold) -> None:
+        lacking, found = resolved([LEAF, NISSAN], gold, Gold(id="p2")).ids
+        assert found == "p2"
+        assert lacking.startswith("missing-")
+        assert resolved([LEAF, NISSAN], gold, gold) == ResolvedGold((lacking,), 2)
+        assert resolved([LEAF, NISSAN], gold, Gold(id="p9")) == ResolvedGold((lacking, "p9"), 2)
 
     def test_among_passages_of_one_title_the_text_decides(self) -> None:
         other = Passage("p3", "Nissan", "A village.")
@@ -69,8 +73,10 @@ class TestByTitleAndText:
 
     def test_a_title_that_several_passages_have_does_not_say_which(self) -> None:
         other = Passage("p3", "Nissan", "A village.")
-        assert resolved([NISSAN, other], Gold(title="Nissan")) == ResolvedGold((), 1)
-        assert resolved([NISSAN, other], Gold("", "Nissan", "A clan.")) == ResolvedGold((), 1)
+        for gold in (Gold(title="Nissan"), Gold("", "Nissan", "A clan.")):
+            found = resolved([NISSAN, other], gold)
+            assert (len(found.ids), found.unresolved) == (1, 1)
+            assert {"p1", "p3"}.isdisjoint(found.ids)
 
     def test_the_chunks_of_a_document_are_gold_where_they_hold_the_text_or_are_a_part_of_it(self) -> None:
         chunks = [
@@ -83,7 +89,9 @@ class TestByTitleAndText:
         assert resolved(chunks, Gold("", "Nissan", "130,000 employees")).ids == ("c3",)
 
     def test_passages_without_title_are_not_one_document(self) -> None:
-        assert resolved([Passage("p1", "", "In 1933."), LEAF], Gold("", "", "In 1948.")) == ResolvedGold((), 1)
+        found = resolved([Passage("p1", "", "In 1933."), LEAF], Gold("", "", "In 1948."))
+        assert found.unresolved == 1
+        assert "p1" not in found.ids
 
 
 class CountedPassages(list[Passage]):

@@ -91,6 +91,12 @@ class TestShapes:
         gold = (Gold("", "Nissan", "Founded in 1933."), Gold("", "Renault", "In France."))
         assert question == EvalQuestion("3hop1__1_2_3", "Who?", ("G. Hall", "Hall"), gold, "3hop1", 3)
 
+    def test_numbers_are_answers_as_they_are_written(self, tmp_path: Path) -> None:
+        (first, second) = read_rows(
+            tmp_path, {"question": "How many?", "answer": 35}, {"question": "How far?", "answers": [1.5, "a mile"]}
+        )
+        assert (first.answers, second.answers) == (("35",), ("1.5", "a mile"))
+
     @pytest.mark.parametrize("key", ["reference", "answer", "gold_ans", "answers"])
     @pytest.mark.parametrize("answer", ["Nissan", ["Nissan"]])
     def test_hipporags_other_sets(self, tmp_path: Path, key: str, answer: Any) -> None:
@@ -210,8 +216,6 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("fields", "reason"),
         [
-            ({"answer": 35}, "'answer' is no answer"),
-            ({"answer": 0}, "'answer' is no answer"),
             ({"answer": False}, "'answer' is no answer"),
             ({"answer": float("nan")}, "'answer' is no answer"),
             ({"answer": {}}, "'answer' is no answer"),

@@ -160,7 +160,8 @@ def test_the_caveats_are_those_of_this_run(tmp_path: Path) -> None:
         report(tmp_path / "a", {"mara": GOOD, "dense": half}, questions={"unresolved_gold": 4, "without_gold": 2}),
         "## What these figures do not say",
     )
-    assert "4 gold passages of the file were not found in the workspace; 2 questions have no gold passage" in caveats
+    assert "4 gold passages of the file were not found in the workspace, and count as not retrieved;" in caveats
+    assert "2 questions have no gold passage" in caveats
     assert "12 questions tell recall@5 of two systems apart to about ±0.1" in caveats
     assert "No language model took part" in caveats
     models = {"chat": "gpt-x", "embedding": "small", "store": "embedded"}

@@ -31,16 +31,14 @@ from tests.workflows.evaluation.river_run import (
 from tests.workflows.small_world import well_behaved
 from tests.workflows.workspaces import KARV, ROWS
 from workflows.context import Context
-from workflows.evaluation.run_files import load_run
+from workflows.evaluation.run_files import Run, load_run
 from workflows.evaluation.runner import GIVE_UP_AFTER
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("the process dies"), KeyboardInterrupt(), OSError("the disk is gone")])
 def test_a_run_that_is_broken_off_goes_on_and_asks_nothing_twice(
-    run: Runs, order: Orders, watch: Watch, tmp_path: Path, fault: BaseException
+    run: Runs, order: Orders, watch: Watch, whole: Run, tmp_path: Path, fault: BaseException
 ) -> None:
-    whole = run(order(out=tmp_path / "whole"))
-    watch.asked.clear()
     watch.break_off_at("dense", "q3", fault)
     with pytest.raises(type(fault)):
         run(order())
@@ -117,20 +115,17 @@ def test_a_full_disk_stops_the_run_and_costs_one_row(
     assert Counter((row["system"], row["id"]) for rows in done.results.values() for row in rows) == ALL
 
 
-def test_a_finished_run_asks_nothing_again(run: Runs, order: Orders, watch: Watch) -> None:
-    first = (run(order()).folder / "results.jsonl").read_bytes()
-    watch.asked.clear()
+def test_a_finished_run_asks_nothing_again(run: Runs, order: Orders, watch: Watch, finished: Run) -> None:
+    first = (finished.folder / "results.jsonl").read_bytes()
     assert (run(order()).folder / "results.jsonl").read_bytes() == first
     assert not watch.asked
 
 
-def test_further_systems_are_asked_beside_those_of_a_run(run: Runs, order: Orders, watch: Watch) -> None:
-    before = run(order()).results
-    watch.asked.clear()
+def test_further_systems_are_asked_beside_those_of_a_run(run: Runs, order: Orders, watch: Watch, finished: Run) -> None:
     done = run(order(systems=("sparse", "mara")))
     assert set(watch.asked) == {("sparse", key) for key in IDS}
     assert list(done.results) == [*SYSTEMS, "sparse"]
-    assert {system: done.results[system] for system in SYSTEMS} == before
+    assert {system: done.results[system] for system in SYSTEMS} == finished.results
     assert list(done.metrics["systems"]) == [*SYSTEMS, "sparse"]
 
 
@@ -169,9 +164,8 @@ def test_a_broken_off_run_is_finished_with_all_its_systems(run: Runs, order: Ord
     ],
 )
 def test_a_run_is_not_gone_on_with_otherwise_unless_it_is_restarted(
-    run: Runs, order: Orders, rivers: Path, changes: dict[str, Any], said: str
+    run: Runs, order: Orders, rivers: Path, finished: Run, changes: dict[str, Any], said: str
 ) -> None:
-    run(order(systems=("dense", "mara")))
     if "model" in changes:
         changes = {"context": Context(workspace=str(rivers), model=changes["model"]), "retrieval_only": False}
     with pytest.raises(BadInput) as refused:
@@ -243,10 +237,13 @@ def test_a_model_that_goes_away_stops_the_run_and_only_what_it_failed_is_asked_a
         run(order(context=served, systems=("mara", "dense", "sparse"), concurrency=1))
     asked = sum(watch.asked.values())
     assert asked == 8 + GIVE_UP_AFTER
+    sent = len(chat_server.requests)
 
     chat_server.script(well_behaved())
     done = run(order(context=served, systems=("mara", "dense", "sparse"), concurrency=1))
     assert sum(watch.asked.values()) == 18 + GIVE_UP_AFTER
+    counted = sum(figures["tokens"]["requests"] for figures in done.metrics["systems"].values())
+    assert counted == sent + len(chat_server.requests)
     assert all(row["failed"] is None for rows in done.results.values() for row in rows)
 
 

@@ -91,8 +91,8 @@ def test_a_shift_of_all_differences_shifts_the_interval(differences: list[float]
 
 def test_the_interval_holds_the_true_mean_about_as_often_as_it_says() -> None:
     generator = np.random.default_rng(5)
-    draws = generator.choice([-0.5, 0.0, 0.5], size=(300, 60), p=[0.1, 0.6, 0.3])
-    intervals = [bootstrap_interval(each, resamples=800) for each in draws]
+    draws = generator.choice([-0.5, 0.0, 0.5], size=(250, 60), p=[0.1, 0.6, 0.3])
+    intervals = [bootstrap_interval(each, resamples=400) for each in draws]
     held = np.mean([found is not None and found.low <= 0.1 <= found.high for found in intervals])
     assert 0.91 <= held <= 0.98
 

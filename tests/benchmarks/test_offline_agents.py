@@ -5,7 +5,7 @@ import pytest
 
 from agents.offline.manager import OfflineManager
 from agents.roles import Manager
-from benchmarks.routers import PROTOTYPES, ProductManager, PrototypeManager, candidates, held_out
+from benchmarks.offline_agents import PROTOTYPES, ProductManager, PrototypeManager, fact_filters, held_out, managers
 from graph.minilm import MiniLMEmbedder
 from graph.schema import ENTITY_RELATIONS, RelationType
 from workflows.evaluation.controls import UniformManager
@@ -56,8 +56,9 @@ def test_prototypes_name_every_type_alike_often() -> None:
     assert {len(questions) for questions in PROTOTYPES.values()} == {4}
 
 
-def test_uniform_comes_first_so_that_a_tie_prefers_nothing() -> None:
-    assert candidates(MiniLMEmbedder())[0].name == "uniform"
+def test_no_choice_comes_first_so_that_a_tie_chooses_nothing() -> None:
+    assert managers(MiniLMEmbedder())[0].name == "uniform"
+    assert fact_filters()[0].name == "every candidate"
     tied = np.ones((3, 10))
     assert held_out(tied * [[1.0], [1.0], [0.5]], 5, 0).tolist() == [1.0] * 10
 

@@ -1,18 +1,20 @@
-"""Routers without a model: does any of them choose β better than no choice at all?
+"""The agents that do without a model: does any manager or fact filter choose better than no choice at all?
 
-    python -m benchmarks.routers --set QUESTIONS.jsonl WORKSPACE [--set QUESTIONS.jsonl WORKSPACE ...] [--folds 5]
+    python -m benchmarks.offline_agents --set QUESTIONS WORKSPACE [--set QUESTIONS WORKSPACE ...] [--folds 5]
 
-Candidates: uniform β; the cue words of the taxonomy, which is the offline manager; the similarity of the question to
-a few plain questions of each relation type; the two multiplied. Each at two relation strengths. Recall@5 of all
-questions beside uniform β, paired, and what choosing the best candidate on the other folds gives on held-out ones.
+Managers: uniform β; the cue words of the taxonomy, which is the offline manager; the similarity of the question to a
+few plain questions of each relation type; the two multiplied. Each at two relation strengths. Fact filters: every
+candidate, none, and the offline filter with different limits. Recall@5 of all questions beside the first candidate,
+paired, and what choosing the best candidate on the other folds gives on held-out ones.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +26,11 @@ from graph.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType
 from workflows.context import Context, Question
 from workflows.evaluation.controls import UniformManager
+from workflows.evaluation.gold import GoldLookup
 from workflows.evaluation.metrics import recall_at_k
 from workflows.evaluation.questions import read_questions
 from workflows.evaluation.statistics import bootstrap_interval
+from workflows.resources import OFFLINE, open_workspace_index
 from workflows.retrieval import graph
 
 PROTOTYPES: Mapping[RelationType, tuple[str, ...]] = {
@@ -67,6 +71,7 @@ TEMPERATURE = 10.0
 """How sharply similarity becomes a share: a cosine 0.1 higher weighs e times as much."""
 
 STRENGTHS = (0.5, 1.0)
+LIMITS = (1, 2, 3, 4, 6)
 _DEPTH = 5
 
 
@@ -100,16 +105,16 @@ class ProductManager:
 
 
 @dataclass(frozen=True, slots=True)
-class Routed:
-    """One candidate: a manager and how far the walk follows it."""
+class Candidate:
+    """One way to do without a model: a manager of its own, or the offline one, and settings of a run."""
 
     name: str
-    manager: Manager
-    strength: float = 1.0
+    settings: Mapping[str, Any]
+    manager: Manager | None = None
 
 
-def candidates(embedder: Embedder) -> list[Routed]:
-    """Return all candidates, the one that prefers nothing first."""
+def managers(embedder: Embedder) -> list[Candidate]:
+    """Return the candidate managers, the one that prefers nothing first."""
     cues, prototypes = OfflineManager(), PrototypeManager(embedder)
     routers: dict[str, Manager] = {
         "cues": cues,
@@ -117,24 +122,34 @@ def candidates(embedder: Embedder) -> list[Routed]:
         "cues x prototypes": ProductManager(cues, prototypes),
     }
     return [
-        Routed("uniform", UniformManager()),
+        Candidate("uniform", {}, UniformManager()),
         *(
-            Routed(f"{name}, λ {strength:g}", router, strength)
+            Candidate(f"{name}, λ {strength:g}", {"relation_strength": strength}, router)
             for name, router in routers.items()
             for strength in STRENGTHS
         ),
     ]
 
 
-def recalls_of(candidate: Routed, questions: Path, workspace: str) -> NDArray[np.float64]:
-    """Return recall@5 of every question that names its gold passages by id."""
-    context = Context(workspace=workspace, relation_strength=candidate.strength, top_k=_DEPTH, tuned=False)
-    routed = context.with_agents(manager=candidate.manager)
+def fact_filters() -> list[Candidate]:
+    """Return the candidate fact filters, the one that keeps every candidate first."""
+    return [
+        Candidate("every candidate", {"filter_facts": False}),
+        Candidate("no fact", {"entity_seeds": 0}),
+        *(Candidate(f"at most {limit}", {"max_facts": limit}) for limit in LIMITS),
+    ]
+
+
+def recalls_of(candidate: Candidate, questions: Path, workspace: str) -> NDArray[np.float64]:
+    """Return recall@5 of every question that has gold passages."""
+    context = Context(workspace=workspace, model=OFFLINE, top_k=_DEPTH, tuned=False, **candidate.settings)
+    chosen = context.with_agents(manager=candidate.manager)
+    lookup = GoldLookup(open_workspace_index(context).graph.passages)
     recalls = []
     for question in read_questions(questions):
-        gold = [passage.id for passage in question.gold if passage.id]
+        gold = lookup.resolve(question).ids
         if gold:
-            found = graph.invoke(Question(question=question.question), context=routed)["passages"]
+            found = graph.invoke(Question(question=question.question), context=chosen)["passages"]
             recalls.append(recall_at_k([passage["id"] for passage in found], gold, _DEPTH))
     return np.array(recalls)
 
@@ -156,32 +171,36 @@ def held_out(table: NDArray[np.float64], folds: int, seed: int) -> NDArray[np.fl
 
 
 def main() -> None:
-    """Measure and print a Markdown table."""
+    """Measure and print two Markdown tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", action="append", nargs=2, required=True, metavar=("QUESTIONS", "WORKSPACE"))
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    routed = candidates(configured_embedder())
-    columns = [[recalls_of(each, Path(file), workspace) for each in routed] for file, workspace in options.set]
+    for what, candidates in (("manager", managers(configured_embedder())), ("fact filter", fact_filters())):
+        _print_table(what, candidates, options.set, options.folds, options.seed)
+
+
+def _print_table(
+    what: str, candidates: Sequence[Candidate], sets: Sequence[tuple[str, str]], folds: int, seed: int
+) -> None:
+    columns = [[recalls_of(each, Path(file), workspace) for each in candidates] for file, workspace in sets]
     table = np.concatenate([np.stack(column) for column in columns], axis=1)
-    print("| router | " + " | ".join(Path(file).parent.name for file, _ in options.set) + " | all, less uniform |")
-    print("|---|" + "---|" * (len(options.set) + 1))
-    for row, each in enumerate(routed):
+    print(f"| {what} | " + " | ".join(Path(file).parent.name for file, _ in sets) + " | all, less the first |")
+    print("|---|" + "---|" * (len(sets) + 1))
+    for row, each in enumerate(candidates):
         means = " | ".join(f"{column[row].mean():.3f}" for column in columns)
         print(f"| {each.name} | {means} | {_difference(table[row] - table[0])} |")
-    rest = " | ".join("" for _ in options.set)
-    chosen = held_out(table, options.folds, options.seed)
-    print(f"| the best of the other folds | {rest} | {_difference(chosen - table[0])} |")
+    rest = " | " * (len(sets) - 1)
+    print(f"| the best of the other folds | {rest} | {_difference(held_out(table, folds, seed) - table[0])} |\n")
 
 
 def _difference(differences: NDArray[np.float64]) -> str:
     interval = bootstrap_interval(differences)
-    return (
-        "too few questions"
-        if interval is None
-        else f"{interval.mean:+.3f} ({interval.low:+.3f} to {interval.high:+.3f})"
-    )
+    if interval is None:
+        return "too few questions"
+    mean, low, high = (round(value, 3) + 0.0 for value in (interval.mean, interval.low, interval.high))
+    return f"{mean:+.3f} ({low:+.3f} to {high:+.3f})"
 
 
 def _weights(shares: Mapping[RelationType, float]) -> RelationWeights:
