@@ -2,19 +2,52 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
+import ssl
+import tempfile
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from graph import minilm as minilm_module
 from graph.minilm import MiniLMEmbedder
 from tests.builders import HashEmbedder
 
-# The same examples in every run, however busy the machine is; `--hypothesis-profile=default` looks for new ones.
-settings.register_profile("suite", derandomize=True, deadline=None)
+# The same examples in every run, however busy the machine is; `--hypothesis-profile=default` looks for new and more.
+settings.register_profile("suite", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("suite")
 
 # What is imported and collected stays: looking through it for garbage again and again is a tenth of the suite's time.
 gc.disable()
+
+_MEMORY = Path("/dev/shm")
+_ROOM = 4 * 2**30
+_FOLDER = pytest.StashKey[Path]()
+
+# The embedded model is read once, which takes a second, and so are the certificates that every client begins with.
+_opened = cache(lambda package, read=minilm_module._open_model: read())
+pytest.MonkeyPatch().setattr(minilm_module, "_open_model", lambda: _opened(minilm_module._PACKAGE))
+pytest.MonkeyPatch().setattr(ssl, "create_default_context", cache(ssl.create_default_context))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the tests' files in memory where it has room: half of the time of a commit is waiting for the disk."""
+    if config.option.basetemp or hasattr(config, "workerinput") or config.option.markexpr == "slow":
+        return
+    if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
+        folder = Path(tempfile.mkdtemp(prefix="mara-tests-", dir=_MEMORY))
+        config.stash[_FOLDER] = folder
+        config.option.basetemp = folder / "files"
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Give the memory back; `--basetemp` keeps the files."""
+    folder = session.config.stash.get(_FOLDER, None)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_collection_finish() -> None:

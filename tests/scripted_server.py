@@ -192,6 +192,9 @@ def _shared_server() -> ScriptedServer:
 
 
 class _HttpServer(ThreadingHTTPServer):
+    # A connection beyond the queue is tried again by the kernel after a second.
+    request_queue_size = 128
+
     def __init__(self, scripted: ScriptedServer) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.scripted = scripted

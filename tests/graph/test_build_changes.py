@@ -89,7 +89,7 @@ def record(tmp_path: Path) -> Iterator[Record]:
         yield record
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(batches, min_size=1, max_size=6))
 def test_any_sequence_of_changes_gives_the_graph_of_a_fresh_build(
     changes: list[tuple[list[tuple[Passage, Extraction]], set[str]]],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph import columns
@@ -94,6 +94,7 @@ class TestSnapshot:
         save(graph, tmp_path)
         assert_same(load(tmp_path), graph)
 
+    @settings(max_examples=30)
     @given(graphs(), st.booleans(), st.data())
     def test_any_graph_comes_back_mapped_or_read(
         self, graph: KnowledgeGraph, mapped: bool, data: st.DataObject

@@ -69,7 +69,7 @@ def assert_nearest(found: Sequence[tuple[str, float]], among: Content, question:
 
 
 class TestALayerOverABase:
-    @settings(max_examples=15)
+    @settings(max_examples=8)
     @given(
         base=CONTENTS,
         wanted=CONTENTS,

@@ -20,9 +20,9 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return publish_workspace(tmp_path / "w", [passage_of("a", "A", "text")])
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish_workspace(tmp_path_factory.mktemp("template") / "w", [passage_of("a", "A", "text")]).root
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from tests.walking import KINDS, NEUTRAL, TEMPORAL, Solver, Vector, by_matrix, b
 Edge = tuple[int, int, EdgeKind, float]
 Given = tuple[TypedGraph, Vector, EdgeFactors, float]
 
-few = settings(max_examples=40)
+few = settings(max_examples=15)
 
 
 def far(one: Walk, other: Walk) -> float:

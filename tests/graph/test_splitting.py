@@ -95,7 +95,7 @@ class TestChunks:
         before, after = (split("T", document(60) + end, "a.txt") for end in ("", "One more sentence."))
         assert [p.id for p in before[:-1]] == [p.id for p in after[: len(before) - 1]]
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(
         st.lists(
             st.sampled_from(["word", "日本", "a.b", ". ", "\n\n", "\n", " ", "。", "\t\u3000"]),

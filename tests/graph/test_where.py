@@ -122,7 +122,7 @@ CONDITIONS = st.one_of(
 
 
 class TestMeaning:
-    @hypothesis_settings(max_examples=60)
+    @hypothesis_settings(max_examples=30)
     @given(
         rows=st.lists(st.dictionaries(KEYS, VALUES), min_size=1, max_size=8),
         where=st.dictionaries(KEYS, CONDITIONS, min_size=1),

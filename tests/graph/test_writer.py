@@ -107,7 +107,7 @@ batches = st.tuples(
 
 
 class TestAnyHistory:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=12, deadline=None)
     @given(st.lists(batches, min_size=1, max_size=5))
     def test_adding_changing_and_removing_give_the_graph_of_a_fresh_build(
         self, history: list[tuple[list[Item], set[str], bool]]

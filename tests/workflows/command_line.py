@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import typer.main
 
 from workflows import cli
 
@@ -31,9 +33,14 @@ class Outcome(NamedTuple):
 
 Mara = Callable[..., Outcome]
 
+_commands_of = cache(typer.main.get_command)
+"""Reading the commands off the functions' signatures takes as long as a short command."""
+
 
 def command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mara:
     """Return what runs the command line in this process; it must never show a traceback."""
+
+    monkeypatch.setattr(typer.main, "get_command", _commands_of)
 
     def run(*arguments: str | Path) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["mara", *map(str, arguments)])

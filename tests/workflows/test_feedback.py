@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,15 @@ GOLD, CITED, PERSON = MarkKind
 RIVER, LAKE = "Which river?", "Which lake?"
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     passages = [passage_of(key, key.title(), f"{key} is told of.") for key in ("velm", "sund", "marn")]
-    return publish_workspace(tmp_path / "workspace", passages).root
+    return publish_workspace(tmp_path_factory.mktemp("told") / "workspace", passages).root
+
+
+@pytest.fixture
+def root(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "workspace"))
 
 
 def row_of(question: str, system: str = "mara", **changes: Any) -> dict[str, Any]:

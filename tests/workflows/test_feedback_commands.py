@@ -16,16 +16,16 @@ from tests.workflows.command_line import Mara
 from tests.workflows.test_feedback import row_of, write_run
 from workflows import tune
 from workflows.resources import close_indexes
-from workflows.tune import FEWEST_QUESTIONS
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
+N = 10
 QUESTION = "Where is [velm]?"
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    names = ["[velm]", *(f"river{number}" for number in range(FEWEST_QUESTIONS))]
+    names = ["[velm]", *(f"river{number}" for number in range(N))]
     triples: dict[str, list[TripleParts]] = {name: [(name, "flows into", f"sea of {name}")] for name in names}
     passages = [passage_of(name, name, f"{name} is a river.") for name in names]
     return publish_workspace(tmp_path_factory.mktemp("rivers") / "workspace", passages, triples).root
@@ -38,9 +38,10 @@ def root(template: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def marked(root: Path, tmp_path: Path, mara: Mara) -> Path:
-    """The workspace with as many marked questions as tuning needs."""
-    rows = [row_of(f"Where is river{number}?", gold_ids=[f"river{number}"]) for number in range(FEWEST_QUESTIONS)]
+def marked(root: Path, tmp_path: Path, mara: Mara, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The workspace with as many marked questions as tuning needs, which are fewer than usual."""
+    monkeypatch.setattr(tune, "FEWEST_QUESTIONS", N)
+    rows = [row_of(f"Where is river{number}?", gold_ids=[f"river{number}"]) for number in range(N)]
     assert mara("feedback", write_run(tmp_path / "run", root, rows), "-w", root).code == 0
     return root
 
@@ -113,7 +114,7 @@ class TestTune:
     def test_what_holds_up_is_told_with_what_undoes_it(
         self, mara: Mara, marked: Path, monkeypatch: pytest.MonkeyPatch, adopted: bool, said: str
     ) -> None:
-        found = mara("tune", "-w", marked, "--dry-run", "--json").json
+        found = mara("tune", "-w", marked, "--dry-run", "--folds", "2", "--json").json
         found |= {"adopted": adopted, "refusal": "", "version": int(adopted), "fallbacks": 3}
         found["strengths"]["TEMPORAL"] = 0.25
         monkeypatch.setattr(tune, "tune_workspace", lambda *given, **options: found)

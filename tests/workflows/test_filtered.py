@@ -133,7 +133,7 @@ corpora = st.lists(
 )
 
 
-@hypothesis_settings(max_examples=12)
+@hypothesis_settings(max_examples=6)
 @given(corpus=corpora, asked=st.lists(NAMES, min_size=1, max_size=3), engine=st.sampled_from(Engine))
 def test_no_word_of_a_hidden_passage_is_in_any_result(corpus: list[Owned], asked: list[str], engine: Engine) -> None:
     with TemporaryDirectory() as folder:

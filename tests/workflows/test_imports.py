@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -95,9 +96,15 @@ def sources(package: str) -> list[Path]:
     return sorted((ROOT / package).rglob("*.py"))
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """A file's module and everything in it."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imported_names(path: Path) -> Iterator[str]:
     """The modules that a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -105,6 +112,7 @@ def imported_names(path: Path) -> Iterator[str]:
             yield node.module or ""
 
 
+@cache
 def imported_packages(package: str) -> dict[str, set[Path]]:
     """The top-level packages that any file of ours imports, with the files that do."""
     found: dict[str, set[Path]] = {}
@@ -138,15 +146,16 @@ def test_only_workflows_know_langgraph(package: str) -> None:
 def test_nothing_unpickles_evaluates_or_counts_tokens_by_download(package: str) -> None:
     assert not imported_packages(package).keys() & {"pickle", "cloudpickle", "dill", "joblib", "shelve", "tiktoken"}
     for path in sources(package):
-        calls = [node.func for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+        calls = [node.func for node in nodes_of(path) if isinstance(node, ast.Call)]
         assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"eval", "exec", "__import__"}, path
 
 
 def test_the_heavy_packages_are_imported_within_functions_alone() -> None:
     for package in PACKAGES:
         for path in sources(package):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            at_import = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+            module = nodes_of(path)[0]
+            assert isinstance(module, ast.Module)
+            at_import = [node for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
             names = {
                 name.partition(".")[0]
                 for node in at_import

@@ -67,7 +67,7 @@ def content_for(name: str, choice: int) -> str:
 layouts = st.dictionaries(st.sampled_from(NAMES), st.integers(0, len(CONTENTS) - 1), min_size=1)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.lists(layouts, min_size=2, max_size=3))
 def test_after_any_edits_of_a_folder_the_workspace_is_that_of_a_fresh_index(edits: list[dict[str, int]]) -> None:
     with TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:

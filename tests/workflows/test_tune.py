@@ -21,18 +21,26 @@ from workflows import tune as tuning
 from workflows.context import Context
 from workflows.resources import close_indexes, open_workspace_index
 from workflows.strength_search import Scores, Strengths
-from workflows.tune import FEWEST_QUESTIONS, revert_tuning, tune_workspace, tuning_history
+from workflows.tune import revert_tuning, tune_workspace, tuning_history
 from workflows.tuning_evidence import gather, marked_questions
 
-pytestmark = pytest.mark.usefixtures("embedder")
+pytestmark = pytest.mark.usefixtures("embedder", "fewest")
 
-N = FEWEST_QUESTIONS
+N = 10
 CAUSES = 6
 TEMPORAL, CAUSALITY = RelationType.TEMPORAL, RelationType.CAUSALITY
 
 
 def question(number: int) -> str:
     return f"What came after storm{number}?"
+
+
+@pytest.fixture(scope="module")
+def fewest() -> Iterator[None]:
+    """Half as many questions as tuning asks for: every one of them is walked for again and again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "FEWEST_QUESTIONS", N)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +86,9 @@ def rankings(root: Path) -> list[list[tuple[int, float]]]:
 
 
 @pytest.fixture(scope="module")
-def tuned_world(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, Any]]]:
+def tuned_world(
+    fewest: None, template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The storms, tuned on marks that say that what came after them served, and what tuning told."""
     root = Path(shutil.copytree(template, tmp_path_factory.mktemp("tuned") / "workspace"))
     mark(root, lambda number: f"calm{number}")

@@ -310,7 +310,7 @@ wild_text = st.one_of(st.text(max_size=150), st.lists(words, max_size=40).map(" 
 
 
 @given(wild_text, st.one_of(st.text(max_size=20), st.just("Anna Berg (poet)")))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_any_text_gives_triples_of_listed_entities_once_each_and_always_the_same(text: str, title: str) -> None:
     extraction = extract(text, title)
     listed = {normalise_name(entity) for entity in extraction.entities}

@@ -6,7 +6,7 @@ from types import FunctionType
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -49,6 +49,7 @@ def order(scores: NDArray[np.float64], k: int) -> list[int]:
     return [int(passage) for passage in np.argsort(-scores, kind="stable")[:k]]
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 50), st.sampled_from([1e-3, 1e-5, 1e-7]), st.sampled_from([0.3, 0.5, 0.85]))
 def test_what_is_left_at_a_node_is_at_most_the_threshold_an_arc(seed: int, threshold: float, damping: float) -> None:
     """The error is what is left, in all: at most the threshold times all arcs."""
@@ -85,6 +86,7 @@ class TestTopK:
         assert error > least_error
         assert order(scores[300:], 2) == [0, 1]
 
+    @settings(max_examples=25)
     @given(st.integers(0, 200), st.integers(1, 10), st.sampled_from([0.2, 0.5, 0.8]))
     def test_where_it_stopped_earlier_the_best_are_the_exact_ones(self, seed: int, k: int, damping: float) -> None:
         graph = random_graph(seed)

@@ -13,7 +13,7 @@ from tests.workflows.command_line import Mara, Outcome
 from tests.workflows.evaluation.river_run import IDS, QUESTIONS
 from tests.workflows.small_world import well_behaved, write_lines
 from tests.workflows.workspaces import use_embedder
-from workflows.evaluation import asking, runner
+from workflows.evaluation import asking, plots, runner
 from workflows.evaluation.command import told_of
 from workflows.evaluation.run_files import Answered, load_run
 from workflows.evaluation.systems import ABLATIONS
@@ -36,6 +36,7 @@ class Eval:
 @pytest.fixture
 def run_eval(mara: Mara, rivers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Eval:
     use_embedder(monkeypatch, HashEmbedder())
+    monkeypatch.setattr(plots, "_DPI", 20)
     return Eval(mara, rivers, tmp_path)
 
 

@@ -25,7 +25,7 @@ def no_warning_is_raised() -> None:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Keep the figures that are saved, beside saving them."""
+    """Keep the figures that are saved, beside saving them with few pixels."""
     from matplotlib.figure import Figure
 
     figures: list[Any] = []
@@ -33,7 +33,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     def keep(self: Any, path: Path, **options: Any) -> None:
         figures.append(self)
-        save(self, path, **options)
+        save(self, path, **{**options, "dpi": 20})
 
     monkeypatch.setattr(Figure, "savefig", keep)
     return figures
