@@ -73,18 +73,24 @@ def name_seeds(
 ) -> dict[int, float]:
     """Weigh the known names that the question spells out: ``weight`` / sqrt(n_passages), longest names only.
 
-    A name in small letters, in a question that writes others with capitals, is a common noun and gets
-    `COMMON_NOUN_SHARE` of that. With ``among``, one element an entity, the names of all others are unknown.
+    A name in small letters, in a question that writes others with capitals or in a script without them, is a common
+    noun and gets `COMMON_NOUN_SHARE` of that. With ``among``, one element an entity, the names of all others are
+    unknown.
     """
     spans = token_spans(question)
     small = [_is_small(question[start:end]) for _, start, end in spans]
-    writes_capitals = any(question[start:end] != question[start:end].lower() for _, start, end in spans[1:])
+    writes_names = any(_is_written_as_a_name(question[start:end]) for _, start, end in spans[1:])
     found: dict[int, float] = {}
     for mention in names.find([token for token, _, _ in spans], among):
-        is_common = writes_capitals and all(small[max(1, mention.start) : mention.end])
+        is_common = writes_names and all(small[max(1, mention.start) : mention.end])
         share = COMMON_NOUN_SHARE if is_common else 1.0
         found[mention.name] = max(share, found.get(mention.name, 0.0))
     return {entity: share * weight / max(1, passages_of(entity)) ** 0.5 for entity, share in found.items()}
+
+
+def _is_written_as_a_name(word: str) -> bool:
+    """Tell whether a word has a capital, or letters of a script without any."""
+    return word != word.lower() or (word.lower() == word.upper() and any(map(str.isalpha, word)))
 
 
 def _is_small(word: str) -> bool:

@@ -109,6 +109,7 @@ class TestNameSeeds:
             ("is nissan from japan?", 1.0),
             ("Is nissan from japan?", 1.0),
             ("nissan or Nissan, from Japan?", 1.0),
+            ("the nissan of 1933, from japan?", 1.0),
         ],
     )
     def test_a_common_noun_counts_little_where_names_are_written_with_capitals(
@@ -121,6 +122,7 @@ class TestNameSeeds:
 
     def test_scripts_without_capitals_name_as_well_as_any(self) -> None:
         assert name_seeds("日産自動車 of Japan", self.matcher, once, 1.0) == {4: 1.0, JAPAN: 1.0}
+        assert name_seeds("which nissan is 日産自動車?", self.matcher, once, 1.0) == {NISSAN: 0.25, 4: 1.0}
 
     def test_scripts_that_the_embedding_does_not_know_are_found_by_their_names(self) -> None:
         assert name_seeds("日産自動車はいつできたか", self.matcher, once, 1.0) == {4: 1.0}
