@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -60,6 +61,7 @@ class ChromaServer:
     def freeze(self) -> None:
         """Let the server accept connections and answer none, until it is killed."""
         self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def __enter__(self) -> ChromaServer:
         return self
