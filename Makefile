@@ -68,7 +68,7 @@ $(STAMP): requirements.lock pyproject.toml
 
 # The lock leaves out sentence-transformers, and so torch: see [tool.uv] in pyproject.toml.
 lock:
-	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --group dev pyproject.toml \
+	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --extra mcp --group dev pyproject.toml \
 	  --output-file requirements.lock --no-annotate --custom-compile-command "make lock"
 
 clean:
