@@ -45,6 +45,7 @@ class Index:
 
     Attributes:
         graph: the snapshot.
+        workspace_id: whose generation it is.
         embedder: the model that encodes questions.
         complete: whether the indexing run that led to it ended, rather than being broken off.
     """
@@ -57,9 +58,11 @@ class Index:
         embedder: Embedder,
         hold: GenerationHold,
         *,
+        workspace_id: str,
         complete: bool = True,
     ) -> None:
         self.graph = graph
+        self.workspace_id = workspace_id
         self.complete = complete
         self.embedder = embedder
         self._store = store
@@ -266,7 +269,7 @@ def _open_generation(
         sparse = SparseIndex.load(folder / "bm25", len(graph.passages))
         store = open_store(workspace, workspace_id, generation)
         _check_store(store, graph, written=written)
-        return Index(graph, store, sparse, embedder, hold, complete=complete)
+        return Index(graph, store, sparse, embedder, hold, workspace_id=workspace_id, complete=complete)
     except BaseException:
         if store is not None:
             store.close()

@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, WithJsonSchema, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+)
 
 from agents.roles import FactFilter, Manager
 from graph.errors import BadInput
@@ -15,6 +23,7 @@ from graph.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 from graph.pagerank import Engine
 from graph.seeds import EntityPooling, EntityRarity
 from graph.where import read_conditions, where_schema
+from workflows.forms import shown
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
@@ -42,81 +51,187 @@ class Context(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    workspace: str = Field("", description="Workspace to ask: empty for MARA_WORKSPACE or ./.mara.", max_length=4096)
+    workspace: str = Field(
+        "",
+        description="Workspace to ask: empty for MARA_WORKSPACE or ./.mara.",
+        max_length=4096,
+        **shown("Workspace", "encode_question"),
+    )
     mode: Mode = Field(
         Mode.MARA,
         description="How passages are found: a relation-aware walk (mara), the published baseline (hipporag2), the"
         " baseline with β on its fact edges (mara-matrix), or similarity alone (dense, sparse, hybrid).",
+        **shown("Retrieval · mode", "retrieve_passages", "walk_graph"),
     )
     preset: Preset = Field(
-        Preset.MARA, description="Settings of the mara walk: measured ones (mara), or those of its documents (seed)."
+        Preset.MARA,
+        description="Settings of the mara walk: measured ones (mara), or those of its documents (seed).",
+        **shown("Retrieval · preset", "retrieve_facts", "seed_graph", "walk_graph"),
+    )
+    top_k: int = Field(
+        10,
+        ge=1,
+        le=200,
+        description="How many passages are returned.",
+        **shown("Retrieval · passages returned", "retrieve_passages", "walk_graph"),
+    )
+    where: Annotated[dict[str, Any], WithJsonSchema(where_schema())] = Field(
+        {},
+        description="Which passages may be seen, by their metadata: values, or conditions with $in, $ne, $nin, $gt,"
+        " $gte, $lt, $lte; all are to hold. Dates are ISO 8601 texts.",
+        examples=[{"tenant": "a", "date": {"$gte": "2020", "$lt": "2021-07"}}],
+        **shown("Retrieval · filter by metadata", "encode_question", "retrieve_facts", "retrieve_passages"),
     )
     model: str = Field(
         "",
         description="Chat model. Empty: MARA_CHAT_MODEL where a key or a server is configured, else the offline"
         " agents; 'offline': always the offline agents.",
         max_length=256,
+        **shown("Agents · chat model", "filter_facts", "weigh_relations", "write_answer"),
     )
-    temperature: float = Field(0.0, ge=0, le=2, description="Temperature of the fact filter and the answerer.")
-    manager_temperature: float = Field(0.3, ge=0, le=2, description="Temperature of the manager.")
-    top_k: int = Field(10, ge=1, le=200, description="How many passages are returned.")
+    temperature: float = Field(
+        0.0,
+        ge=0,
+        le=2,
+        description="Temperature of the fact filter and the answerer.",
+        **shown("Agents · temperature", "filter_facts", "write_answer"),
+    )
+    manager_temperature: float = Field(
+        0.3,
+        ge=0,
+        le=2,
+        description="Temperature of the manager.",
+        **shown("Agents · temperature of the manager", "weigh_relations"),
+    )
     answer_passages: int = Field(
-        5, ge=1, le=50, description="How many of the best passages the answer is written from."
+        5,
+        ge=1,
+        le=50,
+        description="How many of the best passages the answer is written from.",
+        **shown("Agents · passages for the answer", "write_answer"),
     )
-    filter_facts: bool = Field(True, description="Let the recognition-memory filter choose among the candidate facts.")
-    max_facts: int = Field(4, ge=1, le=50, description="How many facts the filter may keep.")
-    weigh_relations: bool = Field(True, description="Let the manager's β steer the walk (modes mara, mara-matrix).")
-    tuned: bool = Field(
-        True, description="Walk with the strengths of relation types that `mara tune` learned (mode mara)."
+    filter_facts: bool = Field(
+        True,
+        description="Let the recognition-memory filter choose among the candidate facts.",
+        **shown("Agents · filter facts", "filter_facts"),
     )
-    max_json_retries: int = Field(2, ge=0, le=5, description="How often a malformed reply is asked for again.")
-    where: Annotated[dict[str, Any], WithJsonSchema(where_schema())] = Field(
-        {},
-        description="Which passages may be seen, by their metadata: values, or conditions with $in, $ne, $nin, $gt,"
-        " $gte, $lt, $lte; all are to hold. Dates are ISO 8601 texts.",
-        examples=[{"tenant": "a", "date": {"$gte": "2020", "$lt": "2021-07"}}],
+    max_facts: int = Field(
+        4,
+        ge=1,
+        le=50,
+        description="How many facts the filter may keep.",
+        **shown("Agents · facts kept", "filter_facts", "keep_top_facts"),
+    )
+    weigh_relations: bool = Field(
+        True,
+        description="Let the manager's β steer the walk (modes mara, mara-matrix).",
+        **shown("Agents · weigh relations (β)", "weigh_relations"),
+    )
+    max_json_retries: int = Field(
+        2,
+        ge=0,
+        le=5,
+        description="How often a malformed reply is asked for again.",
+        **shown("Agents · retries of a malformed reply", "filter_facts", "weigh_relations", "write_answer"),
     )
     engine: Engine = Field(
         Engine.AUTO,
         description="What computes the walk: forward push from few seeds (push), power iteration (matrix), PRPACK"
         " (igraph), or push where it is faster and can be used, else matrix (auto).",
+        **shown("Walk · engine", "walk_graph"),
     )
-    damping: float | None = Field(None, ge=0, le=0.99, description="Probability of following an edge (mara 0.7).")
-    passage_weight: float | None = Field(
-        None, ge=0, le=10, description="Weight of the best passage seed, beside entity seeds of about 1 (mara 1)."
+    damping: float | None = Field(
+        None,
+        ge=0,
+        le=0.99,
+        description="Probability of following an edge (mara 0.7).",
+        **shown("Walk · damping", "walk_graph"),
     )
-    adaptive_passage_weight: bool | None = Field(
-        None, description="Let the manager's passage weight scale that weight (mara: no, mara-matrix: yes)."
+    tuned: bool = Field(
+        True,
+        description="Walk with the strengths of relation types that `mara tune` learned (mode mara).",
+        **shown("Walk · tuned strengths", "walk_graph"),
     )
-    passage_seeds: int | None = Field(
-        None, ge=0, le=SHOWN_SEEDS, description="How many of the best passages are seeds; 0 for all (mara 200)."
+    policy: FactorPolicy | None = Field(
+        None,
+        description="How β becomes a factor: around 1 (neutral), as it is (category), or on facts alone (facts).",
+        **shown("Walk · policy of β", "walk_graph"),
     )
-    seed_sharpness: float | None = Field(
-        None, ge=1, le=20, description="Power on the passage seeds' scores; 1 is linear (mara 8)."
+    relation_strength: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="λ: how far the neutral policy follows β; 0 is the walk without β (mara 1).",
+        **shown("Walk · strength of β (λ)", "walk_graph"),
     )
-    alpha: float | None = Field(None, ge=0, le=1, description="Share of the dense score in the hybrid one (0.65).")
-    fact_candidates: int | None = Field(None, ge=1, le=200, description="How many facts are looked up (mara 10).")
+    synonymy: SynonymyPolicy | None = Field(
+        None,
+        description="Factor of synonym edges: their own (neutral), that of ATTRIBUTION, or 0 (none).",
+        **shown("Walk · synonym edges", "walk_graph"),
+    )
+    fact_candidates: int | None = Field(
+        None,
+        ge=1,
+        le=200,
+        description="How many facts are looked up (mara 10).",
+        **shown("Seeds · candidate facts", "retrieve_facts"),
+    )
     entity_seeds: int | None = Field(
-        None, ge=0, le=200, description="How many entities of the kept facts are seeds (mara 5)."
+        None,
+        ge=0,
+        le=200,
+        description="How many entities of the kept facts are seeds (mara 5).",
+        **shown("Seeds · entities of facts", "seed_graph"),
     )
     entity_rarity: EntityRarity | None = Field(
         None,
         description="How a fact's entity weighs less the more passages spell it: 1/n (inverse), log-idf (mara).",
+        **shown("Seeds · rarity of entities", "seed_graph"),
     )
     entity_pooling: EntityPooling | None = Field(
-        None, description="How an entity's facts come together: their mean (mara), their sum, or noisy-or."
+        None,
+        description="How an entity's facts come together: their mean (mara), their sum, or noisy-or.",
+        **shown("Seeds · pooling of facts", "seed_graph"),
     )
     name_weight: float | None = Field(
-        None, ge=0, le=10, description="Weight of a name in the question as a seed; 0 for none (mara 3)."
+        None,
+        ge=0,
+        le=10,
+        description="Weight of a name in the question as a seed; 0 for none (mara 3).",
+        **shown("Seeds · names in the question", "seed_graph"),
     )
-    policy: FactorPolicy | None = Field(
-        None, description="How β becomes a factor: around 1 (neutral), as it is (category), or on facts alone (facts)."
+    passage_seeds: int | None = Field(
+        None,
+        ge=0,
+        le=SHOWN_SEEDS,
+        description="How many of the best passages are seeds; 0 for all (mara 200).",
+        **shown("Seeds · passages", "retrieve_passages", "seed_graph"),
     )
-    relation_strength: float | None = Field(
-        None, ge=0, le=1, description="λ: how far the neutral policy follows β; 0 is the walk without β (mara 1)."
+    passage_weight: float | None = Field(
+        None,
+        ge=0,
+        le=10,
+        description="Weight of the best passage seed, beside entity seeds of about 1 (mara 1).",
+        **shown("Seeds · passage weight", "seed_graph"),
     )
-    synonymy: SynonymyPolicy | None = Field(
-        None, description="Factor of synonym edges: their own (neutral), that of ATTRIBUTION, or 0 (none)."
+    adaptive_passage_weight: bool | None = Field(
+        None,
+        description="Let the manager's passage weight scale that weight (mara: no, mara-matrix: yes).",
+        **shown("Seeds · adaptive passage weight", "seed_graph"),
+    )
+    seed_sharpness: float | None = Field(
+        None,
+        ge=1,
+        le=20,
+        description="Power on the passage seeds' scores; 1 is linear (mara 8).",
+        **shown("Seeds · sharpness of passage scores", "seed_graph"),
+    )
+    alpha: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Share of the dense score in the hybrid one (0.65).",
+        **shown("Seeds · dense share of the hybrid score", "retrieve_passages"),
     )
 
     _fact_filter: FactFilter | None = PrivateAttr(None)

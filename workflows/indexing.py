@@ -138,17 +138,21 @@ def publish_generation(state: IndexingState, runtime: Runtime[IndexingContext]) 
     return {"report": report}
 
 
+A_BATCH = "slices of a batch"
+
+
 def next_step(state: IndexingState) -> list[Send] | str:
     """Extract the batch, a slice each node; where there is none, publish."""
     batch, size = state["batch"], max(1, state["slice_size"])
     starts = range(0, len(batch), size)
-    return [Send("extract", Slice(**run_key(state), ids=batch[start : start + size])) for start in starts] or "publish"
+    slices = [Send("extract", Slice(**run_key(state), ids=batch[start : start + size])) for start in starts]
+    return slices or "all committed"
 
 
 def first_step(state: IndexingState) -> list[Send] | str:
     """Extract the first batch; where there is none, commit what is to go."""
     step = next_step(state)
-    return "commit" if step == "publish" else step
+    return "nothing to extract" if isinstance(step, str) else step
 
 
 def build(
@@ -166,10 +170,10 @@ def build(
     builder.add_node("publish", publish_generation)
     builder.add_edge(START, "load_documents")
     builder.add_edge("load_documents", "plan_changes")
-    builder.add_conditional_edges("plan_changes", first_step, ["extract", "commit"])
+    builder.add_conditional_edges("plan_changes", first_step, {A_BATCH: "extract", "nothing to extract": "commit"})
     builder.add_edge("extract", "embed")
     builder.add_edge("embed", "commit")
-    builder.add_conditional_edges("commit", next_step, ["extract", "publish"])
+    builder.add_conditional_edges("commit", next_step, {A_BATCH: "extract", "all committed": "publish"})
     builder.add_edge("publish", END)
     return builder
 

@@ -14,6 +14,7 @@ from graph.errors import BadInput
 from graph.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
 from graph.weights import PassageClasses
 from workflows.context import problems_of
+from workflows.forms import shown
 
 SOURCES_LIMIT = 1_000
 """Sources that a run takes; a folder counts as one."""
@@ -31,10 +32,13 @@ class Sources(BaseModel):
     )
     triples: str = Field(
         "",
+        title="Triples",
         description="File of precomputed triples to take instead of extracting: HippoRAG OpenIE JSON, or JSONL.",
         max_length=4096,
     )
-    sync: bool = Field(False, description="Remove what the sources do not hold: the workspace is to equal them.")
+    sync: bool = Field(
+        False, title="Sync", description="Remove what the sources do not hold: the workspace is to equal them."
+    )
 
 
 class IndexingContext(BaseModel):
@@ -42,44 +46,101 @@ class IndexingContext(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    workspace: str = Field("", description="Workspace to write: empty for MARA_WORKSPACE or ./.mara.", max_length=4096)
-    model: str = Field(
+    workspace: str = Field(
         "",
-        description="Chat model that extracts. Empty: MARA_CHAT_MODEL where a key or a server is configured, else the"
-        " offline extractor; 'offline': always the offline extractor.",
-        max_length=256,
+        description="Workspace to write: empty for MARA_WORKSPACE or ./.mara.",
+        max_length=4096,
+        **shown("Workspace", "load_documents"),
     )
-    temperature: float = Field(0.0, ge=0, le=2, description="Temperature of the extractor.")
-    concurrency: int = Field(8, ge=1, le=256, description="How many requests to the model are on their way at most.")
-    requests_per_minute: float | None = Field(
-        None, gt=0, le=1e6, description="Most requests to the model in a minute; empty for no limit."
-    )
-    tokens_per_minute: float | None = Field(
-        None, gt=0, le=1e9, description="Most tokens to and from the model in a minute, on average; empty for no limit."
-    )
-    max_json_retries: int = Field(2, ge=0, le=5, description="How often a malformed reply is asked for again.")
     chunk_tokens: int = Field(
-        CHUNK_TOKENS, ge=16, le=8192, description="Length of a document's passages, in tokens of the embedding model."
+        CHUNK_TOKENS,
+        ge=16,
+        le=8192,
+        description="Length of a document's passages, in tokens of the embedding model.",
+        **shown("Reading · tokens of a passage", "load_documents"),
     )
     chunk_overlap: int = Field(
-        CHUNK_OVERLAP, ge=0, le=4096, description="Tokens that neighbouring passages share; under half of that length."
+        CHUNK_OVERLAP,
+        ge=0,
+        le=4096,
+        description="Tokens that neighbouring passages share; under half of that length.",
+        **shown("Reading · tokens that passages share", "load_documents"),
     )
     fields: dict[str, str] = Field(
         {},
         description="Which column or key of tables and corpora holds the id, title and text, and which are metadata.",
         examples=[{"text": "body", "metadata": "year,author"}],
+        **shown("Reading · columns and keys", "load_documents"),
     )
     metadata: dict[str, str | int | float | bool] = Field(
-        {}, description="Metadata that every passage of the sources is given.", examples=[{"tenant": "a"}]
+        {},
+        description="Metadata that every passage of the sources is given.",
+        examples=[{"tenant": "a"}],
+        **shown("Reading · metadata of every passage", "load_documents"),
+    )
+    model: str = Field(
+        "",
+        description="Chat model that extracts. Empty: MARA_CHAT_MODEL where a key or a server is configured, else the"
+        " offline extractor; 'offline': always the offline extractor.",
+        max_length=256,
+        **shown("Extraction · chat model", "extract"),
+    )
+    temperature: float = Field(
+        0.0, ge=0, le=2, description="Temperature of the extractor.", **shown("Extraction · temperature", "extract")
+    )
+    concurrency: int = Field(
+        8,
+        ge=1,
+        le=256,
+        description="How many requests to the model are on their way at most.",
+        **shown("Extraction · requests at once", "extract"),
+    )
+    requests_per_minute: float | None = Field(
+        None,
+        gt=0,
+        le=1e6,
+        description="Most requests to the model in a minute; empty for no limit.",
+        **shown("Extraction · requests a minute", "extract"),
+    )
+    tokens_per_minute: float | None = Field(
+        None,
+        gt=0,
+        le=1e9,
+        description="Most tokens to and from the model in a minute, on average; empty for no limit.",
+        **shown("Extraction · tokens a minute", "extract"),
+    )
+    max_json_retries: int = Field(
+        2,
+        ge=0,
+        le=5,
+        description="How often a malformed reply is asked for again.",
+        **shown("Extraction · retries of a malformed reply", "extract"),
+    )
+    price_in: float | None = Field(
+        None,
+        ge=0,
+        le=1e6,
+        description="What a million tokens to the model cost.",
+        **shown("Extraction · price of a million tokens in", "publish"),
+    )
+    price_out: float | None = Field(
+        None,
+        ge=0,
+        le=1e6,
+        description="What a million tokens from the model cost.",
+        **shown("Extraction · price of a million tokens out", "publish"),
     )
     passage_classes: PassageClasses | None = Field(
         None,
         description="Where PRIMARY, SECONDARY and PERIPHERAL are cut: by thirds of the corpus, or at the published 0.6"
         " and 0.3. Empty: as the workspace has it, thirds at first.",
+        **shown("Graph · classes of passage edges", "plan_changes"),
     )
-    price_in: float | None = Field(None, ge=0, le=1e6, description="What a million tokens to the model cost.")
-    price_out: float | None = Field(None, ge=0, le=1e6, description="What a million tokens from the model cost.")
-    replace_all: bool = Field(False, description="Let a sync remove everything that the workspace holds.")
+    replace_all: bool = Field(
+        False,
+        description="Let a sync remove everything that the workspace holds.",
+        **shown("Sync · may remove everything", "plan_changes"),
+    )
 
     _extractor: Extractor | None = PrivateAttr(None)
     _run: str = PrivateAttr("")

@@ -5,8 +5,6 @@ Retrieval (see ``workflows.retrieval``), then ``write_answer`` with its retry ed
 
 from __future__ import annotations
 
-from typing import Literal
-
 from langgraph.graph import END, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy
@@ -17,9 +15,28 @@ from graph.errors import MalformedReply
 from workflows.context import Context, Question, context_of
 from workflows.filtered import Update, within_filter
 from workflows.resources import answerer_for, open_workspace_index
-from workflows.retrieval import RECURSION_LIMIT, TRANSPORT_RETRIES, add_retrieval, timed
-from workflows.retrieval import encode_question as encode
-from workflows.state import Asked, CitationMark, Output, State, error_of, feedback_from, refusal_of
+from workflows.retrieval import (
+    RECURSION_LIMIT,
+    TRANSPORT_RETRIES,
+    AfterReply,
+    add_retrieval,
+    after_reply,
+    reply_edges,
+)
+from workflows.retrieval_nodes import encode_question as encode
+from workflows.state import (
+    Answering,
+    AnswerReply,
+    Asked,
+    CitationMark,
+    Output,
+    State,
+    error_of,
+    feedback_from,
+    refusal_of,
+)
+from workflows.tracing import answer_shown, numbered_documents, step
+from workflows.watched import watched
 
 WORKFLOW = "mara"
 
@@ -39,16 +56,24 @@ def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
     }
 
 
-@timed
+@watched
 @within_filter(*SHOWN)
-def write_answer(state: State, runtime: Runtime[Context]) -> Update:
+def write_answer(state: Answering, runtime: Runtime[Context]) -> Update:
     """Ask the answerer for a cited answer from the best passages."""
     context = context_of(runtime)
     index = open_workspace_index(context, state.get("generation"))
     attempt = state.get("answer_attempts", 0) + 1
+    passages = _numbered(state, context)
     try:
-        answer = answerer_for(context, index).answer(
-            state["question"], _numbered(state, context), feedback_from(state.get("answer_refusal"))
+        answer = step(
+            "chain",
+            "answerer",
+            lambda: {"question": state["question"], **numbered_documents(passages)},
+            lambda: answerer_for(context, index).answer(
+                state["question"], passages, feedback_from(state.get("answer_refusal"))
+            ),
+            answer_shown,
+            {"mara_attempt": attempt},
         )
     except MalformedReply as fault:
         return {
@@ -59,9 +84,9 @@ def write_answer(state: State, runtime: Runtime[Context]) -> Update:
     return {"answer_attempts": attempt, "answer_refusal": None, **_as_update(answer)}
 
 
-@timed
+@watched
 @within_filter(*SHOWN)
-def quote_passages(state: State, runtime: Runtime[Context]) -> Update:
+def quote_passages(state: Answering, runtime: Runtime[Context]) -> Update:
     """Fallback of the answerer: quote the sentences that share most with the question."""
     message = "The answerer's replies stayed malformed: the answer quotes the best passages"
     return {
@@ -70,12 +95,9 @@ def quote_passages(state: State, runtime: Runtime[Context]) -> Update:
     }
 
 
-def after_answer(state: State) -> Literal["write_answer", "quote_passages", "__end__"]:
+def after_answer(state: AnswerReply) -> AfterReply:
     """Ask again while replies are malformed and attempts are left, then fall back."""
-    refusal = state.get("answer_refusal")
-    if refusal is None:
-        return "__end__"
-    return "quote_passages" if refusal["final"] else "write_answer"
+    return after_reply(state.get("answer_refusal"))
 
 
 def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[State, Context, Question, Output]:
@@ -84,12 +106,12 @@ def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[Stat
     add_retrieval(builder, encode_question, "write_answer", transport_retries)
     builder.add_node("write_answer", write_answer, retry_policy=transport_retries)
     builder.add_node("quote_passages", quote_passages)
-    builder.add_conditional_edges("write_answer", after_answer)
+    builder.add_conditional_edges("write_answer", after_answer, reply_edges("write_answer", "quote_passages", END))
     builder.add_edge("quote_passages", END)
     return builder
 
 
-def _numbered(state: State, context: Context) -> list[NumberedPassage]:
+def _numbered(state: Answering, context: Context) -> list[NumberedPassage]:
     best = state.get("passages", [])[: context.answer_passages]
     return [NumberedPassage(n, hit["id"], hit["title"], hit["text"]) for n, hit in enumerate(best, start=1)]
 

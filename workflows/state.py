@@ -181,6 +181,92 @@ class RetrievalState(RetrievalOutput):
     passage_candidates: NotRequired[list[PassageCandidate]]
 
 
+class Running(TypedDict):
+    """What every node after the first reads; its own type says what else it reads, and a trace shows no more.
+
+    `workflows.filtered.within_filter` writes back what a filter leaves of a key: the last node reads all that show
+    passages.
+    """
+
+    question: str
+    generation: NotRequired[int]
+
+
+class Filtering(Running):
+    """What the fact filter and its fallback read."""
+
+    facts: NotRequired[list[FactHit]]
+    filter_attempts: NotRequired[int]
+    filter_refusal: NotRequired[Refusal | None]
+
+
+class Weighing(Running):
+    """What the manager and its fallback read."""
+
+    manager_attempts: NotRequired[int]
+    manager_refusal: NotRequired[Refusal | None]
+
+
+class Seeding(Running):
+    """What weighs the seeds reads."""
+
+    facts: NotRequired[list[FactHit]]
+    passage_candidates: NotRequired[list[PassageCandidate]]
+    adaptive_passage_weight: NotRequired[float | None]
+
+
+class Walking(Running):
+    """What the walk reads."""
+
+    facts: NotRequired[list[FactHit]]
+    passage_candidates: NotRequired[list[PassageCandidate]]
+    seeds: NotRequired[SeedSet]
+    relation_factors: NotRequired[Factors | None]
+    passage_weight: NotRequired[float | None]
+
+
+class Answering(Running):
+    """What the answerer and its fallback read."""
+
+    passages: NotRequired[list[PassageHit]]
+    facts: NotRequired[list[FactHit]]
+    seeds: NotRequired[SeedSet]
+    passage_candidates: NotRequired[list[PassageCandidate]]
+    answer_attempts: NotRequired[int]
+    answer_refusal: NotRequired[Refusal | None]
+
+
+class Started(TypedDict):
+    """What chooses the branches reads."""
+
+    mode: str
+    nothing_selected: NotRequired[bool]
+
+
+class Planned(TypedDict):
+    """What chooses the agents reads."""
+
+    weighs_relations: NotRequired[bool]
+
+
+class FilterReply(TypedDict):
+    """What reads how the filter replied."""
+
+    filter_refusal: NotRequired[Refusal | None]
+
+
+class ManagerReply(TypedDict):
+    """What reads how the manager replied."""
+
+    manager_refusal: NotRequired[Refusal | None]
+
+
+class AnswerReply(TypedDict):
+    """What reads how the answerer replied."""
+
+    answer_refusal: NotRequired[Refusal | None]
+
+
 class Output(RetrievalOutput):
     """What the workflow answers."""
 

@@ -20,8 +20,8 @@ from workflows.state import (
     PassageCandidate,
     PassageHit,
     PassageSeed,
-    RetrievalState,
     SeedSet,
+    Walking,
 )
 
 
@@ -87,7 +87,7 @@ def seed_set(
     )
 
 
-def seeds_of(index: Index, state: RetrievalState, settings: WalkSettings, selection: Selection | None) -> Seeds:
+def seeds_of(index: Index, state: Walking, settings: WalkSettings, selection: Selection | None) -> Seeds:
     """Return the state's seeds; where every passage is one, the state shows the first of them only.
 
     Raises:
@@ -105,7 +105,7 @@ def seeds_of(index: Index, state: RetrievalState, settings: WalkSettings, select
     return Seeds(entities, passages)
 
 
-def beta_of(state: RetrievalState) -> RelationFactors | None:
+def beta_of(state: Walking) -> RelationFactors | None:
     """Return the state's β. Raises BadInput when a share is none."""
     given = state.get("relation_factors")
     if not given:

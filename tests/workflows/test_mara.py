@@ -145,6 +145,14 @@ def test_runs_side_by_side_do_not_mix(settings: MakeContext) -> None:
         assert {**result, "timings_ms": {}} == {**expected, "timings_ms": {}}
 
 
+FALLBACKS = {
+    "filter_facts": "keep_top_facts",
+    "weigh_relations": "neutral_relations",
+    "write_answer": "quote_passages",
+}
+"""Who stands in for whom."""
+
+
 def test_the_workflow_is_named_for_traces() -> None:
     assert (mara.graph.get_name(), retrieval.graph.get_name()) == ("mara", "retrieval")
 
@@ -167,5 +175,8 @@ def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
     assert within <= arrows
     mermaid = drawing.draw_mermaid()
     assert all(f"{name}(" in mermaid for name in drawing.nodes if name not in (START, END))
-    for node in ("filter_facts", "weigh_relations", "write_answer"):
-        assert f"{node} -.-> {node};" in mermaid
+    labels = {(edge.source, edge.target): edge.data for edge in drawing.edges if edge.conditional}
+    assert all(labels.values()), "every branch says when it is taken"
+    for node, fallback in FALLBACKS.items():
+        assert (labels[node, node], labels[node, fallback]) == (retrieval.AGAIN, retrieval.GIVEN_UP)
+        assert f"{node} -. &nbsp;{retrieval.AGAIN}&nbsp; .-> {node};" in mermaid

@@ -1,0 +1,229 @@
+"""What a trace shows of a run: each step with its type, and what the run was about, without vectors or whole graphs.
+
+LangGraph traces the workflow and its nodes, LangChain the requests to a chat model. Here stand the steps between: the
+look-ups in the retriever shape that LangSmith renders as documents, the walk, the agents; and the metadata of all.
+Without tracing nothing is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
+
+from langchain_core.tracers.langchain import LangChainTracer
+from langgraph.config import get_config
+from langsmith.run_helpers import get_current_run_tree, trace, tracing_context
+from langsmith.run_trees import RunTree
+
+from agents.roles import Answer, FactChoice, NumberedPassage, RelationWeights
+from graph.edges import EDGE_KINDS
+from graph.errors import MalformedReply, MaraError
+from graph.factors import EdgeFactors
+from graph.index import Index
+from graph.knowledge_graph import GraphFact
+from graph.modes import WalkSettings
+from graph.pagerank import Walk
+from graph.search import Ranking
+from graph.workspace import resolve_workspace
+from workflows.context import Context
+from workflows.resources import models_of
+from workflows.state import SeedSet, Walking
+
+RunType = Literal["chain", "retriever", "embedding", "tool"]
+Values = dict[str, Any]
+T = TypeVar("T")
+
+SHOWN_DOCUMENTS = 20
+"""Facts or passages that one step of a trace shows at most, the best first; it tells how many there are."""
+
+SHOWN_REPLY = 2_000
+"""Characters of a malformed reply that a step shows."""
+
+_SHOWN_SEEDS = 20
+
+
+def is_traced() -> bool:
+    """Tell whether the caller runs within a trace."""
+    return get_current_run_tree() is not None
+
+
+@contextmanager
+def described(about: Callable[[], Values]) -> Iterator[Callable[[Values], None]]:
+    """Give the node that runs, its workflow, and all steps within it metadata; ``about`` is asked where one traces.
+
+    Yields a function that gives more of it to the node and its workflow, once it is known.
+    """
+    run = get_current_run_tree()
+    if run is None:
+        yield lambda known: None
+        return
+    told = [run, *_workflow_of(run)]
+
+    def tell(known: Values) -> None:
+        for each in told:
+            each.add_metadata(known)
+
+    try:
+        known = about()
+    except MaraError:
+        known = {}  # the node meets the same fault, and says it
+    tell(known)
+    with tracing_context(metadata=known):
+        yield tell
+
+
+def step(
+    run_type: RunType,
+    name: str,
+    inputs: Callable[[], Values],
+    work: Callable[[], T],
+    outputs: Callable[[T], Values],
+    metadata: Mapping[str, Any] | None = None,
+) -> T:
+    """Do a piece of work as a step of the trace; just do it where nobody traces.
+
+    A malformed reply ends the step with the reason as its error and with the reply, and goes on to the caller.
+    """
+    if not is_traced():
+        return work()
+    malformed: MalformedReply | None = None
+    with trace(name, run_type, inputs=inputs(), metadata=dict(metadata or {})) as run:
+        try:
+            result = work()
+            run.end(outputs=outputs(result))
+        except MalformedReply as fault:
+            run.end(outputs={"reply": fault.raw[:SHOWN_REPLY]}, error=f"{fault.kind}: {fault.reason}")
+            malformed = fault
+    if malformed is not None:
+        raise malformed
+    return result
+
+
+def about_run(context: Context, index: Index) -> Values:
+    """Return the metadata of every step: which workspace, generation, mode and models."""
+    models = models_of(context, index)
+    return {
+        "mara_workspace": resolve_workspace(context.workspace).name,
+        "mara_workspace_id": index.workspace_id,
+        "mara_generation": index.graph.generation,
+        "mara_mode": context.mode.value,
+        "mara_chat_model": models["chat"],
+        "mara_embedding_model": models["embedding"],
+        "mara_store": models["store"],
+    }
+
+
+def about_update(update: Values) -> Values:
+    """Return the metadata that a node's update tells: attempts, β, the passage weight."""
+    known: Values = {f"mara_{key}": value for key, value in update.items() if key.endswith("_attempts") and value}
+    if factors := update.get("relation_factors"):
+        known["mara_beta"] = factors
+        between = factors["entity_entity"]
+        known["mara_heaviest_relation"] = max(between, key=lambda relation: between[relation])
+    if update.get("passage_weight") is not None:
+        known["mara_passage_weight"] = update["passage_weight"]
+    return known
+
+
+def about_embedding(index: Index) -> Values:
+    """Return the metadata by which LangSmith names an embedding model."""
+    return {"ls_model_name": index.embedder.model_id}
+
+
+def fact_documents(facts: Sequence[tuple[GraphFact, float]]) -> Values:
+    """Return facts as a retriever's documents."""
+    return _documents(
+        (
+            f"{found.fact.subject} {found.fact.predicate} {found.fact.object}",
+            {"id": found.fact.id, "relation": found.fact.relation.value, "score": score},
+        )
+        for found, score in facts
+    )
+
+
+def passage_documents(index: Index, ranking: Ranking) -> Values:
+    """Return passages as a retriever's documents."""
+    passages = index.graph.passages
+    found = ((passages[place], score) for place, score in ranking[:SHOWN_DOCUMENTS])
+    shown = _documents(
+        (passage.text, {"id": passage.id, "title": passage.title, "source": passage.source, "score": score})
+        for passage, score in found
+    )
+    return {**shown, "found": len(ranking)}
+
+
+def numbered_documents(passages: Sequence[NumberedPassage]) -> Values:
+    """Return the passages that an answer is written from, with the numbers that it cites."""
+    return _documents(
+        (passage.text, {"id": passage.id, "title": passage.title, "number": passage.number}) for passage in passages
+    )
+
+
+def walk_inputs(state: Walking, settings: WalkSettings, factors: EdgeFactors) -> Values:
+    """Return what a walk starts from: the heaviest seeds, and each kind of edge's factor by the side it is left."""
+    seeds = state.get("seeds") or SeedSet(entities=[], passages=[])
+    entities, passages = seeds["entities"], seeds["passages"]
+    return {
+        "entity_seeds": [{"text": seed["text"], "weight": seed["weight"]} for seed in entities[:_SHOWN_SEEDS]],
+        "passage_seeds": list(passages[:_SHOWN_SEEDS]),
+        "seeds": {"entities": len(entities), "passages": len(passages)},
+        "factors": {
+            " ".join(filter(None, (kind.relation, kind.link))): {
+                "from_entity": float(factors.from_entity[place]),
+                "from_passage": float(factors.from_passage[place]),
+            }
+            for place, kind in enumerate(EDGE_KINDS)
+        },
+        "damping": settings.damping,
+    }
+
+
+def walk_outputs(index: Index, ranking: Ranking, walk: Walk) -> Values:
+    """Return what a walk found: the best passages and how sure their scores are."""
+    found = ((index.graph.passages[place], score) for place, score in ranking[:SHOWN_DOCUMENTS])
+    return {
+        "engine": walk.engine.value,
+        "error": walk.error,
+        "arcs": walk.arcs,
+        "top": [{"id": passage.id, "title": passage.title, "score": score} for passage, score in found],
+        "found": len(ranking),
+    }
+
+
+def choice_shown(choice: FactChoice) -> Values:
+    """Return what the fact filter chose."""
+    kept = [(chosen.fact.subject, chosen.fact.predicate, chosen.fact.object) for chosen in choice.kept]
+    return {"kept": [" ".join(fact) for fact in kept], "dropped": choice.dropped}
+
+
+def weights_shown(weights: RelationWeights) -> Values:
+    """Return what the manager said."""
+    return {
+        "entity_entity": dict(weights.factors.entity_entity),
+        "entity_passage": dict(weights.factors.entity_passage),
+        "passage_weight": weights.passage_weight,
+        "defaulted": list(weights.defaulted),
+    }
+
+
+def answer_shown(answer: Answer) -> Values:
+    """Return what the answerer wrote."""
+    return {
+        "answer": answer.text,
+        "refused": answer.refused,
+        "citations": [{"number": cited.number, "passage_id": cited.passage_id} for cited in answer.citations],
+    }
+
+
+def _workflow_of(node: RunTree) -> Iterator[RunTree]:
+    """Yield the run that a node's run stands in, as far as LangChain's tracer holds it."""
+    callbacks = get_config().get("callbacks")
+    for handler in getattr(callbacks, "handlers", ()):
+        if isinstance(handler, LangChainTracer) and (run := handler.run_map.get(str(node.parent_run_id))):
+            yield run
+
+
+def _documents(found: Any) -> Values:
+    documents = [{"page_content": text, "type": "Document", "metadata": metadata} for text, metadata in found]
+    return {"documents": documents[:SHOWN_DOCUMENTS], "found": len(documents)}
