@@ -42,6 +42,7 @@ from workflows.options import (
     named_path,
 )
 from workflows.progress_bars import progress_bars
+from workflows.trace_delivery import traces_delivered
 
 if TYPE_CHECKING:
     from workflows.indexing_context import IndexingContext
@@ -294,9 +295,10 @@ app.command("tune")(tune)
 def main() -> None:
     """Run the command line; with ``--json``, what is wrong with the arguments is told in JSON too."""
     try:
-        if "--json" not in sys.argv[1:]:
-            app()
-        sys.exit(app(standalone_mode=False))
+        with traces_delivered():
+            if "--json" not in sys.argv[1:]:
+                app()
+            sys.exit(app(standalone_mode=False))
     except SystemExit:
         _leave_at_once_if_stopped()
         raise

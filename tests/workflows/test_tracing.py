@@ -1,0 +1,338 @@
+"""What LangSmith is told of a run: the whole tree, typed and described, small, and without vectors or keys."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import langsmith
+import pytest
+from langsmith.utils import get_env_var
+
+from graph.errors import BadInput, ModelUnavailable
+from tests.scripted_server import Reply, ScriptedServer
+from tests.trace_server import TracedRun, TraceServer
+from tests.workflows.small_world import (
+    ANSWERED,
+    MALFORMED,
+    MANAGED,
+    QUESTION,
+    quick_graph,
+    run,
+    well_behaved,
+)
+from workflows.ask import ask
+from workflows.context import Context, Question
+from workflows.trace_delivery import traces_delivered
+
+MakeContext = Callable[..., Context]
+KEY = "sk-test-very-secret"
+LARGEST_RUN = 100_000
+RETRIEVAL = {
+    "encode_question": ["embed_question"],
+    "retrieve_facts": ["search_facts"],
+    "retrieve_passages": ["rank_passages"],
+    "filter_facts": ["fact_filter"],
+    "weigh_relations": ["manager"],
+    "seed_graph": [],
+    "walk_graph": ["personalized_pagerank"],
+    "write_answer": ["answerer"],
+}
+"""The nodes of an answered question, and the steps within each."""
+TYPES = {
+    "embed_question": "embedding",
+    "search_facts": "retriever",
+    "rank_passages": "retriever",
+    "personalized_pagerank": "tool",
+    "ChatOpenAI": "llm",
+}
+"""Of all runs that are no chains."""
+
+
+@pytest.fixture
+def traces() -> Iterator[TraceServer]:
+    with TraceServer() as server:
+        yield server
+
+
+def shape(run: TracedRun) -> dict[str, list[str]]:
+    """The nodes below a root, and the steps below each; LangGraph's own run of a router left out."""
+    return {
+        node.name: [step.name for step in node.children if not step.name.startswith("after_")] for node in run.children
+    }
+
+
+def without_timings(result: dict[str, Any]) -> dict[str, Any]:
+    return {**result, "timings_ms": {}}
+
+
+@pytest.mark.parametrize("multipart", [True, False], ids=["multipart", "batch"])
+@pytest.mark.parametrize("called", ["sync", "async"])
+def test_every_step_is_a_run_of_the_right_type(settings: MakeContext, multipart: bool, called: str) -> None:
+    with TraceServer(multipart=multipart) as server:
+        with server.tracing():
+            if called == "sync":
+                quick_graph.invoke(Question(question=QUESTION), context=settings())
+            else:
+                asyncio.run(quick_graph.ainvoke(Question(question=QUESTION), context=settings()))
+        root = server.tree()
+    assert {path.rsplit("/", 1)[1] for path in server.paths} == {"multipart" if multipart else "batch"}
+    assert shape(root) == RETRIEVAL
+    assert all(step.run_type == TYPES.get(step.name, "chain") for step in root.walk())
+    assert all(not step.error and step.outputs for step in root.walk())
+
+
+def test_all_steps_say_what_the_run_was_about(settings: MakeContext, traces: TraceServer) -> None:
+    with traces.tracing():
+        result = ask(QUESTION, settings())
+    root = traces.tree()
+    about = {
+        "mara_workspace": "workspace",
+        "mara_generation": result["generation"],
+        "mara_mode": "mara",
+        "mara_chat_model": "offline",
+        "mara_embedding_model": "all-MiniLM-L6-v2",
+        "mara_store": "embedded",
+    }
+    described = [step for step in root.walk() if not step.name.startswith("after_")]
+    assert len(described) == 1 + sum(1 + len(steps) for steps in RETRIEVAL.values())
+    for step in described:
+        assert about.items() <= step.metadata.items(), step.name
+        assert len(step.metadata["mara_workspace_id"]) == 32
+    assert root.metadata["mara_beta"] == result["relation_factors"]
+    assert root.metadata["mara_heaviest_relation"] == "TEMPORAL"
+    assert root.metadata["mara_passage_weight"] == result["passage_weight"] == 1.0
+    assert root.one("embed_question").metadata["ls_model_name"] == "all-MiniLM-L6-v2"
+
+
+def test_a_callers_tags_and_metadata_reach_every_run(settings: MakeContext, traces: TraceServer) -> None:
+    with traces.tracing(tags=["nightly"], metadata={"ticket": 7}):
+        ask(QUESTION, settings())
+    for step in traces.tree().walk():
+        assert "nightly" in step.tags
+        assert step.metadata["ticket"] == 7
+
+
+def test_facts_and_passages_come_as_documents(settings: MakeContext, traces: TraceServer) -> None:
+    with traces.tracing():
+        result = ask(QUESTION, settings())
+    root = traces.tree()
+    facts = root.one("search_facts")
+    assert facts.inputs == {"query": QUESTION, "k": 10}
+    assert [document["metadata"]["id"] for document in facts.outputs["documents"]] == [
+        fact["id"] for fact in result["facts"]
+    ]
+    assert all(document["type"] == "Document" for document in facts.outputs["documents"])
+    passages = root.one("rank_passages").outputs
+    assert passages["found"] == len(passages["documents"])
+    assert {"id", "title", "source", "score"} <= passages["documents"][0]["metadata"].keys()
+    shown = root.one("answerer").inputs["documents"]
+    assert [document["page_content"] for document in shown] == [hit["text"] for hit in result["passages"][:5]]
+
+
+def test_the_walk_is_a_tool_with_its_seeds_factors_and_best_passages(
+    settings: MakeContext, traces: TraceServer
+) -> None:
+    with traces.tracing():
+        result = ask(QUESTION, settings(damping=0.5))
+    walk = traces.tree().one("personalized_pagerank")
+    assert walk.inputs["damping"] == 0.5
+    assert walk.inputs["entity_seeds"] == [
+        {"text": seed["text"], "weight": seed["weight"]} for seed in result["seeds"]["entities"]
+    ]
+    assert walk.inputs["seeds"]["passages"] == len(result["seeds"]["passages"])
+    beta = result["relation_factors"]["entity_entity"]
+    factors = walk.inputs["factors"]
+    assert factors["TEMPORAL"]["from_entity"] == pytest.approx(0.3 * 5 * beta["TEMPORAL"])
+    assert factors["PRIMARY own title"]["from_entity"] > factors["PRIMARY own title"]["from_passage"]
+    assert [(hit["id"], hit["score"]) for hit in walk.outputs["top"]] == [
+        (hit["id"], hit["score"]) for hit in result["passages"]
+    ]
+    assert (walk.outputs["engine"], walk.outputs["error"]) == (result["walk"]["engine"], result["walk"]["error"])
+
+
+def test_retries_are_siblings_with_the_malformed_text_and_the_error(
+    settings: MakeContext, traces: TraceServer, chat_server: ScriptedServer
+) -> None:
+    chat_server.script({"fact filter": [MALFORMED, MALFORMED, MALFORMED], "manager": [MANAGED], "answerer": [ANSWERED]})
+    with traces.tracing():
+        quick_graph.invoke(Question(question=QUESTION), context=settings())
+    root = traces.tree()
+    tries = root.all("filter_facts")
+    assert [node.name for node in root.children].count("filter_facts") == len(tries) == 3
+    for attempt, node in enumerate(tries, start=1):
+        step, reply = node.one("fact_filter"), node.one("ChatOpenAI")
+        assert (node.metadata["mara_filter_attempts"], step.metadata["mara_attempt"]) == (attempt, attempt)
+        assert step.error.startswith("MalformedReply: The reply")
+        assert step.outputs == {"reply": MALFORMED}
+        assert MALFORMED in json.dumps(reply.outputs).replace('\\"', '"').replace("\\\\", "\\")
+        assert reply in step.children
+    assert root.metadata["mara_filter_attempts"] == 3
+    assert not root.error
+    assert root.one("keep_top_facts").outputs["fact_outcome"] == "failed"
+
+
+def test_requests_to_a_model_are_llm_runs_with_their_tokens(
+    settings: MakeContext, traces: TraceServer, chat_server: ScriptedServer
+) -> None:
+    usage = {"prompt_tokens": 70, "completion_tokens": 5, "total_tokens": 75}
+    chat_server.script({**well_behaved(), "manager": [Reply(MANAGED, usage=usage)]})
+    with traces.tracing():
+        quick_graph.invoke(Question(question=QUESTION), context=settings(model="tester"))
+    root = traces.tree()
+    assert [request.name for request in root.all("ChatOpenAI")] == ["ChatOpenAI"] * 3
+    request = root.one("weigh_relations").one("ChatOpenAI")
+    assert (request.run_type, request.metadata["ls_model_name"]) == ("llm", "tester")
+    assert {"mara_mode", "mara_chat_model", "mara_generation"} <= request.metadata.keys()
+    told = request.metadata["usage_metadata"]
+    assert (told["input_tokens"], told["output_tokens"]) == (70, 5)
+
+
+def test_a_transport_fault_is_tried_again_as_a_sibling(
+    settings: MakeContext, traces: TraceServer, chat_server: ScriptedServer
+) -> None:
+    chat_server.script({**well_behaved(), "manager": [Reply("busy", status=503), MANAGED]})
+    with traces.tracing():
+        quick_graph.invoke(Question(question=QUESTION), context=settings())
+    first, second = traces.tree().all("weigh_relations")
+    assert "TransportFault" in first.error
+    assert not second.error
+
+
+def test_no_vector_no_key_and_no_whole_graph_is_sent(
+    settings: MakeContext, traces: TraceServer, chat_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    chat_server.script({**well_behaved(), "answerer": ["Uncited.", ANSWERED]})
+    with traces.tracing():
+        run(settings(mode="hipporag2"))
+        run(settings())
+    for root in traces.trees():
+        for step in root.walk():
+            text = json.dumps(step.fields)
+            assert KEY not in text
+            assert step.payloads < LARGEST_RUN
+            assert not list(long_lists_of_numbers(step.fields)), step.name
+
+
+def long_lists_of_numbers(value: Any) -> Iterator[list[Any]]:
+    """Yield every list within a value that looks like a vector."""
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from long_lists_of_numbers(each)
+    elif isinstance(value, list):
+        if len(value) > 20 and all(isinstance(each, float) for each in value):
+            yield value
+        for each in value:
+            yield from long_lists_of_numbers(each)
+
+
+def test_a_question_that_fails_ends_its_trace_with_the_error(settings: MakeContext, traces: TraceServer) -> None:
+    with traces.tracing(), pytest.raises(BadInput, match="nobody"):
+        quick_graph.invoke(Question(question=QUESTION), context=Context(workspace="nobody"))
+    with traces.tracing(), pytest.raises(ModelUnavailable):
+        quick_graph.invoke(Question(question=QUESTION), context=settings(model="any"))
+    first, second = traces.trees()
+    assert "nobody" in first.error
+    assert "ModelUnavailable" in second.error
+
+
+def test_tracing_changes_no_result(settings: MakeContext, traces: TraceServer) -> None:
+    plain = ask(QUESTION, settings())
+    with traces.tracing():
+        traced = ask(QUESTION, settings())
+    assert without_timings(traced) == without_timings(plain)
+
+
+@pytest.fixture
+def tracing_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Let the environment ask for tracing to an address; langsmith reads it once and remembers."""
+
+    def ask_for(address: str) -> None:
+        monkeypatch.setenv("LANGSMITH_TRACING", "true")
+        monkeypatch.setenv("LANGSMITH_ENDPOINT", address)
+        monkeypatch.setenv("LANGSMITH_API_KEY", "none")
+        forget_environment()
+
+    yield ask_for
+    monkeypatch.undo()
+    forget_environment()
+
+
+def forget_environment() -> None:
+    """Let langsmith read the environment again."""
+    cast(Any, get_env_var).cache_clear()
+
+
+@pytest.fixture
+def nobody_there() -> str:
+    """An address that refuses connections."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        return f"http://127.0.0.1:{closed.getsockname()[1]}"
+
+
+def test_a_server_that_cannot_be_reached_changes_no_result_and_is_told_of_in_one_line(
+    settings: MakeContext,
+    tracing_to: Callable[[str], None],
+    nobody_there: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plain = ask(QUESTION, settings())
+    tracing_to(nobody_there)
+    with traces_delivered(wait_s=0.1):
+        assert without_timings(ask(QUESTION, settings())) == without_timings(plain)
+    said = capsys.readouterr()
+    (line,) = said.err.splitlines()
+    assert line.startswith(f"Traces were not sent to {nobody_there}")
+    assert "LANGSMITH_TRACING=false" in line
+    assert said.out == ""
+
+
+def test_a_command_ends_once_its_trace_is_sent(
+    settings: MakeContext,
+    tracing_to: Callable[[str], None],
+    traces: TraceServer,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tracing_to(traces.url)
+    with traces_delivered():
+        ask(QUESTION, settings())
+    assert shape(traces.tree()) == RETRIEVAL
+    assert capsys.readouterr().err == ""
+
+
+def test_without_tracing_no_client_is_made(settings: MakeContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(langsmith, "Client", lambda **how: pytest.fail("makes a client"))
+    with traces_delivered():
+        ask(QUESTION, settings())
+
+
+@pytest.mark.slow
+def test_a_real_command_hands_its_trace_over_before_it_ends(
+    small_workspace: Path, traces: TraceServer, nobody_there: str
+) -> None:
+    done = command(small_workspace, traces.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert shape(traces.tree()) == RETRIEVAL
+    refused = command(small_workspace, nobody_there)
+    assert refused.returncode == 0
+    assert without_timings(json.loads(refused.stdout)) == without_timings(json.loads(done.stdout))
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def command(workspace: Path, address: str) -> subprocess.CompletedProcess[str]:
+    """Ask from a command line that traces to an address."""
+    environment = {
+        "LANGSMITH_TRACING": "true",
+        "LANGSMITH_ENDPOINT": address,
+        "LANGSMITH_API_KEY": "none",
+        "PATH": "",
+    }
+    asked = [str(Path(sys.executable).with_name("mara")), "ask", "--workspace", str(workspace), "--json", QUESTION]
+    return subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
