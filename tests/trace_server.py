@@ -101,7 +101,7 @@ class TraceServer:
 
     def __init__(self, *, multipart: bool = True) -> None:
         self._info = {"batch_ingest_config": {"use_multipart_endpoint": multipart, **_LIMITS}}
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._runs: dict[str, dict[str, Any]] = {}
         self._bytes: dict[str, int] = {}
         self.paths: set[str] = set()
@@ -143,19 +143,32 @@ class TraceServer:
         (root,) = self.trees()
         return root
 
+    def wait_for_root(self, outputs: Any, timeout_s: float = FLUSH_S) -> TracedRun:
+        """Return the root run that ended with these outputs, once it is here; another process sends it."""
+
+        def is_here() -> bool:
+            return any(fields.get("outputs") == outputs for fields in self._runs.values())
+
+        with self._lock:
+            assert self._lock.wait_for(is_here, timeout_s), "no run ended with these outputs"
+        (root,) = (root for root in self.trees() if root.outputs == outputs)
+        return root
+
     def info(self) -> dict[str, Any]:
         """Return what the server says of itself."""
         return self._info
 
     def take(self, path: str, content_type: str, body: bytes) -> None:
-        """Take a request in."""
-        self.paths.add(path)
-        if path.endswith("/multipart"):
-            self._take_multipart(content_type, body)
-        elif path.endswith("/batch"):
-            sent = json.loads(body)
-            for run in [*sent.get("post", ()), *sent.get("patch", ())]:
-                self._merge(run["id"], run, len(json.dumps(run)))
+        """Take a request in, all of it at once."""
+        with self._lock:
+            self.paths.add(path)
+            if path.endswith("/multipart"):
+                self._take_multipart(content_type, body)
+            elif path.endswith("/batch"):
+                sent = json.loads(body)
+                for run in [*sent.get("post", ()), *sent.get("patch", ())]:
+                    self._merge(run["id"], run, len(json.dumps(run)))
+            self._lock.notify_all()
 
     def _take_multipart(self, content_type: str, body: bytes) -> None:
         message = message_from_bytes(f"content-type: {content_type}\r\n\r\n".encode() + body, policy=policy.HTTP)
@@ -168,9 +181,8 @@ class TraceServer:
 
     def _merge(self, key: str, fields: dict[str, Any], size: int) -> None:
         """Take fields of a run over; what comes later counts."""
-        with self._lock:
-            self._runs.setdefault(key, {}).update({k: v for k, v in fields.items() if v is not None})
-            self._bytes[key] = self._bytes.get(key, 0) + size
+        self._runs.setdefault(key, {}).update({k: v for k, v in fields.items() if v is not None})
+        self._bytes[key] = self._bytes.get(key, 0) + size
 
 
 def _handler_of(server: TraceServer) -> type[BaseHTTPRequestHandler]:

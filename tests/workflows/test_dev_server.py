@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import socket
-import subprocess
-import sys
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from langgraph_sdk import get_sync_client
-from langgraph_sdk.client import SyncLangGraphClient
+from langgraph_sdk.schema import StreamMode
 
+from tests.workflows.dev_server import ROOT, Case, Server, dev_server
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
 from workflows.ask import ask
 from workflows.context import Context
 from workflows.indexing_context import IndexingContext, Sources
-
-ROOT = Path(__file__).parents[2]
-START_ATTEMPTS, ATTEMPT_S = 300, 0.1
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-LEVEL = re.compile(r"^\S+ \[(warning|error|critical)\s*\] (.*)")
+from workflows.retrieval import AGAIN
+from workflows.state import Walking
 
 EXPECTED = (
     # A run that fails, as some of these tests make it fail on purpose, is logged twice by the server's worker,
@@ -40,19 +30,14 @@ EXPECTED = (
 """What the log may hold above the level of info."""
 
 GRAPHS = ("mara", "retrieval")
+READABLE = 100_000
+"""Characters of JSON that a part of a stream has at most."""
+
 SIBLING = "workspace"
 """The name of the small workspace's folder."""
 
 Outcomes = dict[str, dict[str, Any] | str]
 """The result of a run, or the message it failed with."""
-
-
-class Case(NamedTuple):
-    """A run to ask of the server."""
-
-    given: dict[str, Any]
-    context: Mapping[str, Any] = MappingProxyType({})
-    assistant: str = "mara"
 
 
 ANSWERED = {
@@ -79,92 +64,12 @@ REFUSED = {
 }
 
 
-class Server:
-    """A running server: its client, its log, and the folder whose files its clients may have indexed."""
-
-    def __init__(self, port: int, log: Path, sources: Path) -> None:
-        self.url = f"http://127.0.0.1:{port}"
-        self.client: SyncLangGraphClient = get_sync_client(url=self.url)
-        self.log = log
-        self.sources = sources
-
-    def complaints(self) -> list[str]:
-        """Return the warnings and errors of the log."""
-        lines = (COLOUR.sub("", line) for line in self.log.read_text(encoding="utf-8").splitlines())
-        return [found[2] for line in lines if (found := LEVEL.match(line))]
-
-    def is_up(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.url}/ok", timeout=5) as reply:
-                return json.load(reply)["ok"] is True
-        except OSError:
-            return False
-
-    def run(self, case: Case, thread: str | None = None) -> dict[str, Any] | str:
-        """Return a run's result, or the message it fails with; on a thread of its own unless one is given."""
-        thread = thread or self.client.threads.create()["thread_id"]
-        try:
-            result = self.client.runs.wait(thread, case.assistant, input=case.given, context=dict(case.context))
-        except Exception as failure:
-            return str(failure)
-        assert isinstance(result, dict)
-        return result
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, small_workspace: Path) -> Iterator[Server]:
-    """The server on the small workspace, in a folder of its own with the project's configuration."""
+    """The server on the small workspace."""
     assert small_workspace.name == SIBLING
-    folder = tmp_path_factory.mktemp("server")
-    configuration = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
-    (folder / "langgraph.json").write_text(json.dumps({**configuration, "dependencies": [str(ROOT)]}), encoding="utf-8")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with (folder / "log").open("wb") as output:
-        process = subprocess.Popen(
-            [
-                *(str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser", "--no-reload"),
-                *("--port", str(port), "--n-jobs-per-worker", "8"),
-            ],
-            cwd=folder,
-            env={**environment(small_workspace), "MARA_SOURCES": str(folder)},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            yield started(process, Server(port, folder / "log", folder))
-        finally:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def environment(workspace: Path) -> dict[str, str]:
-    """The caller's environment without settings, keys or tracing, and without a look at the network."""
-    private = ("OPENAI_", "MARA_", "LANGSMITH_", "LANGCHAIN_", "LANGGRAPH_")
-    return {
-        **{name: value for name, value in os.environ.items() if not name.startswith(private)},
-        "LANGGRAPH_NO_VERSION_CHECK": "true",
-        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
-        "LANGSMITH_TRACING": "false",
-        "MARA_WORKSPACE": str(workspace),
-    }
-
-
-def started(process: subprocess.Popen[bytes], server: Server) -> Server:
-    """Wait until the server answers, as long as it lives and attempts are left."""
-    for _ in range(START_ATTEMPTS):
-        if server.is_up():
-            return server
-        try:
-            process.wait(ATTEMPT_S)
-        except subprocess.TimeoutExpired:
-            continue
-        break
-    pytest.fail(f"The server is not up: {server.log.read_text(encoding='utf-8')}")
+    with dev_server(small_workspace, tmp_path_factory.mktemp("server")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -200,12 +105,25 @@ def test_the_schemas_make_a_form(server: Server, name: str) -> None:
     assert ("answer" in schemas["output_schema"]["properties"]) == (name == "mara")
 
 
-def test_the_server_draws_the_retry_loops_and_fallbacks(server: Server) -> None:
-    drawing = server.client.assistants.get_graph("mara")
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_form_offers_each_setting_at_nodes_of_the_drawing(server: Server, name: str) -> None:
+    drawn = {str(node["id"]) for node in server.client.assistants.get_graph("mara", xray=True)["nodes"]}
+    (assistant,) = server.client.assistants.search(graph_id=name)
+    schemas = server.client.assistants.get_schemas(assistant["assistant_id"])
+    for setting in (schemas["context_schema"] or {})["properties"].values():
+        assert set(setting["langgraph_nodes"]) <= drawn
+        assert setting["title"]
+        assert setting["description"]
+
+
+def test_the_server_draws_the_retry_loops_and_fallbacks_and_says_when_a_branch_is_taken(server: Server) -> None:
+    drawing = server.client.assistants.get_graph("mara", xray=True)
     nodes = {str(node["id"]) for node in drawing["nodes"]}
     assert {"keep_top_facts", "neutral_relations", "quote_passages"} <= nodes
-    loops = {edge["source"] for edge in drawing["edges"] if edge["source"] == edge["target"]}
-    assert loops == {"filter_facts", "weigh_relations", "write_answer"}
+    loops = {edge["source"]: edge["data"] for edge in drawing["edges"] if edge["source"] == edge["target"]}
+    assert loops == dict.fromkeys(("filter_facts", "weigh_relations", "write_answer"), AGAIN)
+    assert all(edge["data"] for edge in drawing["edges"] if edge.get("conditional"))
+    assert server.client.assistants.search(graph_id="mara")[0]["description"]
 
 
 def test_a_run_answers_as_in_python_with_citations(outcomes: Outcomes, small_workspace: Path) -> None:
@@ -264,6 +182,66 @@ def test_a_thread_goes_on_after_a_refused_question_and_its_state_can_be_edited(s
     assert isinstance(forked, dict)
     assert [seed["text"] for seed in forked["seeds"]["entities"]] == ["Lake Sund"]
     assert len(first["seeds"]["entities"]) > 1
+
+
+MODES: list[StreamMode] = ["values", "updates", "tasks", "debug", "custom", "messages-tuple"]
+
+
+@pytest.fixture(scope="module")
+def streamed(server: Server) -> dict[str, list[Any]]:
+    """What a run on a thread streams, by mode."""
+    thread = server.client.threads.create()["thread_id"]
+    parts: dict[str, list[Any]] = {}
+    for part in server.client.runs.stream(thread, "mara", input={"question": QUESTION}, stream_mode=MODES):
+        parts.setdefault(part.event, []).append(part.data)
+    return parts
+
+
+def test_every_node_tells_its_progress(streamed: dict[str, list[Any]]) -> None:
+    events = [(told["node"], told["event"]) for told in streamed["custom"]]
+    ended = {task["name"] for task in streamed["tasks"] if "result" in task}
+    assert ended == {node for node, _ in events}
+    assert sorted(events) == sorted((node, event) for node in ended for event in ("started", "finished"))
+    (filtered,) = (told for told in streamed["custom"] if told["node"] == "filter_facts" and "kept" in told)
+    assert (filtered["attempt"], filtered["facts"]) == (1, 10)
+    (walked,) = (told for told in streamed["custom"] if told["node"] == "walk_graph" and "ranked_by" in told)
+    assert (walked["ranked_by"], walked["passages"]) == ("walk", 10)
+
+
+def test_all_stream_modes_agree_on_the_answer(streamed: dict[str, list[Any]]) -> None:
+    assert "1203" in streamed["values"][-1]["answer"]
+    (answered,) = (update["write_answer"] for update in streamed["updates"] if "write_answer" in update)
+    assert answered["answer"] == streamed["values"][-1]["answer"]
+    assert "error" not in streamed
+
+
+def test_what_is_streamed_is_small_enough_to_read(streamed: dict[str, list[Any]]) -> None:
+    for mode in ("values", "updates", "tasks", "debug", "custom"):
+        assert max(len(json.dumps(part)) for part in streamed[mode]) < READABLE, mode
+    (walk,) = (task for task in streamed["tasks"] if task["name"] == "walk_graph" and "input" in task)
+    assert walk["input"].keys() <= Walking.__annotations__.keys()
+
+
+def test_a_second_question_on_a_thread_starts_afresh(server: Server) -> None:
+    thread = server.client.threads.create()["thread_id"]
+    server.run(Case({"question": QUESTION}, {"where": {"source": "other"}}), thread)
+    second = result_of(server.run(Case({"question": "Who built the Tarn Dam?"}), thread))
+    alone = result_of(server.run(Case({"question": "Who built the Tarn Dam?"})))
+    assert {**second, "timings_ms": {}} == {**alone, "timings_ms": {}}
+    assert second["errors"] == []
+
+
+@pytest.mark.slow
+def test_a_thread_can_be_run_again_from_any_node(server: Server) -> None:
+    threads = server.client.threads
+    thread = threads.create()["thread_id"]
+    first = result_of(server.run(Case({"question": QUESTION}), thread))
+    pasts = [past for past in threads.get_history(thread, limit=100) if past["next"] not in ([], ["__start__"])]
+    assert {node for past in pasts for node in past["next"]} == first["timings_ms"].keys()
+    for past in pasts:
+        again = server.client.runs.wait(thread, "mara", input=None, checkpoint=past["checkpoint"])
+        assert isinstance(again, dict)
+        assert {**again, "timings_ms": {}} == {**first, "timings_ms": {}}, past["next"]
 
 
 @pytest.mark.slow

@@ -1,0 +1,99 @@
+"""``langgraph dev`` over a chat model: its tokens are streamed, its retries seen, its runs traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk.schema import StreamMode
+
+from tests.scripted_server import ScriptedServer, scripted
+from tests.trace_server import TraceServer
+from tests.workflows.dev_server import Server, dev_server
+from tests.workflows.small_world import ANSWERED, MALFORMED, MANAGED, QUESTION, well_behaved
+
+pytestmark = pytest.mark.slow
+
+MODES: list[StreamMode] = ["custom", "messages-tuple", "values"]
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedServer]:
+    with scripted(well_behaved()) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def traces() -> Iterator[TraceServer]:
+    with TraceServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, small_workspace: Path, model: ScriptedServer, traces: TraceServer
+) -> Iterator[Server]:
+    environment = {
+        "OPENAI_BASE_URL": model.base_url,
+        "LANGSMITH_TRACING": "true",
+        "LANGSMITH_ENDPOINT": traces.url,
+        "LANGSMITH_API_KEY": "none",
+    }
+    with dev_server(small_workspace, tmp_path_factory.mktemp("server"), **environment) as running:
+        yield running
+
+
+def stream(server: Server, question: str = QUESTION) -> dict[str, list[Any]]:
+    """What a run on a thread of its own streams, by mode."""
+    thread = server.client.threads.create()["thread_id"]
+    parts: dict[str, list[Any]] = {}
+    for part in server.client.runs.stream(thread, "mara", input={"question": question}, stream_mode=MODES):
+        parts.setdefault(part.event, []).append(part.data)
+    assert "error" not in parts, parts["error"]
+    return parts
+
+
+def answer_tokens(parts: dict[str, list[Any]]) -> list[str]:
+    """The pieces of the answer as they came."""
+    messages = (message for message, about in parts["messages"] if about["langgraph_node"] == "write_answer")
+    return [message["content"] for message in messages if message["content"]]
+
+
+def test_the_answer_comes_token_by_token(server: Server, model: ScriptedServer) -> None:
+    model.script(well_behaved())
+    parts = stream(server)
+    tokens = answer_tokens(parts)
+    assert len(tokens) > 3
+    assert "".join(tokens) == parts["values"][-1]["answer"] == ANSWERED
+
+
+def test_a_malformed_reply_is_seen_as_another_round_of_its_node(server: Server, model: ScriptedServer) -> None:
+    model.script({**well_behaved(), "manager": [MALFORMED, MANAGED]})
+    parts = stream(server)
+    rounds = [told for told in parts["custom"] if told["node"] == "weigh_relations" and told["event"] != "started"]
+    assert [(told["event"], told["attempt"]) for told in rounds] == [("malformed", 1), ("finished", 2)]
+    assert [fault["kind"] for fault in parts["values"][-1]["errors"]] == ["MalformedReply"]
+
+
+def test_two_runs_at_once_keep_apart(server: Server, model: ScriptedServer) -> None:
+    model.script(well_behaved())
+    questions = [QUESTION, "Who built the Tarn Dam?"]
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda question: stream(server, question), questions))
+    assert [parts["values"][-1]["question"] for parts in both] == questions
+    assert [(parts["values"][-1]["generation"]) for parts in both] == [both[0]["values"][-1]["generation"]] * 2
+    assert both[0]["values"][-1]["passages"] != both[1]["values"][-1]["passages"]
+
+
+def test_its_runs_are_traced_with_what_they_were_about(
+    server: Server, model: ScriptedServer, traces: TraceServer
+) -> None:
+    model.script(well_behaved())
+    result = stream(server)["values"][-1]
+    root = traces.wait_for_root(result)
+    assert (root.name, root.metadata["mara_workspace"]) == ("mara", "workspace")
+    assert root.metadata["mara_beta"] == result["relation_factors"]
+    assert {step.run_type for step in root.walk()} == {"chain", "embedding", "llm", "retriever", "tool"}
