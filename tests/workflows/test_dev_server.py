@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -242,6 +244,17 @@ def test_a_thread_can_be_run_again_from_any_node(server: Server) -> None:
         again = server.client.runs.wait(thread, "mara", input=None, checkpoint=past["checkpoint"])
         assert isinstance(again, dict)
         assert {**again, "timings_ms": {}} == {**first, "timings_ms": {}}, past["next"]
+
+
+@pytest.mark.slow
+def test_the_documented_fork_walks_again_without_beta(server: Server) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "studio.md").read_text(encoding="utf-8"), re.DOTALL)
+    there = code.replace("http://127.0.0.1:2024", server.url).replace("When was Nissan founded?", QUESTION)
+    assert there.count(server.url) == there.count(QUESTION) == 1
+    done = subprocess.run([sys.executable, "-c", there], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with_beta, without = map(float, done.stdout.split())
+    assert with_beta != without
 
 
 @pytest.mark.slow
