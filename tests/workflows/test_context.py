@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from graph.errors import BadInput
 from graph.modes import HIPPORAG2, MARA, SEED, Mode, Preset, WalkSettings
 from tests.workflows.small_world import QUESTION, run
-from workflows import mara, retrieval
+from workflows import indexing, mara, retrieval
 from workflows.context import QUESTION_LIMIT, Context, check_question, make_context
+from workflows.indexing_context import IndexingContext
 
 MakeContext = Callable[..., Context]
 
@@ -89,6 +91,20 @@ def test_every_setting_is_bounded(name: str) -> None:
             assert schema["maxProperties"]
         else:
             assert schema["type"] == "boolean"
+
+
+@pytest.mark.parametrize(
+    ("settings_class", "graph"), [(Context, mara.graph), (IndexingContext, indexing.graph)], ids=["asking", "indexing"]
+)
+def test_the_form_groups_settings_and_ties_each_to_nodes(settings_class: type[BaseModel], graph: Any) -> None:
+    properties = settings_class.model_json_schema()["properties"]
+    groups = [setting["title"].split(" · ")[0] for setting in properties.values()]
+    assert all(len(setting["title"].split(" · ")) == 2 for setting in list(properties.values())[1:])
+    assert [group for group, _ in groupby(groups)] == list(dict.fromkeys(groups)), "a group stands together"
+    assert groups[0] == "Workspace"
+    for setting in properties.values():
+        assert setting["langgraph_nodes"]
+        assert set(setting["langgraph_nodes"]) <= graph.get_graph().nodes.keys()
 
 
 def test_every_default_is_within_its_bounds() -> None:
