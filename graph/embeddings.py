@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
@@ -59,43 +60,45 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Prefixes:
-    """How a family of embedding models marks questions and passages."""
+class Prefixes:
+    """How an embedding model marks questions and passages; ``{instruction}`` stands for what is looked for."""
 
     question: str = ""
     passage: str = ""
 
 
-def prefixes_of(model: str) -> _Prefixes:
+def prefixes_of(model: str) -> Prefixes:
     """Return the prefixes that a model was trained with, by its published name; none for unknown models."""
     name = model.casefold().rsplit("/", 1)[-1]
     if "e5" in name and "instruct" not in name and "mistral" not in name:
-        return _Prefixes("query: ", "passage: ")
+        return Prefixes("query: ", "passage: ")
     if "instruct" in name or "nv-embed" in name or "qwen3-embedding" in name:
-        return _Prefixes("Instruct: {instruction}\nQuery: ")
-    return _Prefixes()
+        return Prefixes("Instruct: {instruction}\nQuery: ")
+    return Prefixes()
 
 
 class OpenAIEmbedder:
-    """An embedding model behind an OpenAI-compatible endpoint.
+    """An embedding model behind an OpenAI-compatible endpoint; ``prefixes`` are those of its family unless given.
 
     Raises from ``embed`` and ``embed_question``: TransportFault when the endpoint cannot be reached or is busy,
     ModelUnavailable when it refuses.
     """
 
-    def __init__(self, model: str, base_url: str | None, api_key: str | None) -> None:
+    def __init__(self, model: str, base_url: str | None, api_key: str | None, prefixes: Prefixes | None = None) -> None:
         self._model = model
         self._base_url = base_url
         self._api_key = api_key
-        self._prefixes = prefixes_of(model)
+        self._prefixes = prefixes or prefixes_of(model)
         self._lock = threading.Lock()
         self._client: OpenAIEmbeddings | None = None
         self._dimension = 0
 
     @property
     def model_id(self) -> str:
-        """``openai:`` and the model's name: the endpoint may move, the vectors stay."""
-        return f"openai:{self._model}"
+        """``openai:`` and the model's name, with prefixes that are not its family's: the endpoint may move."""
+        if self._prefixes == prefixes_of(self._model):
+            return f"openai:{self._model}"
+        return f"openai:{self._model} {json.dumps(astuple(self._prefixes), ensure_ascii=False)}"
 
     @property
     def dimension(self) -> int:
@@ -110,7 +113,7 @@ class OpenAIEmbedder:
 
     def embed_question(self, question: str, instruction: str) -> NDArray[np.float32]:
         """Return the question's unit vector under an instruction, shape (dimension,)."""
-        prefix = self._prefixes.question.format(instruction=instruction)
+        prefix = self._prefixes.question.replace("{instruction}", instruction)
         vector: NDArray[np.float32] = self._request([prefix + question])[0]
         return vector
 
@@ -157,19 +160,27 @@ class OpenAIEmbedder:
 
 
 @lru_cache(maxsize=8)
-def _embedder(model: str, base_url: str | None, api_key: str | None) -> Embedder:
-    return MiniLMEmbedder() if model == _EMBEDDED else OpenAIEmbedder(model, base_url, api_key)
+def _embedder(model: str, base_url: str | None, api_key: str | None, prefixes: Prefixes | None) -> Embedder:
+    return MiniLMEmbedder() if model == _EMBEDDED else OpenAIEmbedder(model, base_url, api_key, prefixes)
 
 
 def configured_embedder() -> Embedder:
     """Return the embedding model that the environment names, the embedded one if it names none.
 
     ``MARA_EMBEDDING_MODEL`` is the model, ``MARA_EMBEDDING_BASE_URL`` its endpoint (``OPENAI_BASE_URL`` if unset),
-    ``OPENAI_API_KEY`` the key. A chat key alone changes no embedding: a workspace keeps its model.
+    ``OPENAI_API_KEY`` the key. A chat key alone changes no embedding: a workspace keeps its model. Where
+    ``MARA_EMBEDDING_QUERY_PREFIX`` or ``MARA_EMBEDDING_PASSAGE_PREFIX`` is set, the two take the place of the prefixes
+    of the endpoint's model.
     """
     base_url = os.environ.get("MARA_EMBEDDING_BASE_URL") or os.environ.get("OPENAI_BASE_URL") or None
+    given = Prefixes(
+        os.environ.get("MARA_EMBEDDING_QUERY_PREFIX", ""), os.environ.get("MARA_EMBEDDING_PASSAGE_PREFIX", "")
+    )
     return _embedder(
-        os.environ.get("MARA_EMBEDDING_MODEL") or _EMBEDDED, base_url, os.environ.get("OPENAI_API_KEY") or None
+        os.environ.get("MARA_EMBEDDING_MODEL") or _EMBEDDED,
+        base_url,
+        os.environ.get("OPENAI_API_KEY") or None,
+        given if given != Prefixes() else None,
     )
 
 

@@ -97,6 +97,27 @@ class KnowledgeGraph:
         return facts.passages if isinstance(facts, _StoredFacts) else IntLists.of(f.passages for f in facts.values())
 
     @cached_property
+    def fact_ends(self) -> NDArray[np.int32]:
+        """Node indices of each fact's subject and object, shape (n_facts, 2), in the order of ``facts``."""
+        facts = self.facts
+        if isinstance(facts, _StoredFacts):
+            return facts.rows.ends
+        return np.array([(f.subject, f.object) for f in facts.values()], dtype=np.int32).reshape(len(facts), 2)
+
+    @cached_property
+    def fact_relations(self) -> NDArray[np.uint8]:
+        """Each fact's relation type, by its place among ``RelationType``, in the order of ``facts``."""
+        facts = self.facts
+        if isinstance(facts, _StoredFacts):
+            return facts.rows.relations
+        return np.array([_RELATIONS.index(f.fact.relation) for f in facts.values()], dtype=np.uint8)
+
+    def fact_at(self, place: int) -> GraphFact:
+        """Return a fact by its place in the order of ``facts``."""
+        facts = self.facts
+        return facts.rows[place] if isinstance(facts, _StoredFacts) else list(facts.values())[place]
+
+    @cached_property
     def names(self) -> NameMatcher:
         """Matcher of every entity's name and of the full titles."""
         if self.matcher is not None:

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from graph.factors import EdgeFactors, edge_factors
 from graph.index import Index
-from graph.knowledge_graph import GraphFact
+from graph.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.modes import DEFAULT_PASSAGE_WEIGHT, Mode, WalkSettings
 from graph.pagerank import Engine, Walk, walk
 from graph.schema import RelationFactors
 from graph.seeds import entity_seeds, fuse, name_seeds, passage_seeds, restart_vector, seed_weights
 from graph.selection import Selection
+from graph.typed_graph import TypedGraph
 
 FUSED_DEPTH = 200
 """How many passages of each list go into the hybrid one, at least."""
@@ -154,18 +155,26 @@ def walk_passages(
         BadInput: there is no seed.
         DependencyMissing: the engine needs a package that is not installed.
     """
-    graph = index.graph
-    restart = restart_vector(graph.n_entities, seeds.entities.items(), seeds.passages)
     # Stopping early, an engine sees to the order of the best passages of all: those of a selection may lie below.
     found = walk(
-        graph.counted if settings.counts else graph.typed,
-        restart,
+        walked_graph(index.graph, settings),
+        restart_of(index.graph, seeds),
         factors,
         settings.damping,
         engine,
         top_k=k if selection is None else None,
     )
-    return best(found.scores[graph.n_entities :], k, selection), found
+    return best(found.scores[index.graph.n_entities :], k, selection), found
+
+
+def walked_graph(graph: KnowledgeGraph, settings: WalkSettings) -> TypedGraph:
+    """Return what a walk reads of a graph: its edges with the weights that the settings ask for."""
+    return graph.counted if settings.counts else graph.typed
+
+
+def restart_of(graph: KnowledgeGraph, seeds: Seeds) -> NDArray[np.float64]:
+    """Return the restart vector of seeds, one weight a node, not normalised."""
+    return restart_vector(graph.n_entities, seeds.entities.items(), seeds.passages)
 
 
 def best(scores: NDArray[np.float64], k: int, selection: Selection | None = None) -> Ranking:

@@ -22,6 +22,7 @@ from workflows.command import STOPPED, error_body, reports_errors, write
 from workflows.evaluation.command import evaluate
 from workflows.evaluation.compare_command import compare
 from workflows.feedback_commands import feedback, tune
+from workflows.mcp_command import mcp
 from workflows.options import (
     ChunkOverlapOption,
     ChunkTokensOption,
@@ -41,6 +42,7 @@ from workflows.options import (
     indexing_settings,
     named_path,
 )
+from workflows.plot_command import plot
 from workflows.progress_bars import progress_bars
 from workflows.trace_delivery import traces_delivered
 
@@ -194,13 +196,30 @@ def ask(
         ),
     ] = None,
     engine: Annotated[Engine | None, typer.Option(help="What computes the walk (auto).")] = None,
+    explain: Annotated[
+        Path | None,
+        typer.Option(
+            parser=named_path,
+            metavar="FILE",
+            help="Where to explain the answer: a page (.html), its data (.json) or its graph (.graphml).",
+        ),
+    ] = None,
+    explain_nodes: Annotated[
+        int | None, typer.Option(help="Most entities and passages that the explanation shows (60).", min=2, max=2000)
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask a question; the answer cites its passages."""
     from graph.where import parse_where
     from workflows.ask import ask as run
     from workflows.context import make_context
+    from workflows.explain import DEFAULT_NODES, check_format, write_explanation
+    from workflows.explain import explain as explained
 
+    if explain is not None:
+        check_format(explain)
+    elif explain_nodes is not None:
+        raise BadInput("--explain-nodes is about no explanation", "Give --explain with it")
     context = make_context(
         workspace=str(workspace) if workspace else None,
         mode=mode,
@@ -211,7 +230,11 @@ def ask(
         engine=engine,
     )
     result = run(question, context)
+    if explain is not None:
+        write_explanation(explained(result, context, max_nodes=explain_nodes or DEFAULT_NODES), explain)
     write(result, lambda console: render.answer(console, result), as_json=as_json)
+    if explain is not None:
+        print(f"explained in {explain}", file=sys.stderr)  # noqa: T201
 
 
 @app.command()
@@ -286,6 +309,8 @@ def demo(
     write(result, lambda console: render.demo(console, result), as_json=as_json)
 
 
+app.add_typer(plot, name="plot")
+app.command("mcp")(mcp)
 app.command("eval")(evaluate)
 app.command("compare")(compare)
 app.command("feedback")(feedback)

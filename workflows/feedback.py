@@ -34,7 +34,7 @@ def record_run(root: Path, folder: Path) -> dict[str, Any]:
     from workflows.evaluation.run_files import load_run
 
     run = load_run(folder)
-    with _filled_record(root) as record:
+    with filled_record(root) as record:
         known = record.sources().keys()
         workspace_id = record.workspace_id
     if run.settings.get("workspace_id") != workspace_id:
@@ -45,7 +45,7 @@ def record_run(root: Path, folder: Path) -> dict[str, Any]:
     marks = {mark for rows in run.results.values() for row in rows for mark in _marks_of(row, folder)}
     kept = [mark for mark in marks if mark.passage_id in known]
     unknown = {mark.passage_id for mark in marks} - known
-    return _report(root, kept, add_marks(root, kept), unknown_passages=len(unknown))
+    return report_of(root, kept, add_marks(root, kept), unknown_passages=len(unknown))
 
 
 def record_mark(root: Path, question: str, passage_ids: Sequence[str], *, served: bool) -> dict[str, Any]:
@@ -56,13 +56,13 @@ def record_mark(root: Path, question: str, passage_ids: Sequence[str], *, served
         WorkspaceMissing: there is no workspace, or it is empty.
     """
     asked = check_question(question)
-    with _filled_record(root) as record:
+    with filled_record(root) as record:
         unknown = sorted(set(passage_ids) - record.sources().keys())
     if unknown or not passage_ids:
         named = f"The workspace holds no passage named {', '.join(map(repr, unknown[:_NAMED_UNKNOWN]))}"
         raise BadInput(named if unknown else "No passage is named", "Give ids as `mara ask --json` tells them")
     marks = [Mark(asked, passage, MarkKind.PERSON, served) for passage in dict.fromkeys(passage_ids)]
-    return _report(root, marks, add_marks(root, marks), unknown_passages=0)
+    return report_of(root, marks, add_marks(root, marks), unknown_passages=0)
 
 
 def list_marks(root: Path, question: str = "", passage_ids: Sequence[str] = (), kind: str = "") -> dict[str, Any]:
@@ -72,7 +72,7 @@ def list_marks(root: Path, question: str = "", passage_ids: Sequence[str] = (), 
         WorkspaceMissing: there is no workspace, or it is empty.
         WorkspaceDamaged: they cannot be read.
     """
-    _filled_record(root).close()
+    filled_record(root).close()
     marks = [
         mark
         for mark in read_marks(root)
@@ -95,13 +95,13 @@ def forget(root: Path, question: str = "", passage_ids: Sequence[str] = (), kind
         WorkspaceMissing: there is no workspace, or it is empty.
         WorkspaceDamaged: they cannot be read.
     """
-    _filled_record(root).close()
+    filled_record(root).close()
     wanted = MarkKind(kind) if kind else None
     forgotten = sum(forget_marks(root, question, passage, wanted) for passage in dict.fromkeys(passage_ids or [""]))
     return {"workspace": str(root), "forgotten": forgotten, **_held(root)}
 
 
-def _filled_record(root: Path) -> Record:
+def filled_record(root: Path) -> Record:
     """Open the record of a workspace. Raises WorkspaceMissing where it is empty."""
     workspace = Workspace(root)
     record = workspace.open_record()
@@ -139,7 +139,8 @@ def _entries(row: Mapping[str, Any], key: str, kind: type[T]) -> list[T]:
     return [_a(kind, entry) for entry in _a(list, row[key])]
 
 
-def _report(root: Path, marks: Iterable[Mark], recorded: Recorded, *, unknown_passages: int) -> dict[str, Any]:
+def report_of(root: Path, marks: Iterable[Mark], recorded: Recorded, *, unknown_passages: int) -> dict[str, Any]:
+    """Return what recording marks did, and what the workspace holds now."""
     kinds = Counter(mark.kind for mark in marks)
     return {
         "workspace": str(root),

@@ -33,6 +33,14 @@ def feedback(
         ),
     ] = None,
     workspace: WorkspaceOption = None,
+    from_langsmith: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROJECT",
+            help="Project in LangSmith: what people said of its traces of this workspace.",
+            show_default=False,
+        ),
+    ] = None,
     question: Annotated[str | None, typer.Option(help="The question that a mark is about.")] = None,
     passage: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="The passage that a mark is about; may be repeated.")
@@ -57,6 +65,7 @@ def feedback(
     marking = bool(asked and passages)
     _check_one_thing(
         run=run is not None,
+        traces=from_langsmith is not None,
         listing=list_all,
         forgetting=forget,
         named=bool(asked or passages),
@@ -70,6 +79,11 @@ def feedback(
     elif forget:
         gone = marks.forget(root, asked, passages, kind or "")
         write(gone, lambda console: _show_forgotten(console, gone), as_json=as_json)
+    elif from_langsmith is not None:
+        from workflows.feedback_langsmith import record_traces
+
+        traced = record_traces(root, from_langsmith)
+        write(traced, lambda console: _show_traces(console, traced), as_json=as_json)
     elif run is not None or marking:
         done = (
             marks.record_run(root, run)
@@ -80,7 +94,8 @@ def feedback(
     else:
         half = bool(asked or passages)
         lacking = "A mark needs a question and a passage" if half else "Nothing is told"
-        raise BadInput(lacking, "Give the folder of a run, or --question and --passage, or --list, or --forget")
+        hint = "Give the folder of a run, or --question and --passage, or --from-langsmith, or --list, or --forget"
+        raise BadInput(lacking, hint)
 
 
 @reports_errors
@@ -119,11 +134,20 @@ def tune(
 
 
 def _check_one_thing(
-    *, run: bool, listing: bool, forgetting: bool, named: bool, marking: bool, denying: bool, of_a_kind: bool
+    *,
+    run: bool,
+    traces: bool,
+    listing: bool,
+    forgetting: bool,
+    named: bool,
+    marking: bool,
+    denying: bool,
+    of_a_kind: bool,
 ) -> None:
     """Raise BadInput where the options of ``mara feedback`` do not ask for one thing."""
-    if listing + forgetting + run > 1 or (run and named):
-        raise BadInput("Several things are asked for at once", "Give a run, or a mark, or --list, or --forget")
+    if listing + forgetting + run + traces > 1 or ((run or traces) and named):
+        hint = "Give a run, or a mark, or --from-langsmith, or --list, or --forget"
+        raise BadInput("Several things are asked for at once", hint)
     if denying and (listing or forgetting or not marking):
         raise BadInput("--did-not-serve is about no mark", "Give --question and --passage with it")
     if of_a_kind and not (listing or forgetting):
@@ -135,6 +159,17 @@ def _show_recorded(console: Console, done: Mapping[str, Any]) -> None:
     if done["unknown_passages"]:
         console.print(f"[yellow]left out, as the workspace does not hold them: {done['unknown_passages']} passages[/]")
     _show_held(console, done)
+
+
+def _show_traces(console: Console, done: Mapping[str, Any]) -> None:
+    runs = done["runs"]
+    console.print(f"{runs['with_feedback']} of {runs['read']} traces in {escape(done['project'])} have feedback")
+    left_out = {**done["left_out"], **{f"feedback {key!r}": n for key, n in done["unknown_keys"].items()}}
+    for reason, count in left_out.items():
+        console.print(f"[yellow]no mark from: {count} {escape(reason)}[/]")
+    if done["contradicted"]:
+        console.print(f"[yellow]said otherwise before, the last word stays: {done['contradicted']} marks[/]")
+    _show_recorded(console, done)
 
 
 def _show_forgotten(console: Console, gone: Mapping[str, Any]) -> None:

@@ -47,7 +47,7 @@ def workspace_stats(root: Path) -> dict[str, Any]:
     workspace = Workspace(root)
     with workspace.open_record() as record:
         workspace.check_passages(record)
-        with _published_graph(workspace, record) as graph:
+        with published_graph(workspace, record) as graph:
             return {
                 "workspace": str(root),
                 "workspace_id": record.workspace_id,
@@ -69,7 +69,7 @@ def workspace_stats(root: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _published_graph(workspace: Workspace, record: Record) -> Iterator[KnowledgeGraph]:
+def published_graph(workspace: Workspace, record: Record) -> Iterator[KnowledgeGraph]:
     """Open the published generation, and keep it; where none can be read, it is first derived, as for a question."""
     opened = _open_published(workspace) or _open_published(workspace)
     if opened is None:

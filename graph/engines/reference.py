@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.engines.transition import weights_along
 from graph.factors import EdgeFactors, EdgeMultipliers
 from graph.typed_graph import TypedGraph
 
@@ -31,11 +32,14 @@ def solve(
 
     Undirected where every edge weighs the same from both sides, else with one arc each way.
     """
-    forward = _weights(graph, factors.from_source, multipliers)
+    forward = weights_along(graph, factors.from_source, multipliers)
     if factors.symmetric:
         arcs, network = forward, graph.undirected
     else:
-        arcs, network = np.concatenate([forward, _weights(graph, factors.from_target, multipliers)]), graph.directed
+        arcs, network = (
+            np.concatenate([forward, weights_along(graph, factors.from_target, multipliers)]),
+            graph.directed,
+        )
     with on_one_thread():
         scores = network.personalized_pagerank(
             weights=arcs.tolist(),
@@ -45,15 +49,6 @@ def solve(
             implementation="prpack",
         )
     return np.asarray(scores)
-
-
-def _weights(
-    graph: TypedGraph, by_kind: NDArray[np.float64], multipliers: EdgeMultipliers | None
-) -> NDArray[np.float64]:
-    weights = graph.weight * by_kind[graph.kind]
-    if multipliers:
-        weights[multipliers.edges] *= multipliers.values
-    return weights
 
 
 def on_one_thread() -> AbstractContextManager[object]:

@@ -53,3 +53,13 @@ def degrees(graph: TypedGraph, factors: EdgeFactors, changes: ArcChanges) -> NDA
         after = before + np.add.reduceat(changes.amounts, changes.starts[:-1])
         total[changes.nodes] = np.where(after > RESIDUE * before, after, 0.0)
     return total
+
+
+def weights_along(
+    graph: TypedGraph, by_kind: NDArray[np.float64], multipliers: EdgeMultipliers | None
+) -> NDArray[np.float64]:
+    """Return the weight that every edge has for a walk, where it is left from the side that ``by_kind`` is of."""
+    weights = graph.weight * by_kind[graph.kind]
+    if multipliers:
+        weights[multipliers.edges] *= multipliers.values
+    return weights

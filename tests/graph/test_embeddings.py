@@ -132,6 +132,36 @@ class TestEndpoint:
         assert inputs(server) == [passage, question]
         assert vector.shape == (server.dimension,)
 
+    def test_marks_that_are_given_take_the_place_of_the_familys(
+        self, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_EMBEDDING_MODEL", "served-e5")
+        monkeypatch.setenv("MARA_EMBEDDING_BASE_URL", server.base_url)
+        monkeypatch.setenv("MARA_EMBEDDING_QUERY_PREFIX", "{instruction} {of}: ")
+        embedder = configured_embedder()
+        embedder.embed(["Nissan"])
+        embedder.embed_question("When?", QUESTION_TO_FACT)
+        assert inputs(server) == ["Nissan", f"{QUESTION_TO_FACT} {{of}}: When?"]
+        monkeypatch.setenv("MARA_EMBEDDING_PASSAGE_PREFIX", "text: ")
+        configured_embedder().embed(["Nissan"])
+        assert inputs(server)[-1] == "text: Nissan"
+
+    def test_marks_are_part_of_the_id_unless_they_are_the_familys(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_EMBEDDING_MODEL", "intfloat/e5-base")
+        ids = [configured_embedder().model_id]
+        for question, passage in (("query: ", "passage: "), ("query: ", ""), ("", "passage: "), ("問: ", "passage: ")):
+            monkeypatch.setenv("MARA_EMBEDDING_QUERY_PREFIX", question)
+            monkeypatch.setenv("MARA_EMBEDDING_PASSAGE_PREFIX", passage)
+            ids.append(configured_embedder().model_id)
+        assert ids[0] == ids[1] == "openai:intfloat/e5-base"
+        assert len(set(ids)) == 4
+        assert ids[-1] == 'openai:intfloat/e5-base ["問: ", "passage: "]'
+
+    def test_the_embedded_model_has_no_marks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        before = configured_embedder().model_id
+        monkeypatch.setenv("MARA_EMBEDDING_QUERY_PREFIX", "query: ")
+        assert configured_embedder().model_id == before
+
     def test_a_model_of_no_known_family_has_no_marks(self) -> None:
         assert prefixes_of("bge-m3") == prefixes_of("")
 

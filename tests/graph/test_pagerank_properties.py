@@ -12,16 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.edges import EDGE_KINDS, IS_PASSAGE_KIND, EdgeKind
+from graph.edges import EDGE_KINDS
 from graph.factors import DIRECTED, EdgeFactors, EdgeMultipliers, edge_factors
 from graph.pagerank import Engine, Walk, walk_batch
 from graph.schema import RelationFactors
 from graph.typed_graph import TypedGraph
 from tests.builders import typed_graph
+from tests.random_walks import Edge, Given, dampings, graphs, multipliers_of, walks
 from tests.walking import KINDS, NEUTRAL, TEMPORAL, Solver, Vector, by_matrix, by_push, every
-
-Edge = tuple[int, int, EdgeKind, float]
-Given = tuple[TypedGraph, Vector, EdgeFactors, float]
 
 few = settings(max_examples=15)
 
@@ -48,49 +46,6 @@ def dense_pagerank(
     transition = np.where(out > 0, weight / np.where(out > 0, out, 1), restart)
     scores = np.linalg.solve(np.eye(graph.n_nodes) - damping * transition.T, (1 - damping) * restart)
     return Walk(np.asarray(scores), Engine.IGRAPH, 1e-9)
-
-
-weights = st.sampled_from([0.0, 0.05, 0.5, 1.0, 3.5])
-factor_values = st.sampled_from([0.0, 0.02, 0.3, 1.0, 10.0])
-dampings = st.sampled_from([0.0, 0.3, 0.5, 0.7, 0.85, 0.99])
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> TypedGraph:
-    n_entities, n_passages = draw(st.integers(1, 5)), draw(st.integers(1, 4))
-    edges: list[Edge] = []
-    for kind in draw(st.lists(st.sampled_from(EDGE_KINDS), max_size=14)):
-        a = draw(st.integers(0, n_entities - 1))
-        b = (
-            draw(st.integers(0, n_entities - 1))
-            if kind.link is None
-            else n_entities + draw(st.integers(0, n_passages - 1))
-        )
-        if a != b:
-            edges.append((a, b, kind, draw(weights)))
-    return typed_graph(n_entities, n_passages, edges).typed
-
-
-@st.composite
-def walks(draw: st.DrawFn, *, symmetric: bool = False) -> Given:
-    graph = draw(graphs())
-    restart = np.array(
-        draw(st.lists(st.sampled_from([0.0, 0.05, 1.0]), min_size=graph.n_nodes, max_size=graph.n_nodes))
-    )
-    restart[draw(st.integers(0, graph.n_nodes - 1))] += 0.5
-    from_entity = np.array(draw(st.lists(factor_values, min_size=KINDS, max_size=KINDS)))
-    from_passage = from_entity.copy()
-    if not symmetric:
-        drawn = draw(st.lists(factor_values, min_size=KINDS, max_size=KINDS))
-        from_passage[IS_PASSAGE_KIND] = np.array(drawn)[IS_PASSAGE_KIND]
-    return graph, restart, EdgeFactors(from_entity, from_passage), draw(dampings)
-
-
-@st.composite
-def multipliers_of(draw: st.DrawFn, graph: TypedGraph) -> EdgeMultipliers:
-    chosen = draw(st.lists(st.integers(0, len(graph) - 1), unique=True)) if len(graph) else []
-    values = draw(st.lists(factor_values, min_size=len(chosen), max_size=len(chosen)))
-    return EdgeMultipliers(np.array(chosen, dtype=np.int64), np.array(values, dtype=np.float64))
 
 
 def keep(graph: TypedGraph, rows: NDArray[np.bool_]) -> TypedGraph:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 MOST_CURVES = 8
 """Systems whose recall is drawn: as many as there are colours that all readers can tell apart."""
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 """Okabe and Ito's palette, yellow left out: it cannot be seen on white."""
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _HATCHES = ("", "///", "...", "xxx")
-_DPI = 150
+DPI = 150
 _ROW = 0.28
 _SMALLEST_SHARE = 0.01
 
@@ -42,8 +42,8 @@ def draw_recall(path: Path, recall: Mapping[str, Mapping[int, float]], controls:
     figure, panel = _figure(6.4, 4.2)
     for place, (system, curve) in enumerate(list(recall.items())[:MOST_CURVES]):
         style = "--" if system in controls else "-"
-        look = {"color": _COLOURS[place], "marker": _MARKERS[place], "linestyle": style, "markersize": 5}
-        look["markerfacecolor"] = "white" if system in controls else _COLOURS[place]
+        look = {"color": COLOURS[place], "marker": _MARKERS[place], "linestyle": style, "markersize": 5}
+        look["markerfacecolor"] = "white" if system in controls else COLOURS[place]
         panel.plot(list(curve), list(curve.values()), label=_label(system), **look)
     depths = sorted({depth for curve in recall.values() for depth in curve})
     panel.set_xscale("log")
@@ -53,7 +53,7 @@ def draw_recall(path: Path, recall: Mapping[str, Mapping[int, float]], controls:
     panel.set_ylabel("recall@k")
     panel.grid(alpha=0.3)
     panel.legend(fontsize=8, loc="lower right", handlelength=3.5)
-    figure.savefig(path, dpi=_DPI)
+    figure.savefig(path, dpi=DPI)
 
 
 def draw_differences(
@@ -80,7 +80,7 @@ def draw_differences(
     panels[0].set_yticks(range(len(differences)), [_label(system) for system in differences], fontsize=8)
     panels[0].set_ylim(len(differences) - 0.5, -0.5)
     figure.supxlabel(f"difference to {_label(reference)}, 95 % interval; hollow: control", fontsize=9)
-    figure.savefig(path, dpi=_DPI)
+    figure.savefig(path, dpi=DPI)
 
 
 def _draw_interval(panel: Axes, place: int, found: Difference, is_control: bool) -> None:
@@ -89,7 +89,7 @@ def _draw_interval(panel: Axes, place: int, found: Difference, is_control: bool)
         return
     low = found.difference if found.low is None else found.low
     high = found.difference if found.high is None else found.high
-    colour = "#666666" if low <= 0 <= high else _COLOURS[0] if low > 0 else _COLOURS[1]
+    colour = "#666666" if low <= 0 <= high else COLOURS[0] if low > 0 else COLOURS[1]
     panel.plot([low, high], [place, place], color=colour, linewidth=2, solid_capstyle="butt")
     face = "white" if is_control else colour
     panel.plot([found.difference], [place], "o", color=colour, markerfacecolor=face, markersize=6)
@@ -123,13 +123,13 @@ def draw_latency(path: Path, latency: Mapping[str, Mapping[str, Any]]) -> None:
     panel.set_xlabel("median milliseconds a question")
     panel.grid(axis="x", alpha=0.3)
     figure.legend(fontsize=7, loc="outside right upper")
-    figure.savefig(path, dpi=_DPI)
+    figure.savefig(path, dpi=DPI)
 
 
 def _draw_bars(panel: Axes, place: int, node: str, widths: Sequence[float], left: Sequence[float]) -> None:
-    hatch = _HATCHES[place // len(_COLOURS) % len(_HATCHES)]
+    hatch = _HATCHES[place // len(COLOURS) % len(_HATCHES)]
     look: dict[str, Any] = {
-        "color": _COLOURS[place % len(_COLOURS)],
+        "color": COLOURS[place % len(COLOURS)],
         "hatch": hatch,
         "edgecolor": "white",
         "linewidth": 0.3,

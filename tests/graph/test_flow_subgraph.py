@@ -1,0 +1,216 @@
+"""Which part of a walk is shown: what must be, then what sends most mass into it; and nothing that is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.edge_facts import EdgeFacts
+from graph.edges import EDGE_KINDS, EdgeKind
+from graph.factors import EdgeFactors
+from graph.flow_subgraph import EDGES_PER_NODE, Visible, choose_subgraph, visible_part
+from graph.flows import Flows
+from graph.index import Index, open_index
+from graph.schema import RelationType, entity_id
+from graph.selection import Selection
+from graph.typed_graph import TypedGraph
+from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, typed_graph
+from tests.random_walks import Given, walked, walks
+from tests.walking import CAUSAL, MENTION, NEUTRAL, TEMPORAL
+
+SPATIAL = RelationType.SPATIAL
+SHARED: TripleParts = ("Velm", "flows into", "Lake Sund", SPATIAL)
+TRIPLES: dict[str, list[TripleParts]] = {
+    "open-1": [SHARED, ("Velm", "ends in", "Lake Sund", SPATIAL), ("Velm", "floods", "Marn")],
+    "open-2": [SHARED, ("Lake Sund", "feeds", "Velm", SPATIAL), ("Velm", "is", "Velm")],
+    "closed": [
+        ("VELM", "flows into", "LAKE SUND", SPATIAL),
+        ("Velm", "drowned", "Lake Sund", RelationType.CAUSALITY),
+        ("Velm", "hides", "Karv"),
+    ],
+}
+PASSAGES = [passage_of(key, "", f"Tale of {key}.") for key in TRIPLES]
+
+
+def all_of(graph: TypedGraph) -> Visible:
+    return Visible(np.ones(graph.n_nodes, dtype=bool), np.ones(len(graph), dtype=bool))
+
+
+def star() -> Flows:
+    """Entity 0 between passage 5 and the entities 1 to 4, each nearer than the next."""
+    edges: list[tuple[int, int, EdgeKind, float]] = [(0, other, TEMPORAL, 5.0 - other) for other in range(1, 5)]
+    restart = np.array([1.0, 0, 0, 0, 0, 0])
+    return walked(typed_graph(5, 1, [*edges, (0, 5, MENTION, 1.0)]).typed, restart, NEUTRAL, 0.7)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    place = tmp_path_factory.mktemp("facts") / "workspace"
+    opened = open_index(publish_workspace(place, PASSAGES, TRIPLES).root, HashEmbedder())
+    yield opened
+    opened.close()
+
+
+def edge_between(index: Index, one: str, other: str, relation: RelationType) -> int:
+    edges, place = index.graph.edges, index.graph.entity_index
+    low, high = sorted((place[entity_id(one)], place[entity_id(other)]))
+    found = [
+        row
+        for row in range(len(edges))
+        if (edges.source[row], edges.target[row], EDGE_KINDS[edges.kind[row]].relation) == (low, high, relation)
+    ]
+    [row] = found
+    return row
+
+
+class TestChosen:
+    def test_what_must_be_shown_comes_first_and_is_shown_even_beyond_the_limit(self) -> None:
+        flows = star()
+        assert choose_subgraph([flows], all_of(flows.graph), [5, 4, 3, 5], [], 2).nodes == (5, 4, 3)
+
+    def test_then_come_the_nodes_that_send_most_mass_into_it(self) -> None:
+        flows = star()
+        chosen = choose_subgraph([flows], all_of(flows.graph), [5], [], 4)
+        assert chosen.nodes == (5, 0, 1, 2)
+
+    def test_a_node_that_may_not_be_named_is_never_shown(self) -> None:
+        flows = star()
+        visible = all_of(flows.graph)
+        visible.nodes[1] = False
+        visible.edges[flows.graph.target == 1] = False
+        assert choose_subgraph([flows], visible, [5], [], 99).nodes == (5, 0, 2, 3, 4)
+
+    def test_edges_that_may_not_be_shown_lead_to_no_node_and_are_not_shown(self) -> None:
+        flows = star()
+        visible = all_of(flows.graph)
+        visible.edges[flows.graph.target == 2] = False
+        chosen = choose_subgraph([flows], visible, [5, 2], [], 99)
+        assert chosen.nodes == (5, 2, 0, 1, 3, 4)
+        assert 2 not in flows.graph.target[list(chosen.edges)]
+
+    def test_edges_come_the_one_that_carries_most_first_and_stop_where_they_would_hide_each_other(self) -> None:
+        pairs = [(a, b, kind, 1.0 + a) for a in range(4) for b in range(a + 1, 4) for kind in (TEMPORAL, CAUSAL)]
+        kinds = (EdgeKind(RelationType.SPATIAL), EdgeKind(RelationType.ATTRIBUTION))
+        more = [(a, b, kind, 0.1) for a in range(4) for b in range(a + 1, 4) for kind in kinds]
+        flows = walked(typed_graph(4, 1, pairs + more).typed, np.array([1.0, 0, 0, 0, 0]), NEUTRAL, 0.7)
+        edges = choose_subgraph([flows], all_of(flows.graph), range(4), [], 4).edges
+        carried = flows.forward + flows.backward
+        assert len(edges) == 4 * EDGES_PER_NODE
+        assert [*carried[list(edges)]] == sorted(carried, reverse=True)[: len(edges)]
+
+    def test_an_edge_of_a_path_is_shown_however_little_it_carries(self) -> None:
+        pairs = [(a, b, kind, 1.0) for a in range(4) for b in range(a + 1, 4) for kind in (TEMPORAL, CAUSAL)]
+        faint = EdgeKind(RelationType.SPATIAL)
+        flows = walked(
+            typed_graph(4, 1, [*pairs, (2, 3, faint, 1e-6)]).typed, np.array([1.0, 0, 0, 0, 0]), NEUTRAL, 0.7
+        )
+        [row] = np.flatnonzero(flows.graph.weight < 1e-5).tolist()
+        assert row not in choose_subgraph([flows], all_of(flows.graph), range(4), [], 4).edges
+        assert row in choose_subgraph([flows], all_of(flows.graph), range(4), [row], 4).edges
+
+    def test_an_edge_that_only_another_walk_follows_is_shown_and_one_that_none_follows_is_not(self) -> None:
+        graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 1.0), (0, 1, CAUSAL, 1.0), (0, 2, MENTION, 1.0)]).typed
+        restart = np.array([1.0, 0, 0])
+
+        def without(*kinds: EdgeKind) -> Flows:
+            values = NEUTRAL.from_entity.copy()
+            values[[EDGE_KINDS.index(kind) for kind in kinds]] = 0.0
+            return walked(graph, restart, EdgeFactors(values, values), 0.7)
+
+        flows = [without(CAUSAL), without(CAUSAL, TEMPORAL)]
+        shown = choose_subgraph(flows, all_of(graph), [0, 1, 2], [], 9).edges
+        assert {EDGE_KINDS[graph.kind[row]] for row in shown} == {TEMPORAL, MENTION}
+
+    @settings(max_examples=25)
+    @given(st.data(), walks(), st.integers(2, 8))
+    def test_for_each_shown_passage_what_starts_there_and_shown_and_hidden_inflow_make_up_its_mass(
+        self, data: st.DataObject, given_walk: Given, limit: int
+    ) -> None:
+        flows = walked(*given_walk)
+        graph = flows.graph
+        visible = all_of(graph)
+        visible.edges[:] = [data.draw(st.booleans()) for _ in range(len(graph))]
+        must = [data.draw(st.integers(0, graph.n_nodes - 1))]
+        chosen = choose_subgraph([flows], visible, must, [], limit)
+        shown = np.isin(np.arange(len(graph)), chosen.edges)
+        parts = [flows.inflow_over(np.flatnonzero(part)) for part in (shown, ~shown)]
+        for node in chosen.nodes:
+            assert flows.scores[node] == pytest.approx(flows.restart[node] + parts[0][node] + parts[1][node], abs=1e-8)
+        assert len(chosen.nodes) <= limit
+        assert set(graph.source[shown]) | set(graph.target[shown]) <= set(chosen.nodes)
+        assert visible.edges[shown].all()
+
+
+class TestFactsOfEdges:
+    def test_an_edge_has_its_facts_whichever_way_they_go_those_of_most_passages_first(self, index: Index) -> None:
+        facts = EdgeFacts(index.graph).of(edge_between(index, "Velm", "Lake Sund", SPATIAL))
+        told = [(fact.fact.subject, fact.fact.predicate, len(fact.passages)) for fact in facts]
+        assert told[0][1:] == ("flows into", 3)
+        assert sorted(told[1:]) == [("Lake Sund", "feeds", 1), ("Velm", "ends in", 1)]
+
+    def test_every_fact_but_those_of_a_thing_with_itself_has_its_edge(self, index: Index) -> None:
+        facts = EdgeFacts(index.graph)
+        found = [fact.fact.id for edge in facts.edges for fact in facts.of(edge)]
+        loops = [key for key, fact in index.graph.facts.items() if fact.subject == fact.object]
+        assert len(loops) == 1
+        assert sorted([*found, *loops]) == sorted(index.graph.facts)
+
+    def test_an_edge_to_a_passage_has_none(self, index: Index) -> None:
+        links = np.flatnonzero(index.graph.edges.target >= index.graph.n_entities)
+        assert EdgeFacts(index.graph).of(int(links[0])) == []
+
+    def test_a_graph_without_facts_or_edges_has_none(self) -> None:
+        assert EdgeFacts(typed_graph(2, 1, [])).of(0) == []
+
+    def test_facts_in_memory_are_found_as_those_of_a_snapshot(self, index: Index) -> None:
+        from dataclasses import replace
+
+        graph = replace(index.graph, facts=dict(reversed(list(index.graph.facts.items()))))
+        edge = edge_between(index, "Velm", "Lake Sund", SPATIAL)
+        assert {fact.fact for fact in EdgeFacts(graph).of(edge)} == {f.fact for f in EdgeFacts(index.graph).of(edge)}
+
+
+class TestVisible:
+    @pytest.fixture
+    def selection(self, index: Index) -> Selection:
+        return Selection.of(index.graph, ["open-1", "open-2"])
+
+    def test_without_a_filter_everything_is(self, index: Index) -> None:
+        visible = visible_part(index.graph, None, EdgeFacts(index.graph))
+        assert visible.nodes.all()
+        assert visible.edges.all()
+
+    def test_only_what_a_selected_passage_holds_is(self, index: Index, selection: Selection) -> None:
+        graph = index.graph
+        visible = visible_part(graph, selection, EdgeFacts(graph, selection))
+        assert [graph.entity_names[e] for e in np.flatnonzero(~visible.nodes[: graph.n_entities]).tolist()] == ["karv"]
+        assert [graph.passages[p].id for p in np.flatnonzero(visible.nodes[graph.n_entities :]).tolist()] == [
+            "open-1",
+            "open-2",
+        ]
+        closed = graph.n_entities + graph.passage_index["closed"]
+        assert not visible.edges[graph.edges.target == closed].any()
+
+    def test_an_edge_between_known_names_that_only_a_hidden_passage_states_is_not(
+        self, index: Index, selection: Selection
+    ) -> None:
+        visible = visible_part(index.graph, selection, EdgeFacts(index.graph, selection))
+        assert visible.edges[edge_between(index, "Velm", "Lake Sund", SPATIAL)]
+        assert not visible.edges[edge_between(index, "Velm", "Lake Sund", RelationType.CAUSALITY)]
+        assert not visible.edges[edge_between(index, "Velm", "Karv", RelationType.ATTRIBUTION)]
+
+    def test_facts_are_spelled_and_counted_as_the_filter_lets_them(self, index: Index, selection: Selection) -> None:
+        facts = EdgeFacts(index.graph, selection).of(edge_between(index, "Velm", "Lake Sund", SPATIAL))
+        assert (facts[0].fact.subject, len(facts[0].passages)) == ("velm", 2)
+        assert {fact.fact.predicate for fact in facts} == {"flows into", "feeds", "ends in"}
+
+    def test_a_synonym_is_where_both_names_are(self, index: Index, selection: Selection) -> None:
+        synonym = EdgeKind(RelationType.SYNONYMY)
+        graph = typed_graph(3, 2, [(0, 1, synonym, 0.9), (0, 2, synonym, 0.9), (0, 3, MENTION, 1), (1, 3, MENTION, 1)])
+        shown = Selection.of(graph, ["p0"])
+        visible = visible_part(graph, shown, EdgeFacts(graph, shown))
+        assert visible.edges.tolist() == [True, False, True, True]

@@ -1,0 +1,69 @@
+"""How nodes are called, and paths in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graph.schema import entity_id
+from graph.selection import Selection
+from tests.builders import passage_of, typed_graph
+from tests.walking import MENTION
+from workflows.explanation.model import Step
+from workflows.explanation.naming import NodeNames, path_in_words
+
+A, B, P, Q = range(4)
+GRAPH = replace(
+    typed_graph(2, 2, [(A, P, MENTION, 1.0), (B, Q, MENTION, 1.0), (A, Q, MENTION, 1.0)]),
+    entity_labels=("Nissan", "1933"),
+    passages=(passage_of("p0", "Nissan\nMotor", ""), passage_of("p1", "", "")),
+)
+
+
+def names(selection: Selection | None = None, numbers: Mapping[str, int] | None = None) -> NodeNames:
+    visible = np.ones(4, dtype=bool) if selection is None else np.append(selection.entities, selection.passages)
+    return NodeNames(GRAPH, selection, visible, numbers or {})
+
+
+def step(relation: str, share: float, predicate: str = "", *, backwards: bool = False) -> Step:
+    return Step("", "", "", predicate, relation, backwards, share)
+
+
+class TestNames:
+    def test_a_node_has_the_id_and_label_of_what_it_is(self) -> None:
+        assert [names().key(node) for node in range(4)] == ["e0", "e1", "p0", "p1"]
+        assert [names().ref(node) for node in (A, P)] == [entity_id(GRAPH.entity_names[A]), "p0"]
+        assert [names().label(node) for node in (B, P, Q)] == ["1933", "Nissan\nMotor", "p1"]
+
+    def test_a_cited_passage_has_its_number(self) -> None:
+        cited = names(numbers={"p1": 3})
+        assert [cited.number(node) for node in range(4)] == [None, None, None, 3]
+        assert [cited.spoken(node) for node in (A, P, Q)] == ["Nissan", "passage Nissan Motor", "passage [3] p1"]
+
+    def test_under_a_filter_nodes_are_counted_and_spelled_as_far_as_it_lets_be_seen(self) -> None:
+        filtered = names(Selection.of(GRAPH, ["p1"]))
+        assert filtered.key(Q) == "p0"
+        assert filtered.label(A) == GRAPH.entity_names[A]
+        assert filtered.label(B) == "1933"
+
+
+class TestPaths:
+    def test_a_step_names_its_predicate_and_relation_with_the_share_of_what_walks_on(self) -> None:
+        steps = [step("TEMPORAL", 0.6345, "founded\tin"), step("PRIMARY", 0.21)]
+        told = path_in_words(names(numbers={"p0": 2}), [A, B, P], steps)
+        assert told == "Nissan —founded in (TEMPORAL, 0.63)→ 1933 —PRIMARY (0.21)→ passage [2] Nissan Motor"
+
+    def test_against_its_fact_the_arrow_is_turned(self) -> None:
+        told = path_in_words(names(), [B, A], [step("TEMPORAL", 1.0, "founded", backwards=True)])
+        assert told == "1933 ←founded (TEMPORAL, 1)— Nissan"
+
+    @pytest.mark.parametrize(("share", "told"), [(0.0041234, "0.0041"), (3e-7, "3e-07")])
+    def test_a_small_share_keeps_two_digits(self, share: float, told: str) -> None:
+        assert path_in_words(names(), [A, P], [step("PRIMARY", share)]).split("→")[0] == f"Nissan —PRIMARY ({told})"
+
+    def test_without_a_step_the_question_leads_straight_there(self) -> None:
+        told = path_in_words(names(numbers={"p0": 1}), [P], [])
+        assert told == "the question's words lead straight to passage [1] Nissan Motor"

@@ -1,0 +1,107 @@
+"""An explanation under a filter neither names nor shows what the filter hides, and yet its numbers add up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.errors import BadInput
+from graph.modes import Mode
+from graph.schema import RelationType, entity_id
+from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
+from tests.workflows.explanations import check_it_adds_up, check_it_is_the_walk, explained
+from tests.workflows.small_world import run
+from tests.workflows.workspaces import use_embedder
+from workflows.context import Context
+from workflows.explain import MOST_NODES, explain, write_explanation
+from workflows.explanation.model import Explanation
+from workflows.resources import close_indexes
+
+OPEN = {"owner": "open"}
+PASSAGES = [
+    passage_of("open-1", "Lake Sund", "Lake Sund lies near Marn.", owner="open"),
+    passage_of("open-2", "Duke Orlo", "Duke Orlo was seen in Kesh.", owner="open"),
+    passage_of("closed-1", "LAKE SUND", "LAKE SUND was drained by Project Ember.", owner="closed"),
+    passage_of("closed-2", "Project Ember", "Project Ember was paid by DUKE ORLO.", owner="closed"),
+]
+TRIPLES: dict[str, list[TripleParts]] = {
+    "open-1": [("Lake Sund", "lies near", "Marn", RelationType.SPATIAL)],
+    "open-2": [("Duke Orlo", "seen in", "Kesh", RelationType.SPATIAL)],
+    "closed-1": [
+        ("LAKE SUND", "LIES NEAR", "MARN", RelationType.SPATIAL),
+        ("LAKE SUND", "drained by", "Project Ember"),
+        ("Lake Sund", "ruined by", "Duke Orlo", RelationType.CAUSALITY),
+    ],
+    "closed-2": [("Project Ember", "paid by", "DUKE ORLO")],
+}
+SECRETS = ("closed", "LAKE", "LIES", "MARN", "Ember", "ember", "drained", "ruined", "paid", "ORLO", "CAUSALITY")
+QUESTION_OF_BOTH = "How is Lake Sund tied to Duke Orlo?"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        use_embedder(patch, HashEmbedder())
+        yield publish_workspace(tmp_path_factory.mktemp("owned") / "ws", PASSAGES, TRIPLES).root
+    close_indexes()
+
+
+def context_of(workspace: Path, where: Mapping[str, Any] = OPEN, **changes: Any) -> Context:
+    settings: dict[str, Any] = {"where": where, "filter_facts": False, "passage_weight": 0.05, **changes}
+    return Context(workspace=str(workspace), **settings)
+
+
+def all_of(explanation: Explanation) -> str:
+    """All that an explanation tells, but for the question, and for β, which names every relation type."""
+    return json.dumps({**explanation.to_json(), "question": "", "beta": None}, ensure_ascii=False)
+
+
+class TestFiltered:
+    @pytest.mark.parametrize("mode", [mode for mode in Mode if mode.walks])
+    def test_nothing_that_it_hides_is_told(self, workspace: Path, mode: Mode, tmp_path: Path) -> None:
+        result, explanation = explained(context_of(workspace, mode=mode), QUESTION_OF_BOTH, max_nodes=MOST_NODES)
+        hidden = [entity_id("Project Ember"), *SECRETS]
+        write_explanation(explanation, tmp_path / "out.graphml")
+        for text in (all_of(explanation), (tmp_path / "out.graphml").read_text("utf-8")):
+            assert [word for word in hidden if word in text] == []
+        assert {node.ref for node in explanation.nodes if node.kind == "passage"} == {"open-1", "open-2"}
+        assert explanation.shown.of_nodes == explanation.shown.nodes
+        if result["ranked_by"] == "walk":
+            check_it_is_the_walk(explanation, result)
+
+    def test_what_hidden_passages_carry_is_part_of_what_is_hidden(self, workspace: Path) -> None:
+        explanation = explained(context_of(workspace), QUESTION_OF_BOTH, max_nodes=MOST_NODES)[1]
+        check_it_adds_up(explanation)
+        assert max(node.hidden[-1] for node in explanation.nodes) > 0.005
+        assert explained(context_of(workspace, {}), QUESTION_OF_BOTH, max_nodes=MOST_NODES)[1].shown.inflow > 0.99
+
+    @pytest.mark.parametrize(("where", "leads"), [({}, True), (OPEN, False)], ids=["unfiltered", "filtered"])
+    def test_a_path_over_a_hidden_edge_is_left_out(
+        self, workspace: Path, where: Mapping[str, Any], leads: bool
+    ) -> None:
+        context = context_of(workspace, where)
+        result = run(context, "What is Lake Sund?").result
+        cites_orlo = {"number": 1, "passage_id": "open-2", "start": None, "end": None}
+        explanation = explain({**result, "citations": [cites_orlo]}, context)
+        refs = {node.id: node.ref for node in explanation.nodes}
+        assert (entity_id("Lake Sund") in [refs[path.seed] for path in explanation.paths]) is leads
+
+    def test_nodes_are_numbered_and_ranked_among_what_may_be_seen(self, workspace: Path) -> None:
+        explanation = explained(context_of(workspace), QUESTION_OF_BOTH, max_nodes=MOST_NODES)[1]
+        passages = sorted(node.id for node in explanation.nodes if node.kind == "passage")
+        assert passages == ["p0", "p1"]
+        assert {rank for node in explanation.nodes for rank in node.rank or ()} == {1, 2}
+
+    def test_a_result_of_a_wider_filter_is_refused(self, workspace: Path) -> None:
+        result = run(context_of(workspace, {}), QUESTION_OF_BOTH).result
+        with pytest.raises(BadInput, match="outside this workspace or `where`"):
+            explain(result, context_of(workspace))
+
+    def test_a_filter_that_selects_nothing_leaves_nothing_to_tell(self, workspace: Path) -> None:
+        explanation = explained(context_of(workspace, {"owner": "nobody"}), QUESTION_OF_BOTH)[1]
+        assert (explanation.nodes, explanation.edges, explanation.facts) == ((), (), ())
+        assert explanation.shown.of_nodes == 0

@@ -1,0 +1,156 @@
+"""Explanations: from a run's result to what carried the mass to its passages, and to files that show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graph.edge_facts import EdgeFacts
+from graph.errors import BadInput
+from graph.flow_paths import FlowPath, best_paths
+from graph.flow_subgraph import Subgraph, Visible, choose_subgraph, visible_part
+from graph.workspace import resolve_workspace, write_atomically
+from workflows.context import Context
+from workflows.explanation.answered import Answered, open_answered
+from workflows.explanation.assembly import Assembly
+from workflows.explanation.graphml import to_graphml
+from workflows.explanation.model import Beta, Citation, Explanation, Models, ShownFact, WalkedBy
+from workflows.explanation.naming import NodeNames
+from workflows.explanation.walks import ComparedWalks, compare_walks
+from workflows.translation import facts_of
+
+DEFAULT_NODES = 60
+LEAST_NODES, MOST_NODES = 2, 2000
+
+_NO_WALK = ComparedWalks(None, (), ())
+
+
+def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEFAULT_NODES) -> Explanation:
+    """Explain an answer: walk again as the run did, with less and less of its β, and tell what carried the mass.
+
+    Args:
+        result: what `workflows.ask.ask`, or a workflow's ``invoke``, returned.
+        context: what the question was asked with.
+        max_nodes: how many nodes are shown, 2 to 2000. The returned passages, the entity seeds and the nodes of the
+            best paths are shown in any case.
+
+    Raises:
+        BadInput: the result is none of a run, is of another context or filter, or its generation is gone; or
+            ``max_nodes`` is out of range.
+        WorkspaceDamaged: the workspace cannot be read.
+    """
+    if not LEAST_NODES <= max_nodes <= MOST_NODES:
+        raise BadInput(f"An explanation cannot show {max_nodes} nodes", f"Choose from {LEAST_NODES} to {MOST_NODES}")
+    answered = open_answered(result, context)
+    walks = compare_walks(answered) if answered.walked else _NO_WALK
+    graph = answered.index.graph
+    facts = EdgeFacts(graph, answered.selection)
+    visible = visible_part(graph, answered.selection, facts)
+    paths = _paths(answered, walks, visible)
+    assembly = Assembly(
+        names=NodeNames(graph, answered.selection, visible.nodes, answered.numbers),
+        facts=facts,
+        visible=visible,
+        subgraph=_subgraph(answered, walks, visible, paths, max_nodes),
+        flows=walks.flows,
+        first_passage=graph.n_entities,
+    )
+    return _explanation(answered, walks, assembly, paths)
+
+
+def write_explanation(explanation: Explanation, path: Path) -> None:
+    """Write an explanation into a file: a page (.html), JSON (.json) or the graph alone (.graphml).
+
+    Raises:
+        BadInput: the file's name ends otherwise, or it cannot be written.
+    """
+    check_format(path)
+    try:
+        write_atomically(path, _WRITERS[path.suffix.lower()](explanation))
+    except (OSError, ValueError) as fault:
+        raise BadInput(f"{path} cannot be written ({fault})", "Name another file") from fault
+
+
+def check_format(path: Path) -> None:
+    """Raise BadInput where no explanation is written into a file of that name."""
+    if path.suffix.lower() not in _WRITERS:
+        raise BadInput(f"An explanation cannot be written as {path.name}", f"End the name in {', '.join(_WRITERS)}")
+
+
+def _page(explanation: Explanation) -> str:
+    from workflows.explanation.page import render_page
+
+    return render_page(explanation.to_json())
+
+
+def _json(explanation: Explanation) -> str:
+    return json.dumps(explanation.to_json(), indent=1) + "\n"
+
+
+_WRITERS: Mapping[str, Callable[[Explanation], str]] = {".html": _page, ".json": _json, ".graphml": to_graphml}
+
+
+def _paths(answered: Answered, walks: ComparedWalks, visible: Visible) -> list[FlowPath]:
+    """Return the best paths to the cited passages, or to the best passage where nothing is cited."""
+    if not walks.flows:
+        return []
+    cited = list(answered.numbers) or [hit["id"] for hit in answered.result["passages"][:1]]
+    found = best_paths(walks.flows[-1], _nodes_of(answered, cited), visible.edges, visible.nodes)
+    return [path for paths in found for path in paths]
+
+
+def _subgraph(
+    answered: Answered, walks: ComparedWalks, visible: Visible, paths: Sequence[FlowPath], max_nodes: int
+) -> Subgraph:
+    returned = _nodes_of(answered, [*answered.numbers, *(hit["id"] for hit in answered.result["passages"])])
+    if not walks.flows:
+        return Subgraph(tuple(dict.fromkeys(returned)), ())
+    graph = answered.index.graph
+    seeds = [graph.entity_index[seed["id"]] for seed in (answered.result.get("seeds") or {}).get("entities", [])]
+    on_paths = [node for path in paths for node in (path.seed, *(step.target for step in path.steps))]
+    steps = [step.edge for path in paths for step in path.steps]
+    return choose_subgraph(walks.flows, visible, [*returned, *seeds, *on_paths], steps, max_nodes)
+
+
+def _nodes_of(answered: Answered, passage_ids: Sequence[str]) -> list[int]:
+    graph = answered.index.graph
+    return [graph.n_entities + graph.passage_index[key] for key in passage_ids]
+
+
+def _explanation(
+    answered: Answered, walks: ComparedWalks, assembly: Assembly, paths: Sequence[FlowPath]
+) -> Explanation:
+    result, beta = answered.result, walks.beta
+    report = result.get("walk") if answered.walked else None
+    return Explanation(
+        question=result["question"],
+        answer=result.get("answer") or "",
+        mode=result["mode"],
+        ranked_by=result["ranked_by"],
+        workspace=resolve_workspace(answered.context.workspace).absolute().name,
+        generation=result["generation"],
+        models=Models(**{key: str(result["models"].get(key, "")) for key in ("chat", "embedding", "store")}),
+        citations=tuple(Citation(**mark) for mark in result.get("citations") or []),
+        facts=tuple(_facts(answered)),
+        fact_outcome=result.get("fact_outcome") or "",
+        beta=Beta(beta.entity_entity, beta.entity_passage) if beta else None,
+        passage_weight=result.get("passage_weight") if answered.walked else None,
+        damping=answered.settings.damping if answered.walked else None,
+        stops=walks.stops,
+        nodes=assembly.nodes(),
+        edges=assembly.edges(),
+        paths=tuple(assembly.path(path) for path in paths),
+        shown=assembly.shown(),
+        walk=WalkedBy(report["engine"], report["error"]) if report else None,
+    )
+
+
+def _facts(answered: Answered) -> Iterator[ShownFact]:
+    """Return the candidate facts of the result, spelled as the filter lets them be seen."""
+    hits = answered.result.get("facts") or []
+    found = facts_of(hits, answered.index, answered.selection)
+    for hit, (known, score) in zip(hits, found, strict=True):
+        fact = known.fact
+        yield ShownFact(fact.subject, fact.predicate, fact.object, fact.relation.value, score, hit["kept"])

@@ -1,0 +1,149 @@
+"""From indices and flows to the nodes, edges and paths of an explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.edge_facts import EdgeFacts
+from graph.edges import EDGE_KINDS
+from graph.flow_paths import FlowPath, FlowStep
+from graph.flow_subgraph import Subgraph, Visible
+from graph.flows import Flows
+from graph.knowledge_graph import GraphFact
+from workflows.explanation.model import Edge, Node, Path, Shown, Step
+from workflows.explanation.naming import NodeNames, path_in_words
+
+TEXT_LENGTH = 600
+"""Characters of a passage that are shown."""
+
+SHOWN_PREDICATES = 3
+"""Different predicates an edge."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """What the parts of an explanation are made from.
+
+    Attributes:
+        names: of the nodes.
+        facts: of the edges.
+        visible: what may be shown.
+        subgraph: what is.
+        flows: of the walks that are compared, the run's own last; none without a walk.
+        first_passage: passages are the nodes from here on.
+    """
+
+    names: NodeNames
+    facts: EdgeFacts
+    visible: Visible
+    subgraph: Subgraph
+    flows: tuple[Flows, ...]
+    first_passage: int
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Return the nodes that are shown."""
+        others = np.ones(len(self.visible.edges), dtype=bool)
+        others[list(self.subgraph.edges)] = False
+        hidden = [flow.inflow_over(np.flatnonzero(others)) for flow in self.flows]
+        ranks = [_ranks(flow.scores, self.visible.nodes, self.first_passage) for flow in self.flows]
+        return tuple(self._node(node, hidden, ranks) for node in self.subgraph.nodes)
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Return the edges that are shown."""
+        return tuple(self._edge(edge) for edge in self.subgraph.edges)
+
+    def path(self, found: FlowPath) -> Path:
+        """Return a path along edges that are shown."""
+        steps = tuple(self._step(step) for step in found.steps)
+        nodes = [found.seed, *(step.target for step in found.steps)]
+        return Path(
+            passage=self.names.key(found.node),
+            number=self.names.number(found.node),
+            seed=self.names.key(found.seed),
+            mass=found.mass,
+            steps=steps,
+            words=path_in_words(self.names, nodes, steps),
+        )
+
+    def shown(self) -> Shown:
+        """Return how much of what may be seen is shown."""
+        return Shown(
+            nodes=len(self.subgraph.nodes),
+            of_nodes=int(self.visible.nodes.sum()),
+            edges=len(self.subgraph.edges),
+            of_edges=int(self.visible.edges.sum()),
+            inflow=self._shown_inflow(),
+        )
+
+    def _node(self, node: int, hidden: list[NDArray[np.float64]], ranks: list[Mapping[int, int]]) -> Node:
+        passage = self.names.passage(node)
+        return Node(
+            id=self.names.key(node),
+            kind="passage" if passage else "entity",
+            ref=self.names.ref(node),
+            label=self.names.label(node),
+            text=passage.text[:TEXT_LENGTH] if passage else "",
+            source=passage.source if passage else "",
+            number=self.names.number(node),
+            rank=tuple(rank[node] for rank in ranks) if passage else None,
+            mass=tuple(flow.scores.item(node) for flow in self.flows),
+            restart=tuple(flow.restart.item(node) for flow in self.flows),
+            hidden=tuple(inflow.item(node) for inflow in hidden),
+        )
+
+    def _edge(self, edge: int) -> Edge:
+        graph, facts = self.flows[-1].graph, self.facts.of(edge)
+        kind = EDGE_KINDS[graph.kind.item(edge)]
+        ends = [self.names.key(graph.source.item(edge)), self.names.key(graph.target.item(edge))]
+        carried = [tuple(f.forward.item(edge) for f in self.flows), tuple(f.backward.item(edge) for f in self.flows)]
+        if facts and facts[0].subject == graph.target.item(edge):
+            ends.reverse()
+            carried.reverse()
+        return Edge(
+            id=self._edge_keys[edge],
+            source=ends[0],
+            target=ends[1],
+            relation=kind.relation.value,
+            link=kind.link.value if kind.link else None,
+            weight=graph.weight.item(edge),
+            predicates=tuple(dict.fromkeys(fact.fact.predicate for fact in facts))[:SHOWN_PREDICATES],
+            forward=carried[0],
+            backward=carried[1],
+        )
+
+    def _step(self, step: FlowStep) -> Step:
+        facts = self.facts.of(step.edge)
+        along = next((fact for fact in facts if fact.subject == step.source), None)
+        told: GraphFact | None = along or next(iter(facts), None)
+        return Step(
+            from_node=self.names.key(step.source),
+            to=self.names.key(step.target),
+            edge=self._edge_keys[step.edge],
+            predicate=told.fact.predicate if told else "",
+            relation=EDGE_KINDS[self.flows[-1].graph.kind.item(step.edge)].relation.value,
+            reversed=told is not None and along is None,
+            share=step.share,
+        )
+
+    def _shown_inflow(self) -> float:
+        passages = [node for node in self.subgraph.nodes if node >= self.first_passage]
+        if not self.flows or not (total := float(self.flows[-1].inflow[passages].sum())):
+            return 1.0
+        over_shown = self.flows[-1].inflow_over(np.array(self.subgraph.edges, dtype=np.intp))
+        return float(over_shown[passages].sum()) / total
+
+    @cached_property
+    def _edge_keys(self) -> Mapping[int, str]:
+        return {edge: f"x{number}" for number, edge in enumerate(self.subgraph.edges)}
+
+
+def _ranks(scores: NDArray[np.float64], visible: NDArray[np.bool_], first_passage: int) -> Mapping[int, int]:
+    """Return the rank of every visible passage, from 1, ties by index."""
+    passages = first_passage + np.flatnonzero(visible[first_passage:])
+    order = passages[np.argsort(-scores[passages], kind="stable")]
+    return {node: rank for rank, node in enumerate(order.tolist(), start=1)}
