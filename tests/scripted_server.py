@@ -23,7 +23,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -57,6 +57,7 @@ class Reply:
         fault: what to do in place of answering, or while answering.
         body: a raw body to send in place of a well-formed one.
         usage: the tokens to tell; empty for a server that tells none, None for a count of the words.
+        pieces: what is streamed in place of the text; may take its time over each piece.
     """
 
     text: str = ""
@@ -66,6 +67,7 @@ class Reply:
     fault: Fault | None = None
     body: str | None = None
     usage: Mapping[str, int] | None = None
+    pieces: Iterable[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -263,9 +265,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.send_header("Connection", "close")
         self.end_headers()
-        events = _stream_events(reply, body)
+        events: Iterable[str] = _stream_events(reply, body)
         if reply.fault is Fault.TRUNCATED:
-            events = events[: len(events) // 2]
+            whole = list(events)
+            events = whole[: len(whole) // 2]
         for event in events:
             data = f"data: {event}\n\n".encode()
             self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
@@ -286,18 +289,19 @@ def _whole_body(reply: Reply, model: str) -> str:
     return json.dumps(_envelope("chat.completion", model) | {"choices": [choice], "usage": _usage(reply)})
 
 
-def _stream_events(reply: Reply, body: Mapping[str, Any]) -> list[str]:
+def _stream_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:
     envelope = _envelope("chat.completion.chunk", str(body.get("model")))
-    deltas: list[dict[str, str]] = [
-        {"role": "assistant", "content": ""},
-        *({"content": piece} for piece in _PIECE.findall(reply.text)),
-    ]
-    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-    choices.append({"index": 0, "delta": {}, "finish_reason": reply.finish_reason})
-    events = [json.dumps(envelope | {"choices": [choice]}) for choice in choices]
+
+    def choice(delta: Mapping[str, str], finish_reason: str | None = None) -> str:
+        return json.dumps(envelope | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]})
+
+    yield choice({"role": "assistant", "content": ""})
+    for piece in _PIECE.findall(reply.text) if reply.pieces is None else reply.pieces:
+        yield choice({"content": piece})
+    yield choice({}, reply.finish_reason)
     if (body.get("stream_options") or {}).get("include_usage"):
-        events.append(json.dumps(envelope | {"choices": [], "usage": _usage(reply)}))
-    return [*events, "[DONE]"]
+        yield json.dumps(envelope | {"choices": [], "usage": _usage(reply)})
+    yield "[DONE]"
 
 
 def _envelope(kind: str, model: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from workflows.context import Context, Question, check_question
@@ -44,4 +45,9 @@ def ask(question: str, context: Context) -> dict[str, Any]:
     from workflows.mara import graph
 
     result = graph.invoke(Question(question=check_question(question)), context=context)
-    return {key: result.get(key) for key in _RESULT_KEYS}
+    return result_of(result)
+
+
+def result_of(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run of the main workflow gave as a result, keys in the documented order."""
+    return {key: state.get(key) for key in _RESULT_KEYS}

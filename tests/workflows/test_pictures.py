@@ -49,7 +49,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def few_pixels_and_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style, "_DPI", 20)
+    monkeypatch.setattr(style, "DPI", 20)
     warnings.simplefilter("error")
 
 

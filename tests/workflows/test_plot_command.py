@@ -38,7 +38,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def draw(root: Path, monkeypatch: pytest.MonkeyPatch) -> Plot:
     """Run the command on the workspace, with few pixels."""
     use_embedder(monkeypatch, HashEmbedder())
-    monkeypatch.setattr(style, "_DPI", 20)
+    monkeypatch.setattr(style, "DPI", 20)
 
     def run(*arguments: str | Path) -> Result:
         return CliRunner().invoke(plot, [*map(str, arguments), "-w", str(root)])
