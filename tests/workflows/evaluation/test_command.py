@@ -36,7 +36,7 @@ class Eval:
 @pytest.fixture
 def run_eval(mara: Mara, rivers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Eval:
     use_embedder(monkeypatch, HashEmbedder())
-    monkeypatch.setattr(plots, "_DPI", 20)
+    monkeypatch.setattr(plots, "DPI", 20)
     return Eval(mara, rivers, tmp_path)
 
 
