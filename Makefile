@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SAMPLE := .mara-demo
 
-.PHONY: demo test test-slow lint format dev setup lock bench clean
+.PHONY: demo test test-slow lint format dev drawings setup lock bench clean
 
 demo: setup
 	@$(BIN)/mara demo --workspace $(SAMPLE)
@@ -29,6 +29,10 @@ format: setup
 dev: setup
 	@test -d $(SAMPLE) || $(BIN)/mara demo --workspace $(SAMPLE)
 	@MARA_WORKSPACE=$(SAMPLE) $(BIN)/langgraph dev $(ARGS)
+
+# The drawings and tables in docs/ that are made from the code.
+drawings: setup
+	@$(BIN)/python -m workflows.drawing docs/how-it-works.md docs/settings.md
 
 bench: setup
 	@$(BIN)/python -m benchmarks.embedding

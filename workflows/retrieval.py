@@ -51,13 +51,13 @@ RECURSION_LIMIT = 50
 TRANSPORT_RETRIES = RetryPolicy(max_attempts=3, initial_interval=1.0, retry_on=TransportFault)
 """Faults of the endpoint are tried again as they are; a malformed reply takes the retry edge instead."""
 
-AGAIN = "malformed: ask again"
-GIVEN_UP = "attempts used up"
+AGAIN = "malformed"
+GIVEN_UP = "given up"
 NOTHING_SELECTED = "nothing selected"
 WALKS = "the mode walks"
 BY_SIMILARITY = "ranked by similarity"
 
-AfterReply = Literal["a valid reply", "malformed: ask again", "attempts used up"]
+AfterReply = Literal["valid", "malformed", "given up"]
 
 
 class FirstNode(Protocol):
@@ -93,8 +93,8 @@ def after_manager(state: ManagerReply) -> AfterReply:
 def after_reply(refusal: Refusal | None) -> AfterReply:
     """Return which edge a reply takes: on, back to the same node, or to its fallback."""
     if refusal is None:
-        return "a valid reply"
-    return "attempts used up" if refusal["final"] else "malformed: ask again"
+        return "valid"
+    return "given up" if refusal["final"] else "malformed"
 
 
 def after_passages(state: Started) -> str:
@@ -104,7 +104,7 @@ def after_passages(state: Started) -> str:
 
 def reply_edges(node: str, fallback: str, then: str) -> dict[Hashable, str]:
     """Return where the edges of `after_reply` lead."""
-    return {"a valid reply": then, AGAIN: node, GIVEN_UP: fallback}
+    return {"valid": then, AGAIN: node, GIVEN_UP: fallback}
 
 
 def add_retrieval(

@@ -1,0 +1,107 @@
+"""The documentation as tests read it, and the code that it is compared with."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PACKAGES = ("graph", "agents", "workflows", "prompts")
+
+_FENCE = re.compile(r"^ {0,3}```(?P<kind>[^\n`]*)\n(?P<body>.*?)^ {0,3}```[ \t]*$", re.DOTALL | re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_INLINE_CODE = re.compile(r"(`+)(.+?)\1")
+_LINK = re.compile(r"\[[^\]\n]*(?:\n[^\]\n]*)?\]\((?P<target>[^)\s]+)\)")
+_HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+_ANCHOR = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
+
+
+class Block(NamedTuple):
+    """A fenced block: the word after its fence, its lines, and the line of the page that it begins on."""
+
+    kind: str
+    body: str
+    line: int
+
+
+def read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def blocks(text: str) -> list[Block]:
+    return [
+        Block(found["kind"].strip(), found["body"], text.count("\n", 0, found.start()) + 1)
+        for found in _FENCE.finditer(text)
+    ]
+
+
+def prose(text: str) -> str:
+    """A page without its fenced blocks and comments."""
+    return _COMMENT.sub("", _FENCE.sub("", text))
+
+
+def links(text: str) -> list[str]:
+    """Where the links and pictures of a page point."""
+    return [found["target"] for found in _LINK.finditer(_INLINE_CODE.sub("`code`", prose(text)))]
+
+
+def inline_code(text: str) -> Iterator[str]:
+    """What stands between backticks, on one line."""
+    for found in _INLINE_CODE.finditer(prose(text)):
+        yield " ".join(found[2].replace("\\|", "|").split())
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that GitHub gives a page's headings, and those that it sets itself."""
+    found: set[str] = set(_ANCHOR.findall(text))
+    for heading in _HEADING.findall(_FENCE.sub("", text)):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        anchor = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        repeated = next(n for n in range(len(found) + 1) if (f"{anchor}-{n}" if n else anchor) not in found)
+        found.add(f"{anchor}-{repeated}" if repeated else anchor)
+    return found
+
+
+def table(text: str, heading: str) -> list[dict[str, str]]:
+    """The rows of the first table under a heading, by column, as they are written."""
+    section = re.split(rf"^#+ +{re.escape(heading)} *$", text, maxsplit=1, flags=re.MULTILINE)[1]
+    head, _, *rows = tables(section)[0]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The cells of every table, row by row, the head and the line below it included."""
+    found = re.findall(r"(?:^ *\|.*\n)+", _FENCE.sub("", text), re.MULTILINE)
+    return [[_cells(line) for line in each.splitlines()] for each in found]
+
+
+def _cells(line: str) -> list[str]:
+    cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+    return [cell.strip().replace("\\|", "|") for cell in cells]
+
+
+def plain(cell: str) -> str:
+    """What a cell says, without the backticks around names."""
+    return cell.replace("`", "")
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module of the project, parsed."""
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(read(path))
+        for path in paths
+    }
+
+
+@cache
+def strings_of_the_code() -> frozenset[str]:
+    """Every string of the project's code that stands as it is, without placeholders."""
+    nodes = (node for tree in modules().values() for node in ast.walk(tree))
+    return frozenset(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))

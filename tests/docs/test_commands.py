@@ -1,0 +1,109 @@
+"""Every command line of the documentation is one that the command line takes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.exceptions import TyperException
+
+from tests.docs.pages import PAGES, blocks, inline_code, read
+from workflows.cli import app
+
+SHELL = ("", "bash", "sh", "console")
+FLAG = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
+ENDS = ("|", "||", "&&", ";", ">", ">>", "2>", "<", "&")
+SYNOPSIS = re.compile(r"\[-|\.\.\.(?=\s|$)|\|")
+
+
+@cache
+def commands() -> Any:
+    return typer.main.get_command(app)
+
+
+def command_lines(page: Path) -> Iterator[str]:
+    """The command lines that a page's blocks show, whole and without the prompt."""
+    for block in blocks(read(page)):
+        if block.kind in SHELL:
+            body = re.sub(r"<<'?(\w+)'?\n.*?^\1$", "", block.body, flags=re.DOTALL | re.MULTILINE)
+            for line in body.replace("\\\n", " ").splitlines():
+                yield from split_commands(line.removeprefix("$ "))
+
+
+def split_commands(line: str) -> Iterator[str]:
+    """The runs of `mara` in a line of a shell."""
+    for part in re.split(r"\s(?:&&|\|\||;|\|)\s", line):
+        words = part.strip()
+        if words.startswith("mara "):
+            yield words
+
+
+def arguments(line: str) -> list[str]:
+    """The words of a command line up to where the shell takes over."""
+    words = shlex.split(line, comments=True)[1:]
+    end = next((place for place, word in enumerate(words) if word in ENDS), len(words))
+    return words[:end]
+
+
+def command_of(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that words name, and what is left of them."""
+    command, rest = commands(), list(words)
+    while rest and rest[0] in getattr(command, "commands", {}):
+        command = command.commands[rest.pop(0)]
+    if getattr(command, "commands", None) is not None and rest and not rest[0].startswith("-"):
+        raise LookupError(f"no such command: {rest[0]}")
+    return command, rest
+
+
+def problem_of(line: str) -> str:
+    """What is wrong with a command line; empty where nothing is. A synopsis is looked through for its options alone."""
+    try:
+        if SYNOPSIS.search(line):
+            command, _ = command_of([word for word in re.split(r"\s+", line)[1:] if re.fullmatch(r"[a-z-]+", word)][:2])
+            known = {flag for option in command.params for flag in option.opts} | {"--help"}
+            unknown = [flag for flag in FLAG.findall(line) if flag not in known]
+            return f"no such option: {', '.join(unknown)}" if unknown else ""
+        command, rest = command_of(arguments(line))
+        if "--help" not in rest and rest != []:
+            command.make_context("mara", rest)
+    except (TyperException, LookupError) as fault:
+        return str(getattr(fault, "message", fault)) or type(fault).__name__
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_command_lines_are_taken(page: Path) -> None:
+    problems = {line: problem for line in command_lines(page) if (problem := problem_of(line))}
+    assert problems == {}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_named_in_the_text_exist_with_their_options(page: Path) -> None:
+    named = [
+        code for code in inline_code(read(page)) if code.startswith("mara ") and not code.endswith("COMMAND --help")
+    ]
+    problems = {code: problem for code in named if (problem := problem_of(f"{code} ..."))}
+    assert problems == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("mara ask 'why?' --top-k 3 > out.txt", ""),
+        ("mara ask 'why?' --top-k many", "integer"),
+        ("mara ask 'why?' --top-q 3", "--top-q"),
+        ("mara ask 'why?' --mode best", "best"),
+        ("mara askk 'why?'", "askk"),
+        ("mara export graphs DIR", "graphs"),
+        ("mara tune [--revert VERSION]", ""),
+        ("mara tune [--undo VERSION]", "--undo"),
+    ],
+)
+def test_the_check_sees_what_would_be_refused(line: str, problem: str) -> None:
+    assert (problem in problem_of(line)) if problem else not problem_of(line)

@@ -1,0 +1,92 @@
+"""The settings page names every variable that the code reads, and what is a mode's own."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from graph.modes import DEFAULT_ALPHA, MARA, WalkSettings
+from tests.docs.pages import PACKAGES, ROOT, plain, read, strings_of_the_code, table
+from workflows.context import Context
+from workflows.indexing_context import IndexingContext
+from workflows.settings_tables import FORMS, MODES, command_flags, mode_table, setting_tables
+
+PAGE = read(ROOT / "docs" / "settings.md")
+VARIABLE = re.compile(r"(?:MARA|OPENAI|LANGSMITH|LANGCHAIN|LANGGRAPH|CHROMA)(?:_[A-Z0-9]+)+")
+OWN = [plain(row["variable"]) for row in table(PAGE, "Environment")]
+
+
+def reads_of_the_environment() -> list[str]:
+    """What is looked up in os.environ as a literal, anywhere in the project's code."""
+    text = "\n".join(read(path) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    return re.findall(r"(?:environ(?:\.get)?[\[(]|getenv\()\s*\"(\w+)\"", text)
+
+
+def test_the_environment_table_names_exactly_what_the_code_reads() -> None:
+    assert set(OWN) == {text for text in strings_of_the_code() if VARIABLE.fullmatch(text)}
+    assert len(OWN) == len(set(OWN))
+
+
+def test_no_variable_has_a_name_that_the_check_would_miss() -> None:
+    assert reads_of_the_environment()
+    assert [name for name in reads_of_the_environment() if not VARIABLE.fullmatch(name)] == []
+
+
+def test_the_example_environment_names_variables_that_are_documented() -> None:
+    assert set(re.findall(r"^#? ?([A-Z_]+)=", read(ROOT / ".env.example"), re.MULTILINE)) <= set(OWN)
+
+
+@pytest.mark.parametrize(
+    ("variable", "library"),
+    [(plain(row["variable"]), row["library"]) for row in table(PAGE, "Variables of the libraries")],
+)
+def test_a_variable_of_a_library_is_one_that_it_reads(variable: str, library: str) -> None:
+    found = find_spec(library)
+    assert found
+    assert found.origin
+    sources = (path.read_text(encoding="utf-8") for path in sorted(Path(found.origin).parent.rglob("*.py")))
+    short = variable.removeprefix("LANGSMITH_")  # langsmith puts the prefix before the name itself
+    assert any(f'"{variable}"' in text or (library == "langsmith" and f'"{short}"' in text) for text in sources)
+
+
+def test_what_a_mode_alone_decides_is_said_to_be_no_setting() -> None:
+    alone = {plain(row["setting"]) for row in table(PAGE, "What no setting changes")}
+    assert alone == set(WalkSettings.__dataclass_fields__) - set(Context.model_fields)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_field_has_its_row_with_its_limits_and_what_it_does(form: str) -> None:
+    model = FORMS[form][0]
+    rows = re.findall(r"^\| `(\w+)`.*?\| (.*?) \| (.*?) \| (.*?) \|$", setting_tables(form), re.MULTILINE)
+    assert sorted(name for name, *_ in rows) == sorted(model.model_fields)
+    assert all(default and limits and effect for _, default, limits, effect in rows)
+
+
+def test_rows_say_default_limits_and_option() -> None:
+    asking, indexing = setting_tables("asking"), setting_tables("indexing")
+    assert "| `top_k`<br>`--top-k` | 10 | 1 to 200 |" in asking
+    assert "| `damping` | the mode's | 0 to 0.99, or empty |" in asking
+    assert "| `policy` | the mode's | `neutral`, `category`, `facts`, or empty |" in asking
+    assert (
+        "| `requests_per_minute`<br>`--requests-per-minute` | empty | more than 0 to 1,000,000, or empty |" in indexing
+    )
+    assert "`$in`, `$ne`" in asking
+
+
+def test_the_table_of_modes_shows_their_values() -> None:
+    rows = {line.split(" | ")[0].strip("| `"): line for line in mode_table().splitlines()}
+    assert set(WalkSettings.__dataclass_fields__) <= set(rows)
+    assert rows["alpha"].split(" | ")[1] == f"{DEFAULT_ALPHA}"
+    assert rows["damping"].split(" | ")[1] == f"{MARA.damping}"
+    assert rows["setting"].count(" | ") == len(MODES)
+
+
+def test_options_that_have_a_field_are_shown_beside_it() -> None:
+    ask, index = command_flags()["ask"], command_flags()["index"]
+    assert {"--workspace", "--mode", "--where", "--json"} <= set(ask)
+    assert set(index) - {f"--{name.replace('_', '-')}" for name in IndexingContext.model_fields} == {
+        *("--field", "--triples", "--dry-run", "--sample", "--json")
+    }

@@ -1,0 +1,91 @@
+"""The tutorial's own commands, run in one shell in an empty folder, print what it says they print."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, Block, blocks, read
+
+PAGE = ROOT / "docs" / "tutorial.md"
+MARK = "@@ end of block"
+NOWHERE = "http://127.0.0.1:9"
+
+
+def steps() -> list[tuple[Block, Block]]:
+    """The blocks that are run, each with the block below it that shows what it prints."""
+    found = blocks(read(PAGE))
+    pairs = [(block, after) for block, after in pairwise(found) if block.kind == "bash"]
+    assert {after.kind for _, after in pairs} == {"console"}, "every bash block is followed by what it prints"
+    return pairs
+
+
+def pattern_of(shown: str) -> str:
+    """What a shown output stands for: `…` is anything within a line, and alone on one any lines."""
+    lines = [
+        r"(?:.*\n)*?" if line.strip() == "…" else re.escape(line.rstrip()).replace("…", ".*") + r"[ ]*\n"
+        for line in shown.splitlines()
+    ]
+    return "".join(lines)
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What each block printed; every one of them, and everything that it runs, is offline and configured by nothing."""
+    script = "\n".join(f"{block.body}\necho '{MARK}' $?" for block, _ in steps())
+    private = ("OPENAI_", "MARA_", "LANGSMITH_", "LANGCHAIN_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith((*private, "COLUMNS"))}
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", f"exec 2>&1\n{script}"],
+        cwd=tmp_path_factory.mktemp("tutorial"),
+        env={
+            **environment,
+            "PATH": programs,
+            "LANGSMITH_TRACING": "false",
+            "HTTPS_PROXY": NOWHERE,
+            "HTTP_PROXY": NOWHERE,
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        check=True,
+        timeout=600,
+    )
+    ended = re.split(rf"{MARK} (\d+)\n", done.stdout)
+    outputs, codes = ended[:-1:2], ended[1::2]
+    assert codes == ["0"] * len(steps()), done.stdout
+    return outputs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(steps())), ids=[f"line {block.line}" for block, _ in steps()])
+def test_a_block_prints_what_the_tutorial_shows(number: int, printed: list[str]) -> None:
+    assert re.fullmatch(pattern_of(steps()[number][1].body), printed[number]), printed[number]
+
+
+def test_the_tutorial_has_commands_that_are_run_and_some_that_need_a_server() -> None:
+    kinds = [block.kind for block in blocks(read(PAGE))]
+    assert kinds.count("bash") == kinds.count("console") >= 8
+    assert "sh" in kinds
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a … c\n", "a b c\n", True),
+        ("a\n…\nz\n", "a\nb\nc\nz\n", True),
+        ("a\n…\nz\n", "a\nz\n", True),
+        ("a\n", "a   \n", True),
+        ("a\n", "a\nb\n", False),
+        ("a … c\n", "a b\n", False),
+    ],
+)
+def test_dots_stand_for_what_is_left_out(shown: str, printed: str, same: bool) -> None:
+    assert bool(re.fullmatch(pattern_of(shown), printed)) == same

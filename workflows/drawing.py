@@ -1,0 +1,129 @@
+"""What the documentation shows of the code: drawings of the workflows, tables of settings, modes and options.
+
+``python -m workflows.drawing FILE...`` writes them anew between the markers of Markdown files:
+``<!-- from the code: drawing mara -->`` and ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graph.errors import BadInput
+from workflows.settings_tables import FORMS, mode_table, option_tables, setting_tables
+
+if TYPE_CHECKING:
+    from langchain_core.runnables.graph import Edge, Graph, Node
+
+WORKFLOWS = ("mara", "retrieval", "indexing")
+"""The workflows that are drawn: modules of this package that have a compiled ``graph``."""
+
+
+def draw_workflow(name: str) -> str:
+    """Return the drawing of a workflow of this package as a Mermaid block."""
+    return mermaid(import_module(f"workflows.{name}").graph.get_graph(xray=True))
+
+
+SECTIONS: Mapping[str, Callable[[], str]] = {
+    **{f"drawing {name}": partial(draw_workflow, name) for name in WORKFLOWS},
+    **{f"settings of {form}": partial(setting_tables, form) for form in FORMS},
+    "modes": mode_table,
+    "options": option_tables,
+}
+"""What can be written between markers, by name."""
+
+_MARKED = re.compile(
+    r"(?P<start><!-- from the code: (?P<name>[^>]+?) -->\n)(?P<body>.*?)(?P<end><!-- end -->)", re.DOTALL
+)
+_START, _END = "__start__", "__end__"
+_STYLES: Mapping[str, str] = {
+    "default": "fill:#f4f4f6,stroke:#6b6b76,color:#111",
+    "again": "fill:#d9e8f6,stroke:#1f5f99,color:#111",
+    "fallback": "fill:#ffe3bf,stroke:#a85b00,color:#111,stroke-dasharray:5 3",
+    "terminal": "fill:#fff,stroke:#6b6b76,color:#111",
+}
+
+
+def mermaid(graph: Graph) -> str:
+    """Return a drawing as a Mermaid block: the same text for the same graph.
+
+    Dotted arrows are taken on a condition, which is their label. Nodes that may run again, and the fallbacks that
+    take over from them, have colours of their own.
+    """
+    place = {node: position for position, node in enumerate(graph.nodes)}
+    edges = sorted(graph.edges, key=lambda edge: (place[edge.source], place[edge.target], str(edge.data or "")))
+    nodes = list(_nodes(graph, edges))
+    used = ["default", *(style for style in _STYLES if any(node.endswith(f":::{style}") for node in nodes))]
+    again = _again(edges)
+    arrows = (_arrow(edge, beside_a_loop=edge.source in again) for edge in edges)
+    lines = [*nodes, *arrows, *(f"classDef {style} {_STYLES[style]}" for style in used)]
+    return "\n".join(["```mermaid", "graph TD", *(f"  {line}" for line in lines), "```", ""])
+
+
+def write_sections(text: str) -> str:
+    """Return a Markdown text with what is between its markers written anew.
+
+    Raises:
+        BadInput: a marker names nothing that there is.
+    """
+
+    def fill(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name not in SECTIONS:
+            raise BadInput(f"Nothing in the code is called {name!r}", f"Name one of: {', '.join(SECTIONS)}")
+        return f"{found['start']}\n{SECTIONS[name]()}\n{found['end']}"
+
+    return _MARKED.sub(fill, text)
+
+
+def sections_of(text: str) -> list[str]:
+    """Return the names between whose markers a Markdown text shows the code."""
+    return [found["name"] for found in _MARKED.finditer(text)]
+
+
+def main(paths: Sequence[str]) -> None:
+    """Write the sections of these files anew."""
+    for path in map(Path, paths):
+        before = path.read_text(encoding="utf-8")
+        after = write_sections(before)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+
+
+def _nodes(graph: Graph, edges: Sequence[Edge]) -> Iterator[str]:
+    again = _again(edges)
+    for node in graph.nodes.values():
+        if node.id in (_START, _END):
+            yield f'{node.id}(["{node.id.strip("_")}"]):::terminal'
+            continue
+        kind = ":::again" if node.id in again else ":::fallback" if _is_fallback(node, edges, again) else ""
+        waits = "<br/>(waits for all branches)" if (node.metadata or {}).get("defer") else ""
+        yield f'{node.id}["{node.name}{waits}"]{kind}'
+
+
+def _is_fallback(node: Node, edges: Sequence[Edge], again: set[str]) -> bool:
+    """Whether a node is reached on a condition alone, and only from nodes that may run again."""
+    into = [edge for edge in edges if edge.target == node.id]
+    return bool(into) and all(edge.conditional and edge.source in again for edge in into)
+
+
+def _again(edges: Sequence[Edge]) -> set[str]:
+    """Return the nodes that may run again, by an edge back to themselves."""
+    return {edge.source for edge in edges if edge.source == edge.target}
+
+
+def _arrow(edge: Edge, *, beside_a_loop: bool) -> str:
+    """Return an arrow; a longer one beside a loop, whose label would lie on its own."""
+    label = str(edge.data or "").replace('"', "'")
+    longer = beside_a_loop and edge.source != edge.target
+    shaft = ("-..->" if longer else "-.->") if edge.conditional else "-->"
+    return f"{edge.source} {shaft}" + (f'|"{label}"|' if label else "") + f" {edge.target}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
