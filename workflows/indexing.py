@@ -12,8 +12,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
@@ -45,6 +46,7 @@ from workflows.indexing_state import (
 from workflows.interruptible import interruptibly
 from workflows.retrieval import TRANSPORT_RETRIES
 from workflows.sessions import at_work, cancel_session, close_session
+from workflows.tracing import about_indexing, described
 
 COMMIT_PASSAGES = 64
 """Passages in one commit: what a crash can cost."""
@@ -55,12 +57,25 @@ Progress = Callable[[str, int, int], None]
 """Is told the stage, how many of its items are done, and how many there are."""
 
 Update = dict[str, Any]
+State = TypeVar("State")
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
     """Tell nobody."""
 
 
+def named_in_traces(node: Callable[[State, Runtime[IndexingContext]], Update]) -> Callable[..., Update]:
+    """Let a trace of a node say which workspace is written, and who extracts."""
+
+    @wraps(node)
+    def named(state: State, runtime: Runtime[IndexingContext]) -> Update:
+        with described(lambda: about_indexing(indexing_context_of(runtime))):
+            return node(state, runtime)
+
+    return named
+
+
+@named_in_traces
 def load_documents(state: Request, runtime: Runtime[IndexingContext]) -> Update:
     """Start afresh: read the documents and the triples, before anything is written."""
     close_session(state.get("run", ""))
@@ -82,6 +97,7 @@ def load_documents(state: Request, runtime: Runtime[IndexingContext]) -> Update:
         }
 
 
+@named_in_traces
 def plan_changes(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
     """Become the workspace's writer, and compare the documents with its record."""
     with at_work(run_key(state), indexing_context_of(runtime)) as session:
@@ -91,12 +107,14 @@ def plan_changes(state: IndexingState, runtime: Runtime[IndexingContext]) -> Upd
         return {"batch": batch, "slice_size": session.slice_size}
 
 
+@named_in_traces
 def extract(state: Slice, runtime: Runtime[IndexingContext]) -> Update:
     """Find the facts of a few passages; one that keeps failing is kept with its reason."""
     with at_work(run_key(state), indexing_context_of(runtime)) as session:
         return {"extractions": session.extract(state["ids"], progress_of("extract", session))}
 
 
+@named_in_traces
 def embed(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
     """Embed the batch: its passages, and the names and facts that are new."""
     with at_work(run_key(state), indexing_context_of(runtime)) as session:
@@ -109,6 +127,7 @@ def embed(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
         return {}
 
 
+@named_in_traces
 def commit(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
     """Commit the batch and, with the first one, what is to go; begin the next batch."""
     with at_work(run_key(state), indexing_context_of(runtime)) as session:
@@ -126,6 +145,7 @@ def commit(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
         }
 
 
+@named_in_traces
 def publish_generation(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
     """Derive the graph and the search index from the record, let readers have them, and report."""
     with at_work(run_key(state), indexing_context_of(runtime)) as session:

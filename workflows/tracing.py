@@ -27,7 +27,8 @@ from graph.pagerank import Walk
 from graph.search import Ranking
 from graph.workspace import resolve_workspace
 from workflows.context import Context
-from workflows.resources import models_of
+from workflows.indexing_context import IndexingContext
+from workflows.resources import chat_model_name, models_of
 from workflows.state import SeedSet, Walking
 
 RunType = Literal["chain", "retriever", "embedding", "tool"]
@@ -111,6 +112,14 @@ def about_run(context: Context, index: Index) -> Values:
         "mara_chat_model": models["chat"],
         "mara_embedding_model": models["embedding"],
         "mara_store": models["store"],
+    }
+
+
+def about_indexing(context: IndexingContext) -> Values:
+    """Return the metadata of indexing: which workspace is written, and who extracts."""
+    return {
+        "mara_workspace": resolve_workspace(context.workspace).name,
+        "mara_chat_model": chat_model_name(context),
     }
 
 
