@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from workflows.context import Context, Question, check_question
+from workflows.context import Context, asking
 
 _RESULT_KEYS = (
     "question",
@@ -44,7 +44,7 @@ def ask(question: str, context: Context) -> dict[str, Any]:
     """
     from workflows.mara import graph
 
-    result = graph.invoke(Question(question=check_question(question)), context=context)
+    result = graph.invoke(asking(question), context=context)
     return result_of(result)
 
 

@@ -300,6 +300,11 @@ def problems_of(fault: ValidationError) -> str:
     )
 
 
+def asking(question: str) -> Any:
+    """Return a workflow's input for a question; plain, so that a trace shows it as it is. Raises BadInput."""
+    return {"question": check_question(question)}
+
+
 def check_question(question: str) -> str:
     """Return the question. Raises BadInput when it is empty, longer than 10,000 characters, or no Unicode text."""
     if not question.strip():

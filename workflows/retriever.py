@@ -10,7 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, tool
 from pydantic import Field
 
-from workflows.context import Context, Question, check_question
+from workflows.context import Context, asking
 from workflows.retrieval import graph
 
 _OWN_KEYS = ("id", "title", "source", "score")
@@ -28,7 +28,7 @@ class MaraRetriever(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         config: Any = {"callbacks": run_manager.get_child()}
-        result = graph.invoke(Question(question=check_question(query)), config, context=self.context)
+        result = graph.invoke(asking(query), config, context=self.context)
         return [
             Document(hit["text"], id=hit["id"], metadata={**hit["metadata"], **{key: hit[key] for key in _OWN_KEYS}})
             for hit in result["passages"]

@@ -30,7 +30,7 @@ from tests.workflows.small_world import (
 )
 from tests.workflows.workspaces import ROWS
 from workflows.ask import ask
-from workflows.context import Context, Question
+from workflows.context import Context, asking
 from workflows.indexing import index_sources
 from workflows.trace_delivery import traces_delivered
 
@@ -81,14 +81,15 @@ def test_every_step_is_a_run_of_the_right_type(settings: MakeContext, multipart:
     with TraceServer(multipart=multipart) as server:
         with server.tracing():
             if called == "sync":
-                quick_graph.invoke(Question(question=QUESTION), context=settings())
+                quick_graph.invoke(asking(QUESTION), context=settings())
             else:
-                asyncio.run(quick_graph.ainvoke(Question(question=QUESTION), context=settings()))
+                asyncio.run(quick_graph.ainvoke(asking(QUESTION), context=settings()))
         root = server.tree()
     assert {path.rsplit("/", 1)[1] for path in server.paths} == {"multipart" if multipart else "batch"}
     assert shape(root) == RETRIEVAL
     assert all(step.run_type == TYPES.get(step.name, "chain") for step in root.walk())
     assert all(not step.error and step.outputs for step in root.walk())
+    assert root.inputs == {"question": QUESTION}
 
 
 def test_all_steps_say_what_the_run_was_about(settings: MakeContext, traces: TraceServer) -> None:
@@ -165,7 +166,7 @@ def test_retries_are_siblings_with_the_malformed_text_and_the_error(
 ) -> None:
     chat_server.script({"fact filter": [MALFORMED, MALFORMED, MALFORMED], "manager": [MANAGED], "answerer": [ANSWERED]})
     with traces.tracing():
-        quick_graph.invoke(Question(question=QUESTION), context=settings())
+        quick_graph.invoke(asking(QUESTION), context=settings())
     root = traces.tree()
     tries = root.all("filter_facts")
     assert [node.name for node in root.children].count("filter_facts") == len(tries) == 3
@@ -187,7 +188,7 @@ def test_requests_to_a_model_are_llm_runs_with_their_tokens(
     usage = {"prompt_tokens": 70, "completion_tokens": 5, "total_tokens": 75}
     chat_server.script({**well_behaved(), "manager": [Reply(MANAGED, usage=usage)]})
     with traces.tracing():
-        quick_graph.invoke(Question(question=QUESTION), context=settings(model="tester"))
+        quick_graph.invoke(asking(QUESTION), context=settings(model="tester"))
     root = traces.tree()
     assert [request.name for request in root.all("ChatOpenAI")] == ["ChatOpenAI"] * 3
     request = root.one("weigh_relations").one("ChatOpenAI")
@@ -202,7 +203,7 @@ def test_a_transport_fault_is_tried_again_as_a_sibling(
 ) -> None:
     chat_server.script({**well_behaved(), "manager": [Reply("busy", status=503), MANAGED]})
     with traces.tracing():
-        quick_graph.invoke(Question(question=QUESTION), context=settings())
+        quick_graph.invoke(asking(QUESTION), context=settings())
     first, second = traces.tree().all("weigh_relations")
     assert "TransportFault" in first.error
     assert not second.error
@@ -258,9 +259,9 @@ def test_indexing_is_traced_with_its_requests_below_the_node_that_made_them(
 
 def test_a_question_that_fails_ends_its_trace_with_the_error(settings: MakeContext, traces: TraceServer) -> None:
     with traces.tracing(), pytest.raises(BadInput, match="nobody"):
-        quick_graph.invoke(Question(question=QUESTION), context=Context(workspace="nobody"))
+        quick_graph.invoke(asking(QUESTION), context=Context(workspace="nobody"))
     with traces.tracing(), pytest.raises(ModelUnavailable):
-        quick_graph.invoke(Question(question=QUESTION), context=settings(model="any"))
+        quick_graph.invoke(asking(QUESTION), context=settings(model="any"))
     first, second = traces.trees()
     assert "nobody" in first.error
     assert "ModelUnavailable" in second.error

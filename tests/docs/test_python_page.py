@@ -1,0 +1,55 @@
+"""The examples of the page on Python run, one after the other, as they stand there."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.examples import service
+from tests.docs.pages import ROOT, blocks, inline_code, read
+from workflows import streaming
+from workflows.demo import run_demo
+from workflows.indexing import no_progress
+from workflows.resources import close_indexes
+
+PAGE = ROOT / "docs" / "python.md"
+
+
+@pytest.fixture
+def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the sample workspace in it."""
+    monkeypatch.chdir(tmp_path)
+    run_demo(Path(".mara-demo"), no_progress)
+    yield tmp_path
+    close_indexes()
+
+
+@pytest.mark.slow
+def test_the_examples_run(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = sample / "examples.py"
+    script.write_text("\n".join(b.body for b in blocks(read(PAGE)) if b.kind == "python"), encoding="utf-8")
+    capsys.readouterr()
+    made: dict[str, Any] = runpy.run_path(str(script))
+    assert "1933" in made["result"]["answer"]
+    assert [type(result) for result in made["results"]] == [dict, dict]
+    assert made["without_beta"]["relation_factors"] is None
+    assert made["documents"]
+    assert made["result"]["answer"] in capsys.readouterr().out
+
+
+def test_every_event_is_described() -> None:
+    told = set(inline_code(read(PAGE)))
+    for event in (streaming.NodeStarted, streaming.Progress, streaming.Token, streaming.Answered):
+        fields = [name for name in event.__dataclass_fields__ if name != "kind"]
+        assert f"{event.__name__}({', '.join(fields)})" in told
+        assert event.__dataclass_fields__["kind"].default in told
+
+
+def test_the_statuses_of_the_service_are_those_it_gives() -> None:
+    said = read(PAGE).partition("Statuses:")[2].partition("\n\n")[0]
+    assert {*service.STATUSES.values()} <= {int(status) for status in re.findall(r"\b\d{3}\b", said)}

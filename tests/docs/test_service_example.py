@@ -1,0 +1,177 @@
+"""The web service of the documentation: answers, events, readable errors, and work that stops when a client goes."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import uvicorn
+from fastapi.testclient import TestClient
+
+from docs.examples import service
+from graph.errors import MaraError
+from tests.builders import HashEmbedder
+from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
+from tests.docs.pages import ROOT
+from tests.scripted_server import Reply, ScriptedServer, scripted
+from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved, write_corpus
+from tests.workflows.workspaces import use_embedder
+from workflows.ask import ask
+from workflows.context import Context
+from workflows.indexing import index_sources
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("service")
+    with pytest.MonkeyPatch.context() as patch:
+        use_embedder(patch, HashEmbedder())
+        corpus, triples = write_corpus(folder)
+        index_sources([corpus], folder / "workspace", triples)
+    return folder / "workspace"
+
+
+@pytest.fixture(autouse=True)
+def configured(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_embedder(monkeypatch, HashEmbedder())
+    monkeypatch.setenv("MARA_WORKSPACE", str(root))
+
+
+@pytest.fixture
+def client() -> Iterator[TestClient]:
+    with TestClient(service.app) as client:
+        yield client
+
+
+@pytest.fixture
+def chat_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    with scripted(well_behaved()) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        yield server
+
+
+def events_of(body: str) -> list[tuple[str, Any]]:
+    """The events of a body, as (name, data)."""
+    found = []
+    for block in body.removesuffix("\n\n").split("\n\n"):
+        name, data = block.split("\n")
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+def test_it_is_as_long_as_an_example_should_be() -> None:
+    lines = (ROOT / "docs/examples/service.py").read_text(encoding="utf-8").splitlines()
+    assert 60 <= len(lines) <= 100
+
+
+def test_a_question_is_answered(client: TestClient, root: Path) -> None:
+    answered = client.post("/ask", json={"question": QUESTION, "top_k": 3}).json()
+    expected = ask(QUESTION, Context(workspace=str(root), top_k=3))
+    assert list(answered) == list(expected)
+    assert answered["passages"] == expected["passages"]
+    assert answered["answer"] == expected["answer"]
+
+
+def test_an_answer_is_streamed_as_server_sent_events(client: TestClient, chat_server: ScriptedServer) -> None:
+    response = client.get("/ask/stream", params={"question": QUESTION, "mode": "mara"})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    events = events_of(response.text)
+    assert events[0] == ("node_started", {"kind": "node_started", "node": "encode_question", "attempt": 1})
+    assert "".join(data["text"] for name, data in events if name == "token") == ANSWERED
+    assert events[-1][0] == "answered"
+    assert events[-1][1]["result"]["answer"] == ANSWERED
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [({"question": " "}, 400), ({"question": "Who?", "top_k": 0}, 422), ({"question": "Who?", "mode": "magic"}, 422)],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is_sent(
+    client: TestClient, settings: dict[str, Any], status: int
+) -> None:
+    assert client.post("/ask", json=settings).status_code == status
+    assert client.get("/ask/stream", params=settings).status_code == status
+
+
+def test_a_client_names_no_workspace_and_no_model(client: TestClient, chat_server: ScriptedServer) -> None:
+    chosen = {"question": QUESTION, "workspace": "/elsewhere", "model": "expensive"}
+    assert client.post("/ask", json=chosen).json()["models"]["chat"] == "gpt-4o-mini"
+    assert {request.body["model"] for request in chat_server.requests} == {"gpt-4o-mini"}
+
+
+def test_an_error_says_what_to_do(client: TestClient) -> None:
+    response = client.post("/ask", json={"question": ""})
+    assert response.json() == {
+        "error": {"kind": "BadInput", "message": "The question is empty", "hint": "Ask something"}
+    }
+
+
+def test_a_missing_workspace_is_the_servers_fault(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARA_WORKSPACE", "/nowhere")
+    response = client.post("/ask", json={"question": QUESTION})
+    assert (response.status_code, response.json()["error"]["kind"]) == (503, "WorkspaceMissing")
+
+
+def test_a_model_that_refuses_is_a_bad_gateway(client: TestClient, chat_server: ScriptedServer) -> None:
+    chat_server.script([Reply("no", status=401)])
+    response = client.post("/ask", json={"question": QUESTION})
+    assert (response.status_code, response.json()["error"]["kind"]) == (502, "ModelUnavailable")
+    name, data = events_of(client.get("/ask/stream", params={"question": QUESTION}).text)[-1]
+    assert name == "failed"
+    assert data == response.json()
+
+
+def kinds_below(kind: type[MaraError]) -> Iterator[type[MaraError]]:
+    yield kind
+    for narrower in kind.__subclasses__():
+        yield from kinds_below(narrower)
+
+
+def test_every_kind_of_error_has_its_own_status_before_that_of_a_wider_kind() -> None:
+    listed = list(service.STATUSES)
+    assert set(listed) <= set(kinds_below(MaraError))
+    for place, kind in enumerate(listed):
+        assert not any(issubclass(later, kind) for later in listed[place + 1 :])
+
+
+@pytest.fixture
+def address() -> Iterator[tuple[str, int]]:
+    """The service on a port of this machine."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(service.app, log_level="warning"))
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    yield listening.getsockname()
+    server.should_exit = True
+    thread.join(PATIENCE_S)
+    listening.close()
+
+
+def test_a_client_that_goes_away_stops_the_work(address: tuple[str, int], chat_server: ScriptedServer) -> None:
+    dictation = Dictation()
+    chat_server.script({**well_behaved(), "answerer": [Reply(pieces=dictation)]})
+    with socket.create_connection(address, PATIENCE_S) as connection:
+        connection.sendall(f"GET /ask/stream?question={quote(QUESTION)} HTTP/1.1\r\nHost: mara\r\n\r\n".encode())
+        received = b""
+        while b'"text": "It"' not in received:
+            more = connection.recv(65536)
+            assert more, received
+            received += more
+    dictation.go_on.set()
+    assert dictation.hung_up.wait(PATIENCE_S)
+    wait_for_the_end()
+    assert len(chat_server.requests_of("answerer")) == 1
+
+
+def test_going_down_closes_the_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+    monkeypatch.setattr(service, "close_indexes", lambda: closed.append("closed"))
+    with TestClient(service.app):
+        assert not closed
+    assert closed == ["closed"]

@@ -1,0 +1,389 @@
+"""Asking event by event: the same result as in one piece, the answer as it is written, and work that stops."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from agents.chat import ask_text
+from agents.roles import FactChoice
+from graph.errors import BadInput, MaraError, ModelUnavailable, TransportFault, WorkspaceMissing
+from tests.chatting import messages, model_on
+from tests.dictation import PATIENCE_S, Dictation, result_in, screens, starts, wait_for_the_end
+from tests.scripted_server import Fault, Reply, ScriptedServer
+from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, quick_graph, well_behaved
+from workflows import mara as mara_workflow
+from workflows.ask import ask
+from workflows.context import Context
+from workflows.streaming import Event, NodeStarted, Progress, Token, aask_stream, ask_stream, event_json
+
+MakeContext = Callable[..., Context]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take up a broken stream without the pause before it."""
+    monkeypatch.setattr(mara_workflow, "graph", quick_graph)
+
+
+def test_the_events_of_a_run_offline(settings: MakeContext) -> None:
+    events = list(ask_stream(QUESTION, settings()))
+    assert starts(events)[0] == ("encode_question", 1)
+    assert set(starts(events)[1:3]) == {("retrieve_facts", 1), ("retrieve_passages", 1)}
+    assert [node for node, _ in starts(events)[-3:]] == ["seed_graph", "walk_graph", "write_answer"]
+    result = result_in(events)
+    assert [event.text for event in events if isinstance(event, Token)] == [result["answer"]]
+
+
+@pytest.mark.parametrize("mode", ["mara", "dense"])
+def test_the_last_event_holds_what_ask_returns(settings: MakeContext, mode: str) -> None:
+    asked = ask(QUESTION, settings(mode=mode))
+    streamed = result_in(list(ask_stream(QUESTION, settings(mode=mode))))
+    assert list(streamed) == list(asked)
+    assert streamed.pop("timings_ms").keys() == asked.pop("timings_ms").keys()
+    assert streamed == asked
+
+
+def test_events_can_be_written_as_json(settings: MakeContext) -> None:
+    events = [event_json(event) for event in ask_stream(QUESTION, settings())]
+    assert events == json.loads(json.dumps(events))
+    assert events[0] == {"kind": "node_started", "node": "encode_question", "attempt": 1}
+    assert {event["kind"] for event in events} <= {"node_started", "progress", "token", "answered"}
+    assert next(iter(events[-1])) == "kind"
+
+
+def test_the_answer_comes_word_by_word_and_the_replies_of_other_agents_do_not(
+    chat_server: ScriptedServer, settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    events = list(ask_stream(QUESTION, settings()))
+    tokens = [event.text for event in events if isinstance(event, Token)]
+    assert tokens == ["It", " was", " founded", " in", " 1203", " [1]."]
+    assert result_in(events)["answer"] == ANSWERED
+    assert all(request.body["stream"] for request in chat_server.requests)
+
+
+def test_what_was_shown_of_a_malformed_answer_is_void_when_it_is_asked_for_again(
+    chat_server: ScriptedServer, settings: MakeContext
+) -> None:
+    chat_server.script({**well_behaved(), "answerer": ["In 1203.", "In 1203 [9].", ANSWERED]})
+    events = list(ask_stream(QUESTION, settings()))
+    assert starts(events)[-3:] == [("write_answer", 1), ("write_answer", 2), ("write_answer", 3)]
+    assert screens(events) == ["In 1203.", "In 1203 [9].", ANSWERED]
+
+
+def test_retries_of_the_filter_are_counted(chat_server: ScriptedServer, settings: MakeContext) -> None:
+    chat_server.script({**well_behaved(), "fact filter": [MALFORMED, MALFORMED, '{"facts": []}']})
+    events = list(ask_stream(QUESTION, settings()))
+    assert [attempt for node, attempt in starts(events) if node == "filter_facts"] == [1, 2, 3]
+    assert screens(events) == [ANSWERED]
+
+
+def test_the_fallback_of_the_answerer_comes_as_one_token(chat_server: ScriptedServer, settings: MakeContext) -> None:
+    chat_server.script({**well_behaved(), "answerer": ["Nothing is cited."]})
+    events = list(ask_stream(QUESTION, settings(max_json_retries=1)))
+    assert starts(events)[-1] == ("quote_passages", 1)
+    assert screens(events) == [*["Nothing is cited."] * 2, result_in(events)["answer"]]
+    assert isinstance(events[-2], Token)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["nodes tell progress", "nodes tell none"])
+def test_a_stream_that_breaks_off_is_taken_up_anew(
+    chat_server: ScriptedServer, settings: MakeContext, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    broken = Reply("It was in the year 1203 or so [1].", fault=Fault.TRUNCATED)
+    chat_server.script({**well_behaved(), "answerer": [broken, ANSWERED]})
+    if not told:
+        silent = mara_workflow.build().compile()
+        whole_stream = quick_graph.stream
+
+        def without_custom(*args: Any, **how: Any) -> Iterator[Any]:
+            return (chunk for chunk in whole_stream(*args, **how) if chunk[0] != "custom")
+
+        monkeypatch.setattr(silent, "stream", without_custom)
+        monkeypatch.setattr(mara_workflow, "graph", silent)
+    events = list(ask_stream(QUESTION, settings()))
+    assert starts(events)[-2:] == [("write_answer", 1), ("write_answer", 2)]
+    assert len(screens(events)) == 2
+    assert screens(events)[-1] == ANSWERED == result_in(events)["answer"]
+
+
+@pytest.mark.parametrize("piece", [1, 4, 1000])
+def test_what_a_model_thinks_is_not_shown(chat_server: ScriptedServer, settings: MakeContext, piece: int) -> None:
+    text = f"<think>Is it [1]? I think so.</think>\n\n{ANSWERED}"
+    pieces = [text[start : start + piece] for start in range(0, len(text), piece)]
+    chat_server.script({**well_behaved(), "answerer": [Reply(text, pieces=pieces)]})
+    assert screens(list(ask_stream(QUESTION, settings()))) == [ANSWERED]
+
+
+def test_thinking_that_looked_like_the_answer_is_void(chat_server: ScriptedServer, settings: MakeContext) -> None:
+    chat_server.script({**well_behaved(), "answerer": [f"Is it so? Yes. </think> {ANSWERED}"]})
+    events = list(ask_stream(QUESTION, settings()))
+    assert screens(events) == ["Is it so? Yes.", ANSWERED]
+    assert starts(events)[-2:] == [("write_answer", 1), ("write_answer", 1)]
+
+
+def test_a_server_that_swallowed_the_tag_before_is_believed_only_after_it(
+    chat_server: ScriptedServer, settings: MakeContext
+) -> None:
+    chat_server.script(
+        {
+            **well_behaved(),
+            "fact filter": ['None fits.</think>{"facts": []}'],
+            "answerer": [f"Is it so? Yes.</think> {ANSWERED}"],
+        }
+    )
+    assert screens(list(ask_stream(QUESTION, settings()))) == [ANSWERED]
+
+
+def test_the_screen_ends_with_the_answer_however_the_model_spells_its_refusal(
+    chat_server: ScriptedServer, settings: MakeContext
+) -> None:
+    chat_server.script({**well_behaved(), "answerer": ["Not in the passages."]})
+    events = list(ask_stream(QUESTION, settings()))
+    assert result_in(events)["refused"]
+    assert screens(events)[-1] == result_in(events)["answer"]
+
+
+def test_progress_of_nodes_and_of_anyone_else_is_passed_on(settings: MakeContext) -> None:
+    from langgraph.config import get_stream_writer
+
+    class Talkative:
+        def choose(self, *asked: Any) -> FactChoice:
+            get_stream_writer()({"node": "filter_facts", "event": "chosen", "kept": 0})
+            get_stream_writer()("anything")
+            return FactChoice(())
+
+    events = list(ask_stream(QUESTION, settings().with_agents(fact_filter=Talkative())))
+    assert Progress("filter_facts", "chosen", {"kept": 0}) in events
+    assert Progress("", "custom", {"value": "anything"}) in events
+
+
+def test_a_run_sees_the_context_variables_of_its_caller(settings: MakeContext) -> None:
+    tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
+    seen: list[str] = []
+
+    class Recorder:
+        def choose(self, *asked: Any) -> FactChoice:
+            seen.append(tenant.get())
+            return FactChoice(())
+
+    token = tenant.set("orlo")
+    list(ask_stream(QUESTION, settings().with_agents(fact_filter=Recorder())))
+    tenant.reset(token)
+    assert seen == ["orlo"]
+
+
+def test_a_question_that_cannot_be_asked_is_refused_at_once(settings: MakeContext) -> None:
+    for stream in (ask_stream, aask_stream):
+        with pytest.raises(BadInput, match="empty"):
+            stream(" ", settings())
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"), [(Reply("no", status=401), ModelUnavailable), (Reply("no", status=500), TransportFault)]
+)
+def test_errors_are_those_of_ask(
+    chat_server: ScriptedServer, settings: MakeContext, reply: Reply, error: type[MaraError]
+) -> None:
+    chat_server.script({**well_behaved(), "answerer": [reply]})
+    stream = ask_stream(QUESTION, settings())
+    with pytest.raises(error):
+        list(stream)
+    assert list(stream) == []
+
+
+def test_a_missing_workspace_is_told(settings: MakeContext) -> None:
+    with pytest.raises(WorkspaceMissing):
+        list(ask_stream(QUESTION, settings(workspace="/nowhere")))
+    with pytest.raises(WorkspaceMissing):
+        asyncio.run(every(settings(workspace="/nowhere")))
+
+
+def test_a_stream_that_is_left_starts_no_further_node(chat_server: ScriptedServer, settings: MakeContext) -> None:
+    chat_server.script(well_behaved())
+    stream = ask_stream(QUESTION, settings())
+    assert any(event == NodeStarted("write_answer", 1) for event in stream)
+    stream.close()
+    wait_for_the_end()
+    assert {request.role for request in chat_server.requests} == {"fact filter", "manager"}
+
+
+def test_a_stream_that_is_never_asked_for_anything_asks_for_nothing(
+    chat_server: ScriptedServer, settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    ask_stream(QUESTION, settings()).close()
+    wait_for_the_end()
+    assert chat_server.requests == []
+
+
+def test_a_model_that_is_writing_is_broken_off_when_the_stream_is_left(
+    chat_server: ScriptedServer, settings: MakeContext
+) -> None:
+    dictation = Dictation()
+    chat_server.script({**well_behaved(), "answerer": [Reply(pieces=dictation)]})
+    stream = ask_stream(QUESTION, settings())
+    assert any(event == Token("It") for event in stream)
+    stream.close()  # at once, although the model has fallen silent
+    assert not dictation.hung_up.is_set()
+    dictation.go_on.set()
+    assert dictation.hung_up.wait(PATIENCE_S)
+    wait_for_the_end()
+    assert len(chat_server.requests_of("answerer")) == 1
+
+
+def test_agents_that_write_side_by_side_are_both_broken_off(chat_server: ScriptedServer, settings: MakeContext) -> None:
+    dictations = {"fact filter": Dictation(), "manager": Dictation()}
+    chat_server.script({role: [Reply(pieces=dictation)] for role, dictation in dictations.items()})
+
+    async def leave_when_both_write() -> None:
+        task = asyncio.create_task(every(settings()))
+        for dictation in dictations.values():
+            await asyncio.to_thread(dictation.began.wait, PATIENCE_S)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(leave_when_both_write())
+    for dictation in dictations.values():
+        dictation.go_on.set()
+    for dictation in dictations.values():
+        assert dictation.hung_up.wait(PATIENCE_S)
+    wait_for_the_end()
+    assert sorted(request.role for request in chat_server.requests) == ["fact filter", "manager"]
+
+
+def test_a_request_that_hangs_is_not_made_again_after_the_stream_was_left(
+    chat_server: ScriptedServer, settings: MakeContext
+) -> None:
+    asked = threading.Event()
+
+    def hang(body: Mapping[str, Any]) -> Reply:
+        asked.set()
+        return Reply(fault=Fault.HANG)
+
+    chat_server.script({**well_behaved(), "answerer": hang})
+
+    async def leave_while_it_hangs() -> None:
+        task = asyncio.create_task(every(settings()))
+        await asyncio.to_thread(asked.wait, PATIENCE_S)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(leave_while_it_hangs())
+    assert not chat_server.released.is_set()
+    chat_server.released.set()
+    wait_for_the_end()
+    assert len(chat_server.requests_of("answerer")) == 1
+
+
+@pytest.mark.parametrize("then", ["asks a model", "is to be tried again"])
+def test_work_between_two_requests_is_the_last_of_a_stream_that_was_left(
+    chat_server: ScriptedServer, settings: MakeContext, then: str
+) -> None:
+    chat_server.script(["Whatever."])
+    began, go_on = threading.Event(), threading.Event()
+    calls: list[str] = []
+
+    class Slow:
+        def choose(self, question: str, *asked: Any) -> FactChoice:
+            calls.append(question)
+            began.set()
+            go_on.wait(PATIENCE_S)
+            if then == "is to be tried again":
+                raise TransportFault("The endpoint is busy")
+            ask_text(model_on(chat_server), messages())
+            return FactChoice(())
+
+    async def leave_while_it_works() -> None:
+        context = settings(model="offline", weigh_relations=False).with_agents(fact_filter=Slow())
+        task = asyncio.create_task(every(context))
+        await asyncio.to_thread(began.wait, PATIENCE_S)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(leave_while_it_works())
+    go_on.set()
+    wait_for_the_end()
+    assert calls == [QUESTION]
+    assert chat_server.requests == []
+
+
+async def every(context: Context, question: str = QUESTION) -> list[Event]:
+    return [event async for event in aask_stream(question, context)]
+
+
+def test_the_async_twin_tells_the_same(chat_server: ScriptedServer, settings: MakeContext) -> None:
+    chat_server.script(well_behaved())
+    events = asyncio.run(every(settings()))
+    assert screens(events) == [ANSWERED]
+    assert sorted(starts(events)) == sorted(starts(list(ask_stream(QUESTION, settings()))))
+    assert list(result_in(events)) == list(ask(QUESTION, settings()))
+
+
+def test_the_event_loop_goes_on_while_a_model_is_waited_for(chat_server: ScriptedServer, settings: MakeContext) -> None:
+    async def talk() -> tuple[str, list[str]]:
+        loop, asked, answer = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+        def reply_when_told(body: Mapping[str, Any]) -> str:
+            loop.call_soon_threadsafe(asked.set)
+            return ANSWERED if answer.wait(PATIENCE_S) else "The event loop stood still [1]."
+
+        chat_server.script({**well_behaved(), "answerer": reply_when_told})
+        waiting = asyncio.create_task(every(settings()))
+        await asked.wait()
+        other = screens(await every(settings(model="offline")))
+        assert not waiting.done()
+        answer.set()
+        return screens(await waiting)[-1], other
+
+    answer, other = asyncio.run(talk())
+    assert answer == ANSWERED
+    assert len(other) == 1
+
+
+def test_closing_the_async_twin_stops_the_run_without_waiting(
+    chat_server: ScriptedServer, settings: MakeContext
+) -> None:
+    dictation = Dictation()
+    chat_server.script({**well_behaved(), "answerer": [Reply(pieces=dictation)]})
+
+    async def leave_early() -> None:
+        async with aclosing(aask_stream(QUESTION, settings())) as stream:
+            async for event in stream:
+                if isinstance(event, Token):
+                    break
+
+    asyncio.run(leave_early())
+    assert not dictation.hung_up.is_set()
+    dictation.go_on.set()
+    assert dictation.hung_up.wait(PATIENCE_S)
+    wait_for_the_end()
+    assert len(chat_server.requests_of("answerer")) == 1
+
+
+def test_an_answer_is_not_taken_for_another_runs(chat_server: ScriptedServer, settings: MakeContext) -> None:
+    chat_server.script(well_behaved())
+
+    async def both() -> tuple[list[Event], list[Event]]:
+        return await asyncio.gather(every(settings(), QUESTION), every(settings(), "Where was Ada Brandt born?"))
+
+    first, second = asyncio.run(both())
+    assert screens(first) == screens(second) == [ANSWERED]
+    assert (result_in(first)["question"], result_in(second)["question"]) == (QUESTION, "Where was Ada Brandt born?")
+
+
+def test_a_filter_that_selects_nothing_gives_the_refusal_as_one_token(settings: MakeContext) -> None:
+    events = list(ask_stream(QUESTION, settings(where={"source": "nowhere"})))
+    assert [event.text for event in events if isinstance(event, Token)] == [result_in(events)["answer"]]
+    assert result_in(events)["refused"]

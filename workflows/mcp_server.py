@@ -1,0 +1,202 @@
+"""Asking and retrieving as tools of the Model Context Protocol: one workspace, for any agent that speaks it.
+
+The official SDK does the protocol; what is here is two functions with described arguments. The SDK is imported when a
+server is made, and reads their annotations: they are no strings in this module.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, Field, WithJsonSchema
+
+from graph.errors import DependencyMissing, MaraError
+from graph.modes import Mode
+from workflows.context import QUESTION_LIMIT, Context, asking, make_context
+from workflows.resources import close_indexes
+from workflows.streaming import Answered, NodeStarted, aask_stream
+
+if TYPE_CHECKING:
+    from mcp.server import mcpserver
+
+INSTRUCTIONS = (
+    "Answers and passages from one collection of documents. `ask` gives a cited answer, `retrieve` the passages alone."
+    " A question may need several documents at once: ask it whole."
+)
+
+Asked = Annotated[
+    str,
+    Field(
+        description="A question in plain words, in any language; it may need several documents at once.",
+        min_length=1,
+        max_length=QUESTION_LIMIT,
+    ),
+]
+Ranking = Annotated[
+    Mode,
+    Field(
+        description="How passages are found: a relation-aware walk over the knowledge graph (mara, the best), the"
+        " published baseline (hipporag2), the baseline with relation weights (mara-matrix), or similarity alone"
+        " (dense, sparse, hybrid)."
+    ),
+]
+TopK = Annotated[int, Field(description="How many passages are looked up.", ge=1, le=200)]
+Where = Annotated[
+    dict[str, Any],
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "object"]}}),
+    Field(
+        description="Which passages may be seen, by their metadata: values, or conditions with $in, $ne, $nin, $gt,"
+        ' $gte, $lt, $lte; all are to hold. Example: {"source": "report.pdf", "year": {"$gte": 2020}}. Empty for all.'
+    ),
+]
+
+
+class CitedPassage(BaseModel):
+    """A passage that the answer cites."""
+
+    number: int = Field(description="The number in the answer: 1 for [1].")
+    passage_id: str
+    title: str
+    source: str
+    quote: str = Field(description="The sentence of the passage that the claim rests on, or the whole passage.")
+
+
+class AskResult(BaseModel):
+    """A cited answer."""
+
+    answer: str = Field(description="The answer, with citations as in [1].")
+    refused: bool = Field(description="Whether the passages do not hold the answer.")
+    citations: list[CitedPassage]
+    notes: list[str] = Field(description="What was retried, dropped or defaulted on the way.")
+
+
+class FoundPassage(BaseModel):
+    """A passage that was found."""
+
+    id: str
+    title: str
+    text: str
+    source: str
+    metadata: dict[str, Any]
+    score: float
+
+
+class RetrieveResult(BaseModel):
+    """The passages for a question, the best first."""
+
+    passages: list[FoundPassage]
+    ranked_by: str = Field(description="What ranked them: walk, dense, sparse, hybrid; empty where nothing was found.")
+    notes: list[str] = Field(description="What was retried, dropped or defaulted on the way.")
+
+
+def make_server(workspace: Path) -> "mcpserver.MCPServer[None]":
+    """Return a server over a workspace, with the tools ``ask`` and ``retrieve``; nothing is opened before their use.
+
+    Clients choose neither workspace nor models; models are those of the environment.
+
+    Raises:
+        DependencyMissing: the SDK is not installed.
+    """
+    try:
+        from mcp.server import mcpserver
+        from mcp.types import ToolAnnotations
+    except ImportError as fault:
+        raise DependencyMissing(
+            f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
+        ) from fault
+    server: mcpserver.MCPServer[None] = mcpserver.MCPServer(
+        "mara", version=version("mara-rag"), instructions=INSTRUCTIONS, log_level="WARNING", lifespan=_closing_indexes
+    )
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+    @server.tool(title="Ask the documents", annotations=reads)
+    async def ask(
+        question: Asked,
+        client: mcpserver.Context,
+        mode: Ranking = Mode.MARA,
+        top_k: TopK = 10,
+        where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
+    ) -> AskResult:
+        """Answer a question from the documents, with citations; says so where they do not hold the answer."""
+        with _told_to_the_client():
+            context = _context(workspace, mode, top_k, where)
+            return await _answer(question, context, client)
+
+    @server.tool(title="Find passages", annotations=reads)
+    def retrieve(
+        question: Asked,
+        mode: Ranking = Mode.MARA,
+        top_k: TopK = 10,
+        where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
+    ) -> RetrieveResult:
+        """Find the passages that together answer a question, even when it takes several; no answer is written."""
+        with _told_to_the_client():
+            return _found(question, _context(workspace, mode, top_k, where))
+
+    return server
+
+
+@asynccontextmanager
+async def _closing_indexes(server: "mcpserver.MCPServer[None]") -> AsyncIterator[None]:
+    yield
+    close_indexes()
+
+
+@contextmanager
+def _told_to_the_client() -> Iterator[None]:
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    try:
+        yield
+    except MaraError as error:
+        raise ToolError(f"{error.kind}: {error}") from error
+
+
+def _context(workspace: Path, mode: Mode, top_k: int, where: Mapping[str, Any]) -> Context:
+    return make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=dict(where))
+
+
+async def _answer(question: str, context: Context, client: "mcpserver.Context") -> AskResult:
+    """Answer, telling each node's start as progress; a call that is cancelled stops the run."""
+    result: Mapping[str, Any] = {}
+    begun = 0
+    async with aclosing(aask_stream(question, context)) as events:
+        async for event in events:
+            if isinstance(event, NodeStarted):
+                begun += 1
+                await client.report_progress(begun, message=event.node)
+            elif isinstance(event, Answered):
+                result = event.result
+    cited = [(mark, result["passages"][mark["number"] - 1]) for mark in result["citations"]]
+    return AskResult(
+        answer=result["answer"],
+        refused=result["refused"],
+        citations=[
+            CitedPassage(
+                number=mark["number"],
+                passage_id=hit["id"],
+                title=hit["title"],
+                source=hit["source"],
+                quote=hit["text"][mark["start"] : mark["end"]],
+            )
+            for mark, hit in cited
+        ],
+        notes=_notes(result),
+    )
+
+
+def _found(question: str, context: Context) -> RetrieveResult:
+    from workflows.retrieval import graph
+
+    result = graph.invoke(asking(question), context=context)
+    return RetrieveResult(
+        passages=[FoundPassage.model_validate(hit) for hit in result["passages"]],
+        ranked_by=result["ranked_by"],
+        notes=_notes(result),
+    )
+
+
+def _notes(result: Mapping[str, Any]) -> list[str]:
+    return [f"{record['node']}: {record['kind']}: {record['message']}" for record in result["errors"]]

@@ -1,0 +1,268 @@
+"""Asking from Python, event by event: what starts, how far it is, the answer as it is written, and the result.
+
+Each run has a thread of its own, in which it goes on as far as the next event and no further until that is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from langchain_core.callbacks import BaseCallbackHandler
+
+from agents.spoken import SpokenText
+from workflows.ask import result_of
+from workflows.context import Context, asking, check_question
+
+ANSWERING = "write_answer"
+"""The node whose model's words are the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStarted:
+    """A node begins, or begins again: the tokens before it are void.
+
+    Attributes:
+        attempt: from 1; more where a malformed reply is asked for again, or a broken stream taken up anew.
+    """
+
+    node: str
+    attempt: int
+    kind: Literal["node_started"] = field(default="node_started", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a node tells of its work; that it starts is told by `NodeStarted` alone.
+
+    Attributes:
+        event: what happened, as the node names it.
+        details: numbers and short texts that go with it.
+    """
+
+    node: str
+    event: str
+    details: Mapping[str, Any]
+    kind: Literal["progress"] = field(default="progress", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The next piece of the answer; the pieces since the last `NodeStarted`, put together, are the answer so far."""
+
+    text: str
+    kind: Literal["token"] = field(default="token", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The last event.
+
+    Attributes:
+        result: what `workflows.ask.ask` returns.
+    """
+
+    result: dict[str, Any]
+    kind: Literal["answered"] = field(default="answered", init=False)
+
+
+Event: TypeAlias = NodeStarted | Progress | Token | Answered
+
+
+def event_json(event: Event) -> dict[str, Any]:
+    """Return an event as JSON can hold it, its ``kind`` first."""
+    return {"kind": event.kind, **asdict(event)}
+
+
+def ask_stream(question: str, context: Context) -> Generator[Event, None, None]:
+    """Answer a question as `ask` does, telling what happens meanwhile.
+
+    Closing the iterator stops the run: no further node begins, and a model that is writing is broken off at its next
+    token. Closing waits for nothing; a request that hangs ends with its time-out, in the background.
+
+    Yields:
+        `NodeStarted`, `Progress` and `Token` as they come, then one `Answered`. An answer that no model writes comes
+        as one token.
+
+    Raises:
+        BadInput: the question cannot be asked (at once); or as `ask` does, and so its other errors (while iterating).
+    """
+    return _iterated(_Run(check_question(question), context))
+
+
+def aask_stream(question: str, context: Context) -> AsyncGenerator[Event, None]:
+    """Answer a question as `ask_stream` does, from a coroutine; the event loop goes on while a model is waited for.
+
+    Cancelling the task that iterates stops the run, as ``aclose`` does: use ``contextlib.aclosing`` where the loop may
+    be left early.
+    """
+    return _aiterated(_Run(check_question(question), context))
+
+
+class _Stopped(BaseException):
+    """Ends a run whose consumer is gone; no `Exception`, so that nothing tries again or makes another error of it."""
+
+
+class _Brake(BaseCallbackHandler):
+    """Once pulled, ends whatever is about to start or to go on."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self._pulled = threading.Event()
+
+    def pull(self) -> None:
+        """Stop at the next opportunity."""
+        self._pulled.set()
+
+    def _check(self, *about: Any, **more: Any) -> None:
+        if self._pulled.is_set():
+            raise _Stopped
+
+    on_chain_start = _check
+    on_chat_model_start = _check
+    on_llm_new_token = _check
+
+
+class _Run:
+    """One run in a thread of its own, in the caller's context."""
+
+    def __init__(self, question: str, context: Context) -> None:
+        self._brake = _Brake()
+        self._events = _events(question, context, self._brake)
+        self._scope = contextvars.copy_context()
+        self._thread = ThreadPoolExecutor(1, "ask-stream")
+
+    def next(self) -> Future[Event | None]:
+        """Go on to the next event; None after the last."""
+        return self._thread.submit(self._scope.run, self._next)
+
+    def _next(self) -> Event | None:
+        return next(self._events, None)
+
+    def stop(self) -> None:
+        """End the run as soon as what it waits for lets it; wait for nothing."""
+        self._brake.pull()
+        self._thread.submit(self._scope.run, self._events.close)
+        self._thread.shutdown(wait=False)
+
+
+def _iterated(run: _Run) -> Generator[Event, None, None]:
+    try:
+        while (event := run.next().result()) is not None:
+            yield event
+    finally:
+        run.stop()
+
+
+async def _aiterated(run: _Run) -> AsyncGenerator[Event, None]:
+    try:
+        while (event := await asyncio.wrap_future(run.next())) is not None:
+            yield event
+    finally:
+        run.stop()
+
+
+def _events(question: str, context: Context, brake: _Brake) -> Generator[Event, None, None]:
+    from workflows.mara import graph
+
+    chunks: Any = graph.stream(
+        asking(question),
+        {"callbacks": [brake]},
+        context=context,
+        stream_mode=["tasks", "messages", "custom", "values"],
+        output_keys=graph.output_channels,
+    )
+    told = _Telling()
+    state: dict[str, Any] = {}
+    with closing(chunks):
+        for mode, chunk in chunks:
+            if mode == "values":
+                state = chunk
+            else:
+                yield from told.about(mode, chunk)
+    result = result_of(state)
+    yield from told.rest_of(result["answer"] or "")
+    yield Answered(result)
+
+
+class _Telling:
+    """What a run's stream comes to as events."""
+
+    def __init__(self) -> None:
+        self._attempts: Counter[str] = Counter()
+        self._unheard: set[str] = set()
+        self._last = ""
+        self._requests: dict[str, str | None] = {}
+        self._spoken: dict[str, SpokenText] = {}
+        self._said = ""
+
+    def about(self, mode: str, chunk: Any) -> Iterator[Event]:
+        """Tell of one chunk of the modes ``tasks``, ``custom`` and ``messages``."""
+        if mode == "messages":
+            message, metadata = chunk
+            yield from self._words(metadata["langgraph_node"], message.id, str(message.text))
+        elif mode == "custom":
+            yield from self._told(_progress(chunk))
+        elif "input" in chunk:
+            self._unheard.add(chunk["name"])
+            yield self._start(chunk["name"])
+
+    def rest_of(self, answer: str) -> Iterator[Event]:
+        """Tell what no stream told of the answer, which may be all; start over where it told something else."""
+        if not answer.startswith(self._said):
+            yield self._start_over(self._last)
+        if answer != self._said:
+            yield Token(answer[len(self._said) :])
+
+    def _told(self, told: Progress) -> Iterator[Event]:
+        """A node that says again that it starts is tried again after a fault of the endpoint."""
+        if told.event != "started" or told.node not in self._attempts:
+            yield told
+        elif told.node in self._unheard:
+            self._unheard.remove(told.node)
+        else:
+            yield self._start(told.node)
+
+    def _words(self, node: str, request: str | None, text: str) -> Iterator[Event]:
+        if self._requests.setdefault(node, request) != request:
+            yield self._start(node)
+            self._requests[node] = request
+        spoken = self._spoken.setdefault(node, self._listen())
+        swallowed = spoken.swallowed
+        words = spoken.feed(text)
+        if node == ANSWERING:
+            if self._said and spoken.swallowed and not swallowed:
+                yield self._start_over(node)
+            if words:
+                self._said += words
+                yield Token(words)
+
+    def _start(self, node: str) -> NodeStarted:
+        self._attempts[node] += 1
+        self._requests.pop(node, None)
+        self._spoken[node] = self._listen()
+        return self._start_over(node)
+
+    def _start_over(self, node: str) -> NodeStarted:
+        self._last, self._said = node, ""
+        return NodeStarted(node, self._attempts[node])
+
+    def _listen(self) -> SpokenText:
+        """Where another reply of this run showed that the server swallows opening tags, the next ones begin so, too."""
+        return SpokenText(thinks_first=any(spoken.swallowed for spoken in self._spoken.values()))
+
+
+def _progress(told: Any) -> Progress:
+    """What a node wrote to the custom stream; something else than ``{"node", "event", ...}`` goes in whole."""
+    if isinstance(told, Mapping) and "node" in told and "event" in told:
+        details = {key: value for key, value in told.items() if key not in ("node", "event")}
+        return Progress(str(told["node"]), str(told["event"]), details)
+    return Progress("", "custom", {"value": told})
