@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import random
+from itertools import combinations
+from typing import Any
+
+import igraph
+import pytest
+
+from tests.workflows.explanation.made_up import explanation, without_walk
+from workflows.explanation.layout import positions
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    return explanation(entities=40, passages=20, seeds=4)
+
+
+def test_seeds_stand_at_the_left_and_the_best_passages_at_the_right_of_all_between(data: dict[str, Any]) -> None:
+    placed = positions(data)
+    seeds = {f"e{i}" for i in range(4)}
+    best = {node["id"] for node in data["nodes"] if node["number"] or (node["rank"] and node["rank"][-1] <= 5)}
+    assert len({placed[node][0] for node in seeds}) == 1
+    assert len({placed[node][0] for node in best}) == 1
+    assert placed["p0"][0] - placed["e0"][0] > 500
+
+
+def test_the_same_explanation_is_drawn_the_same_whatever_was_drawn_before(data: dict[str, Any]) -> None:
+    first = positions(data)
+    random.seed(12345)
+    positions(explanation(entities=9))
+    assert positions(data) == first
+
+
+def test_others_draw_their_own_random_numbers_afterwards(data: dict[str, Any]) -> None:
+    random.seed(3)
+    expected = random.Random(3).random()
+    positions(data)
+    assert random.random() == expected
+    random.seed(3)
+    one = igraph.Graph.Erdos_Renyi(30, 0.2).get_edgelist()
+    random.seed(3)
+    assert igraph.Graph.Erdos_Renyi(30, 0.2).get_edgelist() == one
+
+
+def test_few_nodes_leave_room_for_their_labels(data: dict[str, Any]) -> None:
+    placed = positions(data)
+    crowded = [
+        pair
+        for pair in combinations(placed.values(), 2)
+        if abs(pair[0][0] - pair[1][0]) < 60 and abs(pair[0][1] - pair[1][1]) < 12
+    ]
+    assert len(crowded) <= 2
+
+
+def test_parts_of_the_graph_that_nothing_joins_stay_in_the_picture(data: dict[str, Any]) -> None:
+    loose = {**data, "edges": data["edges"][:20]}
+    placed = positions(loose)
+    assert all(0 <= x <= 1200 and 0 <= y <= 840 for x, y in placed.values())
+    assert len(set(placed.values())) == len(placed)
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 2])
+def test_next_to_nothing_can_be_placed(nodes: int, data: dict[str, Any]) -> None:
+    few = {**data, "nodes": data["nodes"][:nodes], "edges": []}
+    assert len(positions(few)) == nodes
+
+
+def test_passages_that_nothing_walked_to_can_be_placed() -> None:
+    assert len(positions(without_walk())) == 3
