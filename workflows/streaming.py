@@ -1,16 +1,13 @@
-"""Asking from Python, event by event: what starts, how far it is, the answer as it is written, and the result.
-
-Each run has a thread of its own, in which it goes on as far as the next event and no further until that is asked for.
-"""
+"""Asking from Python, event by event: what starts, how far it is, the answer as it is written, and the result."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -110,6 +107,9 @@ class _Stopped(BaseException):
     """Ends a run whose consumer is gone; no `Exception`, so that nothing tries again or makes another error of it."""
 
 
+_THREAD = "ask-stream"
+
+
 class _Brake(BaseCallbackHandler):
     """Once pulled, ends whatever is about to start or to go on."""
 
@@ -132,26 +132,59 @@ class _Brake(BaseCallbackHandler):
 
 
 class _Run:
-    """One run in a thread of its own, in the caller's context."""
+    """One run in a thread of its own, in the caller's context: it goes on whether or not its events are asked for.
+
+    A run that stood still between two events would keep LangGraph's own threads waiting, and the process with them
+    when it ends; this one ends by itself, and its thread keeps no process alive.
+    """
 
     def __init__(self, question: str, context: Context) -> None:
         self._brake = _Brake()
         self._events = _events(question, context, self._brake)
         self._scope = contextvars.copy_context()
-        self._thread = ThreadPoolExecutor(1, "ask-stream")
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._told: deque[Future[Event | None]] = deque()
+        self._wanted: deque[Future[Event | None]] = deque()
 
     def next(self) -> Future[Event | None]:
-        """Go on to the next event; None after the last."""
-        return self._thread.submit(self._scope.run, self._next)
-
-    def _next(self) -> Event | None:
-        return next(self._events, None)
+        """Return the next event, to come; None after the last."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._scope.run, args=(self._work,), name=_THREAD, daemon=True)
+                self._thread.start()
+            if self._told:
+                return self._told.popleft()
+            self._wanted.append(Future())
+            return self._wanted[-1]
 
     def stop(self) -> None:
         """End the run as soon as what it waits for lets it; wait for nothing."""
         self._brake.pull()
-        self._thread.submit(self._scope.run, self._events.close)
-        self._thread.shutdown(wait=False)
+
+    def _work(self) -> None:
+        try:
+            with closing(self._events):
+                for event in self._events:
+                    self._tell(event)
+            self._tell(None)
+        except BaseException as fault:
+            self._tell(None, fault)
+
+    def _tell(self, event: Event | None, fault: BaseException | None = None) -> None:
+        """Give an event to whoever waits, else keep it for whoever asks next; one who is gone is passed over."""
+        with self._lock:
+            future: Future[Event | None] | None = None
+            while self._wanted and future is None:
+                asked = self._wanted.popleft()
+                future = asked if asked.set_running_or_notify_cancel() else None
+            if future is None:
+                future = Future()
+                self._told.append(future)
+        if fault is None:
+            future.set_result(event)
+        else:
+            future.set_exception(fault)
 
 
 def _iterated(run: _Run) -> Generator[Event, None, None]:

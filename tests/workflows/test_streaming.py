@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,12 +211,53 @@ def test_a_missing_workspace_is_told(settings: MakeContext) -> None:
 
 
 def test_a_stream_that_is_left_starts_no_further_node(chat_server: ScriptedServer, settings: MakeContext) -> None:
-    chat_server.script(well_behaved())
+    dictation = Dictation()
+    chat_server.script({**well_behaved(), "fact filter": [Reply(pieces=dictation)]})
     stream = ask_stream(QUESTION, settings())
-    assert any(event == NodeStarted("write_answer", 1) for event in stream)
+    assert any(event == NodeStarted("filter_facts", 1) for event in stream)
     stream.close()
+    dictation.go_on.set()
     wait_for_the_end()
-    assert {request.role for request in chat_server.requests} == {"fact filter", "manager"}
+    assert {request.role for request in chat_server.requests} <= {"fact filter", "manager"}
+
+
+def test_a_run_goes_on_while_its_events_are_not_asked_for(chat_server: ScriptedServer, settings: MakeContext) -> None:
+    answered = threading.Event()
+
+    def reply(body: Mapping[str, Any]) -> str:
+        answered.set()
+        return ANSWERED
+
+    chat_server.script({**well_behaved(), "answerer": reply})
+    stream = ask_stream(QUESTION, settings())
+    events = [next(stream)]
+    assert answered.wait(PATIENCE_S)
+    assert screens([*events, *stream]) == [ANSWERED]
+
+
+LEFT = """
+import sys
+from workflows.context import Context
+from workflows.streaming import ask_stream
+
+events = ask_stream({question!r}, Context(workspace={workspace!r}))
+for event in events:
+    if event.kind == {kind!r}:
+        print("left")
+        sys.exit(0) if {leave!r} == "exit" else 1 / 0
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("leave", ["exit", "error"])
+@pytest.mark.parametrize("kind", ["node_started", "token"])
+def test_a_process_ends_although_a_stream_of_it_was_left_half_way(small_workspace: Path, kind: str, leave: str) -> None:
+    program = LEFT.format(question=QUESTION, workspace=str(small_workspace), kind=kind, leave=leave)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "left\n"
+    assert done.returncode == (0 if leave == "exit" else 1)
+    assert ("ZeroDivisionError" in done.stderr) == (leave == "error")
+    assert done.stderr.count("Traceback") == (leave == "error")
 
 
 def test_a_stream_that_is_never_asked_for_anything_asks_for_nothing(
