@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+EITHER_CHROMA = pytest.mark.parametrize("where", ["embedded", "server"], indirect=True)
+"""Both are always tried: the server answers to this otherwise than the embedded Chroma, or is most likely to."""
+
 
 def mostly_slow(cases: Mapping[str, Any] | Iterable[Any], quick: int) -> list[Any]:
     """Return cases of which all but the first few are slow: `make test-slow` runs those.

@@ -18,7 +18,7 @@ from graph.modes import Mode, Preset
 from graph.pagerank import Engine
 from graph.workspace import default_workspace
 from workflows import render
-from workflows.command import STOPPED, error_body, reports_errors, write
+from workflows.command import STOPPED, error_body, reports_errors, told_beside_the_result, write
 from workflows.evaluation.command import evaluate
 from workflows.evaluation.compare_command import compare
 from workflows.feedback_commands import feedback, tune
@@ -213,11 +213,11 @@ def ask(
     from graph.where import parse_where
     from workflows.ask import ask as run
     from workflows.context import make_context
-    from workflows.explain import DEFAULT_NODES, check_format, write_explanation
+    from workflows.explain import DEFAULT_NODES, check_target, write_explanation
     from workflows.explain import explain as explained
 
     if explain is not None:
-        check_format(explain)
+        check_target(explain)
     elif explain_nodes is not None:
         raise BadInput("--explain-nodes is about no explanation", "Give --explain with it")
     context = make_context(
@@ -230,11 +230,11 @@ def ask(
         engine=engine,
     )
     result = run(question, context)
-    if explain is not None:
-        write_explanation(explained(result, context, max_nodes=explain_nodes or DEFAULT_NODES), explain)
     write(result, lambda console: render.answer(console, result), as_json=as_json)
     if explain is not None:
-        print(f"explained in {explain}", file=sys.stderr)  # noqa: T201
+        with told_beside_the_result():
+            write_explanation(explained(result, context, max_nodes=explain_nodes or DEFAULT_NODES), explain)
+            print(f"explained in {explain}", file=sys.stderr)  # noqa: T201
 
 
 @app.command()

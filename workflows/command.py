@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, NoReturn, ParamSpec
 
@@ -49,10 +50,19 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             )
             _fail(refused, as_json=bool(kwargs.get("as_json")))
         except KeyboardInterrupt:
-            Console(stderr=True).print("Stopped. What was committed is kept; run the same command to go on.")
+            Console(stderr=True).print("Stopped. What was committed is kept: indexing goes on with the same command.")
             raise typer.Exit(STOPPED) from None
 
     return guarded
+
+
+@contextmanager
+def told_beside_the_result() -> Iterator[None]:
+    """Report an error on standard error, whatever the format: the result stands on standard output already."""
+    try:
+        yield
+    except MaraError as error:
+        _fail(error, as_json=False)
 
 
 def write(value: Any, pretty: Callable[[Console], None], *, as_json: bool) -> None:

@@ -29,6 +29,9 @@ QUESTION_LIMIT = 10_000
 """Characters a question may have."""
 
 
+PROBLEMS_TOLD = 5
+"""Of so many things that are wrong with settings or a state a message tells at most."""
+
 SHOWN_SEEDS = 200
 """Passage seeds that the state holds at most; where every passage is a seed, the walk computes the rest itself."""
 
@@ -294,10 +297,10 @@ def make_context(**settings: Any) -> Context:
 
 
 def problems_of(fault: ValidationError) -> str:
-    """Return what is wrong with settings, each by name, on one line."""
-    return "; ".join(
-        f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in fault.errors()
-    )
+    """Return what is wrong with settings or a state, each by name, on one line; of many the first few."""
+    found = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in fault.errors()]
+    more = [f"and {len(found) - PROBLEMS_TOLD} more"] if len(found) > PROBLEMS_TOLD else []
+    return "; ".join([*found[:PROBLEMS_TOLD], *more])
 
 
 def asking(question: str) -> Any:
@@ -307,6 +310,8 @@ def asking(question: str) -> Any:
 
 def check_question(question: str) -> str:
     """Return the question. Raises BadInput when it is empty, longer than 10,000 characters, or no Unicode text."""
+    if not isinstance(question, str):
+        raise BadInput(f"The question is {type(question).__name__}, no text", "Ask in words")
     if not question.strip():
         raise BadInput("The question is empty", "Ask something")
     if len(question) > QUESTION_LIMIT:

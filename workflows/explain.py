@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from graph.edge_facts import EdgeFacts
 from graph.errors import BadInput
-from graph.flow_paths import FlowPath, best_paths
+from graph.fact_paths import told_paths
+from graph.flow_paths import FlowPath
 from graph.flow_subgraph import Subgraph, Visible, choose_subgraph, visible_part
 from graph.workspace import resolve_workspace, write_atomically
 from workflows.context import Context
@@ -66,17 +68,20 @@ def write_explanation(explanation: Explanation, path: Path) -> None:
     Raises:
         BadInput: the file's name ends otherwise, or it cannot be written.
     """
-    check_format(path)
+    check_target(path)
     try:
         write_atomically(path, _WRITERS[path.suffix.lower()](explanation))
     except (OSError, ValueError) as fault:
-        raise BadInput(f"{path} cannot be written ({fault})", "Name another file") from fault
+        reason = getattr(fault, "strerror", None) or fault
+        raise BadInput(f"{path} cannot be written ({reason})", "Name another file") from fault
 
 
-def check_format(path: Path) -> None:
-    """Raise BadInput where no explanation is written into a file of that name."""
+def check_target(path: Path) -> None:
+    """Raise BadInput where no explanation can be written into that file: its ending, or its folder."""
     if path.suffix.lower() not in _WRITERS:
         raise BadInput(f"An explanation cannot be written as {path.name}", f"End the name in {', '.join(_WRITERS)}")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise BadInput(f"{path} cannot be written", "Name a file in a folder that is there and may be written")
 
 
 def _page(explanation: Explanation) -> str:
@@ -93,11 +98,11 @@ _WRITERS: Mapping[str, Callable[[Explanation], str]] = {".html": _page, ".json":
 
 
 def _paths(answered: Answered, walks: ComparedWalks, visible: Visible) -> list[FlowPath]:
-    """Return the best paths to the cited passages, or to the best passage where nothing is cited."""
+    """Return the paths that are told: to the cited passages, or to the best passage where nothing is cited."""
     if not walks.flows:
         return []
     cited = list(answered.numbers) or [hit["id"] for hit in answered.result["passages"][:1]]
-    found = best_paths(walks.flows[-1], _nodes_of(answered, cited), visible.edges, visible.nodes)
+    found = told_paths(walks.flows[-1], _nodes_of(answered, cited), visible.edges, visible.nodes)
     return [path for paths in found for path in paths]
 
 

@@ -12,15 +12,15 @@ What a router returns is the label of the edge that is taken.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy
 
 from graph.errors import TransportFault
-from graph.modes import Mode
 from workflows.context import Context, Question
+from workflows.edits import is_final, mode_of
 from workflows.filtered import Update
 from workflows.retrieval_nodes import (
     encode_question,
@@ -51,10 +51,13 @@ RECURSION_LIMIT = 50
 TRANSPORT_RETRIES = RetryPolicy(max_attempts=3, initial_interval=1.0, retry_on=TransportFault)
 """Faults of the endpoint are tried again as they are; a malformed reply takes the retry edge instead."""
 
-AGAIN = "malformed"
-GIVEN_UP = "given up"
+VALID: Final = "valid"
+AGAIN: Final = "malformed"
+GIVEN_UP: Final = "given up"
+ALWAYS = "always"
 NOTHING_SELECTED = "nothing selected"
 WALKS = "the mode walks"
+BETA_WANTED = "β is wanted"
 BY_SIMILARITY = "ranked by similarity"
 
 AfterReply = Literal["valid", "malformed", "given up"]
@@ -72,12 +75,12 @@ def after_encoding(state: Started) -> Sequence[str]:
     """Choose the branches that the mode needs; none where the filter selects nothing."""
     if state.get("nothing_selected"):
         return [NOTHING_SELECTED]
-    return [WALKS, "always"] if Mode(state["mode"]).walks else ["always"]
+    return [WALKS, ALWAYS] if mode_of(state).walks else [ALWAYS]
 
 
 def after_facts(state: Planned) -> Sequence[str]:
     """Ask the filter, and beside it the manager where β is wanted."""
-    return ["always", "β is wanted"] if state.get("weighs_relations") else ["always"]
+    return [ALWAYS, BETA_WANTED] if state.get("weighs_relations") else [ALWAYS]
 
 
 def after_filter(state: FilterReply) -> AfterReply:
@@ -93,18 +96,18 @@ def after_manager(state: ManagerReply) -> AfterReply:
 def after_reply(refusal: Refusal | None) -> AfterReply:
     """Return which edge a reply takes: on, back to the same node, or to its fallback."""
     if refusal is None:
-        return "valid"
-    return "given up" if refusal["final"] else "malformed"
+        return VALID
+    return GIVEN_UP if is_final(refusal) else AGAIN
 
 
 def after_passages(state: Started) -> str:
     """Go on to the walk, or be done where the ranking by similarity is the result."""
-    return WALKS if Mode(state["mode"]).walks else BY_SIMILARITY
+    return WALKS if mode_of(state).walks else BY_SIMILARITY
 
 
 def reply_edges(node: str, fallback: str, then: str) -> dict[Hashable, str]:
     """Return where the edges of `after_reply` lead."""
-    return {"valid": then, AGAIN: node, GIVEN_UP: fallback}
+    return {VALID: then, AGAIN: node, GIVEN_UP: fallback}
 
 
 def add_retrieval(
@@ -125,10 +128,10 @@ def add_retrieval(
     builder.add_node("walk_graph", walk_graph)
     builder.add_edge(START, FIRST_NODE)
     builder.add_conditional_edges(
-        FIRST_NODE, after_encoding, {WALKS: "retrieve_facts", "always": "retrieve_passages", NOTHING_SELECTED: then}
+        FIRST_NODE, after_encoding, {WALKS: "retrieve_facts", ALWAYS: "retrieve_passages", NOTHING_SELECTED: then}
     )
     builder.add_conditional_edges(
-        "retrieve_facts", after_facts, {"always": "filter_facts", "β is wanted": "weigh_relations"}
+        "retrieve_facts", after_facts, {ALWAYS: "filter_facts", BETA_WANTED: "weigh_relations"}
     )
     builder.add_conditional_edges(
         "filter_facts", after_filter, reply_edges("filter_facts", "keep_top_facts", "seed_graph")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
 from langgraph.runtime import Runtime
 
 from graph.errors import MalformedReply
@@ -23,11 +26,13 @@ from graph.search import (
 from graph.selection import Selection
 from graph.tuning import tuned
 from workflows.context import SHOWN_SEEDS, Context, Question, context_of
+from workflows.edits import check_same_kind
 from workflows.filtered import Update, nothing_selected, open_run, within_filter
 from workflows.resources import fact_filter_for, manager_for, models_of, open_workspace_index, tuning_for
 from workflows.state import (
     FIRST_NODE,
     Asked,
+    ErrorRecord,
     FactHit,
     Factors,
     Filtering,
@@ -120,7 +125,7 @@ def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
 @watched
 def retrieve_facts(state: Running, runtime: Runtime[Context]) -> Update:
     """Look the nearest facts up in Chroma."""
-    context, index, selection = open_run(state, runtime)
+    context, index, selection = _open(state, runtime)
     settings = context.walk_settings()
     found = step(
         "retriever",
@@ -136,7 +141,7 @@ def retrieve_facts(state: Running, runtime: Runtime[Context]) -> Update:
 @within_filter("facts")
 def filter_facts(state: Filtering, runtime: Runtime[Context]) -> Update:
     """Ask the recognition-memory filter which candidates are worth starting from."""
-    context, index, selection = open_run(state, runtime)
+    context, index, selection = _open(state, runtime)
     attempt = state.get("filter_attempts", 0) + 1
     found = facts_of(state.get("facts", []), index, selection)
     candidates = [ScoredFact(fact.fact, score) for fact, score in found]
@@ -228,7 +233,7 @@ def neutral_relations(state: Weighing, runtime: Runtime[Context]) -> Update:
 @watched
 def retrieve_passages(state: Running, runtime: Runtime[Context]) -> Update:
     """Rank passages by similarity: the result itself, or the passage seeds of a walk."""
-    context, index, selection = open_run(state, runtime)
+    context, index, selection = _open(state, runtime)
     if not context.mode.walks:
         nothing_else: Update = {"facts": [], "seeds": SeedSet(entities=[], passages=[])}
         if _is_empty(selection):
@@ -258,7 +263,7 @@ def retrieve_passages(state: Running, runtime: Runtime[Context]) -> Update:
 @within_filter("facts", "passage_candidates")
 def seed_graph(state: Seeding, runtime: Runtime[Context]) -> Update:
     """Join the branches: weigh the entities of the kept facts, the names in the question and the passages."""
-    context, index, selection = open_run(state, runtime)
+    context, index, selection = _open(state, runtime)
     settings = context.walk_settings()
     kept = facts_of([hit for hit in state.get("facts", []) if hit["kept"]], index, selection)
     entities = weigh_entity_seeds(index, state["question"], kept, settings, selection)
@@ -269,18 +274,28 @@ def seed_graph(state: Seeding, runtime: Runtime[Context]) -> Update:
     else:
         every = weigh_every_passage(index, state["question"], settings, weight, selection)
         passages = {passage: share for passage, share in best(every, SHOWN_SEEDS, selection) if share > 0}
-    return {"passage_weight": weight, "seeds": seed_set(index, entities, passages, selection)}
+    unknown = _unknown_in(state.get("facts", []), index.graph.facts)
+    unknown += _unknown_in(state.get("passage_candidates", []), index.graph.passage_index)
+    return {
+        "passage_weight": weight,
+        "seeds": seed_set(index, entities, passages, selection),
+        "errors": _unknown_entries("seed_graph", unknown),
+    }
 
 
 @watched
 @within_filter("facts", "passage_candidates", "seeds")
 def walk_graph(state: Walking, runtime: Runtime[Context]) -> Update:
     """Walk from the seeds and rank the passages; without a seed to start from, rank by similarity and say so."""
-    context, index, selection = open_run(state, runtime)
+    context, index, selection = _open(state, runtime)
     settings = context.walk_settings()
     update = _provenance(index, context)
     if _is_empty(selection):
         return {**update, **_nothing("walk_graph")}
+    given = state.get("seeds") or SeedSet(entities=[], passages=[])
+    unknown = _unknown_in(given["entities"], index.graph.entity_index)
+    unknown += _unknown_in(given["passages"], index.graph.passage_index)
+    update["errors"] = _unknown_entries("walk_graph", unknown)
     tuning = tuning_for(context)
     factors = tuned(factors_for(beta_of(state), settings), tuning)
     seeds = seeds_of(index, state, settings, selection)
@@ -292,18 +307,35 @@ def walk_graph(state: Walking, runtime: Runtime[Context]) -> Update:
         "personalized_pagerank",
         lambda: walk_inputs(state, settings, factors),
         lambda: walk_passages(index, seeds, factors, settings, context.top_k, context.engine, selection),
-        lambda found: walk_outputs(index, *found),
+        lambda found: walk_outputs(index, *found, all_is_seen=selection is None),
     )
     update |= {
         "passages": passage_hits(index, ranking),
         "ranked_by": "walk",
         "tuning": tuning.version,
-        "walk": WalkReport(engine=walk.engine.value, error=walk.error, arcs=walk.arcs),
+        "walk": WalkReport(engine=walk.engine.value, error=walk.error, arcs=walk.arcs if selection is None else None),
     }
     if factors.unknown:
         message = f"β does not name {', '.join(factors.unknown)}: each weighs as without β, or the mean of its category"
-        update["errors"] = [error_of("walk_graph", "UnknownRelation", message, 1)]
+        update["errors"] += [error_of("walk_graph", "UnknownRelation", message, 1)]
     return update
+
+
+def _open(state: Running, runtime: Runtime[Context]) -> tuple[Context, Index, Selection | None]:
+    """Open a run that is under way. Raises BadInput where its mode was changed to one of the other kind."""
+    check_same_kind(state, context_of(runtime).mode)
+    return open_run(state, runtime)
+
+
+def _unknown_in(entries: Iterable[Mapping[str, Any]], known: Container[str]) -> int:
+    """Return how many entries of a state name nothing that the workspace holds."""
+    return sum(entry["id"] not in known for entry in entries)
+
+
+def _unknown_entries(node: str, unknown: int) -> list[ErrorRecord]:
+    """Tell of entries that were dropped: written by hand, or of an earlier generation."""
+    message = f"{unknown} entries of the state name nothing that this workspace holds and were dropped"
+    return [error_of(node, "UnknownEntries", message, 1)] if unknown else []
 
 
 def _is_empty(selection: Selection | None) -> bool:

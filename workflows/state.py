@@ -80,7 +80,10 @@ class SeedSet(TypedDict):
 
 
 class WalkReport(TypedDict):
-    """How the walk was computed: by which engine, to which error (L1 over all nodes), and over how many arcs."""
+    """How the walk was computed: by which engine, to which error (L1 over all nodes), and over how many arcs.
+
+    PRPACK does not tell the arcs; under a filter they would tell of hidden passages.
+    """
 
     engine: str
     error: float
@@ -119,6 +122,12 @@ class Refusal(TypedDict):
     reason: str
     raw: str
     final: bool
+
+
+class Refused(TypedDict):
+    """A refusal by itself."""
+
+    refusal: Refusal
 
 
 class Models(TypedDict):
@@ -189,6 +198,7 @@ class Running(TypedDict):
     """
 
     question: str
+    mode: str
     generation: NotRequired[int]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 DELIVERY_S = 3.0
 """For so long a command that is done waits until its traces are sent."""
@@ -18,7 +20,8 @@ _SWITCHES = ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING_V2"
 def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
     """Send what is traced within, where the environment asks for tracing; say on standard error what was not sent.
 
-    A server that cannot be reached costs at most ``wait_s`` seconds after the work is done, and changes nothing else.
+    A server that refuses connections costs no time; one that does not answer costs at most ``wait_s`` seconds after
+    the work is done. Neither changes anything else.
     """
     if not any(os.environ.get(name, "").lower() == "true" for name in _SWITCHES):
         yield
@@ -35,7 +38,8 @@ def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
         with tracing_context(client=client):
             yield
     finally:
-        client.flush(timeout=wait_s)
+        if _is_reachable(client.api_url, wait_s):
+            client.flush(timeout=wait_s)
         if faults or (client.tracing_queue is not None and client.tracing_queue.unfinished_tasks):
             reason = f": {type(faults[0]).__name__}" if faults else f" within {wait_s:g} s"
             print(  # noqa: T201
@@ -43,3 +47,14 @@ def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
                 " or set LANGSMITH_TRACING=false.",
                 file=sys.stderr,
             )
+
+
+def _is_reachable(address: str, wait_s: float) -> bool:
+    """Tell whether anything takes connections there."""
+    place = urlsplit(address)
+    port = place.port or (443 if place.scheme == "https" else 80)
+    try:
+        socket.create_connection((place.hostname or "", port), timeout=wait_s).close()
+    except OSError:
+        return False
+    return True

@@ -15,10 +15,11 @@ from langchain_core.tracers.langchain import LangChainTracer
 from langgraph.config import get_config
 from langsmith.run_helpers import get_current_run_tree, trace, tracing_context
 from langsmith.run_trees import RunTree
+from langsmith.utils import tracing_is_enabled
 
 from agents.roles import Answer, FactChoice, NumberedPassage, RelationWeights
 from graph.edges import EDGE_KINDS
-from graph.errors import MalformedReply, MaraError
+from graph.errors import MalformedReply
 from graph.factors import EdgeFactors
 from graph.index import Index
 from graph.knowledge_graph import GraphFact
@@ -44,9 +45,10 @@ SHOWN_REPLY = 2_000
 _SHOWN_SEEDS = 20
 
 
-def is_traced() -> bool:
-    """Tell whether the caller runs within a trace."""
-    return get_current_run_tree() is not None
+def current_run() -> RunTree | None:
+    """Return the run that the caller traces to; None where it does not trace, though a caller of its own may."""
+    run = get_current_run_tree()
+    return run if run is not None and tracing_is_enabled() else None
 
 
 @contextmanager
@@ -55,7 +57,7 @@ def described(about: Callable[[], Values]) -> Iterator[Callable[[Values], None]]
 
     Yields a function that gives more of it to the node and its workflow, once it is known.
     """
-    run = get_current_run_tree()
+    run = current_run()
     if run is None:
         yield lambda known: None
         return
@@ -65,10 +67,7 @@ def described(about: Callable[[], Values]) -> Iterator[Callable[[Values], None]]
         for each in told:
             each.add_metadata(known)
 
-    try:
-        known = about()
-    except MaraError:
-        known = {}  # the node meets the same fault, and says it
+    known = _described(about)
     tell(known)
     with tracing_context(metadata=known):
         yield tell
@@ -86,19 +85,27 @@ def step(
 
     A malformed reply ends the step with the reason as its error and with the reply, and goes on to the caller.
     """
-    if not is_traced():
+    if current_run() is None:
         return work()
     malformed: MalformedReply | None = None
-    with trace(name, run_type, inputs=inputs(), metadata=dict(metadata or {})) as run:
+    with trace(name, run_type, inputs=_described(inputs), metadata=dict(metadata or {})) as run:
         try:
             result = work()
-            run.end(outputs=outputs(result))
+            run.end(outputs=_described(lambda: outputs(result)))
         except MalformedReply as fault:
             run.end(outputs={"reply": fault.raw[:SHOWN_REPLY]}, error=f"{fault.kind}: {fault.reason}")
             malformed = fault
     if malformed is not None:
         raise malformed
     return result
+
+
+def _described(describe: Callable[[], Values]) -> Values:
+    """Return a description; where it fails the trace says so, and the run goes on to meet the fault itself, if any."""
+    try:
+        return describe()
+    except Exception as fault:
+        return {"undescribed": f"{type(fault).__name__}: {fault}"}
 
 
 def about_run(context: Context, index: Index) -> Values:
@@ -188,13 +195,13 @@ def walk_inputs(state: Walking, settings: WalkSettings, factors: EdgeFactors) ->
     }
 
 
-def walk_outputs(index: Index, ranking: Ranking, walk: Walk) -> Values:
+def walk_outputs(index: Index, ranking: Ranking, walk: Walk, *, all_is_seen: bool) -> Values:
     """Return what a walk found: the best passages and how sure their scores are."""
     found = ((index.graph.passages[place], score) for place, score in ranking[:SHOWN_DOCUMENTS])
     return {
         "engine": walk.engine.value,
         "error": walk.error,
-        "arcs": walk.arcs,
+        "arcs": walk.arcs if all_is_seen else None,
         "top": [{"id": passage.id, "title": passage.title, "score": score} for passage, score in found],
         "found": len(ranking),
     }

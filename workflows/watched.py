@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from functools import wraps
-from typing import Any, Protocol, TypeVar
+from functools import cache, wraps
+from typing import Any, TypeVar, get_type_hints
 
 from langgraph.runtime import Runtime
 
 from workflows.context import Context, context_of
-from workflows.filtered import Update
+from workflows.edits import check_shape
+from workflows.filtered import Node, Update
 from workflows.resources import open_workspace_index
 from workflows.state import FIRST_NODE
 from workflows.tracing import about_run, about_update, described
@@ -21,29 +22,22 @@ REFUSALS = ("filter_refusal", "manager_refusal", "answer_refusal")
 """Keys of the state that hold a malformed reply until it was asked for again."""
 
 
-class Node(Protocol[State]):
-    """A node of a workflow."""
-
-    __name__: str
-
-    def __call__(self, state: State, runtime: Runtime[Context]) -> Update:
-        """Return an update of the state."""
-        ...
-
-
 def watched(node: Node[State]) -> Node[State]:
-    """Add a node's milliseconds to its update, tell the stream when it starts and ends, and describe it in a trace.
+    """Check what a node reads, time it, tell the stream when it starts and ends, and describe it in a trace.
 
     The stream (mode ``custom``) gets ``{"node", "event": "started"}``, and at the end ``{"node", "event", "ms", ...}``
     with ``finished``, ``malformed`` or ``fallback``, and what it found in numbers.
     """
     name = node.__name__
+    shape = cache(lambda: get_type_hints(node)["state"])
 
     @wraps(node)
     def seen(state: State, runtime: Runtime[Context]) -> Update:
         runtime.stream_writer({"node": name, "event": "started"})
         start = time.perf_counter()
         with described(lambda: _about(name, state, runtime)) as tell:
+            if name != FIRST_NODE:
+                check_shape(state, shape())
             update = node(state, runtime)
             tell(about_update(update))
         spent = round((time.perf_counter() - start) * 1000, 3)

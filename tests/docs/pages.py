@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -91,17 +91,34 @@ def plain(cell: str) -> str:
 
 
 @cache
-def modules() -> dict[str, ast.Module]:
-    """Every module of the project, parsed."""
+def sources() -> dict[str, str]:
+    """The text of every module of the project."""
     paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     return {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(read(path))
-        for path in paths
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): read(path) for path in paths
     }
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module of the project, parsed."""
+    return {module: ast.parse(text) for module, text in sources().items()}
+
+
+@cache
+def nodes() -> dict[str, list[ast.AST]]:
+    """Everything in every module of the project: walking through them takes as long as parsing them."""
+    return {module: list(ast.walk(tree)) for module, tree in modules().items()}
 
 
 @cache
 def strings_of_the_code() -> frozenset[str]:
     """Every string of the project's code that stands as it is, without placeholders."""
-    nodes = (node for tree in modules().values() for node in ast.walk(tree))
-    return frozenset(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return frozenset(text for each in nodes().values() for text in strings_among(each))
+
+
+def strings_among(found: Iterable[ast.AST]) -> Iterator[str]:
+    """The strings among some nodes."""
+    for node in found:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value

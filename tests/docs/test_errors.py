@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from itertools import chain
 
 import pytest
 
 import graph.errors
 from agents.throttle import Cancelled
 from graph.errors import MaraError
-from tests.docs.pages import ROOT, modules, plain, read, strings_of_the_code, table
+from tests.docs.pages import ROOT, nodes, plain, read, strings_of_the_code, table
 
 CATALOGUE = read(ROOT / "docs" / "errors.md")
 ENDING = table(CATALOGUE, "Errors that end a run")
@@ -29,8 +30,8 @@ def error_classes() -> dict[str, str]:
     """The subclasses of MaraError, and the module of each."""
     classes = {
         node.name: ({base.id for base in node.bases if isinstance(base, ast.Name)}, module)
-        for module, tree in modules().items()
-        for node in ast.walk(tree)
+        for module, of_module in nodes().items()
+        for node in of_module
         if isinstance(node, ast.ClassDef)
     }
     found = {"MaraError"}
@@ -41,15 +42,15 @@ def error_classes() -> dict[str, str]:
 
 def entries_of_the_code() -> Iterator[tuple[str, str]]:
     """(kind, node) of every entry that the code makes; node is empty where it depends on the caller."""
-    for module, tree in modules().items():
+    for module, found in nodes().items():
         handled = {
             call: handler.type.id
-            for handler in ast.walk(tree)
+            for handler in found
             if isinstance(handler, ast.ExceptHandler) and isinstance(handler.type, ast.Name)
             for call in ast.walk(handler)
             if isinstance(call, ast.Call)
         }
-        for call in ast.walk(tree):
+        for call in found:
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "error_of"):
                 continue
             node, kind = call.args[:2]
@@ -73,7 +74,7 @@ def value_of(expression: ast.expr, module: str) -> str:
 def templates() -> list[re.Pattern[str]]:
     """Every string of the code with placeholders, which stand for anything."""
     found = set()
-    for node in (node for tree in modules().values() for node in ast.walk(tree)):
+    for node in chain.from_iterable(nodes().values()):
         if isinstance(node, ast.JoinedStr):
             fixed = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
             if sum(len(str(text)) for text in fixed if text is not None) >= LEAST_FRAGMENT:
@@ -126,8 +127,8 @@ def test_every_note_of_an_indexing_run_is_in_the_catalogue() -> None:
     }
     counted = {
         value_of(node.slice, module)
-        for module, tree in modules().items()
-        for node in ast.walk(tree)
+        for module, found in nodes().items()
+        for node in found
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "notes"
     }
     assert counted - {""} - documented == set()

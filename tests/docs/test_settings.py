@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graph.modes import DEFAULT_ALPHA, MARA, WalkSettings
-from tests.docs.pages import PACKAGES, ROOT, plain, read, strings_of_the_code, table
+from tests.docs.pages import ROOT, plain, read, sources, strings_among, table
 from workflows.context import Context
 from workflows.indexing_context import IndexingContext
 from workflows.settings_tables import FORMS, MODES, command_flags, mode_table, setting_tables
@@ -21,12 +22,12 @@ OWN = [plain(row["variable"]) for row in table(PAGE, "Environment")]
 
 def reads_of_the_environment() -> list[str]:
     """What is looked up in os.environ as a literal, anywhere in the project's code."""
-    text = "\n".join(read(path) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-    return re.findall(r"(?:environ(?:\.get)?[\[(]|getenv\()\s*\"(\w+)\"", text)
+    return re.findall(r"(?:environ(?:\.get)?[\[(]|getenv\()\s*\"(\w+)\"", "\n".join(sources().values()))
 
 
 def test_the_environment_table_names_exactly_what_the_code_reads() -> None:
-    assert set(OWN) == {text for text in strings_of_the_code() if VARIABLE.fullmatch(text)}
+    naming = [ast.walk(ast.parse(text)) for text in sources().values() if VARIABLE.search(text)]
+    assert set(OWN) == {text for each in naming for text in strings_among(each) if VARIABLE.fullmatch(text)}
     assert len(OWN) == len(set(OWN))
 
 

@@ -20,7 +20,9 @@ from graph.modes import Mode
 from graph.pagerank import Engine
 from graph.schema import Passage, entity_id
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
+from tests.cases import mostly_slow
 from tests.scripted_server import ScriptedServer
+from tests.trace_server import TraceServer
 from tests.workflows.small_world import (
     ANSWERED,
     MALFORMED,
@@ -36,6 +38,7 @@ from workflows import retrieval
 from workflows.context import Context
 from workflows.resources import close_indexes
 from workflows.retriever import MaraRetriever, retrieval_tool
+from workflows.streaming import ask_stream, event_json
 
 QUESTION = "Where does Lake Sund of Project Orlo lie, and who founded Marn in 1203?"
 REFUSAL = "NOT IN THE PASSAGES"
@@ -294,7 +297,7 @@ NODES = ["filter_facts", "seed_graph", "walk_graph", "write_answer"]
 
 
 class TestForks:
-    @pytest.mark.parametrize("node", NODES)
+    @pytest.mark.parametrize("node", mostly_slow(reversed(NODES), 2))
     @pytest.mark.parametrize("mode", [Mode.MARA, Mode.HIPPORAG2])
     def test_a_fork_under_another_filter_keeps_nothing_of_the_run_before(
         self, root: Path, node: str, mode: Mode, chat_server: ScriptedServer
@@ -335,7 +338,8 @@ class TestForks:
             "passages": [{"id": "bob-1", "weight": 9.0}, {"id": "ann-2", "weight": 0.5}],
         }
         hidden = run(context(root, BOB), QUESTION).result["facts"]
-        edit = {"seeds": seeds, "facts": [*before.values["facts"], *hidden], "passage_candidates": seeds["passages"]}
+        near = [{"id": seed["id"], "score": seed["weight"]} for seed in seeds["passages"]]
+        edit = {"seeds": seeds, "facts": [*before.values["facts"], *hidden], "passage_candidates": near}
         forked = graph.invoke(None, graph.update_state(before.config, edit), context=context(root, ANN))
         assert {*ids(forked)} == {"ann-1", "ann-2"}
         assert [seed["text"] for seed in forked["seeds"]["entities"]] == ["marn"]
@@ -361,6 +365,29 @@ class TestForks:
         before = next(state for state in graph.get_state_history(thread) if node in state.next)
         again = graph.invoke(None, before.config, context=context(root, ANN))
         assert {**again, "timings_ms": {}} == {**first, "timings_ms": {}}
+
+
+class TestWhileItRuns:
+    """What is streamed and traced of a run shows no more than its result."""
+
+    @pytest.mark.parametrize("mode", ["mara", "hipporag2", "hybrid"])
+    def test_no_event_of_a_stream_says_what_is_hidden(self, root: Path, mode: str) -> None:
+        events = [event_json(event) for event in ask_stream("Who founded Marn?", context(root, ANN, mode=mode))]
+        assert [word for word in ONLY["bob"] if word in json.dumps(events, ensure_ascii=False)] == []
+        assert "Ostra" in json.dumps(events)
+
+    @pytest.mark.parametrize("mode", ["mara", "hipporag2", "hybrid"])
+    def test_no_step_of_a_trace_says_what_is_hidden(self, root: Path, mode: str) -> None:
+        with TraceServer() as server:
+            with server.tracing():
+                run(context(root, ANN, mode=mode), "Who founded Marn?")
+            sent = json.dumps([step.fields for step in server.tree().walk()], ensure_ascii=False)
+        assert [word for word in ONLY["bob"] if word in sent] == []
+        assert "Ostra" in sent
+
+    def test_how_many_arcs_were_followed_tells_of_hidden_passages_and_is_not_said(self, root: Path) -> None:
+        assert run(context(root, ANN, engine="matrix"), QUESTION).result["walk"]["arcs"] is None
+        assert run(context(root, {}, engine="matrix"), QUESTION).result["walk"]["arcs"] > 0
 
 
 class TestModels:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import langsmith
 import pytest
+from langsmith.run_helpers import tracing_context
 from langsmith.utils import get_env_var
 
 from graph.errors import BadInput, ModelUnavailable
@@ -265,6 +266,33 @@ def test_a_question_that_fails_ends_its_trace_with_the_error(settings: MakeConte
     first, second = traces.trees()
     assert "nobody" in first.error
     assert "ModelUnavailable" in second.error
+
+
+def test_where_tracing_is_switched_off_a_callers_trace_is_told_nothing(
+    settings: MakeContext, traces: TraceServer
+) -> None:
+    @langsmith.traceable
+    def quietly() -> str:
+        with tracing_context(enabled=False):
+            return str(ask(QUESTION, settings())["answer"])
+
+    with traces.tracing():
+        quietly()
+    (alone,) = traces.tree().walk()
+    assert not [key for key in alone.metadata if key.startswith("mara_")]
+
+
+def test_runs_within_another_program_are_described_and_it_is_not(settings: MakeContext, traces: TraceServer) -> None:
+    @langsmith.traceable
+    def program() -> None:
+        ask(QUESTION, settings())
+
+    with traces.tracing():
+        program()
+    root = traces.tree()
+    assert not [key for key in root.metadata if key.startswith("mara_")]
+    (own,) = root.children
+    assert (own.name, own.metadata["mara_mode"]) == ("mara", "mara")
 
 
 def test_tracing_changes_no_result(settings: MakeContext, traces: TraceServer) -> None:
