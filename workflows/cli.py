@@ -58,6 +58,19 @@ app = typer.Typer(
 export = typer.Typer(help="Write a workspace out for other programs.", no_args_is_help=True)
 app.add_typer(export, name="export")
 
+
+@app.callback(invoke_without_command=True)
+def show_version(
+    version: Annotated[bool, typer.Option("--version", help="Tell the version, and nothing else.")] = False,
+) -> None:
+    """Answers to questions that need several documents at once."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        print(version_of("mara-rag"))  # noqa: T201
+        raise typer.Exit
+
+
 _SOURCES_HELP = "Files and folders: text, Markdown, HTML, PDF, Word, tables, corpora, lists of web pages."
 
 

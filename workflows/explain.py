@@ -137,7 +137,10 @@ def _explanation(
         workspace=resolve_workspace(answered.context.workspace).absolute().name,
         generation=result["generation"],
         models=Models(**{key: str(result["models"].get(key, "")) for key in ("chat", "embedding", "store")}),
-        citations=tuple(Citation(**mark) for mark in result.get("citations") or []),
+        citations=tuple(
+            Citation(mark["number"], mark["passage_id"], mark["start"], mark["end"])
+            for mark in result.get("citations") or []
+        ),
         facts=tuple(_facts(answered)),
         fact_outcome=result.get("fact_outcome") or "",
         beta=Beta(beta.entity_entity, beta.entity_passage) if beta else None,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from graph.errors import BadInput
 from graph.index import Index
 from graph.modes import WalkSettings
 from graph.selection import Selection
-from workflows.context import Context
+from workflows.context import Context, problems_of
 from workflows.resources import open_workspace_index
+from workflows.state import Output
 
 _NEEDED = ("question", "mode", "models", "generation", "ranked_by", "passages")
 _SAME_CONTEXT = "Give the context that the question was asked with"
@@ -57,11 +61,7 @@ def open_answered(result: Mapping[str, Any], context: Context) -> Answered:
         BadInput: the result is none of a run, its generation is gone, or it is of another mode, workspace or filter
             than the context.
     """
-    if not isinstance(result, Mapping):
-        raise BadInput("This is no result of a question", "Give what `ask` returned")
-    lacking = [key for key in _NEEDED if result.get(key) is None]
-    if lacking:
-        raise BadInput(f"This is no result of a question: it lacks {', '.join(lacking)}", "Give what `ask` returned")
+    _check_result(result)
     if result["mode"] != context.mode.value:
         raise BadInput(f"The result is of mode {result['mode']}, the context of {context.mode}", _SAME_CONTEXT)
     generation = result["generation"]
@@ -75,6 +75,25 @@ def open_answered(result: Mapping[str, Any], context: Context) -> Answered:
     if outside:
         raise BadInput(f"{outside} entries of the result lie outside this workspace or `where`", _SAME_CONTEXT)
     return answered
+
+
+def _check_result(result: Mapping[str, Any]) -> None:
+    """Raise BadInput where a result lacks what an explanation reads, or holds something else there."""
+    if not isinstance(result, Mapping):
+        raise BadInput("This is no result of a question", "Give what `ask` returned")
+    lacking = [key for key in _NEEDED if result.get(key) is None]
+    if lacking:
+        raise BadInput(f"This is no result of a question: it lacks {', '.join(lacking)}", "Give what `ask` returned")
+    given = {key: value for key, value in result.items() if value is not None}
+    try:
+        _shape().validate_python(given, strict=True)
+    except ValidationError as fault:
+        raise BadInput(f"This is no result of a question ({problems_of(fault)})", "Give what `ask` returned") from fault
+
+
+@cache
+def _shape() -> TypeAdapter[Output]:
+    return TypeAdapter(Output)
 
 
 def _are_seen(answered: Answered) -> Iterator[bool]:

@@ -1,0 +1,46 @@
+"""A result that is to be explained is checked first: what is none is refused by name."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from graph.errors import BadInput
+from tests.workflows.small_world import QUESTION
+from workflows.ask import ask
+from workflows.context import Context
+from workflows.explain import explain
+
+
+@pytest.fixture
+def context(settings: Callable[..., Context]) -> Context:
+    return settings()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda result: result["passages"][0].pop("score"), r"passages\.0\.score: Field required"),
+        (lambda result: result["facts"][0].pop("kept"), r"facts\.0\.kept: Field required"),
+        (lambda result: result["seeds"]["entities"][0].pop("weight"), r"seeds\.entities\.0\.weight: Field required"),
+        (lambda result: result.update(models="x"), "models"),
+        (lambda result: result.update(generation="3"), "generation: .*integer"),
+        (lambda result: result.pop("question"), "lacks question"),
+        (lambda result: result.update(passages=[]), "outside this workspace"),
+    ],
+)
+def test_what_is_no_result_is_refused_by_name(context: Context, spoil: Callable[[Any], Any], reason: str) -> None:
+    result = ask(QUESTION, context)
+    spoil(result)
+    with pytest.raises(BadInput, match=reason):
+        explain(result, context)
+
+
+def test_what_else_a_citation_holds_does_not_matter(context: Context) -> None:
+    result = ask(QUESTION, context)
+    more = copy.deepcopy(result)
+    more["citations"][0]["note"] = "mine"
+    assert explain(more, context) == explain(result, context)

@@ -1,0 +1,75 @@
+"""``mara ask --explain``: the answer first, and beside it a file that explains it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.scripted_server import ScriptedServer
+from tests.workflows.command_line import Mara
+from tests.workflows.small_world import well_behaved
+
+QUESTION = "Where was the engineer born who dammed Lake Sund?"
+
+
+def test_a_page_is_written_beside_the_answer(mara: Mara, workspace: Path, tmp_path: Path) -> None:
+    shown = mara("ask", QUESTION, "-w", workspace, "--explain", tmp_path / "why.html")
+    assert shown.code == 0
+    assert "Karv" in shown.out
+    assert shown.err.strip() == f"explained in {tmp_path / 'why.html'}"
+    assert (tmp_path / "why.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_the_result_as_json_stays_alone_on_standard_output(mara: Mara, workspace: Path, tmp_path: Path) -> None:
+    asked = mara("ask", QUESTION, "-w", workspace, "--json", "--explain", tmp_path / "why.json")
+    explained = json.loads((tmp_path / "why.json").read_text(encoding="utf-8"))
+    assert asked.json["answer"] == explained["answer"]
+    assert [path["number"] for path in explained["paths"]]
+
+
+def test_the_number_of_nodes_can_be_chosen(mara: Mara, workspace: Path, tmp_path: Path) -> None:
+    few, many = tmp_path / "few.json", tmp_path / "many.json"
+    mara("ask", QUESTION, "-w", workspace, "--explain", few, "--explain-nodes", "2")
+    mara("ask", QUESTION, "-w", workspace, "--explain", many)
+    counts = [len(json.loads(path.read_text(encoding="utf-8"))["nodes"]) for path in (few, many)]
+    assert counts[0] < counts[1]
+
+
+@pytest.mark.parametrize("name", ["why.txt", "why", "nowhere/why.html", "folder.html"])
+def test_what_cannot_be_written_is_refused_before_anything_is_asked(
+    mara: Mara, workspace: Path, tmp_path: Path, chat_server: ScriptedServer, name: str
+) -> None:
+    (tmp_path / "folder.html").mkdir()
+    chat_server.script(well_behaved())
+    shown = mara("ask", QUESTION, "-w", workspace, "--explain", tmp_path / name)
+    assert (shown.code, shown.out) == (2, "")
+    assert "BadInput" in shown.err
+    assert chat_server.requests == []
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.html"]
+
+
+def test_an_answer_is_shown_although_it_cannot_be_explained(
+    mara: Mara, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("workflows.explain.write_atomically", full)
+    asked = mara("ask", QUESTION, "-w", workspace, "--json", "--explain", tmp_path / "why.html")
+    assert asked.code == 2
+    assert "Karv" in asked.json["answer"]
+    assert "No space left on device" in asked.err
+
+
+def test_nodes_without_an_explanation_are_bad_input(mara: Mara, workspace: Path) -> None:
+    shown = mara("ask", QUESTION, "-w", workspace, "--explain-nodes", "5")
+    assert shown.code == 2
+    assert "--explain" in shown.err
+
+
+def test_the_version_is_told(mara: Mara) -> None:
+    from importlib.metadata import version
+
+    assert mara("--version").out.strip() == version("mara-rag")
