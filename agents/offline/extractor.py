@@ -11,13 +11,14 @@ from agents.offline.entity_spans import SpanKind, scan_entities
 from agents.offline.inner_names import governed_name, title_names
 from agents.offline.statements import SentenceReader
 from agents.offline.topic import Topic
+from agents.offline.words import PRONOUNS
 from agents.roles import Feedback
 from graph.dates import year_in
 from graph.schema import Extraction, Passage, RelationType, Triple
 from graph.taxonomy import type_triple
 from graph.text import normalise_name
 
-OFFLINE_EXTRACTOR = "offline-2"
+OFFLINE_EXTRACTOR = "offline-3"
 """The rules' name and version: passages that other rules were applied to are extracted again."""
 
 
@@ -44,7 +45,8 @@ class OfflineExtractor:
         """Return the entities and triples of a passage; the name in its title is always an entity.
 
         ``notes`` counts ``untyped`` triples (no cue told their type), ``self_reference`` (subject and object were one
-        name, dropped), ``repeated`` (said twice, kept once) and ``overlong_name`` (capitalised runs dropped).
+        name, dropped), ``pronoun`` (one of them was a pronoun that stands for nobody known, dropped), ``repeated``
+        (said twice, kept once) and ``overlong_name`` (capitalised runs dropped).
         """
         topic = Topic(passage.title, passage.text)
         scan = scan_entities(passage.text, topic.name)
@@ -59,8 +61,16 @@ class OfflineExtractor:
             statements.extend(Statement(place, "located in", region, LIKELY) for place, region in places)
         statements.extend(Statement(topic.name, "also known as", alias, EXPLICIT) for alias in topic.aliases)
         notes = Counter({"overlong_name": scan.overlong_names})
-        triples = _typed(statements, notes)
-        return Extraction(_distinct(names), triples, self.name, {reason: n for reason, n in notes.items() if n})
+        about = [each for each in statements if not _is_pronoun(each.subject) and not _is_pronoun(each.object)]
+        notes["pronoun"] = len(statements) - len(about)
+        triples = _typed(about, notes)
+        told = [name for name in names if name == topic.name or not _is_pronoun(name)]
+        return Extraction(_distinct(told), triples, self.name, {reason: n for reason, n in notes.items() if n})
+
+
+def _is_pronoun(name: str) -> bool:
+    """Tell whether a name is a pronoun at the head of a sentence; in capitals alone it is a name (US, IT, WHO)."""
+    return name.lower() in PRONOUNS and name != name.upper()
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:

@@ -287,6 +287,18 @@ class TestOtherLanguages:
 
 
 class TestNotes:
+    def test_a_pronoun_is_nobodys_name_and_what_it_does_is_counted(self) -> None:
+        text = (
+            'It was entered on 26 December 1933 as Karv Sund, a name that means "sea", and became Velm Motor in June.'
+        )
+        extraction = extract(text, title="Velm")
+        named = {name for triple in extraction.triples for name in (triple.subject, triple.object)}
+        assert not {"It", "it"} & {*named, *extraction.entities}
+        assert extraction.notes["pronoun"] == 1
+
+    def test_a_title_that_is_a_pronoun_is_a_name(self) -> None:
+        assert "It" in extract("It is a novel by Ada Brandt.", title="It").entities
+
     def test_untyped_repeated_and_self_references_are_counted(self) -> None:
         extraction = extract("Moor beat Oslo. Moor beat Oslo. Moor beat Moor.")
         assert extraction.notes == {"untyped": 2, "repeated": 1, "self_reference": 1}
