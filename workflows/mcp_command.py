@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from graph.workspace import default_workspace
 from workflows.command import reports_errors
 from workflows.options import WorkspaceOption
 
 
 @reports_errors
-def mcp(workspace: WorkspaceOption = None) -> None:
+def mcp(
+    workspace: WorkspaceOption = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Passages that clients may see, as `mara ask` takes it; may be repeated. Clients can only narrow it.",
+        ),
+    ] = None,
+) -> None:
     """Serve a workspace over stdio to agents that speak MCP: the tools ask and retrieve."""
+    from graph.where import parse_where
     from workflows.mcp_server import make_server
 
-    make_server((workspace or default_workspace()).absolute()).run("stdio")
+    make_server((workspace or default_workspace()).absolute(), parse_where(where or [])).run("stdio")

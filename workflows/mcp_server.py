@@ -4,22 +4,25 @@ The official SDK does the protocol; what is here is two functions with described
 server is made, and reads their annotations: they are no strings in this module.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_model
 
-from graph.errors import DependencyMissing, MaraError
+from graph.errors import BadInput, DependencyMissing, MaraError
 from graph.modes import Mode
-from workflows.context import QUESTION_LIMIT, Context, asking, make_context
+from graph.where import Condition, read_conditions
+from workflows.context import QUESTION_LIMIT, Context, asking, make_context, problems_of
 from workflows.resources import close_indexes
 from workflows.streaming import Answered, NodeStarted, aask_stream
 
 if TYPE_CHECKING:
     from mcp.server import mcpserver
+    from mcp.server.mcpserver.tools import Tool
 
 INSTRUCTIONS = (
     "Answers and passages from one collection of documents. `ask` gives a cited answer, `retrieve` the passages alone."
@@ -91,27 +94,27 @@ class RetrieveResult(BaseModel):
     notes: list[str] = Field(description="What was retried, dropped or defaulted on the way.")
 
 
-def make_server(workspace: Path) -> "mcpserver.MCPServer[None]":
+def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcpserver.MCPServer[None]":
     """Return a server over a workspace, with the tools ``ask`` and ``retrieve``; nothing is opened before their use.
 
     Clients choose neither workspace nor models; models are those of the environment.
 
+    Args:
+        workspace: the folder.
+        where: what every call is filtered by; a client's own filter can only narrow it further.
+
     Raises:
         DependencyMissing: the SDK is not installed.
+        BadInput: the filter cannot be used.
     """
     try:
         from mcp.server import mcpserver
-        from mcp.types import ToolAnnotations
     except ImportError as fault:
         raise DependencyMissing(
             f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
         ) from fault
-    server: mcpserver.MCPServer[None] = mcpserver.MCPServer(
-        "mara", version=version("mara-rag"), instructions=INSTRUCTIONS, log_level="WARNING", lifespan=_closing_indexes
-    )
-    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    settings = partial(_context, workspace, read_conditions(where or {}))
 
-    @server.tool(title="Ask the documents", annotations=reads)
     async def ask(
         question: Asked,
         client: mcpserver.Context,
@@ -121,10 +124,8 @@ def make_server(workspace: Path) -> "mcpserver.MCPServer[None]":
     ) -> AskResult:
         """Answer a question from the documents, with citations; says so where they do not hold the answer."""
         with _told_to_the_client():
-            context = _context(workspace, mode, top_k, where)
-            return await _answer(question, context, client)
+            return await _answer(question, settings(mode, top_k, where), client)
 
-    @server.tool(title="Find passages", annotations=reads)
     def retrieve(
         question: Asked,
         mode: Ranking = Mode.MARA,
@@ -133,9 +134,72 @@ def make_server(workspace: Path) -> "mcpserver.MCPServer[None]":
     ) -> RetrieveResult:
         """Find the passages that together answer a question, even when it takes several; no answer is written."""
         with _told_to_the_client():
-            return _found(question, _context(workspace, mode, top_k, where))
+            return _found(question, settings(mode, top_k, where))
 
-    return server
+    return mcpserver.MCPServer(
+        "mara",
+        version=version("mara-rag"),
+        instructions=INSTRUCTIONS,
+        log_level="WARNING",
+        lifespan=_closing_indexes,
+        tools=[_tool(ask, "Ask the documents"), _tool(retrieve, "Find passages")],
+    )
+
+
+def _tool(function: Callable[..., Any], title: str) -> "Tool":
+    """Return a tool that reads, and refuses every argument that its function does not name."""
+    from mcp.server.mcpserver.context import Context as Client
+    from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+    from mcp.server.mcpserver.tools import Tool
+    from mcp.types import ToolAnnotations
+
+    class Strict(Tool):
+        """Says which arguments cannot be used as the project says it of any setting."""
+
+        async def run(self, arguments: dict[str, Any], context: Client[Any, Any], convert_result: bool = False) -> Any:
+            try:
+                return await super().run(arguments, context, convert_result)
+            except UnexpectedToolError:
+                raise
+            except ToolError as error:
+                if isinstance(error.__cause__, ValidationError):
+                    raise ToolError(f"Error executing tool {self.name}: {_refusal(error.__cause__)}") from error
+                raise
+
+    annotations = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    tool = Strict.from_function(function, title=title, annotations=annotations)
+    given = tool.fn_metadata.arg_model
+    tool.fn_metadata.arg_model = create_model(given.__name__, __base__=given, __cls_kwargs__={"extra": "forbid"})
+    tool.parameters = tool.fn_metadata.arg_model.model_json_schema()
+    return tool
+
+
+def _refusal(fault: ValidationError) -> str:
+    error = BadInput(
+        f"The call cannot be used ({problems_of(fault)})", "The input schema has the arguments, with their limits"
+    )
+    return f"{error.kind}: {error}"
+
+
+def _both(fixed: Sequence[Condition], where: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the filter under which the server's conditions hold, and the client's as well.
+
+    All conditions on a key are to hold, one an operator; the client cannot have an operator that the server uses on it.
+
+    Raises:
+        BadInput: that is what the client asks for, or something in its filter is no condition.
+    """
+    both: dict[str, dict[str, Any]] = {}
+    for condition in (*fixed, *read_conditions(where)):
+        operand = condition.operand
+        wanted = both.setdefault(condition.key, {})
+        if condition.operator in wanted:
+            raise BadInput(
+                f"The server has a condition with {condition.operator} on {condition.key!a} itself",
+                "Use another operator on that key, or leave it out",
+            )
+        wanted[condition.operator] = list(operand) if isinstance(operand, tuple) else operand
+    return both
 
 
 @asynccontextmanager
@@ -154,8 +218,8 @@ def _told_to_the_client() -> Iterator[None]:
         raise ToolError(f"{error.kind}: {error}") from error
 
 
-def _context(workspace: Path, mode: Mode, top_k: int, where: Mapping[str, Any]) -> Context:
-    return make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=dict(where))
+def _context(workspace: Path, fixed: Sequence[Condition], mode: Mode, top_k: int, where: Mapping[str, Any]) -> Context:
+    return make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=_both(fixed, where))
 
 
 async def _answer(question: str, context: Context, client: "mcpserver.Context") -> AskResult:

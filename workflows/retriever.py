@@ -8,7 +8,7 @@ from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, tool
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from workflows.context import Context, asking
 from workflows.retrieval import graph
@@ -24,6 +24,8 @@ class MaraRetriever(BaseRetriever):
     Raises from ``invoke`` what the workflow raises: BadInput, ModelUnavailable, WorkspaceDamaged.
     """
 
+    model_config = ConfigDict(extra="forbid")
+
     context: Context = Field(default_factory=Context, description="The settings of every retrieval.")
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
@@ -35,6 +37,14 @@ class MaraRetriever(BaseRetriever):
         ]
 
 
+class _Asked(BaseModel):
+    """What an agent gives the tool: an argument that the tool has not is refused, not ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(description="A question in plain words.")
+
+
 def retrieval_tool(context: Context | None = None) -> BaseTool:
     """Return a tool that finds passages for a question, for an agent of one's own.
 
@@ -42,13 +52,9 @@ def retrieval_tool(context: Context | None = None) -> BaseTool:
     """
     retriever = MaraRetriever(context=context or Context())
 
-    @tool(response_format="content_and_artifact")
+    @tool(args_schema=_Asked, response_format="content_and_artifact")
     def find_passages(question: str) -> tuple[str, list[Document]]:
-        """Find the passages that together answer a question, even when it takes several of them.
-
-        Args:
-            question: a question in plain words.
-        """
+        """Find the passages that together answer a question, even when it takes several of them."""
         documents = retriever.invoke(question)
         shown = [
             f"[{number}] {document.metadata['title']} ({document.id})\n{document.page_content}"

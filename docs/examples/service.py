@@ -7,6 +7,7 @@ curl -N 'http://127.0.0.1:8000/ask/stream?question=When+was+Nissan+founded%3F'
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Annotated, Any
@@ -85,10 +86,14 @@ async def server_sent(events: AsyncGenerator[Event, None]) -> AsyncIterator[str]
         async with aclosing(events):
             async for event in events:
                 yield f"event: {event.kind}\ndata: {json.dumps(event_json(event))}\n\n"
-    except MaraError as error:
+    except Exception as error:
+        if not isinstance(error, MaraError):
+            logging.getLogger("uvicorn.error").exception("A stream broke off")
         yield f"event: failed\ndata: {json.dumps(body_of(error))}\n\n"
 
 
-def body_of(error: MaraError) -> dict[str, Any]:
-    """Return an error as clients see it."""
+def body_of(error: Exception) -> dict[str, Any]:
+    """Return an error as clients see it; of one that nobody foresaw, only that it happened."""
+    if not isinstance(error, MaraError):
+        return {"error": {"kind": "InternalError", "message": "The server failed", "hint": "Its log says more"}}
     return {"error": {"kind": error.kind, "message": error.message, "hint": error.hint}}

@@ -19,11 +19,10 @@ from typer.testing import CliRunner
 from tests.builders import HashEmbedder
 from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, QUESTION_PASSAGES, well_behaved, write_corpus
-from tests.workflows.workspaces import use_embedder
+from tests.workflows.hashed_world import hashed_world
+from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, QUESTION_PASSAGES, well_behaved
 from workflows.ask import ask
 from workflows.context import Context
-from workflows.indexing import index_sources
 from workflows.mcp_command import mcp
 from workflows.mcp_server import make_server
 from workflows.resources import close_indexes
@@ -33,12 +32,7 @@ SERVE = "import typer; from workflows.mcp_command import mcp; typer.run(mcp)"
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("mcp")
-    with pytest.MonkeyPatch.context() as patch:
-        use_embedder(patch, HashEmbedder())
-        corpus, triples = write_corpus(folder)
-        index_sources([corpus], folder / "workspace", triples)
-    return folder / "workspace"
+    return hashed_world(tmp_path_factory.mktemp("mcp"))
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +79,7 @@ def test_every_argument_is_typed_and_described_and_the_question_alone_is_require
         arguments = tool.input_schema["properties"]
         assert list(arguments) == ["question", "mode", "top_k", "where"]
         assert tool.input_schema["required"] == ["question"]
+        assert tool.input_schema["additionalProperties"] is False
         assert all(len(argument["description"]) > 20 for argument in arguments.values())
         assert (arguments["top_k"]["minimum"], arguments["top_k"]["maximum"]) == (1, 200)
         assert "dense" in json.dumps(tool.input_schema["$defs"])
@@ -141,7 +136,9 @@ def test_what_was_retried_is_noted(chat_server: ScriptedServer, served: Path) ->
         ({"question": " "}, "BadInput: The question is empty. Ask something"),
         ({"question": "Who?", "where": {"$or": 1}}, "reserved"),
         ({"question": "Who?", "top_k": 0}, "greater than or equal to 1"),
-        ({"question": "Who?", "mode": "magic"}, "'mara', 'hipporag2'"),
+        ({"question": "Who?", "mode": "magic"}, "BadInput: The call cannot be used (mode: Input should be 'mara'"),
+        ({}, "question: Field required"),
+        ({"question": "Who?", "where": {"owner": None}}, "on 'owner' compares with a NoneType"),
     ],
 )
 def test_what_cannot_be_asked_is_a_tool_error_that_says_why(
@@ -150,6 +147,17 @@ def test_what_cannot_be_asked_is_a_tool_error_that_says_why(
     result = call(served, name, **arguments)
     assert result.is_error
     assert told in text_of(result)
+    assert "pydantic" not in text_of(result)
+    assert len(text_of(result).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["ask", "retrieve"])
+@pytest.mark.parametrize("unknown", ["wher", "client", "workspace", "model"])
+def test_an_argument_that_a_tool_has_not_is_refused_by_name(served: Path, name: str, unknown: str) -> None:
+    result = call(served, name, question=QUESTION, **{unknown: {"source": "none"}})
+    assert result.is_error
+    assert f"({unknown}: Extra inputs are not permitted)" in text_of(result)
+    assert result.structured_content is None
 
 
 @pytest.mark.parametrize("name", ["ask", "retrieve"])
@@ -169,10 +177,12 @@ def test_a_client_chooses_neither_workspace_nor_model(
     chat_server: ScriptedServer, served: Path, tmp_path: Path
 ) -> None:
     chat_server.script(well_behaved())
-    chosen = {"workspace": str(tmp_path / "other"), "model": "expensive"}
-    assert not call(served, "ask", question=QUESTION, **chosen).is_error
-    assert {request.body["model"] for request in chat_server.requests} == {"gpt-4o-mini"}
+    for chosen in ({"workspace": str(tmp_path / "other")}, {"model": "expensive"}):
+        assert call(served, "ask", question=QUESTION, **chosen).is_error
+    assert chat_server.requests == []
     assert not list(tmp_path.iterdir())
+    assert not call(served, "ask", question=QUESTION).is_error
+    assert {request.body["model"] for request in chat_server.requests} == {"gpt-4o-mini"}
 
 
 def test_the_nodes_of_a_run_are_told_as_progress(served: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from graph.errors import BadInput, WorkspaceMissing
 from workflows.context import Context
@@ -46,6 +47,18 @@ def test_the_retriever_refuses_what_cannot_be_asked(workspace: Path, tmp_path: P
         MaraRetriever(context=Context(workspace=str(workspace))).invoke("  ")
     with pytest.raises(WorkspaceMissing, match="no workspace"):
         MaraRetriever(context=Context(workspace=str(tmp_path / "none"))).invoke("Where?")
+
+
+def test_a_setting_that_the_retriever_has_not_is_refused_by_name() -> None:
+    with pytest.raises(ValidationError, match="top_kk"):
+        MaraRetriever(context=Context(), top_kk=3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", ["where", "top_k"])
+def test_an_argument_that_the_tool_has_not_is_refused_by_name(workspace: Path, name: str) -> None:
+    tool = retrieval_tool(Context(workspace=str(workspace)))
+    with pytest.raises(ValidationError, match=name):
+        tool.invoke({"question": "Where is the Velm?", name: {"tenant": "pub"}})
 
 
 def test_the_tool_shows_numbered_passages_and_keeps_the_documents(workspace: Path) -> None:
