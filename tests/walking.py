@@ -14,6 +14,7 @@ from graph.factors import EdgeFactors, EdgeMultipliers, edge_factors
 from graph.pagerank import Engine, Walk, walk
 from graph.schema import RelationType
 from graph.typed_graph import TypedGraph
+from tests.cases import mostly_slow
 
 Vector = NDArray[np.float64]
 Solver = Callable[..., Walk]
@@ -66,7 +67,7 @@ def by_exact_push(
     return Walk(scores, Engine.PUSH, error, arcs)
 
 
-EXACT = [by_igraph, by_exact_matrix, by_exact_push]
-ALL = [*EXACT, by_matrix, by_push]
-exact = pytest.mark.parametrize("solve", EXACT, ids=["igraph", "matrix", "push"])
-every = pytest.mark.parametrize("solve", ALL, ids=["igraph", "matrix", "push", "matrix as it is", "push as it is"])
+EXACT: dict[str, Solver] = {"igraph": by_igraph, "matrix": by_exact_matrix, "push": by_exact_push}
+AS_THEY_ARE: dict[str, Solver] = {"matrix as it is": by_matrix, "push as it is": by_push}
+exact = pytest.mark.parametrize("solve", EXACT.values(), ids=EXACT)
+every = pytest.mark.parametrize("solve", mostly_slow({**EXACT, **AS_THEY_ARE}, len(EXACT)))

@@ -199,6 +199,7 @@ def test_readable_text_of_any_script_stays_readable() -> None:
     assert "日産 «Ø» 'é'" in quoted("q", {"q": "日産 «Ø» 'é'"})
 
 
+@pytest.mark.slow
 def test_importing_the_agents_imports_no_client() -> None:
     script = (
         "import sys, agents.chat, agents.fact_filter, agents.manager, agents.answerer, agents.estimate\n"

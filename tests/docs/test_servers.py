@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import mostly_slow
 from tests.docs.pages import ROOT, blocks, read
 
 OWN = json.loads(read(ROOT / "langgraph.json"))
@@ -32,7 +33,7 @@ def langgraph(folder: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.fixture(params=[OWN, SHOWN], ids=["langgraph.json", "the page"])
+@pytest.fixture(params=mostly_slow({"the page": SHOWN, "langgraph.json": OWN}, 1))
 def project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder with a configuration and what it names, without the code."""
     (tmp_path / "langgraph.json").write_text(json.dumps(request.param), encoding="utf-8")

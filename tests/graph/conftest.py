@@ -22,9 +22,12 @@ def chroma_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.url
 
 
-@pytest.fixture(params=["embedded", "server"])
+@pytest.fixture(params=["embedded", pytest.param("server", marks=pytest.mark.slow)])
 def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a test with each Chroma: ``embedded``, or the address of a server, which is then the configured one."""
+    """Run a test with each Chroma: ``embedded``, or the address of a server, which is then the configured one.
+
+    With the server only under `make test-slow`, but for tests that ask for `tests.cases.EITHER_CHROMA`.
+    """
     if request.param == "embedded":
         return "embedded"
     url = str(request.getfixturevalue("chroma_url"))

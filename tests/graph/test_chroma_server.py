@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ class TestFaults:
                 assert seen(index) == whole(CARS)
                 index.close()
 
+    @pytest.mark.slow
     def test_one_that_hangs_is_waited_for_no_longer_than_is_said(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -93,6 +95,14 @@ class TestFaults:
             monkeypatch.setenv("MARA_TIMEOUT_S", "0.2")
             with pytest.raises(StoreUnavailable, match=r"does not answer.*imeout"):
                 VectorStore.server(server.url, "w")
+
+    def test_one_that_says_nothing_is_waited_for_no_longer_than_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_TIMEOUT_S", "0.1")
+        with (
+            socket.create_server(("127.0.0.1", 0)) as silent,
+            pytest.raises(StoreUnavailable, match=r"does not answer.*imeout"),
+        ):
+            VectorStore.server(f"http://127.0.0.1:{silent.getsockname()[1]}", "w")
 
 
 class TestAddresses:

@@ -172,7 +172,7 @@ class TestPublishing:
         assert layer_of(changed).base == 4
         assert assert_opens(changed, {**SECOND, "x": 1, **dict.fromkeys("klmnopqr", 3), "y": 1}) == 5
 
-    @pytest.mark.parametrize("warm", [True, False])
+    @pytest.mark.parametrize("warm", mostly_slow([False, True], 1))
     def test_no_layer_lies_over_vectors_that_were_replaced(self, changed: Workspace, warm: bool) -> None:
         write(changed.root, {"c": 1})
         retrained = Retrained()
@@ -293,7 +293,7 @@ DAMAGES: dict[str, Callable[[Workspace], None]] = {
 
 
 class TestDerivingAgain:
-    @pytest.mark.parametrize("damage", mostly_slow(DAMAGES, 4))
+    @pytest.mark.parametrize("damage", mostly_slow(DAMAGES, 3))
     def test_what_is_damaged_is_made_whole_when_it_is_opened(
         self, changed: Workspace, damage: Callable[[Workspace], None]
     ) -> None:
@@ -310,7 +310,7 @@ class TestDerivingAgain:
         assert generations(changed) == {str(changed.current())}
         assert assert_opens(changed, {**SECOND, "x": 1}) == changed.current()
 
-    @pytest.mark.parametrize("damage", [base_gone, base_garbled])
+    @pytest.mark.parametrize("damage", mostly_slow([base_garbled, base_gone], 1))
     def test_what_the_process_that_made_it_lays_on_it_is_made_whole_when_it_is_opened(
         self, changed: Workspace, damage: Callable[[Workspace], None]
     ) -> None:
@@ -341,6 +341,7 @@ class TestDerivingAgain:
 
 
 class TestServer:
+    @pytest.mark.slow
     def test_a_server_holds_no_layers(self, tmp_path: Path, chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MARA_CHROMA_URL", chroma_url)
         write(tmp_path, FIRST)

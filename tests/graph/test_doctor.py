@@ -135,6 +135,7 @@ class TestWriters:
             assert f"process {writer.process.pid}" in said(found, "writer")
             assert "moved on" in said(found, "published generation")
 
+    @pytest.mark.slow
     def test_a_repair_waits_for_no_writer(self, workspace: Workspace) -> None:
         (workspace.root / "manifest.json").unlink()
         with Child(HOLD_LOCK, workspace.root) as writer:
@@ -142,6 +143,7 @@ class TestWriters:
             with pytest.raises(WorkspaceLocked, match=f"process {writer.process.pid}"):
                 repair_workspace(workspace.root)
 
+    @pytest.mark.slow
     def test_a_killed_writer_is_no_writer(self, workspace: Workspace) -> None:
         with Child(HOLD_LOCK, workspace.root) as writer:
             assert writer.hear() == "locked"

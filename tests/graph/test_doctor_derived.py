@@ -113,7 +113,17 @@ DERIVED: dict[str, tuple[Damage, str]] = {
 }
 
 
-@pytest.mark.parametrize(("damage", "check"), DERIVED.values(), ids=DERIVED)
+ALIKE = {
+    *("a garbled manifest", "no such generation", "half a snapshot", "no edges", "an offset", "a count of passages"),
+    *("a fact's relation", "an alias's spelling", "garbled words", "a word's weight", "no words"),
+}
+"""Found as others are."""
+
+
+@pytest.mark.parametrize(
+    ("damage", "check"),
+    [pytest.param(*case, id=name, marks=[pytest.mark.slow] if name in ALIKE else []) for name, case in DERIVED.items()],
+)
 def test_what_is_derived_is_found_damaged(workspace: Workspace, damage: Damage, check: str) -> None:
     damage(workspace)
     found = problems(examine_workspace(workspace.root))
@@ -122,7 +132,10 @@ def test_what_is_derived_is_found_damaged(workspace: Workspace, damage: Damage, 
 
 
 @pytest.mark.parametrize(
-    "name", ["a garbled CURRENT", "no generation at all", "a weight", "half the words", "a garbled search index"]
+    "name",
+    mostly_slow(
+        ["no generation at all", "a garbled search index", "a garbled CURRENT", "a weight", "half the words"], 2
+    ),
 )
 def test_what_is_derived_is_derived_again(workspace: Workspace, name: str) -> None:
     damage, check = DERIVED[name]
@@ -185,7 +198,7 @@ UNSEARCHABLE: dict[str, tuple[Callable[[VectorStore], None], str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "check"), UNSEARCHABLE.values(), ids=UNSEARCHABLE)
+@pytest.mark.parametrize(("change", "check"), mostly_slow(UNSEARCHABLE, 5))
 def test_what_the_search_index_lacks_is_found(
     workspace: Workspace, change: Callable[[VectorStore], None], check: str
 ) -> None:
@@ -284,14 +297,14 @@ class TestLayers:
         assert "holds all 5 passages" in said(found, "search index: passages")
         assert everything_in(layered.root) == before
 
-    @pytest.mark.parametrize(("damage", "check"), mostly_slow(LAYERED, 6))
+    @pytest.mark.parametrize(("damage", "check"), mostly_slow(LAYERED, 4))
     def test_what_is_damaged_is_found(self, layered: Workspace, damage: Damage, check: str) -> None:
         damage(layered)
         found = problems(examine_workspace(layered.root))
         assert check in found
         assert all(found.values()), "all of it can be repaired"
 
-    @pytest.mark.parametrize("name", ["no base", "a vector of the base", "a vector of the layer"])
+    @pytest.mark.parametrize("name", mostly_slow(["a vector of the base", "no base", "a vector of the layer"], 1))
     def test_what_is_damaged_is_made_whole(self, layered: Workspace, name: str) -> None:
         LAYERED[name][0](layered)
         _, done, after = repair_workspace(layered.root)

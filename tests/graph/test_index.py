@@ -28,6 +28,7 @@ from tests.builders import (
     publish_workspace,
     write_passages,
 )
+from tests.cases import mostly_slow
 
 PASSAGES = [
     passage_of("nissan", "Nissan", "Nissan was founded in 1933."),
@@ -202,14 +203,14 @@ def overwrite(path: Path) -> None:
 class TestDerivingAgain:
     """What is missing, behind or damaged is derived again from the record, without embedding anything."""
 
-    @pytest.mark.parametrize("name", ["index", "index/1", "index/1/chroma", "index/1/bm25"])
+    @pytest.mark.parametrize("name", mostly_slow(["index/1/chroma", "index/1/bm25", "index", "index/1"], 2))
     def test_a_folder_that_is_gone(self, workspace: Workspace, name: str) -> None:
         shutil.rmtree(workspace.root / name)
         index = open_index(workspace.root, Silent())
         assert_answers(index)
         index.close()
 
-    @pytest.mark.parametrize("content", [None, "", "two", "99"])
+    @pytest.mark.parametrize("content", mostly_slow([None, "two", "", "99"], 2))
     def test_a_current_that_is_gone_or_damaged(self, workspace: Workspace, content: str | None) -> None:
         path = workspace.root / "CURRENT"
         path.unlink()
@@ -222,16 +223,19 @@ class TestDerivingAgain:
 
     @pytest.mark.parametrize(
         ("name", "damage"),
-        [
-            ("snapshot.json", truncate),
-            ("facts.text.npy", truncate),
-            ("passages.bounds.npy", overwrite),
-            ("edge_weight.npy", empty),
-            ("edge_weight.npy", Path.unlink),
-            ("passage_vectors.npy", truncate),
-            ("bm25/data.csc.index.npy", empty),
-            ("bm25/vocab.index.json", overwrite),
-        ],
+        mostly_slow(
+            [
+                ("snapshot.json", truncate),
+                ("passages.bounds.npy", overwrite),
+                ("edge_weight.npy", Path.unlink),
+                ("bm25/data.csc.index.npy", empty),
+                ("facts.text.npy", truncate),
+                ("edge_weight.npy", empty),
+                ("passage_vectors.npy", truncate),
+                ("bm25/vocab.index.json", overwrite),
+            ],
+            4,
+        ),
     )
     def test_a_file_of_the_snapshot(self, workspace: Workspace, name: str, damage: Callable[[Path], None]) -> None:
         damage(workspace.index_folder(1) / name)
@@ -240,7 +244,7 @@ class TestDerivingAgain:
         assert index.graph.generation == 2
         index.close()
 
-    @pytest.mark.parametrize("damage", [truncate, overwrite, Path.unlink])
+    @pytest.mark.parametrize("damage", mostly_slow([overwrite, truncate, Path.unlink], 1))
     def test_the_search_index(self, workspace: Workspace, damage: Callable[[Path], None]) -> None:
         damage(workspace.index_folder(1) / "chroma" / "chroma.sqlite3")
         index = open_index(workspace.root, Silent())
@@ -317,7 +321,7 @@ class TestDerivingAgain:
             assert_answers(index)
             index.close()
 
-    @pytest.mark.parametrize("name", ["CURRENT", "index/1/facts.text.npy"])
+    @pytest.mark.parametrize("name", mostly_slow(["index/1/facts.text.npy", "CURRENT"], 1))
     def test_while_a_writer_is_at_work_nothing_can_be_mended(self, workspace: Workspace, name: str) -> None:
         (workspace.root / name).unlink()
         with Child(HOLD_LOCK, workspace.root) as writer:

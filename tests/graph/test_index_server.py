@@ -18,7 +18,7 @@ from graph.store import Vectors, VectorStore
 from graph.workspace import Workspace
 from graph.writer import reembed
 from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, Silent, chroma_of, passage_of, publish_workspace
-from tests.cases import mostly_slow
+from tests.cases import EITHER_CHROMA, mostly_slow
 from tests.fleet import BUILT, CARS, NEWER, SHIPS, opened, seen, whole
 
 # What a reader holds, in full: the ids of its passages and the subjects and yards of its facts.
@@ -106,6 +106,7 @@ class TestEitherChroma:
         assert sorted(found) == [f"yard {key}" for key in selected]
 
 
+@EITHER_CHROMA
 def test_an_index_says_where_it_is_served(where: str, tmp_path: Path) -> None:
     workspace = publish_workspace(tmp_path, CARS, BUILT)
     index = open_index(tmp_path, HashEmbedder())
@@ -114,6 +115,7 @@ def test_an_index_says_where_it_is_served(where: str, tmp_path: Path) -> None:
     index.close()
 
 
+@EITHER_CHROMA
 def test_dropping_the_collections_is_noticed_and_mended(where: str, tmp_path: Path) -> None:
     publish_workspace(tmp_path, CARS, BUILT)
     index = open_index(tmp_path, HashEmbedder())
@@ -149,6 +151,7 @@ class TestMoving:
         assert (index.graph.passages[row].id, round(cosine, 5)) == ("car-1", 1.0)
         index.close()
 
+    @pytest.mark.slow
     def test_another_models_vectors_replace_the_old_ones(self, tmp_path: Path, served: str) -> None:
         workspace = publish_workspace(tmp_path, CARS, BUILT)
         other = HashEmbedder("other")
@@ -210,7 +213,7 @@ def one_record_less(store: VectorStore, ids: Sequence[str]) -> None:
 class TestStaleCollections:
     """Opening notices what the server holds otherwise than the workspace; it is written again from the record."""
 
-    @pytest.mark.parametrize("spoil", mostly_slow([half_written, stale_ids, older_vectors, one_record_less], 2))
+    @pytest.mark.parametrize("spoil", mostly_slow([half_written, stale_ids, older_vectors, one_record_less], 1))
     def test_it_is_brought_up_to_date(
         self, tmp_path: Path, served: str, spoil: Callable[[VectorStore, Sequence[str]], None]
     ) -> None:
@@ -253,6 +256,7 @@ class TestReadersInOtherProcesses:
 
         return before_each
 
+    @pytest.mark.slow
     def test_one_opened_before_and_one_opened_while_this_process_writes(
         self, tmp_path: Path, served: str, asked_at_every_write: Callable[[Callable[[], None]], None]
     ) -> None:

@@ -22,8 +22,9 @@ from graph.text import normalise_name, tokens
 from tests.builders import HashEmbedder, TripleParts, passage_of, typed_graph, write_passages
 
 
-@pytest.fixture
-def graph(tmp_path: Path) -> KnowledgeGraph:
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> KnowledgeGraph:
+    """Built once: nobody can write to it."""
     passages = [
         Passage("日産", "Nissan (company)", "Nissan\u2028was founded.\n", "a.txt", {"year": 1933, "x": 0.5, "b": True}),
         passage_of("b", "Nissan Motor", "Text."),
@@ -33,7 +34,7 @@ def graph(tmp_path: Path) -> KnowledgeGraph:
         "日産": [("Nissan", "founded", "1933", RelationType.TEMPORAL, 0.9)],
         "b": [("Nissan Motor", "is", "日本")],
     }
-    with Record(tmp_path / "record.sqlite", create=True) as record:
+    with Record(tmp_path_factory.mktemp("record") / "record.sqlite", create=True) as record:
         write_passages(record, passages, triples, HashEmbedder())
         return build_graph(record)
 

@@ -145,6 +145,7 @@ class TestLock:
             with workspace.writing():
                 pass
 
+    @pytest.mark.slow
     def test_the_lock_goes_with_a_writer_that_is_killed(self, workspace: Workspace) -> None:
         with Child(HOLD_LOCK, workspace.root) as writer:
             assert writer.hear() == "locked"
@@ -162,6 +163,7 @@ class TestLock:
         with Child(HOLD_LOCK, workspace.root) as writer:
             assert writer.hear() == "locked"
 
+    @pytest.mark.slow
     def test_reading_needs_no_lock(self, workspace: Workspace) -> None:
         with Child(HOLD_LOCK, workspace.root) as writer:
             assert writer.hear() == "locked"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.offline.extractor import OFFLINE_EXTRACTOR
+from tests.cases import mostly_slow
 from tests.scripted_server import ScriptedServer
 from tests.workflows.command_line import CORPUS, Mara
 
@@ -168,13 +169,12 @@ def test_a_chat_model_answers_where_one_is_configured(
     assert result["relation_factors"]["entity_entity"]["SPATIAL"] > 0.8
 
 
-def test_the_installed_command_runs(workspace: Path) -> None:
-    command = Path(sys.executable).with_name("mara")
-    done = subprocess.run(
-        [command, "ask", "What flows into Lake Sund?", "-w", workspace, "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(done.stdout)["workflow"] == "mara"
+@pytest.mark.parametrize(
+    ("command", "told"),
+    mostly_slow([(("stats",), ("passages", 3)), (("ask", "What flows into Lake Sund?"), ("workflow", "mara"))], 1),
+)
+def test_the_installed_command_runs(workspace: Path, command: tuple[str, ...], told: tuple[str, object]) -> None:
+    installed = Path(sys.executable).with_name("mara")
+    done = subprocess.run([installed, *command, "-w", workspace, "--json"], capture_output=True, text=True, check=True)
+    assert told in json.loads(done.stdout).items()
     assert done.stderr == ""

@@ -9,6 +9,7 @@ import pytest
 
 from agents.offline.extractor import OFFLINE_EXTRACTOR
 from graph.workspace import Workspace
+from tests.cases import mostly_slow
 from tests.scripted_server import ScriptedServer
 from tests.workflows.command_line import Mara
 
@@ -120,14 +121,17 @@ def test_passages_are_removed_by_id_and_source(mara: Mara, corpus: Path, tmp_pat
 
 @pytest.mark.parametrize(
     ("name", "content", "says"),
-    [
-        ("broken.jsonl", b'{"text": "fine"}\n{"text": "cut\n', "line 2"),
-        ("latin.txt", "caf\u00e9".encode("latin-1"), "not UTF-8"),
-        ("twice.jsonl", b'{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n', "two texts"),
-        ("empty.txt", b" \n", "no text"),
-        ("list.jsonl", b"[1, 2]\n", "not an object"),
-        ("other.xyz", b"x", "not read"),
-    ],
+    mostly_slow(
+        [
+            ("broken.jsonl", b'{"text": "fine"}\n{"text": "cut\n', "line 2"),
+            ("twice.jsonl", b'{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n', "two texts"),
+            ("latin.txt", "caf\u00e9".encode("latin-1"), "not UTF-8"),
+            ("empty.txt", b" \n", "no text"),
+            ("list.jsonl", b"[1, 2]\n", "not an object"),
+            ("other.xyz", b"x", "not read"),
+        ],
+        2,
+    ),
 )
 def test_a_bad_file_is_named_and_nothing_indexed_is_lost(
     mara: Mara, corpus: Path, tmp_path: Path, name: str, content: bytes, says: str

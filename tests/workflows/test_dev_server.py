@@ -224,6 +224,7 @@ def test_what_is_streamed_is_small_enough_to_read(streamed: dict[str, list[Any]]
     assert walk["input"].keys() <= Walking.__annotations__.keys()
 
 
+@pytest.mark.slow
 def test_a_second_question_on_a_thread_starts_afresh(server: Server) -> None:
     thread = server.client.threads.create()["thread_id"]
     server.run(Case({"question": QUESTION}, {"where": {"source": "other"}}), thread)

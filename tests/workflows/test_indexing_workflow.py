@@ -28,7 +28,8 @@ from workflows.sessions import close_session
 pytestmark = pytest.mark.usefixtures("embedder")
 
 Config = dict[str, Any]
-MANY = 200
+MANY = 130
+"""Two batches and a part of a third."""
 CHECKPOINT_LIMIT = 200_000
 
 

@@ -20,6 +20,7 @@ from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Extraction, Passag
 from graph.workspace import Workspace
 from graph.writer import Writer
 from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, write_passages
+from tests.cases import mostly_slow
 from tests.workflows.small_world import PASSAGES, TRIPLES, write_lines
 from tests.workflows.workspaces import KARV, ROWS, Indexer, content_of, use_embedder
 from workflows.inspection import workspace_stats
@@ -228,7 +229,7 @@ class TestGenerations:
         assert stats["record_generation"] == stats["generation"] + 1
 
     @pytest.mark.usefixtures("embedder")
-    @pytest.mark.parametrize("lost", ["CURRENT", "index", "index/1/edge_kind.npy"])
+    @pytest.mark.parametrize("lost", mostly_slow(["index/1/edge_kind.npy", "CURRENT", "index"], 1))
     def test_one_that_cannot_be_read_is_derived_again(self, index: Indexer, root: Path, lost: str) -> None:
         report = index([KARV])
         shutil.rmtree(root / lost) if lost == "index" else (root / lost).unlink()
@@ -237,6 +238,7 @@ class TestGenerations:
         assert stats["generation"] == stats["record_generation"]
 
     @pytest.mark.usefixtures("embedder")
+    @pytest.mark.slow
     def test_it_is_not_derived_again_while_another_process_writes(self, index: Indexer, root: Path) -> None:
         index([KARV])
         (root / "CURRENT").unlink()

@@ -51,7 +51,7 @@ def scripts_of(malformed: Mapping[str, int]) -> dict[str, Script]:
     return {role: malformed_first(role, malformed.get(role, 0)) for role in ROLES}
 
 
-@pytest.mark.parametrize("outcomes", mostly_slow({", ".join(c): (c,) for c in COMBINATIONS}, 6))
+@pytest.mark.parametrize("outcomes", mostly_slow({", ".join(c): (c,) for c in COMBINATIONS}, 4))
 def test_every_combination_of_retries_and_fallbacks_walks_once_and_says_what_happened(
     chat_server: ScriptedServer, settings: MakeContext, outcomes: tuple[str, str, str]
 ) -> None:
@@ -107,7 +107,7 @@ def test_each_malformed_reply_is_recorded_with_its_attempt_reason_and_raw_text(
     assert all(record.keys() == {"node", "kind", "message", "attempt", "raw"} for record in records)
 
 
-@pytest.mark.parametrize("retries", [0, 1, 2, 5])
+@pytest.mark.parametrize("retries", mostly_slow([2, 0, 1, 5], 2))
 def test_max_json_retries_is_how_often_each_role_is_asked_again(
     chat_server: ScriptedServer, settings: MakeContext, retries: int
 ) -> None:

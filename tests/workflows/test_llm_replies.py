@@ -87,8 +87,19 @@ NO_ANSWER: dict[str, ReplyLike] = {
     "empty": "",
 }
 
+ALIKE = (
+    "prose",
+    "two objects",
+    "empty",
+    "a list",
+    "a category missing",
+    "text in place of a number",
+    "of another shape",
+)
+"""Refused by the reading of replies, which has its own tests of each, as the others are."""
+
 REFUSED = [
-    pytest.param(role, node, reply, proper, id=f"{role}: {name}")
+    pytest.param(role, node, reply, proper, id=f"{role}: {name}", marks=[pytest.mark.slow] if name in ALIKE else [])
     for role, node, proper, replies in (
         ("fact filter", "filter_facts", choice(FOUNDED_IN), NO_CHOICE),
         ("manager", "weigh_relations", MANAGED, NO_WEIGHTS),

@@ -14,6 +14,7 @@ from graph.embeddings import OpenAIEmbedder, configured_embedder
 from graph.errors import EmbeddingMismatch
 from graph.index import open_index
 from graph.schema import RelationType
+from tests.cases import mostly_slow
 from tests.scripted_server import Reply, ScriptedServer, hashed_vector, scripted
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import ask
@@ -122,7 +123,7 @@ def synonyms_in(root: Path) -> set[frozenset[str]]:
         index.close()
 
 
-@pytest.mark.parametrize("mode", ["mara", "hipporag2", "dense"])
+@pytest.mark.parametrize("mode", mostly_slow(["mara", "hipporag2", "dense"], 1))
 @pytest.mark.parametrize(("question", "passage"), QUESTIONS)
 def test_a_question_finds_the_passage_of_another_language(
     many_scripts: Path, question: str, passage: str, mode: str

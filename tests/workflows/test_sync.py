@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from graph.errors import BadInput, WorkspaceLocked, WorkspaceMissing
 from graph.workspace import Workspace
 from tests.builders import HashEmbedder
+from tests.cases import mostly_slow
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import KARV, ROWS, SUND, VELM, ask, content_of, texts_in, use_embedder
 from workflows.doctor import run_doctor
@@ -117,7 +118,7 @@ def test_a_folder_that_holds_nothing_of_a_workspace_is_refused_unless_everything
     assert (report.added, report.removed, report.passages) == (1, 5, 1)
 
 
-@pytest.mark.parametrize("replace_all", [False, True])
+@pytest.mark.parametrize("replace_all", mostly_slow([True, False], 1))
 def test_an_empty_folder_never_empties_a_workspace(folder: Path, root: Path, replace_all: bool) -> None:
     write_lines(folder / "corpus.jsonl", list(ROWS))
     sync_folder([folder], root)
@@ -177,13 +178,23 @@ def test_a_dry_run_names_what_would_change_and_writes_nothing(folder: Path, root
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of documents and the workspace that they were indexed into, side by side."""
+    place = tmp_path_factory.mktemp("filled")
+    lay_out(place / "documents", {"dam.md": CONTENTS[3], "velm.txt": CONTENTS[0]})
+    write_lines(place / "documents" / "corpus.jsonl", list(ROWS))
+    with pytest.MonkeyPatch.context() as patch:
+        use_embedder(patch, HashEmbedder())
+        index_sources([place / "documents"], place / "workspace")
+    return place
+
+
 class TestRemoving:
     @pytest.fixture
-    def filled(self, folder: Path, root: Path) -> Path:
-        lay_out(folder, {"dam.md": CONTENTS[3], "velm.txt": CONTENTS[0]})
-        write_lines(folder / "corpus.jsonl", list(ROWS))
-        index_sources([folder], root)
-        return root
+    def filled(self, template: Path, folder: Path, root: Path) -> Path:
+        shutil.copytree(template / "documents", folder, dirs_exist_ok=True)
+        return Path(shutil.copytree(template / "workspace", root))
 
     def test_passages_go_by_id_with_what_only_they_held(self, filled: Path, tmp_path: Path, folder: Path) -> None:
         done = remove_passages(filled, ["velm", "karv"])

@@ -168,6 +168,7 @@ class TestWhatDoesNot:
         assert workspace_tuning(root) == UNTUNED
         assert not (root / "tuning.json").exists()
 
+    @pytest.mark.slow
     def test_a_dry_run_writes_nothing(self, root: Path) -> None:
         mark(root, lambda number: f"calm{number}")
         found = tune_workspace(context_of(root), folds=2, dry_run=True)
@@ -184,6 +185,7 @@ class TestAgain:
         assert found["strengths_before"]["TEMPORAL"] == 4.0
         assert (found["adopted"], found["parent"], found["recall_before"]) == (False, 1, 1.0)
 
+    @pytest.mark.slow
     def test_one_seed_gives_the_same_twice(self, root: Path) -> None:
         mark(root, lambda number: f"calm{number}")
         first, second = (tune_workspace(context_of(root), folds=2, seed=7, dry_run=True) for _ in range(2))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph.checks.probe import why_unreadable
+from graph.checks.probe import read_everything, why_unreadable
 from graph.doctor import examine_workspace, repair_workspace
 from tests.builders import DIMENSION, TripleParts, passage_of, publish_workspace
 from tests.damages import problems, said
@@ -36,6 +36,12 @@ def damage_links(folder: Path) -> None:
     path.write_bytes(content.tobytes())
 
 
+def test_every_vector_and_link_of_what_is_whole_can_be_read(tmp_path: Path) -> None:
+    workspace = publish_workspace(tmp_path, [passage_of("ab", "Title ab", "text")], {"ab": FACTS[:50]})
+    read_everything(workspace.index_folder(1) / "chroma")
+
+
+@pytest.mark.slow
 def test_what_can_be_read_is_not_complained_of(root: Path) -> None:
     assert why_unreadable(root / "index" / "1" / "chroma") == ""
 

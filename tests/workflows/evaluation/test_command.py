@@ -76,6 +76,7 @@ def test_what_has_no_gold_is_told(run_eval: Eval) -> None:
 
 
 @pytest.mark.usefixtures("without_report")
+@pytest.mark.slow
 def test_ablations_are_asked_beside_the_modes(run_eval: Eval) -> None:
     shown = run_eval("--ablations", "--limit", "1", "--retrieval-only", "--mode", "mara", "--json")
     assert list(shown.json["systems"]) == ["mara", *ABLATIONS]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from graph.knowledge_graph import GraphFact
 from graph.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Fact, RelationFactors, RelationType, ScoredFact
+from tests.cases import mostly_slow
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
 from workflows.context import Context, Question
 from workflows.evaluation.controls import FixedManager, OracleFilter, RandomManager, UniformManager
@@ -101,8 +102,10 @@ def test_the_oracle_chooses_among_uniform_and_one_dominant_type_of_either_catego
     assert dominant == [0.2, 0.6, 0.6, 0.6, 0.6, 0.6, 0.2, 0.2, 0.2]
 
 
-@pytest.mark.parametrize("mode", ["mara", "mara-matrix"])
-@pytest.mark.parametrize("gold", [QUESTION_PASSAGES, ("kesh", "orlo"), ("flood", "brandt"), ("velm",)])
+@pytest.mark.parametrize("mode", mostly_slow(["mara", "mara-matrix"], 1))
+@pytest.mark.parametrize(
+    "gold", mostly_slow([(QUESTION_PASSAGES,), (("kesh", "orlo"),), (("flood", "brandt"),), (("velm",),)], 2)
+)
 def test_no_candidate_ranks_the_gold_passages_better_than_the_oracles_choice(
     settings: MakeContext, mode: str, gold: tuple[str, ...]
 ) -> None:

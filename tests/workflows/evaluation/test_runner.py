@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from graph.errors import BadInput, WorkspaceMissing
 from tests.builders import HashEmbedder
+from tests.cases import mostly_slow
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.evaluation.river_run import (
     IDS,
@@ -82,7 +85,7 @@ def test_settings_tell_what_was_run_and_on_what(run: Runs, order: Orders, rivers
     assert str(rivers) not in (done.folder / "run.json").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("concurrency", mostly_slow([4, 1], 1))
 def test_two_runs_with_one_seed_are_the_same_to_the_byte(
     run: Runs, order: Orders, whole: Run, concurrency: int
 ) -> None:
@@ -210,11 +213,33 @@ def test_without_a_workspace_or_into_one_nothing_is_written(
     assert not (rivers / "run").exists()
 
 
-def test_the_version_of_the_code_is_that_of_all_that_an_answer_depends_on() -> None:
+def imported_by_name() -> set[str]:
+    """The modules of the workflows that the answering one says at its beginning that it needs, and those they do."""
+    needed, found = ["workflows.mara"], set[str]()
+    while needed:
+        module = needed.pop()
+        path = ROOT / Path(*module.split(".")).with_suffix(".py")
+        if module in found or not module.startswith("workflows.") or not path.is_file():
+            continue
+        found.add(module)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Import):
+                needed += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                needed += [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return found
+
+
+def imported_in_a_process() -> set[str]:
     program = "import sys, workflows.mara; print(*(m for m in sys.modules if m.startswith('workflows.')))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("imported", mostly_slow([imported_by_name, imported_in_a_process], 1))
+def test_the_version_of_the_code_is_that_of_all_that_an_answer_depends_on(imported: Callable[[], set[str]]) -> None:
     known = {path.relative_to(ROOT).with_suffix("").as_posix() for pattern in _CODE for path in ROOT.glob(pattern)}
-    left_out = {name.replace(".", "/") for name in done.stdout.split()} - known
+    left_out = {name.replace(".", "/") for name in imported()} - known
     seen_not_answered = {"workflows/forms", "workflows/tracing", "workflows/watched"}
     assert left_out == {"workflows/indexing_context", *seen_not_answered}, "only indexing reads the first"
     assert {"graph/search", "agents/offline/manager", "prompts/manager"} <= known
