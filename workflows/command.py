@@ -21,6 +21,11 @@ STOPPED = 130
 """Exit code after Ctrl-C."""
 
 
+_ASKING = ("ask", "walk", "mcp")
+"""Commands that write nothing into a workspace."""
+_KEPT = " What was committed is kept; run the same command to go on."
+
+
 def _fail(error: MaraError, *, as_json: bool) -> NoReturn:
     if as_json:
         print(json.dumps(error_body(error), ensure_ascii=False))  # noqa: T201
@@ -50,7 +55,8 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             )
             _fail(refused, as_json=bool(kwargs.get("as_json")))
         except KeyboardInterrupt:
-            Console(stderr=True).print("Stopped. What was committed is kept: indexing goes on with the same command.")
+            kept = "" if command.__name__ in _ASKING else _KEPT
+            Console(stderr=True).print(f"Stopped.{kept}")
             raise typer.Exit(STOPPED) from None
 
     return guarded

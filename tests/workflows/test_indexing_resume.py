@@ -150,7 +150,7 @@ def test_an_interrupted_command_stops_promptly_says_so_and_goes_on_later(
     _, said = process.communicate(timeout=30)
     assert time.monotonic() - start < 10, "the requests that hang would take a minute"
     assert process.returncode == 130
-    assert "Stopped. What was committed is kept: indexing goes on with the same command." in said
+    assert "Stopped. What was committed is kept; run the same command to go on." in said
     assert "Traceback" not in said
 
     chat_server.script({"extractor": proper_reply})

@@ -43,8 +43,14 @@ _PACKAGES = (
 _ROOT = Path(__file__).parents[2]
 _CODE = (
     *("agents/**/*.py", "graph/**/*.py", "prompts/*.py", "prompts/*.md"),
-    *("workflows/mara.py", "workflows/retrieval.py", "workflows/context.py", "workflows/filtered.py"),
-    *("workflows/resources.py", "workflows/retrieval_nodes.py", "workflows/state.py", "workflows/translation.py"),
+    *("workflows/mara.py", "workflows/retrieval.py", "workflows/retrieval_nodes.py", "workflows/context.py"),
+    *(
+        "workflows/edits.py",
+        "workflows/filtered.py",
+        "workflows/resources.py",
+        "workflows/state.py",
+        "workflows/translation.py",
+    ),
     *("workflows/evaluation/asking.py", "workflows/evaluation/controls.py", "workflows/evaluation/oracle.py"),
 )
 """What an answer depends on; how runs are stored, summed up and shown is none of it."""
