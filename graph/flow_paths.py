@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.flow_arcs import FlowArcs, taken_arcs
 from graph.flows import Flows
 
 SHOWN_PATHS = 3
@@ -68,41 +69,33 @@ def best_paths(
         seeds: which nodes a path may start at, of those where mass starts; all of them without.
         limit: how many paths a node.
     """
+    search = BestPaths(flows, taken_arcs(flows, edges), starting_nodes(flows, seeds))
+    return [search.paths_to(node, limit) for node in nodes]
+
+
+def starting_nodes(flows: Flows, seeds: NDArray[np.bool_] | None) -> NDArray[np.intp]:
+    """Return the nodes where mass starts, of those that a path may start at; all of them without."""
     starts = flows.restart > 0
-    if seeds is not None:
-        starts &= seeds
-    arcs = _Arcs(flows, edges)
-    return [arcs.paths_to(node, np.flatnonzero(starts), limit) for node in nodes]
+    return np.flatnonzero(starts if seeds is None else starts & seeds)
 
 
-class _Arcs:
-    """The arcs of a walk as a search from their ends meets them: of several between two nodes, the one most taken."""
+class BestPaths:
+    """Finds the paths by which most of a walk's mass comes."""
 
-    def __init__(self, flows: Flows, edges: NDArray[np.bool_] | None) -> None:
+    def __init__(self, flows: Flows, arcs: FlowArcs, seeds: NDArray[np.intp]) -> None:
+        """Take the arcs that paths may take, and the nodes that they may start at."""
         from scipy.sparse import csr_array
 
-        graph, n_nodes = flows.graph, flows.graph.n_nodes
-        shares = np.concatenate([flows.forward_share, flows.backward_share])
-        taken = (shares > 0) & (flows.damping > 0)
-        if edges is not None:
-            taken &= np.concatenate([edges, edges])
-        arcs = np.flatnonzero(taken)
-        leaves = np.concatenate([graph.source, graph.target])[arcs]
-        enters = np.concatenate([graph.target, graph.source])[arcs]
-        pairs = enters.astype(np.int64) * n_nodes + leaves
-        order = np.lexsort((-shares[arcs], pairs))
-        first = order[np.diff(pairs[order], prepend=-1) > 0]
-        self._flows = flows
-        self._edges = arcs[first] % max(1, len(graph))
-        self._shares = shares[arcs[first]]
-        starts = np.searchsorted(enters[first], np.arange(n_nodes + 1)).astype(np.int32)
-        lengths = -np.log(flows.damping * self._shares)
-        self._backwards: Any = csr_array((lengths, leaves[first].astype(np.int32), starts), shape=(n_nodes, n_nodes))
+        n_nodes = flows.graph.n_nodes
+        self._flows, self._seeds = flows, seeds
+        self._arcs = arcs = arcs.strongest()
+        self._backwards: Any = csr_array((arcs.lengths, arcs.leaves, arcs.starts), shape=(n_nodes, n_nodes))
 
-    def paths_to(self, node: int, seeds: NDArray[np.intp], limit: int) -> list[FlowPath]:
-        """Return the best paths to a node."""
+    def paths_to(self, node: int, limit: int) -> list[FlowPath]:
+        """Return the best paths to a node, as `best_paths` does."""
         from scipy.sparse.csgraph import dijkstra
 
+        seeds = self._seeds
         distances, following = dijkstra(self._backwards, indices=node, return_predecessors=True)
         masses = self._flows.restart[seeds] * np.exp(-distances[seeds])
         told = (masses > 0) & (masses >= FAINTEST * masses.max(initial=0.0))
@@ -120,7 +113,7 @@ class _Arcs:
         return FlowPath(seed, node, mass, tuple(steps))
 
     def _step(self, source: int, target: int) -> FlowStep:
-        starts, leaves = self._backwards.indptr, self._backwards.indices
-        low, high = starts.item(target), starts.item(target + 1)
-        place = low + int(np.searchsorted(leaves[low:high], source))
-        return FlowStep(source, target, self._edges.item(place), self._shares.item(place))
+        arcs = self._arcs
+        low, high = arcs.starts.item(target), arcs.starts.item(target + 1)
+        place = low + int(np.searchsorted(arcs.leaves[low:high], source))
+        return FlowStep(source, target, arcs.edges.item(place), arcs.shares.item(place))

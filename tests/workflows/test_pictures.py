@@ -14,6 +14,7 @@ from graph.edges import EdgeKind, PassageLink
 from graph.errors import BadInput, DependencyMissing, WorkspaceMissing
 from graph.schema import ENTITY_RELATIONS, RelationType
 from tests.builders import TripleParts, passage_of, publish_workspace, typed_graph
+from tests.cases import mostly_slow
 from workflows.explanation.model import Beta, Edge, Explanation, Models, Node, Shown, Stop
 from workflows.pictures import style
 from workflows.pictures.structure import (
@@ -109,8 +110,14 @@ def legend_of(panel: Any) -> list[str]:
     return [text.get_text() for text in panel.get_legend().texts]
 
 
+@pytest.fixture(scope="module")
+def panels() -> list[Any]:
+    """What is drawn of the walk, drawn once."""
+    return panels_of(walk_figure(EXPLANATION.to_json()))
+
+
 class TestFiles:
-    @pytest.mark.parametrize("name", ["a.png", "a.svg"])
+    @pytest.mark.parametrize("name", mostly_slow(["a.svg", "a.png"], 1))
     def test_the_same_walk_gives_the_same_bytes(self, tmp_path: Path, name: str) -> None:
         path = tmp_path / name
         draw_walk(path, EXPLANATION.to_json())
@@ -121,7 +128,7 @@ class TestFiles:
         assert b"matplotlib.org" not in first
         assert [each.name for each in tmp_path.iterdir()] == [name]
 
-    @pytest.mark.parametrize("plot", [plot_relations, plot_degrees])
+    @pytest.mark.parametrize("plot", mostly_slow([plot_relations, plot_degrees], 1))
     def test_the_same_workspace_gives_the_same_bytes(self, workspace: Path, tmp_path: Path, plot: Any) -> None:
         told = [plot(workspace, tmp_path / "a.svg"), plot(workspace, tmp_path / "b.svg")]
         assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
@@ -190,19 +197,19 @@ class TestFiles:
 
 
 class TestWalk:
-    def test_shapes_tell_what_a_node_is_and_sizes_its_mass(self, tmp_path: Path) -> None:
+    def test_shapes_tell_what_a_node_is_and_sizes_its_mass(self, panels: list[Any], tmp_path: Path) -> None:
         done = draw_walk(tmp_path / "a.png", EXPLANATION.to_json())
         assert done["nodes"] == {"seed": 1, "entity": 1, "passage": 1, "cited passage": 1}
         assert done["shown"]["nodes"] == 4
-        graph, shapes, _, _ = panels_of(walk_figure(EXPLANATION.to_json()))
+        graph, shapes, _, _ = panels
         sizes = [points.get_sizes()[0] for points in graph.collections]
         assert sizes[0] > sizes[2] > sizes[1] == sizes[3]
         assert len({len(points.get_paths()[0].vertices) for points in graph.collections[:2]}) == 2
         assert texts_of(graph) == ["Marn", "Marn", "1", "1203", "Velm"]
         assert legend_of(shapes)[:4] == ["seed", "entity", "passage", "cited passage"]
 
-    def test_edges_have_the_colour_of_their_type_and_the_width_of_their_flow(self) -> None:
-        graph, shapes, relations, _ = panels_of(walk_figure(EXPLANATION.to_json()))
+    def test_edges_have_the_colour_of_their_type_and_the_width_of_their_flow(self, panels: list[Any]) -> None:
+        graph, shapes, relations, _ = panels
         from matplotlib.colors import to_hex
 
         looks = {to_hex(line.get_edgecolor()).upper(): line.get_linewidth() for line in graph.patches}
@@ -210,11 +217,13 @@ class TestWalk:
         assert widths[0] / widths[1] == pytest.approx((0.16 / 0.04) ** 0.5)
         assert widths[1] / widths[2] == pytest.approx(2)
         assert widths[3] > 0
+        solid = {to_hex(line.get_edgecolor()).upper() for line in graph.patches if line.get_linestyle() == "solid"}
+        assert solid == {RELATION_COLOURS["PRIMARY"].upper()}
         assert legend_of(relations) == ["Temporal", "Spatial", "Primary", "Peripheral"]
         assert legend_of(shapes)[4:] == ["mass 0.16", "mass 0.04", "mass 0.01"]
 
-    def test_edges_of_one_pair_do_not_hide_each_other(self) -> None:
-        graph, *_ = panels_of(walk_figure(EXPLANATION.to_json()))
+    def test_edges_of_one_pair_do_not_hide_each_other(self, panels: list[Any]) -> None:
+        graph, *_ = panels
         bends = [line.get_connectionstyle().rad for line in graph.patches]
         assert len(set(bends)) == 2
 
@@ -222,8 +231,8 @@ class TestWalk:
         assert set(RELATION_COLOURS) == {relation.value for relation in RelationType}
         assert len(set(RELATION_COLOURS.values())) == len(RELATION_COLOURS)
 
-    def test_beta_stands_as_bars(self) -> None:
-        *_, beta = panels_of(walk_figure(EXPLANATION.to_json()))
+    def test_beta_stands_as_bars(self, panels: list[Any]) -> None:
+        *_, beta = panels
         assert [bar.get_height() for bar in beta.patches] == [0.2] * 5 + [0.7, 0.2, 0.1]
         *_, none = panels_of(walk_figure(walk_of(beta=None)))
         assert texts_of(none) == ["no β steered this walk"]

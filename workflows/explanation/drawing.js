@@ -1,16 +1,16 @@
 "use strict";
 
-const DASHES = {
-  __proto__: null,
-  HIERARCHICAL: [], TEMPORAL: [10, 4], SPATIAL: [5, 4], CAUSALITY: [12, 4, 3, 4], ATTRIBUTION: [3, 3], SYNONYMY: [1, 5],
-  PRIMARY: [], SECONDARY: [7, 5], PERIPHERAL: [2, 5],
-};
+// Of many edges, those are drawn at first that carry this share of what all of them carry together.
+const MAIN_SHARE = 0.95;
+const isLarge = (data) => data.nodes.length > 140;
 
 // Draws an explanation; `words` tells how page and drawing name things: kindOf, title, clean, flow. Tells `onHover` and
 // `onChoose` what is pointed at or tapped: {kind: "node" | "edge", id}, or null.
 function makeDrawing({ data: DATA, container, words: { kindOf, title, clean, flow }, onHover, onChoose }) {
   const LAST = DATA.stops.length - 1;
-  const MANY = DATA.nodes.length > 140;
+  const MANY = isLarge(DATA);
+  const NEAR = 2.2;
+  const DASHES = DATA.dashes;
   const NARROW = 560;
   const LONGEST_LABEL = 60;
   const EDGES = new Map(DATA.edges.map((edge) => [edge.id, edge]));
@@ -41,7 +41,34 @@ function makeDrawing({ data: DATA, container, words: { kindOf, title, clean, flo
     cy.batch(() => {
       for (const node of DATA.nodes) cy.$id(node.id).data("size", sizeOf(node));
       for (const edge of DATA.edges) cy.$id(edge.id).data(carried(edge));
+      thinOut();
     });
+  }
+
+  // Of a large graph seen from afar, the faint edges are left out, and the nodes that have no others fade.
+  function thinOut() {
+    if (!MANY) return;
+    const main = cy.collection(mainEdges().map((edge) => cy.$id(edge.id)));
+    cy.elements().addClass("thin");
+    main.union(main.connectedNodes()).union(cy.nodes(".seed, .cited")).removeClass("thin");
+    whenNear(true);
+  }
+
+  function mainEdges() {
+    const byFlow = [...DATA.edges].sort((one, other) => flow(other, stop) - flow(one, stop));
+    let left = MAIN_SHARE * DATA.edges.reduce((sum, edge) => sum + flow(edge, stop), 0);
+    return byFlow.filter((edge) => {
+      const isMain = left > 0;
+      left -= flow(edge, stop);
+      return isMain;
+    });
+  }
+
+  function whenNear(changed) {
+    const isNear = cy.zoom() > NEAR * fitted;
+    if (!MANY || (isNear === near && !changed)) return;
+    near = isNear;
+    cy.batch(() => cy.elements().toggleClass("far", !near));
   }
 
   function style() {
@@ -70,9 +97,11 @@ function makeDrawing({ data: DATA, container, words: { kindOf, title, clean, flo
       { selector: "edge.bowed", style: { "curve-style": "unbundled-bezier", "control-point-distances": "data(bow)" } },
       { selector: "edge[way = 1]", style: { "target-arrow-shape": "triangle" } },
       { selector: "edge[way = -1]", style: { "source-arrow-shape": "triangle" } },
+      { selector: "edge.thin.far", style: { display: "none" } },
+      { selector: "node.thin.far", style: { opacity: 0.35 } },
       { selector: ".faded", style: { opacity: MANY ? 0.07 : 0.14 } },
-      { selector: "node.lit", style: { "border-width": MANY ? 1.6 : 3, "z-index": 9 } },
-      { selector: "edge.lit", style: { "line-opacity": 1, "z-index": 8 } },
+      { selector: "node.lit", style: { "border-width": MANY ? 1.6 : 3, opacity: 1, "z-index": 9 } },
+      { selector: "edge.lit", style: { "line-opacity": 1, display: "element", "z-index": 8 } },
       { selector: ".off", style: { display: "none" } },
     ];
   }
@@ -114,6 +143,7 @@ function makeDrawing({ data: DATA, container, words: { kindOf, title, clean, flo
   const labelled = labelOrder();
   const cuts = new Map();
   let fitted = 1;
+  let near = false;
 
   function fit() {
     const box = cy.nodes().boundingBox({ includeLabels: false });
@@ -122,8 +152,8 @@ function makeDrawing({ data: DATA, container, words: { kindOf, title, clean, flo
     const zoom = Math.min(across / box.w, down / box.h);
     const x = 34 + (across - box.w * zoom) / 2 - box.x1 * zoom;
     const y = 24 + (down - box.h * zoom) / 2 - box.y1 * zoom;
-    cy.viewport({ zoom, pan: { x, y } });
     fitted = zoom;
+    cy.viewport({ zoom, pan: { x, y } });
   }
 
   // labels, on a canvas of their own: of one size at every zoom, the weightiest first, none over another
@@ -152,8 +182,10 @@ function makeDrawing({ data: DATA, container, words: { kindOf, title, clean, flo
 
   function clearLabels() {
     const [ratio, width, height] = [window.devicePixelRatio || 1, cy.width(), cy.height()];
-    const fits = pen.canvas.width === Math.round(width * ratio) && pen.canvas.height === Math.round(height * ratio);
-    if (!fits) Object.assign(pen.canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
+    const size = { width: Math.round(width * ratio), height: Math.round(height * ratio) };
+    if (canvas.width !== size.width || canvas.height !== size.height) Object.assign(canvas, size);
+    // In pixels: a canvas that stretched with the page would move its labels away from their nodes.
+    Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, width, height);
   }
@@ -287,9 +319,17 @@ function makeDrawing({ data: DATA, container, words: { kindOf, title, clean, flo
     cy.edges().filter((edge) => edge.data("relation") === relation).toggleClass("off", !on);
   }
 
+  // Drawn at once, not a frame later: a picture may be taken of the first one.
+  function follow() {
+    if (container.clientWidth === cy.width() && container.clientHeight === cy.height()) return;
+    cy.resize();
+    cy.renderer().render();
+  }
+
   const named = (target) => ({ kind: target.isNode() ? "node" : "edge", id: target.id() });
 
   fit();
+  thinOut();
   guardWheel(container.parentElement);
   cy.on("mouseover", "node, edge", ({ target }) => onHover(named(target)));
   cy.on("mouseout", "node, edge", () => onHover(null));
@@ -297,5 +337,7 @@ function makeDrawing({ data: DATA, container, words: { kindOf, title, clean, flo
   cy.on("tap", ({ target }) => onChoose(target === cy ? null : named(target)));
   cy.on("render", drawLabels);
   cy.on("resize", fit);
+  cy.on("zoom", () => whenNear(false));
+  new ResizeObserver(follow).observe(container);
   return { light, showStop, showRelation, reveal, repaint, fit, zoomBy };
 }

@@ -20,6 +20,7 @@ _FEW = 140
 _ROOM = (104.0, 30.0)
 _PUSHES = 80
 _SWEEPS = 12
+_ANYWHERE = 1e9
 
 
 def positions(data: Mapping[str, Any]) -> dict[str, Position]:
@@ -38,7 +39,8 @@ def positions(data: Mapping[str, Any]) -> dict[str, Position]:
         return {}
     network = _held_together(_network(nodes, data["edges"]))
     sides = [_side(node) for node in nodes]
-    placed = _fitted(_forced(network, _in_columns(network, _forced(network, _free(sides)), sides)))
+    forced = _forced(network, _in_columns(network, _forced(network, _free(sides)), sides))
+    placed = _fitted(_nearer(forced, math.sqrt(len(nodes))))
     if len(nodes) <= _FEW:
         placed = _fitted(_apart(placed, sides))
     return {node["id"]: (round(x, 1), round(y, 1)) for node, (x, y) in zip(nodes, placed, strict=True)}
@@ -73,7 +75,7 @@ def _held_together(network: igraph.Graph) -> igraph.Graph:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Where each node begins, and between which x and y it must stay."""
+    """Where each node begins, and between which x and y it stays."""
 
     start: list[Position]
     low: list[Position]
@@ -83,8 +85,8 @@ class _Bounds:
 def _free(sides: Sequence[int]) -> _Bounds:
     far, draw = math.sqrt(len(sides)), random.Random(0)
     start = [(side * far, draw.uniform(-far, far)) if side else _anywhere(draw, far) for side in sides]
-    low = [(far if side > 0 else -2 * far, -2 * far) for side in sides]
-    high = [(-far if side < 0 else 2 * far, 2 * far) for side in sides]
+    low = [(far if side > 0 else -_ANYWHERE, -_ANYWHERE) for side in sides]
+    high = [(-far if side < 0 else _ANYWHERE, _ANYWHERE) for side in sides]
     return _Bounds(start, low, high)
 
 
@@ -95,7 +97,8 @@ def _anywhere(draw: random.Random, far: float) -> Position:
 def _in_columns(network: igraph.Graph, placed: Sequence[Position], sides: Sequence[int]) -> _Bounds:
     """Fix the seeds and the best passages in their columns; the rest keeps free."""
     far = math.sqrt(len(sides))
-    start, low, high = list(placed), [(-2 * far, -1.5 * far)] * len(sides), [(2 * far, 1.5 * far)] * len(sides)
+    start = list(placed)
+    low, high = [(-_ANYWHERE, -_ANYWHERE)] * len(sides), [(_ANYWHERE, _ANYWHERE)] * len(sides)
     for node, height in _heights(network, placed, sides).items():
         start[node] = low[node] = high[node] = (sides[node] * far, height * far)
     return _Bounds(start, low, high)
@@ -142,6 +145,15 @@ def _forced(network: igraph.Graph, bounds: _Bounds) -> list[Position]:
     finally:
         igraph.set_random_number_generator(random)
     return [(x, y) for x, y in made.coords]
+
+
+def _nearer(placed: Sequence[Position], far: float) -> list[Position]:
+    """Draw in what lies beyond the columns, the farther the more, each in its own place still."""
+
+    def within(at: float) -> float:
+        return at if abs(at) <= far else math.copysign(far * (1 + math.log(abs(at) / far)), at)
+
+    return [(within(x), within(y)) for x, y in placed]
 
 
 def _apart(placed: Sequence[Position], sides: Sequence[int]) -> list[Position]:

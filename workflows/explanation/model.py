@@ -197,7 +197,8 @@ class Explanation:
         passage_weight: of the best passage seed; None without a walk.
         damping: None without a walk.
         stops: the walks that are compared, the run's own last; empty without a walk.
-        paths: for each cited passage (the best one, where nothing is cited) at most three, best first.
+        paths: for each cited passage (the best one, where nothing is cited) at most three, best first, and where none
+            of these takes a fact, the best one that does.
         walk: None where the passages were ranked by similarity.
     """
 

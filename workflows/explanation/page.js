@@ -1,62 +1,20 @@
 "use strict";
 (() => {
   const DATA = JSON.parse(document.getElementById("data").textContent);
+  DATA.dashes = Object.assign(Object.create(null), DATA.dashes);
   const LAST = DATA.stops.length - 1;
   const SHOWN_PASSAGES = 10;
+  const LONG_QUESTION = 240;
   const NODES = new Map(DATA.nodes.map((node) => [node.id, node]));
   const EDGES = new Map(DATA.edges.map((edge) => [edge.id, edge]));
   const state = { stop: LAST, pinned: null, hovered: null, allPassages: false };
   let drawing = null;
 
-  // text
-
-  const byId = (id) => document.getElementById(id);
-  // Control characters, and marks that turn the direction of what stands beside a text, are not shown.
-  const UNSHOWN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
-  const clean = (text) => String(text).replace(UNSHOWN, "");
-  const percent = (share) => (share === 0 ? "0 %" : `${Number((share * 100).toPrecision(3))} %`);
-  const signOf = (number) => (number === 0 ? "±" : number < 0 ? "−" : "+");
-  const relationWord = (relation) => clean(relation).toLowerCase();
-  const title = (node) => `${node.number === null ? "" : `[${node.number}] `}${clean(node.label)}`;
-
-  function make(tag, attributes = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) {
-      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-      else if (value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
-    }
-    made.append(...children);
-    return made;
-  }
-
-  const isolated = (text) => make("bdi", {}, clean(text));
-  const pairs = (rows) => rows.flatMap(([term, value]) => [make("dt", {}, term), make("dd", {}, value)]);
-
-  function drawn(width, height, shape, attributes) {
-    const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    const figure = document.createElementNS("http://www.w3.org/2000/svg", shape);
-    const all = [[picture, { width, height, "aria-hidden": "true" }], [figure, attributes]];
-    for (const [element, values] of all) for (const name in values) element.setAttribute(name, values[name]);
-    picture.append(figure);
-    return picture;
-  }
-
-  function relationSwatch(relation) {
-    const stroke = `var(--${relation in DASHES ? relation : "quiet"})`;
-    const dash = (DASHES[relation] || []).join(" ");
-    const line = { x1: 1, y1: 6, x2: 33, y2: 6, stroke, "stroke-width": 3.5, "stroke-dasharray": dash };
-    return drawn(34, 12, "line", line);
-  }
-
-  function kindSwatch(kind) {
-    const paint = { fill: `var(--${kind})`, stroke: `var(--${kind}-line)`, "stroke-width": 1.5 };
-    if (kind === "seed") return drawn(16, 16, "path", { d: "M8 1 15 8 8 15 1 8Z", ...paint });
-    if (kind === "entity") return drawn(16, 16, "circle", { cx: 8, cy: 8, r: 6, ...paint });
-    return drawn(16, 16, "rect", { x: 2, y: 2, width: 12, height: 12, rx: 2, ...paint });
-  }
+  const { relationSwatch, colourOf } = relationMarks(DATA.dashes);
 
   // what the numbers say
 
+  const title = (node) => `${node.number === null ? "" : `[${node.number}] `}${clean(node.label)}`;
   const flow = (edge, stop = state.stop) => edge.forward[stop] + edge.backward[stop];
   const passages = () => DATA.nodes.filter((node) => node.kind === "passage");
 
@@ -100,7 +58,7 @@
 
   function showHeader() {
     document.title = `${clean(DATA.question)} · explanation`;
-    byId("question").textContent = clean(DATA.question);
+    showQuestion();
     byId("answer").append(...answerParts());
     const about = [
       ["mode", DATA.mode], ["ranked by", DATA.ranked_by + (DATA.walk ? ` (${DATA.walk.engine})` : "")],
@@ -109,6 +67,22 @@
       ["workspace", DATA.workspace], ["generation", DATA.generation],
     ].filter(([, value]) => value !== null && value !== undefined && value !== "");
     byId("about").append(...about.map((pair) => make("div", {}, ...pairs([[pair[0], isolated(pair[1])]]))));
+  }
+
+  function showQuestion() {
+    const [heading, whole] = [byId("question"), byId("whole-question")];
+    const length = Array.from(DATA.question).length;
+    heading.textContent = clean(DATA.question);
+    heading.classList.toggle("long", length > LONG_QUESTION);
+    const clamp = (on) => {
+      heading.classList.toggle("clamped", on);
+      whole.setAttribute("aria-expanded", String(!on));
+      whole.textContent = on ? `Show all of the question (${length.toLocaleString("en")} characters)` : "Show less";
+    };
+    clamp(length > LONG_QUESTION);
+    whole.hidden = heading.scrollHeight <= heading.clientHeight;
+    if (whole.hidden) heading.classList.remove("clamped");
+    whole.addEventListener("click", () => clamp(!heading.classList.contains("clamped")));
   }
 
   function answerParts() {
@@ -130,47 +104,6 @@
 
   function nodeButton(node) {
     return make("button", { type: "button", class: "plain", onclick: () => pinNode(node.id) }, isolated(title(node)));
-  }
-
-  function showFacts() {
-    const outcome = DATA.fact_outcome ? `The filter's outcome: ${clean(DATA.fact_outcome)}. ` : "";
-    byId("facts-part").hidden = !DATA.facts.length && !outcome;
-    const words = DATA.facts.length ? "Scores are similarities to the question." : "No fact was a candidate.";
-    byId("fact-outcome").textContent = outcome + words;
-    for (const kept of [true, false]) {
-      const facts = DATA.facts.filter((fact) => fact.kept === kept);
-      const list = make("ul", { class: `facts ${kept ? "kept" : "rejected"}` }, ...facts.map(factRow));
-      if (facts.length) byId("facts").append(list);
-    }
-  }
-
-  function factRow(fact) {
-    const relation = make("span", { class: "relation" }, relationSwatch(fact.relation), ` ${clean(fact.relation)}`);
-    const words = isolated(`${fact.subject} — ${fact.predicate} — ${fact.object}`);
-    const statement = make("span", { class: "statement" }, words, " ", relation);
-    return make("li", {}, make("span", { class: "verdict" }, fact.kept ? "kept" : "rejected"), statement,
-      make("span", { class: "number" }, fact.score.toFixed(2)));
-  }
-
-  function showBeta() {
-    byId("beta-part").hidden = !DATA.beta;
-    for (const [name, shares] of Object.entries(DATA.beta || {})) {
-      const words = name === "entity_entity" ? "between entities" : "between entities and passages";
-      const uniform = 1 / Object.keys(shares).length;
-      const rows = Object.entries(shares).flatMap(([relation, share]) => betaRow(relation, share, uniform));
-      byId("beta").append(make("div", { class: "bars" }, make("h3", {}, words), ...rows));
-    }
-  }
-
-  function betaRow(relation, share, uniform) {
-    const [bar, line] = [make("i"), make("b")];
-    bar.style.width = `${share * 100}%`;
-    bar.style.background = `var(--${relation in DASHES ? relation : "quiet"})`;
-    line.style.left = `${uniform * 100}%`;
-    const words = `${share.toFixed(2)}; a uniform share is ${uniform.toFixed(2)}`;
-    return [make("span", {}, relationSwatch(relation), ` ${clean(relation)}`),
-      make("span", { class: "bar", role: "img", "aria-label": words, title: words }, bar, line),
-      make("span", { class: "number" }, share.toFixed(2))];
   }
 
   function showPassages() {
@@ -338,19 +271,21 @@
     const words = step.predicate ? [isolated(step.predicate), ` (${relation}, ${share})`] : [`${relation} (${share})`];
     const [before, after] = step.reversed ? ["←", "—"] : ["—", "→"];
     const made = make("span", { class: "step" }, before, ...words, after);
-    made.style.textDecorationColor = `var(--${step.relation in DASHES ? step.relation : "quiet"})`;
+    made.style.textDecorationColor = colourOf(step.relation);
     return made;
   }
 
   function showLegend() {
     const kinds = [["seed", "seed"], ["entity", "entity"], ["passage", "passage"], ["cited", "cited passage"]];
     const drawn = new Set(DATA.edges.map((edge) => edge.relation));
-    const present = new Set([...Object.keys(DASHES), ...drawn].filter((relation) => drawn.has(relation)));
+    const present = new Set([...Object.keys(DATA.dashes), ...drawn].filter((relation) => drawn.has(relation)));
     const hint = "A node's area shows its mass, an edge's width the root of what it carried, its arrow the way most "
       + "went. Click a relation to hide it. The wheel zooms after a click into the drawing.";
+    const many = `Seen from afar, the edges are drawn that carry ${percent(MAIN_SHARE)} of what all of them carry. `
+      + "Zoom in, or choose a node, for the others. ";
     byId("legend").append(
       ...kinds.map(([kind, words]) => make("span", { class: "kind" }, kindSwatch(kind), words)),
-      ...[...present].map(relationSwitch), make("span", { class: "hint" }, hint));
+      ...[...present].map(relationSwitch), make("span", { class: "hint" }, (isLarge(DATA) ? many : "") + hint));
   }
 
   function relationSwitch(relation) {
@@ -453,8 +388,7 @@
   }
 
   showHeader();
-  showFacts();
-  showBeta();
+  showReasons(DATA, { relationSwatch, colourOf });
   byId("all-passages").addEventListener("click", () => {
     state.allPassages = true;
     showPassages();

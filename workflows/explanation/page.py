@@ -12,8 +12,16 @@ from importlib import resources
 from typing import Any
 
 from workflows.explanation.layout import positions
+from workflows.explanation.palette import dashes, palette_css
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
+_SCRIPTS = {
+    "library": "cytoscape.min.js",
+    "drawing": "drawing.js",
+    "elements": "elements.js",
+    "reasons": "reasons.js",
+    "script": "page.js",
+}
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
 
 
@@ -29,12 +37,12 @@ def render_page(data: Mapping[str, Any]) -> str:
     Raises:
         ValueError: a number is infinite or none.
     """
-    placed = {**data, "positions": positions(data)}
-    scripts = {"library": _asset("cytoscape.min.js"), "drawing": _asset("drawing.js"), "script": _asset("page.js")}
+    placed = {**data, "positions": positions(data), "dashes": dashes()}
+    scripts = {name: _asset(file) for name, file in _SCRIPTS.items()}
     parts = {
         **scripts,
         "policy": _policy(*scripts.values()),
-        "style": _asset("page.css"),
+        "style": palette_css() + _asset("page.css"),
         "data": json.dumps(placed, ensure_ascii=True, allow_nan=False, separators=(",", ":")).translate(_ESCAPES),
     }
     return _PLACE.sub(lambda place: parts[place[1]], _asset("page.html"))

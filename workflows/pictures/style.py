@@ -12,21 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from graph.errors import BadInput, DependencyMissing
 from graph.schema import RelationType
-from workflows.evaluation.plots import COLOURS, DPI, can_plot
+from workflows.evaluation.plots import DPI, can_plot
+from workflows.explanation.palette import DASHED_WIDTH, RELATION_LOOKS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = {".png": "png", ".svg": "svg"}
 
-RELATION_COLOURS: Mapping[str, str] = {
-    **{relation.value: colour for relation, colour in zip(RelationType, COLOURS[:6], strict=False)},
-    **{"PRIMARY": "#000000", "SECONDARY": "#6E6E6E", "PERIPHERAL": "#A6A6A6"},
-}
-"""Okabe and Ito's palette for relations between entities, shades of grey for links to passages."""
-
-RELATION_DASHES: Mapping[str, Any] = {"SYNONYMY": "dotted", "SECONDARY": "dashed", "PERIPHERAL": "dotted"}
-"""Line styles of the relation types that are not drawn solid."""
+RELATION_COLOURS: Mapping[str, str] = {relation.value: look.colour for relation, look in RELATION_LOOKS.items()}
 
 _MORE_FONTS = (
     "Noto Sans CJK SC",
@@ -45,6 +39,12 @@ _SETTINGS: Mapping[str, Any] = {
 }
 _NO_DATE: Mapping[str, Any] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 _MISSING_GLYPH = re.compile(r"Glyph \d+ .* missing from")
+
+
+def line_style(relation: str, width: float) -> Any:
+    """Return matplotlib's style of a line of that relation type and width, in points; it scales dashes by the width."""
+    dash = RELATION_LOOKS[RelationType(relation)].dash
+    return (0, tuple(length * max(1.0, width / DASHED_WIDTH) / width for length in dash)) if dash else "solid"
 
 
 def picture_format(path: Path) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph.errors import BadInput
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
-from workflows.pictures.style import RELATION_COLOURS, RELATION_DASHES, picture_format, save_picture, shortened
+from workflows.pictures.style import RELATION_COLOURS, line_style, picture_format, save_picture, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +30,7 @@ _BASE, _A_NODE, _LOWEST, _HIGHEST = 2.4, 0.1, 3.0, 12.0
 _LABEL_LINE, _LABEL_LENGTH = 20, 38
 _QUESTION_LINE, _QUESTION_LENGTH, _ANSWER_LENGTH, _ANSWER_LINE = 105, 315, 330, 170
 _THINNEST, _THICKEST = 0.35, 5.0
+_KEY_WIDTH = 2.2
 _SMALLEST, _LARGEST = 45.0, 330.0
 _SEED, _ENTITY, _PASSAGE, _CITED = "seed", "entity", "passage", "cited passage"
 _LOOKS: Mapping[str, Mapping[str, Any]] = {
@@ -128,7 +129,7 @@ def _draw_edges(panel: Axes, edges: Sequence[Values], places: Positions) -> None
     for edge in sorted(edges, key=lambda each: (-_flow(each), each["id"])):
         pair = frozenset((edge["source"], edge["target"]))
         start, end = sorted((places[edge["source"]], places[edge["target"]]))
-        column = start[0] == end[0]
+        column, width = start[0] == end[0], _line_width(_flow(edge), strongest)
         bend = (0.28 if column else 0.04) + 0.14 * drawn[pair]
         drawn[pair] += 1
         panel.add_patch(
@@ -138,8 +139,8 @@ def _draw_edges(panel: Axes, edges: Sequence[Values], places: Positions) -> None
                 arrowstyle="-",
                 connectionstyle=f"arc3,rad={bend}",
                 color=RELATION_COLOURS[edge["relation"]],
-                linestyle=RELATION_DASHES.get(edge["relation"], "solid"),
-                linewidth=_line_width(_flow(edge), strongest),
+                linestyle=line_style(edge["relation"], width),
+                linewidth=width,
                 alpha=0.8,
                 shrinkA=0,
                 shrinkB=0,
@@ -209,8 +210,8 @@ def _draw_relations(panel: Axes, explanation: Values) -> None:
             [],
             [],
             color=RELATION_COLOURS[relation.value],
-            linestyle=RELATION_DASHES.get(relation.value, "solid"),
-            linewidth=2.2,
+            linestyle=line_style(relation.value, _KEY_WIDTH),
+            linewidth=_KEY_WIDTH,
             label=relation.value.capitalize(),
         )
         for relation in RelationType

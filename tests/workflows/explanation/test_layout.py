@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import combinations
 from typing import Any
 
@@ -58,6 +59,14 @@ def test_parts_of_the_graph_that_nothing_joins_stay_in_the_picture(data: dict[st
     placed = positions(loose)
     assert all(0 <= x <= 1200 and 0 <= y <= 840 for x, y in placed.values())
     assert len(set(placed.values())) == len(placed)
+
+
+def test_many_loose_nodes_stand_about_and_not_in_rows_along_an_edge() -> None:
+    many = explanation(entities=260, passages=90, seeds=5)
+    placed = positions({**many, "edges": many["edges"][:250]})
+    for axis in (0, 1):
+        rows = Counter(place[axis] for place in placed.values())
+        assert rows[min(rows)] + rows[max(rows)] < 8
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 2])

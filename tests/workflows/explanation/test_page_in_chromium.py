@@ -10,6 +10,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
+from tests.cases import mostly_slow
 from tests.workflows.explanation.browser import Page, chromium
 from tests.workflows.explanation.made_up import explanation, without_walk
 
@@ -213,9 +214,62 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Page) -> None:
     browser.run("cy.edges()[0].emit('tap')")
     assert "onerror" in browser.text("#question")
     assert "onerror" in browser.driver.title
-    assert browser.run("return document.querySelectorAll('img, body script').length") == 4
+    assert browser.run("return document.querySelectorAll('img, body script').length") == 6
     assert browser.run("return /[\\u0000\\u2028\\u202e]/.test(document.body.innerText)") is False
     assert browser.complaints() == []
+
+
+def test_labels_keep_to_their_nodes_when_the_drawing_changes_its_size(page: Page) -> None:
+    sizes = page.driver.execute_async_script("""
+        const done = arguments[0], stage = document.querySelector('.canvas');
+        const [labels, nodes] = [document.getElementById('labels'), stage.querySelector('[data-id="layer2-node"]')];
+        const size = ({ width, height }) => [width, height].map(Math.round);
+        stage.style.height = '400px';
+        requestAnimationFrame(() => setTimeout(() => {
+            const sizes = [size(labels), ...[labels, nodes].map((one) => size(one.getBoundingClientRect()))];
+            stage.style.height = '';
+            done([...sizes, [stage.clientWidth, 400]]);
+        }));
+    """)
+    assert sizes == [sizes[-1]] * 4
+
+
+def test_a_long_question_leaves_room_for_the_rest_and_is_shown_whole_when_asked(browser: Page) -> None:
+    browser.open(DATA | {"question": "When was the car maker founded, and where? " * 200})
+    height = "return document.getElementById('question').clientHeight"
+    assert browser.run(height) < 120
+    browser.find("#whole-question").send_keys(Keys.ENTER)
+    assert browser.run(height) > 800
+    assert browser.find("#whole-question").get_attribute("aria-expanded") == "true"
+    browser.find("#whole-question").click()
+    assert browser.run(height) < 120
+    browser.open(DATA)
+    assert not browser.find("#whole-question").is_displayed()
+
+
+def test_of_a_large_graph_the_faint_edges_are_drawn_from_near_or_where_a_node_is_chosen(browser: Page) -> None:
+    data = explanation(entities=110, passages=35, seeds=3)
+    browser.open(data)
+    drawn = "return cy.edges().filter((edge) => edge.style('display') === 'element').map((edge) => edge.id())"
+    flows = {edge["id"]: edge["forward"][-1] + edge["backward"][-1] for edge in data["edges"]}
+    main = browser.run(drawn)
+    share = sum(flows[edge] for edge in main) / sum(flows.values())
+    assert min(flows[edge] for edge in main) >= max(flows[edge] for edge in flows.keys() - set(main))
+    assert 0.95 <= share < 0.97
+    assert "carry 95 %" in browser.text("#legend .hint")
+    faint = next(edge for edge in data["edges"] if edge["id"] not in main)
+    browser.run("cy.$id(arguments[0]).emit('tap')", faint["source"])
+    assert faint["id"] in browser.run(drawn)
+    browser.run("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
+    for _ in range(3):
+        browser.find("#zoom-in").click()
+    assert len(browser.run(drawn)) == len(flows)
+    browser.find("#fit").click()
+    assert browser.run(drawn) == main
+    for height in ("150px", "600px"):
+        browser.run("document.querySelector('.canvas').style.height = arguments[0]", height)
+        browser.painted()
+    assert browser.run(drawn) == main
 
 
 def test_where_nothing_walked_the_page_says_so_and_shows_the_passages(browser: Page) -> None:
@@ -242,7 +296,7 @@ def test_a_run_without_beta_has_one_stop_and_no_slider(browser: Page) -> None:
     assert browser.complaints() == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (768, "light"), (1920, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), mostly_slow([(360, "dark"), (768, "light"), (1920, "dark")], 1))
 def test_the_page_fits_its_window_in_both_colour_schemes(browser: Page, width: int, scheme: str) -> None:
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)

@@ -1,0 +1,66 @@
+"""The lines of relation types: the same on pages and in pictures, and told apart by everybody."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
+from workflows.explanation.palette import RELATION_LOOKS, dashes, palette_css
+from workflows.pictures.style import RELATION_COLOURS, line_style
+
+BETWEEN_ENTITIES = (*ENTITY_RELATIONS, RelationType.SYNONYMY)
+SIGHTS = {
+    "all colours": np.eye(3),
+    "protanopia": np.array([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]),
+    "deuteranopia": np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]),
+    "tritanopia": np.array([[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]]),
+}
+"""Linear RGB as it is seen, after Machado, Oliveira and Fernandes 2009, severity 1."""
+
+
+def seen(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how a colour looks, in CIE L*a*b* (D65)."""
+    parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    to_xyz = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])
+    x, y, z = np.cbrt(to_xyz @ np.clip(sight @ linear, 1e-6, 1) / np.array([0.9505, 1.0, 1.0888]))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("sight", SIGHTS.values(), ids=SIGHTS.keys())
+def test_relations_between_entities_are_told_apart_by_colour_whatever_colours_one_sees(
+    sight: NDArray[np.float64],
+) -> None:
+    looks = [RELATION_LOOKS[relation] for relation in BETWEEN_ENTITIES]
+    for colours in ([look.colour for look in looks], [look.on_dark for look in looks]):
+        distances = [np.linalg.norm(seen(one, sight) - seen(other, sight)) for one, other in combinations(colours, 2)]
+        assert min(distances) > 15
+
+
+@pytest.mark.parametrize("family", [BETWEEN_ENTITIES, PASSAGE_RELATIONS])
+def test_relations_are_told_apart_by_dash_alone(family: tuple[RelationType, ...]) -> None:
+    assert len({RELATION_LOOKS[relation].dash for relation in family}) == len(family)
+
+
+def test_every_relation_type_has_its_own_look() -> None:
+    assert list(RELATION_LOOKS) == list(RelationType)
+    assert len({look.colour for look in RELATION_LOOKS.values()}) == len(RELATION_LOOKS)
+    assert len({look.on_dark for look in RELATION_LOOKS.values()}) == len(RELATION_LOOKS)
+
+
+def test_pictures_draw_what_pages_draw() -> None:
+    css = palette_css()
+    for relation, colour in RELATION_COLOURS.items():
+        assert f"--{relation}: {colour};" in css
+        style = line_style(relation, 3.5)
+        assert dashes()[relation] == ([] if style == "solid" else pytest.approx([part * 3.5 for part in style[1]]))
+
+
+@pytest.mark.parametrize(("width", "longer"), [(0.5, 1.0), (3.5, 1.0), (7.0, 2.0)])
+def test_dashes_grow_with_wide_lines_alone(width: float, longer: float) -> None:
+    _, dash = line_style("TEMPORAL", width)
+    assert [part * width for part in dash] == pytest.approx([10 * longer, 4 * longer])
