@@ -346,6 +346,7 @@ class TestDerivingAgain:
 
 
 class TestReadersOfOtherProcesses:
+    @pytest.mark.slow
     def test_one_opened_before_a_write_keeps_answering_from_its_generation(self, workspace: Workspace) -> None:
         with Child(READER, workspace.root) as reader:
             assert reader.hear() == "generation 1"

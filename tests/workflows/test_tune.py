@@ -116,6 +116,7 @@ class TestWhatHelps:
         assert found["made_from"] == {"questions": N, "passages": N, "gold": N, "cited": 0, "person": 0}
         assert len(found["strengths_by_fold"]) == found["settings"]["folds"] == 5
 
+    @pytest.mark.slow
     def test_going_back_restores_the_earlier_rankings_exactly(self, tuned_world: tuple[Path, dict[str, Any]]) -> None:
         root = tuned_world[0]
         after = rankings(root)

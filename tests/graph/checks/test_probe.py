@@ -56,6 +56,7 @@ def test_what_ends_its_reader_is_found_and_repaired(root: Path) -> None:
     assert examine_workspace(root).ok
 
 
+@pytest.mark.slow
 def test_what_cannot_be_opened_is_told_in_chromas_words(tmp_path: Path) -> None:
     (tmp_path / "chroma.sqlite3").write_bytes(b"garbage" * 100)
     assert "not a database" in why_unreadable(tmp_path)

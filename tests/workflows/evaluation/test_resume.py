@@ -229,6 +229,7 @@ def test_a_workspace_indexed_anew_while_it_is_asked_stops_the_run(
         run(order_of(workspace, tmp_path))
 
 
+@pytest.mark.slow
 def test_a_workspace_tuned_between_two_halves_or_while_it_is_asked_is_told(
     run: Runs, watch: Watch, own: Path, tmp_path: Path
 ) -> None:

@@ -219,6 +219,7 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Page) -> None:
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_labels_keep_to_their_nodes_when_the_drawing_changes_its_size(page: Page) -> None:
     sizes = page.driver.execute_async_script("""
         const done = arguments[0], stage = document.querySelector('.canvas');
@@ -234,6 +235,7 @@ def test_labels_keep_to_their_nodes_when_the_drawing_changes_its_size(page: Page
     assert sizes == [sizes[-1]] * 4
 
 
+@pytest.mark.slow
 def test_a_long_question_leaves_room_for_the_rest_and_is_shown_whole_when_asked(browser: Page) -> None:
     browser.open(DATA | {"question": "When was the car maker founded, and where? " * 200})
     height = "return document.getElementById('question').clientHeight"
@@ -247,6 +249,7 @@ def test_a_long_question_leaves_room_for_the_rest_and_is_shown_whole_when_asked(
     assert not browser.find("#whole-question").is_displayed()
 
 
+@pytest.mark.slow
 def test_of_a_large_graph_the_faint_edges_are_drawn_from_near_or_where_a_node_is_chosen(browser: Page) -> None:
     data = explanation(entities=110, passages=35, seeds=3)
     browser.open(data)
@@ -296,6 +299,7 @@ def test_a_run_without_beta_has_one_stop_and_no_slider(browser: Page) -> None:
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), mostly_slow([(360, "dark"), (768, "light"), (1920, "dark")], 1))
 def test_the_page_fits_its_window_in_both_colour_schemes(browser: Page, width: int, scheme: str) -> None:
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
