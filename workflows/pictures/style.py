@@ -86,7 +86,7 @@ def save_picture(path: Path, draw: Callable[[], Figure]) -> int:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with warnings.catch_warnings(record=True) as caught, rc_context(settings):
-            warnings.simplefilter("always")
+            warnings.filterwarnings("always", message=_MISSING_GLYPH.pattern)
             draw().savefig(temporary, format=kind, dpi=DPI, metadata=_NO_DATE[kind])
         temporary.replace(path)
     finally:
