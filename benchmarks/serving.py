@@ -38,7 +38,7 @@ _POLLS, _POLL_S = 600, 0.05
 def main() -> None:
     """Measure and print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workspace", required=True, type=Path)
+    parser.add_argument("--workspace", "-w", required=True, type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     workspace = options.workspace.resolve()
