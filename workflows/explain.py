@@ -26,6 +26,9 @@ from workflows.translation import facts_of
 DEFAULT_NODES = 60
 LEAST_NODES, MOST_NODES = 2, 2000
 
+_LONGEST_NAME = 240
+"""Bytes of a file's name: the disk's 255 less what stands before and behind it while it is written."""
+
 _NO_WALK = ComparedWalks(None, (), ())
 
 
@@ -70,7 +73,7 @@ def write_explanation(explanation: Explanation, path: Path) -> None:
     """
     check_target(path)
     try:
-        write_atomically(path, _WRITERS[path.suffix.lower()](explanation))
+        write_atomically(path.resolve(), _WRITERS[path.suffix.lower()](explanation))
     except (OSError, ValueError) as fault:
         reason = getattr(fault, "strerror", None) or fault
         raise BadInput(f"{path} cannot be written ({reason})", "Name another file") from fault
@@ -80,8 +83,11 @@ def check_target(path: Path) -> None:
     """Raise BadInput where no explanation can be written into that file: its ending, or its folder."""
     if path.suffix.lower() not in _WRITERS:
         raise BadInput(f"An explanation cannot be written as {path.name}", f"End the name in {', '.join(_WRITERS)}")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
+    place = path.resolve()
+    if (place.exists() and not place.is_file()) or not os.access(place.parent, os.W_OK):
         raise BadInput(f"{path} cannot be written", "Name a file in a folder that is there and may be written")
+    if len(os.fsencode(place.name)) > _LONGEST_NAME:
+        raise BadInput(f"The name of {place.name[:40]}… is too long", f"Use {_LONGEST_NAME} bytes at most")
 
 
 def _page(explanation: Explanation) -> str:

@@ -6,9 +6,15 @@ import logging
 import os
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+if TYPE_CHECKING:
+    from langsmith import Client
 
 DELIVERY_S = 3.0
 """For so long a command that is done waits until its traces are sent."""
@@ -38,23 +44,43 @@ def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
         with tracing_context(client=client):
             yield
     finally:
-        if _is_reachable(client.api_url, wait_s):
-            client.flush(timeout=wait_s)
-        if faults or (client.tracing_queue is not None and client.tracing_queue.unfinished_tasks):
-            reason = f": {type(faults[0]).__name__}" if faults else f" within {wait_s:g} s"
+        problem = _deliver(client, wait_s)
+        if faults:
+            problem = type(faults[0]).__name__
+        if problem:
             print(  # noqa: T201
-                f"Traces were not sent to {client.api_url}{reason}. Check LANGSMITH_ENDPOINT and LANGSMITH_API_KEY,"
+                f"Traces were not sent to {client.api_url}: {problem}. Check LANGSMITH_ENDPOINT and LANGSMITH_API_KEY,"
                 " or set LANGSMITH_TRACING=false.",
                 file=sys.stderr,
             )
 
 
+def _deliver(client: Client, wait_s: float) -> str:
+    """Wait until everything is sent; return what hindered it, or nothing."""
+    outcome: list[str] = []
+
+    def deliver() -> None:
+        if not _is_reachable(client.api_url, wait_s):
+            outcome.append("nobody takes connections there")
+            return
+        client.flush(timeout=wait_s)
+        left = client.tracing_queue is not None and client.tracing_queue.unfinished_tasks
+        outcome.append(f"not all was taken within {wait_s:g} s" if left else "")
+
+    thread = threading.Thread(target=deliver, daemon=True)
+    thread.start()
+    thread.join(wait_s)
+    return outcome[0] if outcome else f"no answer within {wait_s:g} s"
+
+
 def _is_reachable(address: str, wait_s: float) -> bool:
-    """Tell whether anything takes connections there."""
-    place = urlsplit(address)
-    port = place.port or (443 if place.scheme == "https" else 80)
+    """Tell whether anything takes connections there; a proxy's are its own affair."""
     try:
-        socket.create_connection((place.hostname or "", port), timeout=wait_s).close()
-    except OSError:
+        place = urlsplit(address)
+        host, port = place.hostname or "", place.port or (443 if place.scheme == "https" else 80)
+        if getproxies().get(place.scheme) and not proxy_bypass(host):
+            return True
+        socket.create_connection((host, port), timeout=wait_s).close()
+    except (OSError, ValueError):
         return False
     return True

@@ -52,23 +52,24 @@ def current_run() -> RunTree | None:
 
 
 @contextmanager
-def described(about: Callable[[], Values]) -> Iterator[Callable[[Values], None]]:
+def described(about: Callable[[], Values]) -> Iterator[Callable[[Callable[[], Values]], Values]]:
     """Give the node that runs, its workflow, and all steps within it metadata; ``about`` is asked where one traces.
 
     Yields a function that gives more of it to the node and its workflow, once it is known.
     """
     run = current_run()
     if run is None:
-        yield lambda known: None
+        yield lambda more: {}
         return
     told = [run, *_workflow_of(run)]
 
-    def tell(known: Values) -> None:
+    def tell(more: Callable[[], Values]) -> Values:
+        known = _described(more)
         for each in told:
             each.add_metadata(known)
+        return known
 
-    known = _described(about)
-    tell(known)
+    known = tell(about)
     with tracing_context(metadata=known):
         yield tell
 
@@ -135,8 +136,8 @@ def about_update(update: Values) -> Values:
     known: Values = {f"mara_{key}": value for key, value in update.items() if key.endswith("_attempts") and value}
     if factors := update.get("relation_factors"):
         known["mara_beta"] = factors
-        between = factors["entity_entity"]
-        known["mara_heaviest_relation"] = max(between, key=lambda relation: between[relation])
+        if between := factors["entity_entity"]:
+            known["mara_heaviest_relation"] = max(between, key=lambda relation: between[relation])
     if update.get("passage_weight") is not None:
         known["mara_passage_weight"] = update["passage_weight"]
     return known

@@ -39,7 +39,7 @@ def watched(node: Node[State]) -> Node[State]:
             if name != FIRST_NODE:
                 check_shape(state, shape())
             update = node(state, runtime)
-            tell(about_update(update))
+            tell(lambda: about_update(update))
         spent = round((time.perf_counter() - start) * 1000, 3)
         runtime.stream_writer({"node": name, "event": event_of(update), "ms": spent, **figures_of(update)})
         return {**update, "timings_ms": {name: spent}}
@@ -62,8 +62,7 @@ def figures_of(update: Update) -> dict[str, Any]:
         figures["attempt"] = attempt
     if facts := update.get("facts"):
         figures |= {"facts": len(facts), "kept": sum(fact["kept"] for fact in facts)}
-    if factors := update.get("relation_factors"):
-        between = factors["entity_entity"]
+    if (factors := update.get("relation_factors")) and (between := factors["entity_entity"]):
         figures["heaviest_relation"] = max(between, key=lambda relation: between[relation])
     if candidates := update.get("passage_candidates"):
         figures["passage_candidates"] = len(candidates)

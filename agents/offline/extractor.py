@@ -61,7 +61,9 @@ class OfflineExtractor:
             statements.extend(Statement(place, "located in", region, LIKELY) for place, region in places)
         statements.extend(Statement(topic.name, "also known as", alias, EXPLICIT) for alias in topic.aliases)
         notes = Counter({"overlong_name": scan.overlong_names})
-        about = [each for each in statements if not _is_pronoun(each.subject) and not _is_pronoun(each.object)]
+        nobody = {name for each in statements for name in (each.subject, each.object) if _is_pronoun(name)}
+        nobody -= {topic.name}
+        about = [each for each in statements if not {each.subject, each.object} & nobody]
         notes["pronoun"] = len(statements) - len(about)
         triples = _typed(about, notes)
         told = [name for name in names if name == topic.name or not _is_pronoun(name)]

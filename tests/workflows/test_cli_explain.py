@@ -37,7 +37,7 @@ def test_the_number_of_nodes_can_be_chosen(mara: Mara, workspace: Path, tmp_path
     assert counts[0] < counts[1]
 
 
-@pytest.mark.parametrize("name", ["why.txt", "why", "nowhere/why.html", "folder.html"])
+@pytest.mark.parametrize("name", ["why.txt", "why", "nowhere/why.html", "folder.html", f"{'x' * 246}.html"])
 def test_what_cannot_be_written_is_refused_before_anything_is_asked(
     mara: Mara, workspace: Path, tmp_path: Path, chat_server: ScriptedServer, name: str
 ) -> None:
@@ -48,6 +48,13 @@ def test_what_cannot_be_written_is_refused_before_anything_is_asked(
     assert "BadInput" in shown.err
     assert chat_server.requests == []
     assert [path.name for path in tmp_path.iterdir()] == ["folder.html"]
+
+
+def test_a_link_is_followed(mara: Mara, workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    assert mara("ask", QUESTION, "-w", workspace, "--explain", tmp_path / "link.json").code == 0
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text(encoding="utf-8"))["question"] == QUESTION
 
 
 def test_an_answer_is_shown_although_it_cannot_be_explained(

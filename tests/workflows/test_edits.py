@@ -110,3 +110,10 @@ def test_modes_of_one_kind_may_take_over_from_each_other(settings: MakeContext, 
 def test_a_trace_changes_nothing_of_that(settings: MakeContext) -> None:
     with TraceServer() as server, server.tracing(), pytest.raises(BadInput, match="Field required"):
         go_on(settings(), "walk_graph", {"seeds": NAMELESS})
+
+
+def test_a_beta_that_names_no_relation_is_walked_with_and_told(settings: MakeContext) -> None:
+    factors: dict[str, Any] = {"entity_entity": {}, "entity_passage": {}}
+    with TraceServer() as server, server.tracing():
+        result = go_on(settings(), "walk_graph", {"relation_factors": factors})
+    assert [told["kind"] for told in result["errors"]] == ["UnknownRelation"]

@@ -359,6 +359,43 @@ def test_a_command_ends_once_its_trace_is_sent(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("address", ["http://localhost:99999", "http://localhost:abc", "http://bad..host/"])
+def test_an_address_that_is_none_is_told_in_one_line(
+    settings: MakeContext, tracing_to: Callable[[str], None], capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    tracing_to(address)
+    with traces_delivered(wait_s=0.1):
+        assert ask(QUESTION, settings())["answer"]
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_server_that_never_answers_is_waited_for_no_longer_than_is_said(
+    tracing_to: Callable[[str], None], settings: MakeContext, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as silent:
+        tracing_to(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with traces_delivered(wait_s=0.1):
+            ask(QUESTION, settings())
+    assert "within 0.1 s" in capsys.readouterr().err
+
+
+def test_where_a_proxy_stands_between_it_is_asked(
+    tracing_to: Callable[[str], None],
+    settings: MakeContext,
+    traces: TraceServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("http_proxy", traces.url)
+    monkeypatch.setenv("no_proxy", "")
+    tracing_to("http://langsmith.invalid")
+    with traces_delivered():
+        ask("Who built the Tarn Dam?", settings())
+    own = [root for root in traces.trees() if root.inputs.get("question") == "Who built the Tarn Dam?"]
+    assert [shape(root) for root in own] == [RETRIEVAL]
+    assert capsys.readouterr().err == ""
+
+
 def test_without_tracing_no_client_is_made(settings: MakeContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(langsmith, "Client", lambda **how: pytest.fail("makes a client"))
     with traces_delivered():

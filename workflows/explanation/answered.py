@@ -85,6 +85,7 @@ def _check_result(result: Mapping[str, Any]) -> None:
     if lacking:
         raise BadInput(f"This is no result of a question: it lacks {', '.join(lacking)}", "Give what `ask` returned")
     given = {key: value for key, value in result.items() if value is not None}
+    given |= {"timings_ms": {}, "errors": []}
     try:
         _shape().validate_python(given, strict=True)
     except ValidationError as fault:

@@ -296,8 +296,14 @@ class TestNotes:
         assert not {"It", "it"} & {*named, *extraction.entities}
         assert extraction.notes["pronoun"] == 1
 
-    def test_a_title_that_is_a_pronoun_is_a_name(self) -> None:
-        assert "It" in extract("It is a novel by Ada Brandt.", title="It").entities
+    @pytest.mark.parametrize("title", ["It", "Her", "Us"])
+    def test_a_title_that_is_a_pronoun_is_a_name_with_its_facts(self, title: str) -> None:
+        extraction = extract(
+            f"{title} is a 2013 film directed by Ada Brandt. It was shot in Karv.", title=f"{title} (film)"
+        )
+        assert title in extraction.entities
+        assert {triple.subject for triple in extraction.triples} >= {title}
+        assert "pronoun" not in extraction.notes
 
     def test_untyped_repeated_and_self_references_are_counted(self) -> None:
         extraction = extract("Moor beat Oslo. Moor beat Oslo. Moor beat Moor.")

@@ -44,3 +44,9 @@ def test_what_else_a_citation_holds_does_not_matter(context: Context) -> None:
     more = copy.deepcopy(result)
     more["citations"][0]["note"] = "mine"
     assert explain(more, context) == explain(result, context)
+
+
+def test_a_result_that_was_stored_without_its_times_and_errors_is_explained(context: Context) -> None:
+    result = ask(QUESTION, context)
+    stored = {key: value for key, value in result.items() if key not in ("timings_ms", "errors")}
+    assert explain(stored, context) == explain(result, context)
