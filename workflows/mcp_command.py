@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -26,4 +28,7 @@ def mcp(
     from graph.where import parse_where
     from workflows.mcp_server import make_server
 
+    # What a library prints is held back no longer than a line: at the end it would follow the protocol.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     make_server((workspace or default_workspace()).absolute(), parse_where(where or [])).run("stdio")
