@@ -6,7 +6,9 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from workflows.streaming import Answered, Event, NodeStarted, Token
+from tests.workflows.small_world import QUESTION
+from workflows.context import Context
+from workflows.streaming import Answered, Event, NodeStarted, Token, aask_stream
 
 PATIENCE_S = 10.0
 """How long a test waits for what must happen, before it fails."""
@@ -65,3 +67,8 @@ def result_in(events: list[Event]) -> dict[str, Any]:
     assert isinstance(last, Answered)
     assert not any(isinstance(event, Answered) for event in events[:-1])
     return last.result
+
+
+async def every(context: Context, question: str = QUESTION) -> list[Event]:
+    """All events of the async twin."""
+    return [event async for event in aask_stream(question, context)]

@@ -48,6 +48,7 @@ from workflows.state import (
 )
 from workflows.tracing import (
     about_embedding,
+    about_update,
     choice_shown,
     fact_documents,
     passage_documents,
@@ -308,6 +309,7 @@ def walk_graph(state: Walking, runtime: Runtime[Context]) -> Update:
         lambda: walk_inputs(state, settings, factors),
         lambda: walk_passages(index, seeds, factors, settings, context.top_k, context.engine, selection),
         lambda found: walk_outputs(index, *found, all_is_seen=selection is None),
+        about_update(state),
     )
     update |= {
         "passages": passage_hits(index, ranking),

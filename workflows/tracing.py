@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from langchain_core.tracers.langchain import LangChainTracer
 from langgraph.config import get_config
-from langsmith.run_helpers import get_current_run_tree, trace, tracing_context
+from langsmith.run_helpers import get_current_run_tree, get_tracing_context, trace, tracing_context
 from langsmith.run_trees import RunTree
 from langsmith.utils import tracing_is_enabled
 
@@ -67,10 +67,11 @@ def described(about: Callable[[], Values]) -> Iterator[Callable[[Callable[[], Va
         known = _described(more)
         for each in told:
             each.add_metadata(known)
+            each.add_tags(_tags_of(known))
         return known
 
     known = tell(about)
-    with tracing_context(metadata=known):
+    with tracing_context(metadata=known, tags=[*(get_tracing_context()["tags"] or ()), *_tags_of(known)]):
         yield tell
 
 
@@ -109,6 +110,11 @@ def _described(describe: Callable[[], Values]) -> Values:
         return {"undescribed": f"{type(fault).__name__}: {fault}"}
 
 
+def _tags_of(known: Values) -> list[str]:
+    """Return the tags that a description comes to: the mode, by which traces are told apart most often."""
+    return [f"mode:{known['mara_mode']}"] if "mara_mode" in known else []
+
+
 def about_run(context: Context, index: Index) -> Values:
     """Return the metadata of every step: which workspace, generation, mode and models."""
     models = models_of(context, index)
@@ -131,8 +137,8 @@ def about_indexing(context: IndexingContext) -> Values:
     }
 
 
-def about_update(update: Values) -> Values:
-    """Return the metadata that a node's update tells: attempts, β, the passage weight."""
+def about_update(update: Mapping[str, Any]) -> Values:
+    """Return the metadata that a node's update or state tells: attempts, β, the passage weight."""
     known: Values = {f"mara_{key}": value for key, value in update.items() if key.endswith("_attempts") and value}
     if factors := update.get("relation_factors"):
         known["mara_beta"] = factors

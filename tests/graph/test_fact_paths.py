@@ -13,24 +13,11 @@ from graph.fact_paths import told_paths
 from graph.flow_paths import FlowPath, best_paths
 from graph.flows import Flows
 from graph.schema import ENTITY_RELATIONS, RelationType
-from tests.builders import typed_graph
 from tests.random_walks import Given, walked, walks
-from tests.walking import CAUSAL, MENTION, NEUTRAL, TEMPORAL
+from tests.small_flows import A, B, C, P, Q, flows_from, nodes_of
+from tests.walking import CAUSAL, MENTION, TEMPORAL
 
 SAME = EdgeKind(RelationType.SYNONYMY)
-A, B, C, P, Q = range(5)
-
-
-def flows_from(seeds: dict[int, float], *edges: tuple[int, int, EdgeKind, float], damping: float = 0.5) -> Flows:
-    """Three entities (A, B, C) and two passages (P, Q)."""
-    restart = np.zeros(5)
-    for node, weight in seeds.items():
-        restart[node] = weight
-    return walked(typed_graph(3, 2, list(edges)).typed, restart, NEUTRAL, damping)
-
-
-def nodes_of(path: FlowPath) -> list[int]:
-    return [path.seed, *(step.target for step in path.steps)]
 
 
 def is_fact(flows: Flows, edge: int) -> bool:

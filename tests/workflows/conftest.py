@@ -11,9 +11,11 @@ import pytest
 import graph.engines
 from tests.builders import HashEmbedder
 from tests.scripted_server import ScriptedServer, scripted
+from tests.trace_server import TraceServer
 from tests.workflows.command_line import CORPUS, Mara, command_line
-from tests.workflows.small_world import write_corpus, write_lines
+from tests.workflows.small_world import quick_graph, write_corpus, write_lines
 from tests.workflows.workspaces import Indexer, Row, use_embedder
+from workflows import mara as mara_workflow
 from workflows.context import Context
 from workflows.index_report import IndexReport
 from workflows.indexing import index_sources
@@ -83,6 +85,19 @@ def chat_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
     with scripted({}) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("MARA_TIMEOUT_S", "5")
+        yield server
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the workflow take up a broken stream without the pause before it."""
+    monkeypatch.setattr(mara_workflow, "graph", quick_graph)
+
+
+@pytest.fixture
+def traces() -> Iterator[TraceServer]:
+    """A LangSmith of our own, to trace to."""
+    with TraceServer() as server:
         yield server
 
 
