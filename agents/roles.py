@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
+from agents.claims import Claim
 from graph.schema import Extraction, Passage, RelationFactors, ScoredFact
 
 
@@ -87,6 +89,136 @@ class Answer:
     refused: bool = False
 
 
+class JudgedBy(StrEnum):
+    """What a judge's score comes from."""
+
+    LOGPROBS = "logprobs"
+    """The model's log-probabilities of Yes and No."""
+    CONFIDENCE = "confidence"
+    """The model's own yes or no, with the confidence that it states: its server tells no log-probabilities."""
+    WORDS = "words"
+    """The rules of the offline judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How far a passage supports an answer to a question.
+
+    Attributes:
+        score: log P(Yes) - log P(No), natural logarithms, finite; 0 where both are as likely.
+        judged_by: where the score comes from.
+    """
+
+    score: float
+    judged_by: JudgedBy
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An answer that is to be completed from more passages.
+
+    Attributes:
+        text: the answer so far, with its citations.
+        cited: numbers that it cites with good reason: they have to stay.
+        follow_ups: the questions that the new passages were found with.
+    """
+
+    text: str
+    cited: tuple[int, ...]
+    follow_ups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FinalAnswer:
+    """An answer, and the prompt it was written from; empty where no model was asked."""
+
+    answer: Answer
+    prompt: str = ""
+
+
+class Coverage(StrEnum):
+    """How far an answer answers a question, or a component of it."""
+
+    FULLY = "FULLY ANSWERED"
+    PARTIALLY = "PARTIALLY ANSWERED"
+    NOT = "NOT ANSWERED"
+
+
+class Structure(StrEnum):
+    """Whether a question asks for one thing, however many steps that takes, or for several."""
+
+    SINGLE = "single"
+    MULTIPLE = "multiple"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One thing that a question asks for.
+
+    Attributes:
+        text: in words of its own, or the whole question where that is single.
+        coverage: how far the claims answer it.
+        claims: numbers of the claims that are about it.
+    """
+
+    text: str
+    coverage: Coverage
+    claims: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimVerdict:
+    """What was found of one claim.
+
+    Attributes:
+        claim: its number.
+        supported_by: numbers of passages that say what it says; empty where none does.
+        relevant: whether it helps to answer the question; what does not is removed.
+    """
+
+    claim: int
+    supported_by: tuple[int, ...]
+    relevant: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A question about what is missing; it can be understood by itself.
+
+    Attributes:
+        question: what is asked.
+        component: which component it is about, from 1.
+    """
+
+    question: str
+    component: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What the claim judge says of an answer.
+
+    Attributes:
+        structure: of the question.
+        components: one where the question is single, two or more where it is multiple.
+        verdicts: one for each claim, in their order.
+        follow_ups: for components that are not fully answered, the most needed first.
+        dropped: how many follow-up questions of the reply were of no use: too many, repeated, about nothing missing.
+    """
+
+    structure: Structure
+    components: tuple[Component, ...]
+    verdicts: tuple[ClaimVerdict, ...]
+    follow_ups: tuple[FollowUp, ...] = ()
+    dropped: int = 0
+
+    @property
+    def coverage(self) -> Coverage:
+        """How far the whole question is answered."""
+        found = {component.coverage for component in self.components}
+        return found.pop() if len(found) == 1 else Coverage.PARTIALLY
+
+
 class FactFilter(Protocol):
     """Recognition memory: keeps the candidate facts that help to answer the question."""
 
@@ -110,6 +242,78 @@ class Answerer(Protocol):
 
     def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
         """Return the answer; its citations name only the given passages. Raises MalformedReply."""
+        ...
+
+
+class Predictor(Protocol):
+    """Answers a question from one passage alone (RAGentA, agent 1)."""
+
+    def predict(self, question: str, passage: NumberedPassage, feedback: Feedback | None = None) -> str:
+        """Return the answer, or the step towards it, that the passage holds; empty where it holds none.
+
+        Raises MalformedReply.
+        """
+        ...
+
+
+class Judge(Protocol):
+    """Says how far one passage supports an answer to a question (RAGentA, agent 2)."""
+
+    def judge(
+        self, question: str, passage: NumberedPassage, prediction: str, feedback: Feedback | None = None
+    ) -> Judgement:
+        """Return the score of a passage; ``prediction`` is what the predictor answered from it, or empty.
+
+        Raises MalformedReply.
+        """
+        ...
+
+
+class FinalPredictor(Protocol):
+    """Writes the answer from the passages that were kept, every claim cited (RAGentA, agent 3)."""
+
+    def answer(
+        self,
+        question: str,
+        passages: Sequence[NumberedPassage],
+        draft: Draft | None = None,
+        feedback: Feedback | None = None,
+    ) -> FinalAnswer:
+        """Return the answer; its citations name only the given passages, whose numbers may have gaps.
+
+        Args:
+            question: what is asked.
+            passages: the best first.
+            draft: what is to be completed; None for an answer from nothing.
+            feedback: why the last reply was refused.
+
+        Raises MalformedReply.
+        """
+        ...
+
+
+class ClaimJudge(Protocol):
+    """Checks an answer claim by claim, and says what the question still lacks (RAGentA, agent 4)."""
+
+    def assess(
+        self,
+        question: str,
+        claims: Sequence[Claim],
+        passages: Sequence[NumberedPassage],
+        max_follow_ups: int,
+        feedback: Feedback | None = None,
+    ) -> Assessment:
+        """Return what holds of each claim, and how far the question is answered.
+
+        Args:
+            question: what is asked.
+            claims: the sentences of the answer; none where it is a refusal.
+            passages: those that the answer was written from.
+            max_follow_ups: at most so many follow-up questions are returned.
+            feedback: why the last reply was refused.
+
+        Raises MalformedReply.
+        """
         ...
 
 
