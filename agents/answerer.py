@@ -6,10 +6,12 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from agents.chat import ChatModel, ask_text, prompt_messages, quoted
-from agents.citations import citing_sentence, parse_citations, strip_citations
+from agents.citations import parse_citations, strip_citations
+from agents.claims import citing_sentence
+from agents.locate import content_tokens, locate_quote
 from agents.roles import Answer, Citation, Feedback, NumberedPassage
 from graph.errors import MalformedReply
-from graph.text import sentence_spans, tokens
+from graph.text import sentence_spans
 from prompts import fill
 
 REFUSAL = "NOT IN THE PASSAGES"
@@ -17,21 +19,10 @@ REFUSAL = "NOT IN THE PASSAGES"
 
 DEFAULT_BUDGET_CHARACTERS = 12_000
 
-MIN_OVERLAP = 0.3
-"""The least share of a citing sentence's content tokens that a quoted sentence must hold."""
-
 _MAX_QUOTES = 2
 _MAX_LISTED = 10
 _MAX_QUOTE_CHARACTERS = 600
 _STOPS = ".!?。！？।"
-_FUNCTION_WORDS = frozenset(
-    tokens("""
-    a about after all also an and any are as at be been before between both but by can could did do does during each
-    for from had has have he her his how i if in into is it its many may more most much no not of on one or other our
-    s she so some such than that the their them then there these they this those through to under until up was we were
-    what when where whether which while who whom whose why will with would you your
-""")
-)
 
 
 class ChatAnswerer:
@@ -53,17 +44,12 @@ class ChatAnswerer:
             MalformedReply: the reply cites nothing, or a number that no shown passage has, or is empty or cut.
         """
         if not passages:
-            return _refusal()
+            return refusal()
         shown = within_budget(passages, self._budget_characters)
-        material = {
-            "question": question,
-            "passages": [{"number": passage.number, "title": passage.title, "text": passage.text} for passage in shown],
-        }
+        material = {"question": question, "passages": passages_material(shown)}
         system = fill("answerer", refusal=REFUSAL)
         text = ask_text(self._model, prompt_messages(system, quoted("question and passages", material), feedback))
-        if strip_citations(text).strip().rstrip(".").casefold() == REFUSAL.casefold():
-            return _refusal()
-        return _cited_answer(text, question, passages, {passage.number for passage in shown})
+        return read_answer(text, question, passages, {passage.number for passage in shown})
 
 
 def within_budget(passages: Sequence[NumberedPassage], budget_characters: int) -> tuple[NumberedPassage, ...]:
@@ -86,15 +72,15 @@ def quote_passages(question: str, passages: Sequence[NumberedPassage]) -> Answer
     compared, and earlier passages win ties. Citations within the quoted text are left out. Refuses where no sentence
     shares a token.
     """
-    wanted = _content_tokens(question)
+    wanted = content_tokens(question)
     ranked = sorted(
-        (-len(wanted & _content_tokens(f"{passage.title} {passage.text[start:end]}")), position, start, end)
+        (-len(wanted & content_tokens(f"{passage.title} {passage.text[start:end]}")), position, start, end)
         for position, passage in enumerate(passages)
         for start, end in sentence_spans(passage.text)
     )
     best = [entry for entry in ranked if entry[0] < 0][:_MAX_QUOTES]
     if not best:
-        return _refusal()
+        return refusal()
     quotes = []
     citations: dict[int, Citation] = {}
     for _, position, start, end in best:
@@ -106,30 +92,33 @@ def quote_passages(question: str, passages: Sequence[NumberedPassage]) -> Answer
     return Answer(text, strip_citations(text), tuple(citations.values()))
 
 
-def locate_quote(claim_sentence: str, passage_text: str, context: str = "") -> tuple[int, int] | None:
-    """Return (start, end) of the passage's sentence that shares most content tokens with a citing sentence.
+def passages_material(passages: Sequence[NumberedPassage]) -> list[dict[str, object]]:
+    """Return passages as a prompt shows them; to be `quoted`."""
+    return [{"number": passage.number, "title": passage.title, "text": passage.text} for passage in passages]
 
-    Ties go to the sentence that shares more with ``context`` (the question, for a claim of one word), then to the
-    earlier one. None when it holds less than `MIN_OVERLAP` of the claim's content tokens, or there are none.
+
+def refusal() -> Answer:
+    """Return the answer that says that the passages do not hold it."""
+    return Answer(REFUSAL, REFUSAL, (), refused=True)
+
+
+def read_answer(text: str, question: str, passages: Sequence[NumberedPassage], shown: Set[int]) -> Answer:
+    """Return a model's words as an answer, each cited passage located; or the refusal, where they are that.
+
+    Args:
+        text: what the model wrote, without its thinking.
+        question: what was asked; it tells sentences apart that hold the same short answer.
+        passages: all that may be cited, and more.
+        shown: numbers of those that may be cited.
+
+    Raises:
+        MalformedReply: the answer cites nothing, or a number that is not in ``shown``.
     """
-    claim = _content_tokens(strip_citations(claim_sentence))
-    asked = _content_tokens(context)
-    best: tuple[int, int] | None = None
-    best_score = (0, 0)
-    for start, end in sentence_spans(passage_text):
-        found = _content_tokens(passage_text[start:end])
-        score = (len(claim & found), len(asked & found))
-        if score[0] and score > best_score:
-            best, best_score = (start, end), score
-    return best if claim and best_score[0] >= MIN_OVERLAP * len(claim) else None
-
-
-def _cited_answer(text: str, question: str, passages: Sequence[NumberedPassage], shown: Set[int]) -> Answer:
-    """The answer with each cited passage located, if it cites shown passages alone. Raises MalformedReply."""
-    parsed = parse_citations(text, max(shown))
-    unknown = [number for number in (*parsed.numbers, *parsed.out_of_range) if number not in shown]
-    if unknown:
-        listed = ", ".join(map(str, unknown[:_MAX_LISTED]))
+    if strip_citations(text).strip().rstrip(".").casefold() == REFUSAL.casefold():
+        return refusal()
+    parsed = parse_citations(text, shown)
+    if parsed.out_of_range:
+        listed = ", ".join(map(str, parsed.out_of_range[:_MAX_LISTED]))
         known = ", ".join(map(str, sorted(shown)))
         raise MalformedReply(f"The answer cites {listed}, but the passages are numbered {known}", text)
     if not parsed.numbers:
@@ -143,16 +132,8 @@ def _cited_answer(text: str, question: str, passages: Sequence[NumberedPassage],
     return Answer(text, strip_citations(text).strip(), tuple(citations))
 
 
-def _refusal() -> Answer:
-    return Answer(REFUSAL, REFUSAL, (), refused=True)
-
-
 def _with_citation(sentence: str, number: int) -> str:
     """The sentence with a citation before its final stop."""
     sentence = sentence.strip()
     body = sentence.rstrip(_STOPS)
     return f"{body} [{number}]{sentence[len(body) :]}"
-
-
-def _content_tokens(text: str) -> frozenset[str]:
-    return frozenset(tokens(text)) - _FUNCTION_WORDS

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from agents.logprobs import TokenLogprobs, read_logprobs
 from agents.roles import Feedback
-from agents.usage import Usage
+from agents.usage import Usage, count_call
 from graph.endpoint import as_mara_error
 from graph.errors import MalformedReply, ModelUnavailable
 from prompts import fill
@@ -36,6 +37,7 @@ _MAX_REASONS = 3
 _THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
 _FENCED = re.compile(r"^```[\w-]*[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 _FORMAT_WORDS = re.compile(r"response[_ ]format|json_schema", re.IGNORECASE)
+_LOGPROBS_WORD = re.compile(r"logprobs|log[ -]prob", re.IGNORECASE)
 _NOT_IN_KEYS = re.compile(r"[^!-~]")
 # What could end the quoted line, or read as markup of a chat template: written as JSON escapes.
 _UNQUOTABLE = re.compile("[<\x7f-\x9f\u2028\u2029\ud800-\udfff]|```")
@@ -49,11 +51,13 @@ class ChatReply:
         raw: what the model wrote.
         cut: whether it ran into the token limit.
         usage: the tokens it took; paid for even where the reply is of no use.
+        tokens: the reply token by token, where log-probabilities were asked for and the server tells them.
     """
 
     raw: str
     cut: bool
     usage: Usage
+    tokens: tuple[TokenLogprobs, ...] = ()
 
     def text(self) -> str:
         """Return what the model wrote. Raises MalformedReply where it is empty, cut or broken Unicode."""
@@ -69,7 +73,8 @@ class ChatReply:
 class ChatModel:
     """A chat model behind an OpenAI-compatible endpoint; its client is built at the first request.
 
-    Safe to use from several threads. Remembers when the server turns out not to take ``response_format``.
+    Safe to use from several threads. Remembers when the server turns out not to take ``response_format``
+    or ``logprobs``.
 
     Attributes:
         name: the model's name, as the server knows it.
@@ -87,6 +92,7 @@ class ChatModel:
         self._client: ChatOpenAI | None = None
         self._lock = threading.Lock()
         self._takes_response_format = True
+        self._tells_logprobs = True
 
     def complete(self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None = None) -> str:
         """Return the text of the reply, streamed within a graph that streams; otherwise as `ask` does.
@@ -98,35 +104,61 @@ class ChatModel:
         """
         return self._reply(messages, response_format, {}).text()
 
-    def ask(self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None = None) -> ChatReply:
+    def ask(
+        self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None = None, *, top_logprobs: int = 0
+    ) -> ChatReply:
         """Return the reply with its tokens, in one piece: never streamed, not even within a graph that streams.
 
-        ``response_format`` is left out for servers that refuse it.
+        ``response_format`` and the log-probabilities are left out for servers that refuse them.
+
+        Args:
+            messages: the prompt.
+            response_format: what the reply has to be; None for text.
+            top_logprobs: how many likely tokens to tell of at each place, from 1 to 20; 0 asks for none.
 
         Raises:
             TransportFault: the endpoint could not be reached, was busy or broke off.
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
-        return self._reply(messages, response_format, {"stream": False, "config": {"tags": ["nostream"]}})
+        how = {"stream": False, "config": {"tags": ["nostream"]}}
+        return self._reply(messages, response_format, how, top_logprobs)
 
     def _reply(
-        self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None, how: dict[str, Any]
+        self,
+        messages: Sequence[BaseMessage],
+        response_format: dict[str, Any] | None,
+        how: dict[str, Any],
+        top_logprobs: int = 0,
     ) -> ChatReply:
-        if not self._takes_response_format:
-            response_format = None
+        response_format = response_format if self._takes_response_format else None
+        top_logprobs = top_logprobs if self._tells_logprobs else 0
         # Not the `response_format` parameter: with it, langchain and openai parse replies by rules of their own.
         extra: dict[str, Any] = {"extra_body": {"response_format": response_format}} if response_format else {}
+        if top_logprobs:
+            extra |= {"logprobs": True, "top_logprobs": top_logprobs}
         client = self._open()
         try:
             message = client.invoke(list(messages), **extra, **how)
         except _endpoint_faults() as fault:
-            if response_format and _refuses_response_format(fault):
-                self._takes_response_format = False
-                reply = self._reply(messages, None, how)
-                return replace(reply, usage=Usage(requests=1) + reply.usage)
-            raise as_mara_error(fault, "chat", self._detail(fault)) from None
-        cut = str(message.response_metadata.get("finish_reason")).startswith("length")
-        return ChatReply(str(message.text), cut, _usage_of(message))
+            if not self._gives_up(fault, bool(response_format), bool(top_logprobs)):
+                raise as_mara_error(fault, "chat", self._detail(fault)) from None
+            reply = self._reply(messages, response_format, how, top_logprobs)
+            return replace(reply, usage=Usage(requests=1) + reply.usage)
+        count_call()
+        metadata = message.response_metadata
+        cut = str(metadata.get("finish_reason")).startswith("length")
+        return ChatReply(str(message.text), cut, _usage_of(message), read_logprobs(metadata) if top_logprobs else ())
+
+    def _gives_up(self, fault: Exception, with_format: bool, with_logprobs: bool) -> bool:
+        """Whether the server refused an extra of the request, which it is not asked for from now on."""
+        if with_format and _refuses(fault, (400, 422), _FORMAT_WORDS):
+            self._takes_response_format = False
+            return True
+        # OpenAI forbids (403) them for its models that think.
+        if with_logprobs and _refuses(fault, (400, 403, 422), _LOGPROBS_WORD):
+            self._tells_logprobs = False
+            return True
+        return False
 
     def _open(self) -> ChatOpenAI:
         with self._lock:
@@ -345,5 +377,5 @@ def _endpoint_faults() -> tuple[type[Exception], ...]:
     return (openai.OpenAIError, httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, *protocol)
 
 
-def _refuses_response_format(fault: Exception) -> bool:
-    return getattr(fault, "status_code", 0) in (400, 422) and _FORMAT_WORDS.search(str(fault)) is not None
+def _refuses(fault: Exception, statuses: tuple[int, ...], words: re.Pattern[str]) -> bool:
+    return getattr(fault, "status_code", 0) in statuses and words.search(str(fault)) is not None

@@ -6,18 +6,21 @@ A bracket with a number above 999, such as ``[2024]``, is prose.
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 
-from graph.text import sentence_spans
-
 _PART = r"[0-9]{1,3}(?:\s*[-–]\s*[0-9]{1,3})?"
-_MARK = rf"\[\s*{_PART}(?:\s*[,;]\s*{_PART})*\s*\]"
-_RUN = rf"{_MARK}(?:[ \t]*(?:[,;][ \t]*)?{_MARK})*"
-_CITATION = re.compile(_MARK)
+CITATION = rf"\[\s*{_PART}(?:\s*[,;]\s*{_PART})*\s*\]"
+"""Pattern of one bracket."""
+
+_RUN = rf"{CITATION}(?:[ \t]*(?:[,;][ \t]*)?{CITATION})*"
+CITATIONS = rf"(?:\({_RUN}\)|{_RUN})"
+"""Pattern of citations side by side, with the parentheses around them: ``[1], [2]`` or ``([1])``."""
+
+_CITATION = re.compile(CITATION)
 _NUMBERS = re.compile(r"([0-9]+)(?:\s*[-–]\s*([0-9]+))?")
-_AFTER_STOP = re.compile(rf"([.!?。！？])[ \t]*({_RUN})(?=\s|$)")
 # At the start of a line the space after a citation goes with it, elsewhere the space before it.
-_REMOVED = re.compile(rf"^(?:\({_RUN}\)|{_RUN})[ \t]*|(?<![ \t])[ \t]*(?:\({_RUN}\)|{_RUN})", re.MULTILINE)
+_REMOVED = re.compile(rf"^{CITATIONS}[ \t]*|(?<![ \t])[ \t]*{CITATIONS}", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,14 @@ class ParsedCitations:
     spans: tuple[tuple[int, int], ...]
 
 
-def parse_citations(text: str, n_passages: int) -> ParsedCitations:
-    """Return the citations of a text whose passages are numbered from 1 to ``n_passages``.
+def parse_citations(text: str, known: Container[int]) -> ParsedCitations:
+    """Return the citations of a text.
 
     A range holds both its ends, whichever comes first.
+
+    Args:
+        text: an answer, or a part of one.
+        known: the numbers that passages have, gaps allowed; a citation's number is 999 at most.
     """
     cited: dict[int, None] = {}
     spans = []
@@ -48,8 +55,8 @@ def parse_citations(text: str, n_passages: int) -> ParsedCitations:
             ends = sorted((int(first), int(last or first)))
             cited.update(dict.fromkeys(range(ends[0], ends[1] + 1)))
     return ParsedCitations(
-        numbers=tuple(number for number in cited if 1 <= number <= n_passages),
-        out_of_range=tuple(number for number in cited if not 1 <= number <= n_passages),
+        numbers=tuple(number for number in cited if number in known),
+        out_of_range=tuple(number for number in cited if number not in known),
         spans=tuple(spans),
     )
 
@@ -59,14 +66,6 @@ def strip_citations(text: str) -> str:
     return _REMOVED.sub("", text)
 
 
-def citing_sentence(text: str, number: int) -> str:
-    """Return the first sentence that cites a passage, without its citations; empty where none does.
-
-    A citation after a full stop belongs to the sentence before it.
-    """
-    inside = _AFTER_STOP.sub(r" \2\1", text)
-    for start, end in sentence_spans(inside):
-        sentence = inside[start:end]
-        if number in parse_citations(sentence, number).numbers:
-            return strip_citations(sentence).strip()
-    return ""
+def stripped_spans(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of what `strip_citations` takes, in order."""
+    return [match.span() for match in _REMOVED.finditer(text)]

@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from graph.errors import BadInput
 
 _TOKENS_PER_PRICE = 1_000_000
+
+_CALLS: ContextVar[list[int] | None] = ContextVar("calls", default=None)
+
+
+@contextmanager
+def counted_calls() -> Iterator[Callable[[], int]]:
+    """Count the replies of chat models that are asked within the block, in this context; yields what tells how many."""
+    calls = [0]
+    token = _CALLS.set(calls)
+    try:
+        yield lambda: calls[0]
+    finally:
+        _CALLS.reset(token)
+
+
+def count_call() -> None:
+    """Tell whoever counts that a chat model replied."""
+    if (calls := _CALLS.get()) is not None:
+        calls[0] += 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     workspace = options.workspace.resolve()
     print("| what | median | least | most | unit |\n|---|--:|--:|--:|---|")
-    shares = own_shares(_questions(), Context(workspace=str(workspace), model="offline"))
+    shares = own_shares(questions(), Context(workspace=str(workspace), model="offline"))
     low, high = np.percentile(shares, [5, 95])
     share = "LangGraph's share of a question (5th, 95th percentile)"
     print(f"| {share} | {median(shares):.1f} | {low:.1f} | {high:.1f} | ms |")
@@ -63,10 +63,10 @@ def own_shares(questions: list[str], context: Context) -> list[float]:
 def cold_start(workspace: Path) -> float:
     """Return the seconds from starting the server to the first answer."""
     start = time.perf_counter()
-    with _server(workspace) as url:
+    with served(workspace) as url:
         client = get_sync_client(url=url)
         thread = client.threads.create()["thread_id"]
-        result: Any = client.runs.wait(thread, "mara", input={"question": _questions()[0]})
+        result: Any = client.runs.wait(thread, "mara", input={"question": questions()[0]})
         seconds = time.perf_counter() - start
     if not result["answer"]:
         raise SystemExit(f"The server did not answer: {result}")
@@ -78,7 +78,8 @@ def _report(name: str, measure: Callable[[], float], rounds: int) -> None:
     print(f"| {name} | {median(seconds):.2f} | {min(seconds):.2f} | {max(seconds):.2f} | s |", flush=True)
 
 
-def _questions() -> list[str]:
+def questions() -> list[str]:
+    """Return the questions of the sample."""
     lines = (files("workflows.sample") / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line)["question"] for line in lines]
 
@@ -96,7 +97,7 @@ def _import_seconds(module: str) -> float:
 
 
 @contextmanager
-def _server(workspace: Path) -> Iterator[str]:
+def served(workspace: Path, **environment: str) -> Iterator[str]:
     """Start ``langgraph dev`` in a folder of its own; yield its address once it answers."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -110,7 +111,7 @@ def _server(workspace: Path) -> Iterator[str]:
         process = subprocess.Popen(
             [*command, "--port", str(port)],
             cwd=folder,
-            env={**kept, "MARA_WORKSPACE": str(workspace), "LANGGRAPH_NO_VERSION_CHECK": "true"},
+            env={**kept, "MARA_WORKSPACE": str(workspace), "LANGGRAPH_NO_VERSION_CHECK": "true", **environment},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -58,7 +58,12 @@ def find_facts(
 def rank_passages(
     index: Index, question: str, mode: Mode, k: int, alpha: float, selection: Selection | None = None
 ) -> Ranking:
-    """Return the best ``k`` passages by similarity: dense, sparse, or the hybrid of the two lists."""
+    """Return the best ``k`` passages by similarity: dense, sparse, or the hybrid of the two lists.
+
+    At alpha 1 the hybrid is the dense ranking, and at alpha 0 the sparse one, with their own scores.
+    """
+    if mode is Mode.HYBRID and alpha in (0, 1):
+        mode = Mode.DENSE if alpha else Mode.SPARSE
     if mode is Mode.DENSE:
         return _rank_dense(index, question, k, selection)
     if mode is Mode.SPARSE:

@@ -9,6 +9,11 @@ A script is a list of replies, or a function from the request's body to a reply;
 The last reply of a list is repeated for ever. Roles are told by the first heading of the system prompt ("# Manager").
 Embeddings need no script: equal texts give equal vectors, and texts that share words give near ones. A script for
 the role "embeddings" may make them fail, too.
+
+A reply of tokens tells log-probabilities to a request that asks for them; a server may refuse parameters altogether:
+
+    Reply.spelt(("Yes", {"Yes": -0.1, "No": -2.4}), (" 0.9", {}))
+    scripted(replies, refuses=["logprobs", "response_format"])
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -34,6 +39,9 @@ from typing import Any
 
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(r"\s*\S+|\s+")
+
+Token = tuple[str, Mapping[str, float]]
+"""A piece of a reply, and the log-probabilities of what might have stood there; its own counts 0 where left out."""
 
 
 class Fault(Enum):
@@ -58,6 +66,7 @@ class Reply:
         body: a raw body to send in place of a well-formed one.
         usage: the tokens to tell; empty for a server that tells none, None for a count of the words.
         pieces: what is streamed in place of the text; may take its time over each piece.
+        tokens: told to a request for log-probabilities that is not streamed; None for a server that tells none.
     """
 
     text: str = ""
@@ -68,6 +77,12 @@ class Reply:
     body: str | None = None
     usage: Mapping[str, int] | None = None
     pieces: Iterable[str] | None = None
+    tokens: Sequence[Token] | None = None
+
+    @classmethod
+    def spelt(cls, *tokens: Token) -> Reply:
+        """Return a reply of these tokens."""
+        return cls("".join(text for text, _ in tokens), tokens=tokens)
 
 
 @dataclass(frozen=True)
@@ -118,22 +133,30 @@ class ScriptedServer:
     Args:
         replies: a script, or one for each role.
         dimension: of the embeddings.
+        refuses: parameters, such as "logprobs": a request that has one is answered 400 and takes no reply.
     """
 
-    def __init__(self, replies: Script | Mapping[str, Script] = (), *, dimension: int = 16) -> None:
+    def __init__(
+        self,
+        replies: Script | Mapping[str, Script] = (),
+        *,
+        dimension: int = 16,
+        refuses: Collection[str] = (),
+    ) -> None:
         self.dimension = dimension
         self.released = threading.Event()
         self._lock = threading.Lock()
-        self.script(replies)
+        self.script(replies, refuses)
         self._http = _HttpServer(self)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
 
-    def script(self, replies: Script | Mapping[str, Script]) -> None:
+    def script(self, replies: Script | Mapping[str, Script], refuses: Collection[str] = ()) -> None:
         """Start over with another script: forget the requests so far and let go of those that hang."""
         with self._lock:
             self._scripts: Mapping[str, Script] = replies if isinstance(replies, Mapping) else {}
             self._script_for_all = None if isinstance(replies, Mapping) else replies
             self._turns: dict[str, int] = {}
+            self._refuses = tuple(refuses)
             self.requests: list[RecordedRequest] = []
             self.released.set()
             self.released = threading.Event()
@@ -163,6 +186,9 @@ class ScriptedServer:
         role = request.role
         with self._lock:
             self.requests.append(request)
+            refused = [name for name in self._refuses if request.body.get(name)]
+            if refused:
+                return Reply(f"{refused[0]} is not supported by this server", status=400)
             script = self._scripts.get(role, self._script_for_all)
             if role == "embeddings" and role not in self._scripts:
                 return None
@@ -175,13 +201,13 @@ class ScriptedServer:
 
 
 @contextmanager
-def scripted(replies: Script | Mapping[str, Script]) -> Iterator[ScriptedServer]:
+def scripted(replies: Script | Mapping[str, Script], *, refuses: Collection[str] = ()) -> Iterator[ScriptedServer]:
     """Lend the process's one long-lived server with a new script; not for tests that run side by side.
 
     A client opens 60 ms sooner for an address it knows. The requests stay readable until the next loan.
     """
     server = _shared_server()
-    server.script(replies)
+    server.script(replies, refuses)
     try:
         yield server
     finally:
@@ -242,11 +268,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif body.get("stream") and reply.status == 200 and reply.body is None:
             self._stream(reply, body)
         else:
-            self._send(reply, str(body.get("model")))
+            self._send(reply, body)
 
-    def _send(self, reply: Reply, model: str = "") -> None:
+    def _send(self, reply: Reply, body: Mapping[str, Any] | None = None) -> None:
         """Answer at once; a truncated reply promises more bytes than it sends."""
-        data = (reply.body if reply.body is not None else _whole_body(reply, model)).encode()
+        data = (reply.body if reply.body is not None else _whole_body(reply, body or {})).encode()
         self.send_response(reply.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Connection", "close")
@@ -281,12 +307,28 @@ def _message_text(message: Mapping[str, Any]) -> str:
     return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
 
 
-def _whole_body(reply: Reply, model: str) -> str:
+def _whole_body(reply: Reply, body: Mapping[str, Any]) -> str:
     if reply.status >= 400:
         return json.dumps({"error": {"message": reply.text, "type": "scripted", "code": None, "param": None}})
     message = {"role": "assistant", "content": reply.text}
-    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}
-    return json.dumps(_envelope("chat.completion", model) | {"choices": [choice], "usage": _usage(reply)})
+    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
+    choice["logprobs"] = _logprobs(reply.tokens, int(body.get("top_logprobs") or 0)) if body.get("logprobs") else None
+    envelope = _envelope("chat.completion", str(body.get("model")))
+    return json.dumps(envelope | {"choices": [choice], "usage": _usage(reply)})
+
+
+def _logprobs(tokens: Sequence[Token] | None, n_top: int) -> dict[str, Any] | None:
+    if tokens is None:
+        return None
+
+    def told(text: str, logprob: float) -> dict[str, Any]:
+        return {"token": text, "bytes": list(text.encode()), "logprob": logprob}
+
+    content = []
+    for text, top in tokens:
+        likeliest = sorted(top.items(), key=lambda entry: -entry[1])[:n_top]
+        content.append(told(text, top.get(text, 0.0)) | {"top_logprobs": [told(*entry) for entry in likeliest]})
+    return {"content": content, "refusal": None}
 
 
 def _stream_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:

@@ -18,12 +18,16 @@ from graph.modes import Mode, Preset
 from graph.pagerank import Engine
 from graph.workspace import default_workspace
 from workflows import render
+from workflows.batch.command import batch
+from workflows.choices import Workflow
 from workflows.command import STOPPED, error_body, reports_errors, told_beside_the_result, write
 from workflows.evaluation.command import evaluate
 from workflows.evaluation.compare_command import compare
 from workflows.feedback_commands import feedback, tune
 from workflows.mcp_command import mcp
 from workflows.options import (
+    AlphaOption,
+    BarOption,
     ChunkOverlapOption,
     ChunkTokensOption,
     ClassesOption,
@@ -38,6 +42,7 @@ from workflows.options import (
     RateOption,
     SampleOption,
     TriplesOption,
+    WorkflowOption,
     WorkspaceOption,
     indexing_settings,
     named_path,
@@ -197,10 +202,13 @@ def _index(
 def ask(
     question: Annotated[str, typer.Argument(help="The question; at most 10,000 characters.")],
     workspace: WorkspaceOption = None,
+    workflow: WorkflowOption = Workflow.MARA,
     mode: Annotated[Mode | None, typer.Option(help="How passages are found.")] = None,
     preset: Annotated[Preset | None, typer.Option(help="Settings of the mara walk.")] = None,
     model: Annotated[str | None, typer.Option(help="Chat model, or 'offline'.")] = None,
-    top_k: Annotated[int | None, typer.Option(help="How many passages are returned (10).")] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="How many passages are returned (workflow mara: 10, ragenta: 20).")
+    ] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -209,6 +217,14 @@ def ask(
         ),
     ] = None,
     engine: Annotated[Engine | None, typer.Option(help="What computes the walk (auto).")] = None,
+    alpha: AlphaOption = None,
+    n: BarOption = None,
+    check_claims: Annotated[
+        bool | None,
+        typer.Option(
+            help="Check the answer sentence by sentence (workflow mara: no, ragenta: yes).", show_default=False
+        ),
+    ] = None,
     explain: Annotated[
         Path | None,
         typer.Option(
@@ -234,6 +250,7 @@ def ask(
     elif explain_nodes is not None:
         raise BadInput("--explain-nodes is about no explanation", "Give --explain with it")
     context = make_context(
+        workflow,
         workspace=str(workspace) if workspace else None,
         mode=mode,
         preset=preset,
@@ -241,6 +258,9 @@ def ask(
         top_k=top_k,
         where=parse_where(where or []),
         engine=engine,
+        alpha=alpha,
+        n=n,
+        check_claims=check_claims,
     )
     result = run(question, context)
     write(result, lambda console: render.answer(console, result), as_json=as_json)
@@ -324,6 +344,7 @@ def demo(
 
 app.add_typer(plot, name="plot")
 app.command("mcp")(mcp)
+app.command("batch")(batch)
 app.command("eval")(evaluate)
 app.command("compare")(compare)
 app.command("feedback")(feedback)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from langgraph.runtime import Runtime
 from pydantic import (
@@ -23,6 +23,7 @@ from graph.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 from graph.pagerank import Engine
 from graph.seeds import EntityPooling, EntityRarity
 from graph.where import read_conditions, where_schema
+from workflows.choices import UnsupportedClaims, Workflow
 from workflows.forms import shown
 
 QUESTION_LIMIT = 10_000
@@ -50,9 +51,15 @@ class Question(BaseModel):
 
 
 class Context(BaseModel):
-    """The settings of a run. Where a field may be empty, the mode's own value holds."""
+    """The settings of a run. Where a field may be empty, the mode's own value holds.
+
+    Attributes:
+        workflow: which workflow they are of.
+    """
 
     model_config = ConfigDict(extra="forbid")
+
+    workflow: ClassVar[Workflow] = Workflow.MARA
 
     workspace: str = Field(
         "",
@@ -136,6 +143,16 @@ class Context(BaseModel):
         le=5,
         description="How often a malformed reply is asked for again.",
         **shown("Agents · retries of a malformed reply", "filter_facts", "weigh_relations", "write_answer"),
+    )
+    check_claims: bool = Field(
+        False,
+        description="Let the claim judge check the answer sentence by sentence.",
+        **shown("Claims · check them", "write_answer"),
+    )
+    unsupported_claims: UnsupportedClaims = Field(
+        UnsupportedClaims.MARK,
+        description="What becomes of a sentence that no passage supports: it is marked, or removed.",
+        **shown("Claims · unsupported ones", "check_claims"),
     )
     engine: Engine = Field(
         Engine.AUTO,
@@ -283,17 +300,28 @@ def context_of(runtime: Runtime[Context]) -> Context:
     return runtime.context or Context()
 
 
-def make_context(**settings: Any) -> Context:
-    """Return a context from settings that a person gave; None means not given.
+def make_context(workflow: str = Workflow.MARA, **settings: Any) -> Context:
+    """Return a workflow's context from settings that a person gave; None means not given.
 
     Raises:
-        BadInput: a setting is unknown or out of its range, named in the message.
+        BadInput: the workflow or a setting is unknown, or out of its range, named in the message.
     """
+    form = _form_of(workflow)
     try:
-        return Context(**{name: value for name, value in settings.items() if value is not None})
+        return form(**{name: value for name, value in settings.items() if value is not None})
     except ValidationError as fault:
-        hint = "The fields of workflows.context.Context are the settings, with their limits"
+        hint = f"The fields of {form.__module__}.{form.__name__} are the settings, with their limits"
         raise BadInput(f"A setting cannot be used ({problems_of(fault)})", hint) from fault
+
+
+def _form_of(workflow: str) -> type[Context]:
+    if workflow == Workflow.RAGENTA:
+        from workflows.ragenta_context import RagentaContext
+
+        return RagentaContext
+    if workflow != Workflow.MARA:
+        raise BadInput(f"{workflow!r} is no workflow", f"Take one of {', '.join(Workflow)}")
+    return Context
 
 
 def problems_of(fault: ValidationError) -> str:

@@ -96,7 +96,18 @@ def _keep_seeds(seeds: Mapping[str, Any], selection: Selection) -> Update:
     return {"entities": entities, "passages": _keep_passages(seeds.get("passages", []), selection)}
 
 
+def _keep_judgements(judgements: list[Any], selection: Selection) -> list[Any]:
+    place = selection.graph.passage_index
+    return [each for each in judgements if (at := place.get(each["passage_id"])) is not None and selection.passages[at]]
+
+
+def _keep_found(found: list[Any], selection: Selection) -> list[Any]:
+    return [{**each, "passages": _keep_passages(each["passages"], selection)} for each in found]
+
+
 _KEEPERS: Mapping[str, Callable[[Any, Selection], Any]] = {
+    "judgements": _keep_judgements,
+    "found": _keep_found,
     "facts": _keep_facts,
     "passages": _keep_passages,
     "passage_candidates": _keep_passages,

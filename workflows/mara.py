@@ -1,6 +1,7 @@
 """The main workflow: a question in, a cited answer out.
 
-Retrieval (see ``workflows.retrieval``), then ``write_answer`` with its retry edge and its fallback ``quote_passages``.
+Retrieval (see ``workflows.retrieval``), then ``write_answer`` with its retry edge and its fallback ``quote_passages``;
+where wanted, the claim check (see ``workflows.claim_check``).
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy
 
 from agents.answerer import quote_passages as quote
-from agents.roles import Answer, NumberedPassage
+from agents.roles import NumberedPassage
 from graph.errors import MalformedReply
+from workflows.claim_check import build_claim_check
 from workflows.context import Context, Question, context_of
 from workflows.filtered import Update, within_filter
 from workflows.resources import answerer_for, open_workspace_index
 from workflows.retrieval import (
     RECURSION_LIMIT,
     TRANSPORT_RETRIES,
-    AfterReply,
+    VALID,
     add_retrieval,
     after_reply,
     reply_edges,
@@ -27,18 +29,21 @@ from workflows.retrieval_nodes import encode_question as encode
 from workflows.state import (
     Answering,
     AnswerReply,
+    AnswerToCheck,
     Asked,
-    CitationMark,
     Output,
     State,
     error_of,
     feedback_from,
-    refusal_of,
+    malformed_update,
 )
 from workflows.tracing import answer_shown, numbered_documents, step
+from workflows.translation import answer_update, numbered
 from workflows.watched import watched
 
 WORKFLOW = "mara"
+
+CHECKED = "claims are checked"
 
 SHOWN = ("passages", "facts", "seeds", "passage_candidates")
 """What of the state names passages."""
@@ -46,13 +51,30 @@ SHOWN = ("passages", "facts", "seeds", "passage_candidates")
 
 def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
     """Start afresh, the answer included, and compute the question's vectors into the cache."""
-    no_answer: Update = {"answer": "", "plain_answer": "", "citations": [], "refused": False}
     return {
         **encode(state, runtime),
-        **no_answer,
+        **no_answer(),
+        "workflow": WORKFLOW,
+        "checks_claims": context_of(runtime).check_claims,
+    }
+
+
+def no_answer() -> Update:
+    """Return what the answer's part of the state starts from, so that a used thread holds nothing of the last one."""
+    return {
+        "answer": "",
+        "plain_answer": "",
+        "citations": [],
+        "refused": False,
+        "written_from": [],
         "answer_attempts": 0,
         "answer_refusal": None,
-        "workflow": WORKFLOW,
+        "claims": [],
+        "claims_checked_by": "",
+        "structure": "",
+        "components": [],
+        "coverage": "",
+        "follow_ups": [],
     }
 
 
@@ -76,12 +98,8 @@ def write_answer(state: Answering, runtime: Runtime[Context]) -> Update:
             {"mara_attempt": attempt},
         )
     except MalformedReply as fault:
-        return {
-            "answer_attempts": attempt,
-            "answer_refusal": refusal_of(fault, final=attempt > context.max_json_retries),
-            "errors": [error_of("write_answer", fault.kind, fault.reason, attempt, fault.raw)],
-        }
-    return {"answer_attempts": attempt, "answer_refusal": None, **_as_update(answer)}
+        return malformed_update("write_answer", "answer", fault, attempt, final=attempt > context.max_json_retries)
+    return {"answer_attempts": attempt, "answer_refusal": None, **answer_update(answer), **_sources(passages)}
 
 
 @watched
@@ -89,15 +107,23 @@ def write_answer(state: Answering, runtime: Runtime[Context]) -> Update:
 def quote_passages(state: Answering, runtime: Runtime[Context]) -> Update:
     """Fallback of the answerer: quote the sentences that share most with the question."""
     message = "The answerer's replies stayed malformed: the answer quotes the best passages"
+    passages = _numbered(state, context_of(runtime))
     return {
-        **_as_update(quote(state["question"], _numbered(state, context_of(runtime)))),
+        **answer_update(quote(state["question"], passages)),
+        **_sources(passages),
         "errors": [error_of("quote_passages", "Fallback", message, state.get("answer_attempts", 0))],
     }
 
 
-def after_answer(state: AnswerReply) -> AfterReply:
-    """Ask again while replies are malformed and attempts are left, then fall back."""
-    return after_reply(state.get("answer_refusal"))
+def after_answer(state: AnswerReply) -> str:
+    """Ask again while replies are malformed and attempts are left, then fall back; a valid one may be checked."""
+    reply = after_reply(state.get("answer_refusal"))
+    return reply if reply != VALID else after_fallback(state)
+
+
+def after_fallback(state: AnswerToCheck) -> str:
+    """Check the claims where that is wanted, and there are any."""
+    return CHECKED if state.get("checks_claims") and not state.get("refused") else VALID
 
 
 def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[State, Context, Question, Output]:
@@ -106,25 +132,23 @@ def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[Stat
     add_retrieval(builder, encode_question, "write_answer", transport_retries)
     builder.add_node("write_answer", write_answer, retry_policy=transport_retries)
     builder.add_node("quote_passages", quote_passages)
-    builder.add_conditional_edges("write_answer", after_answer, reply_edges("write_answer", "quote_passages", END))
-    builder.add_edge("quote_passages", END)
+    builder.add_node("check_claims", build_claim_check(transport_retries))
+    builder.add_conditional_edges(
+        "write_answer",
+        after_answer,
+        {**reply_edges("write_answer", "quote_passages", END), CHECKED: "check_claims"},
+    )
+    builder.add_conditional_edges("quote_passages", after_fallback, {VALID: END, CHECKED: "check_claims"})
+    builder.add_edge("check_claims", END)
     return builder
 
 
+def _sources(passages: list[NumberedPassage]) -> Update:
+    return {"written_from": [passage.number for passage in passages]}
+
+
 def _numbered(state: Answering, context: Context) -> list[NumberedPassage]:
-    best = state.get("passages", [])[: context.answer_passages]
-    return [NumberedPassage(n, hit["id"], hit["title"], hit["text"]) for n, hit in enumerate(best, start=1)]
-
-
-def _as_update(answer: Answer) -> Update:
-    return {
-        "answer": answer.text,
-        "plain_answer": answer.plain_text,
-        "refused": answer.refused,
-        "citations": [
-            CitationMark(number=c.number, passage_id=c.passage_id, start=c.start, end=c.end) for c in answer.citations
-        ],
-    }
+    return numbered(state.get("passages", [])[: context.answer_passages])
 
 
 graph = build().compile(name=WORKFLOW).with_config(recursion_limit=RECURSION_LIMIT)

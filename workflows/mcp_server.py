@@ -76,8 +76,9 @@ class AskResult(BaseModel):
 
 
 class FoundPassage(BaseModel):
-    """A passage that was found."""
+    """A passage that was found; its number is its place."""
 
+    number: int
     id: str
     title: str
     text: str
@@ -233,7 +234,8 @@ async def _answer(question: str, context: Context, client: "mcpserver.Context") 
                 await client.report_progress(begun, message=event.node)
             elif isinstance(event, Answered):
                 result = event.result
-    cited = [(mark, result["passages"][mark["number"] - 1]) for mark in result["citations"]]
+    hits = {hit["number"]: hit for hit in result["passages"]}
+    cited = [(mark, hits[mark["number"]]) for mark in result["citations"]]
     return AskResult(
         answer=result["answer"],
         refused=result["refused"],

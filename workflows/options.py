@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graph.weights import PassageClasses
+from workflows.choices import Workflow
 
 if TYPE_CHECKING:
     from workflows.indexing_context import IndexingContext
@@ -61,6 +62,21 @@ ConcurrencyOption = Annotated[int | None, typer.Option(help="Requests to the mod
 ClassesOption = Annotated[
     PassageClasses | None,
     typer.Option(help="Where PRIMARY, SECONDARY and PERIPHERAL are cut; kept for the workspace (thirds)."),
+]
+WorkflowOption = Annotated[
+    Workflow,
+    typer.Option(help="What answers: mara, or ragenta, which judges passages, checks claims and asks follow-ups."),
+]
+AlphaOption = Annotated[
+    float | None, typer.Option(help="Dense share of the hybrid score, from 0 to 1 (0.65).", show_default=False)
+]
+BarOption = Annotated[
+    float | None,
+    typer.Option(
+        "--n",
+        help="Standard deviations that the judge's bar lies below the mean (workflow ragenta: 0.5).",
+        show_default=False,
+    ),
 ]
 RateOption = Annotated[float | None, typer.Option(help="Most requests to the model in a minute.")]
 PriceInOption = Annotated[float | None, typer.Option(help="What a million tokens to the model cost.")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -126,15 +126,17 @@ def _place(passage: Mapping[str, Any]) -> str:
 
 
 def answer(console: Console, result: Mapping[str, Any]) -> None:
-    """Print an answer with its passages, and what happened on the way."""
+    """Print an answer with its passages, its claims where they were checked, and what happened on the way."""
     console.print(escape(result["answer"]), style="bold")
     console.print()
     cited = {citation["number"] for citation in result["citations"]}
-    for number, passage in enumerate(result["passages"][:_SHOWN_PASSAGES], start=1):
-        mark = "[green]●[/]" if number in cited else " "
-        named = " ".join(f"[bold]{escape(part)}[/]" for part in (f"[{number}]", passage["title"]) if part)
+    for passage in _shown_passages(result, cited):
+        mark = "[green]●[/]" if passage["number"] in cited else " "
+        named = " ".join(f"[bold]{escape(part)}[/]" for part in (f"[{passage['number']}]", passage["title"]) if part)
         console.print(f"{mark} {named} [dim]{escape(_place(passage))}[/]")
         console.print(Padding(escape(_shorten(passage["text"])), (0, 0, 0, 6)), soft_wrap=False)
+    _judged(console, result)
+    _checked(console, result)
     kept = [fact for fact in result["facts"] if fact["kept"]]
     if kept:
         facts = "; ".join(f"{fact['subject']} {fact['predicate']} {fact['object']}" for fact in kept)
@@ -142,12 +144,55 @@ def answer(console: Console, result: Mapping[str, Any]) -> None:
     if result["relation_factors"]:
         beta = sorted(result["relation_factors"]["entity_entity"].items(), key=lambda item: -item[1])
         console.print(f"[dim]β: {', '.join(f'{name} {share:.2f}' for name, share in beta)}[/]")
-    spent = sum(result["timings_ms"].values())
     ranked_by = result["ranked_by"] or "nothing"
     engine = f" ({result['walk']['engine']})" if result["walk"] else ""
-    console.print(f"[dim]ranked by {ranked_by}{engine}; {_pairs(result['models'])}; {spent:.0f} ms[/]")
+    calls = f"; {result['model_calls']} calls" if result["model_calls"] else ""
+    console.print(f"[dim]ranked by {ranked_by}{engine}; {_pairs(result['models'])}{calls}{_spent(result)}[/]")
     for record in result["errors"]:
         console.print(f"[yellow]{escape(record['node'])} (attempt {record['attempt']}): {escape(record['message'])}[/]")
+
+
+def _shown_passages(result: Mapping[str, Any], cited: Collection[int]) -> list[Mapping[str, Any]]:
+    """The first passages, and all that are cited; where passages were judged, those that were kept."""
+    passages = result["passages"]
+    if "judgements" not in result:
+        return list(passages[:_SHOWN_PASSAGES])
+    kept = cited or set(result["written_from"])
+    return [passage for passage in passages if passage["number"] in kept]
+
+
+def _judged(console: Console, result: Mapping[str, Any]) -> None:
+    """Tell where the judge's bar lay."""
+    for bar in result.get("bars") or ():
+        console.print(
+            f"[dim]judged {bar['judged']}, kept {bar['kept']}: τ {bar['tau']:.2f}, σ {bar['sigma']:.2f},"
+            f" bar {bar['bar']:.2f}, floor {bar['floor']:g}; {escape(bar['question'])}[/]"
+        )
+
+
+def _checked(console: Console, result: Mapping[str, Any]) -> None:
+    """Tell what was found of the claims, and what was asked for what they lack."""
+    claims = result.get("claims") or ()
+    for claim in claims:
+        if claim["verdict"] != "supported":
+            fate = "marked" if claim["kept"] else "removed"
+            console.print(f"[yellow]{claim['verdict']}, {fate}: {escape(claim['text'])}[/]")
+    if claims:
+        supported = sum(claim["verdict"] == "supported" for claim in claims)
+        console.print(f"[dim]{supported} of {len(claims)} claims supported ({result['claims_checked_by']})[/]")
+    if result.get("coverage"):
+        console.print(f"[dim]{result['coverage'].lower()}[/]")
+        if len(result["components"]) > 1:
+            for component in result["components"]:
+                console.print(f"[dim]  {component['coverage'].lower()}: {escape(component['text'])}[/]")
+    for each in result.get("follow_ups") or ():
+        outcome = " ".join([each["outcome"], *(f"[{number}]" for number in each["passages"])])
+        console.print(f"[dim]follow-up: {escape(each['question'])} ({escape(outcome)})[/]")
+
+
+def _spent(result: Mapping[str, Any]) -> str:
+    """Tell the milliseconds of all nodes; nothing where many passages were judged side by side, which adds them up."""
+    return "" if result.get("bars") else f"; {sum(result['timings_ms'].values()):.0f} ms"
 
 
 def stats(console: Console, found: Mapping[str, Any]) -> None:

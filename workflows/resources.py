@@ -9,14 +9,33 @@ from typing import Protocol
 
 from agents.answerer import ChatAnswerer
 from agents.chat import ChatModel, open_chat_model
+from agents.claim_judge import ChatClaimJudge
 from agents.extractor import ChatExtractor
 from agents.fact_filter import ChatFactFilter
+from agents.final_predictor import ChatFinalPredictor
+from agents.judge import ChatJudge
 from agents.manager import ChatManager
 from agents.offline.answerer import OfflineAnswerer
+from agents.offline.claim_judge import OfflineClaimJudge
 from agents.offline.extractor import OfflineExtractor
 from agents.offline.fact_filter import OfflineFactFilter
+from agents.offline.final_predictor import OfflineFinalPredictor
+from agents.offline.judge import OfflineJudge
 from agents.offline.manager import OfflineManager
-from agents.roles import Answerer, Extractor, FactChoice, FactFilter, Feedback, Manager
+from agents.offline.predictor import OfflinePredictor
+from agents.predictor import ChatPredictor
+from agents.roles import (
+    Answerer,
+    ClaimJudge,
+    Extractor,
+    FactChoice,
+    FactFilter,
+    Feedback,
+    FinalPredictor,
+    Judge,
+    Manager,
+    Predictor,
+)
 from graph.embeddings import configured_embedder
 from graph.endpoint import timeout_s
 from graph.index import Index, IndexPool
@@ -109,6 +128,30 @@ def answerer_for(context: Context, index: Index) -> Answerer:
     """Return the answerer; the offline one compares sentences with the index's embedding model."""
     model = _chat_model(context, context.temperature)
     return ChatAnswerer(model) if model else OfflineAnswerer(index.embed)
+
+
+def predictor_for(context: Context, index: Index) -> Predictor:
+    """Return who answers from one passage; the offline agents compare sentences with the index's embedding model."""
+    model = _chat_model(context, context.temperature)
+    return ChatPredictor(model) if model else OfflinePredictor(index.embed)
+
+
+def judge_for(context: Context, index: Index) -> Judge:
+    """Return who says how far a passage supports an answer."""
+    model = _chat_model(context, context.temperature)
+    return ChatJudge(model) if model else OfflineJudge(index.embed)
+
+
+def final_predictor_for(context: Context, index: Index) -> FinalPredictor:
+    """Return who writes the answer from the passages that were kept."""
+    model = _chat_model(context, context.temperature)
+    return ChatFinalPredictor(model) if model else OfflineFinalPredictor(index.embed)
+
+
+def claim_judge_for(context: Context, index: Index) -> ClaimJudge:
+    """Return who checks an answer claim by claim."""
+    model = _chat_model(context, context.temperature)
+    return ChatClaimJudge(model) if model else OfflineClaimJudge(index.embed)
 
 
 class KeepAllFacts:

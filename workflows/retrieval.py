@@ -11,7 +11,7 @@ What a router returns is the label of the edge that is taken.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, Literal, Protocol
 
 from langgraph.graph import END, START, StateGraph
@@ -111,21 +111,26 @@ def reply_edges(node: str, fallback: str, then: str) -> dict[Hashable, str]:
 
 
 def add_retrieval(
-    builder: StateGraph[Any, Context, Any, Any], encode: FirstNode, then: str, transport_retries: RetryPolicy
+    builder: StateGraph[Any, Context, Any, Any],
+    encode: FirstNode,
+    then: str,
+    transport_retries: RetryPolicy,
+    prepare: Callable[[Any], Any] = lambda node: node,
 ) -> None:
     """Add retrieval to a workflow: from START through the node ``encode`` to the node ``then`` (or END).
 
-    ``seed_graph`` is deferred: it waits for all branches, however often one of them retries.
+    ``seed_graph`` is deferred: it waits for all branches, however often one of them retries. ``prepare`` is done to
+    each node.
     """
-    builder.add_node(FIRST_NODE, encode)
-    builder.add_node("retrieve_facts", retrieve_facts)
-    builder.add_node("filter_facts", filter_facts, retry_policy=transport_retries)
-    builder.add_node("keep_top_facts", keep_top_facts)
-    builder.add_node("retrieve_passages", retrieve_passages)
-    builder.add_node("weigh_relations", weigh_relations, retry_policy=transport_retries)
-    builder.add_node("neutral_relations", neutral_relations)
-    builder.add_node("seed_graph", seed_graph, defer=True)
-    builder.add_node("walk_graph", walk_graph)
+    builder.add_node(FIRST_NODE, prepare(encode))
+    builder.add_node("retrieve_facts", prepare(retrieve_facts))
+    builder.add_node("filter_facts", prepare(filter_facts), retry_policy=transport_retries)
+    builder.add_node("keep_top_facts", prepare(keep_top_facts))
+    builder.add_node("retrieve_passages", prepare(retrieve_passages))
+    builder.add_node("weigh_relations", prepare(weigh_relations), retry_policy=transport_retries)
+    builder.add_node("neutral_relations", prepare(neutral_relations))
+    builder.add_node("seed_graph", prepare(seed_graph), defer=True)
+    builder.add_node("walk_graph", prepare(walk_graph))
     builder.add_edge(START, FIRST_NODE)
     builder.add_conditional_edges(
         FIRST_NODE, after_encoding, {WALKS: "retrieve_facts", ALWAYS: "retrieve_passages", NOTHING_SELECTED: then}

@@ -44,7 +44,7 @@ from workflows.state import (
     Weighing,
     error_of,
     feedback_from,
-    refusal_of,
+    malformed_update,
 )
 from workflows.tracing import (
     about_embedding,
@@ -85,6 +85,7 @@ def fresh_state() -> Update:
         "passage_candidates": [],
         "seeds": SeedSet(entities=[], passages=[]),
         "errors": None,
+        "model_calls": None,
         "filter_attempts": 0,
         "filter_refusal": None,
         "manager_attempts": 0,
@@ -158,11 +159,7 @@ def filter_facts(state: Filtering, runtime: Runtime[Context]) -> Update:
             {"mara_attempt": attempt},
         )
     except MalformedReply as fault:
-        return {
-            "filter_attempts": attempt,
-            "filter_refusal": refusal_of(fault, final=attempt > context.max_json_retries),
-            "errors": [error_of("filter_facts", fault.kind, fault.reason, attempt, fault.raw)],
-        }
+        return malformed_update("filter_facts", "filter", fault, attempt, final=attempt > context.max_json_retries)
     kept = {chosen.fact.id for chosen in choice.kept}
     update: Update = {
         "filter_attempts": attempt,
@@ -205,11 +202,7 @@ def weigh_relations(state: Weighing, runtime: Runtime[Context]) -> Update:
             {"mara_attempt": attempt},
         )
     except MalformedReply as fault:
-        return {
-            "manager_attempts": attempt,
-            "manager_refusal": refusal_of(fault, final=attempt > context.max_json_retries),
-            "errors": [error_of("weigh_relations", fault.kind, fault.reason, attempt, fault.raw)],
-        }
+        return malformed_update("weigh_relations", "manager", fault, attempt, final=attempt > context.max_json_retries)
     update: Update = {
         "manager_attempts": attempt,
         "manager_refusal": None,

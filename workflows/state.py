@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
 from agents.roles import Feedback
 from graph.errors import MalformedReply
 from graph.schema import MetadataValue
+from workflows.claim_records import ClaimOutput
 
 FIRST_NODE = "encode_question"
 """The node that every run of a workflow starts with."""
@@ -28,14 +29,20 @@ class Asked(TypedDict):
 
 
 class PassageHit(TypedDict):
-    """A retrieved passage, where it comes from, and the score of the mode that ranked it."""
+    """A retrieved passage, where it comes from, and the score of the mode that ranked it.
 
+    Its number is its place in the ranking, and what citations mean by it; passages that follow-up questions find get
+    the next ones, and keep the score of their own ranking. ``follow_up`` tells which question found it, from 1.
+    """
+
+    number: int
     id: str
     title: str
     text: str
     source: str
     metadata: dict[str, MetadataValue]
     score: float
+    follow_up: NotRequired[int]
 
 
 class PassageCandidate(TypedDict):
@@ -157,6 +164,11 @@ def add_timings(present: dict[str, float], new: dict[str, float]) -> dict[str, f
     return {**present, **{node: round(present.get(node, 0.0) + ms, 3) for node, ms in new.items()}}
 
 
+def add_calls(present: int, new: int | None) -> int:
+    """Add up; None starts afresh."""
+    return 0 if new is None else present + new
+
+
 class RetrievalOutput(TypedDict):
     """What retrieval gives."""
 
@@ -173,6 +185,7 @@ class RetrievalOutput(TypedDict):
     seeds: NotRequired[SeedSet]
     timings_ms: Annotated[dict[str, float], add_timings]
     errors: Annotated[list[ErrorRecord], add_errors]
+    model_calls: Annotated[int, add_calls]
     models: NotRequired[Models]
     generation: NotRequired[int]
 
@@ -271,25 +284,34 @@ class ManagerReply(TypedDict):
     manager_refusal: NotRequired[Refusal | None]
 
 
-class AnswerReply(TypedDict):
+class AnswerToCheck(TypedDict):
+    """What reads whether the answer's claims are to be checked."""
+
+    checks_claims: NotRequired[bool]
+    refused: NotRequired[bool]
+
+
+class AnswerReply(AnswerToCheck):
     """What reads how the answerer replied."""
 
     answer_refusal: NotRequired[Refusal | None]
 
 
-class Output(RetrievalOutput):
-    """What the workflow answers."""
+class Output(RetrievalOutput, ClaimOutput):
+    """What a workflow answers; ``written_from`` are the numbers of the passages that the answer was written from."""
 
     workflow: NotRequired[str]
     answer: NotRequired[str]
     plain_answer: NotRequired[str]
     refused: NotRequired[bool]
     citations: NotRequired[list[CitationMark]]
+    written_from: NotRequired[list[int]]
 
 
 class State(RetrievalState, Output):
     """What the main workflow works with."""
 
+    checks_claims: NotRequired[bool]
     answer_attempts: NotRequired[int]
     answer_refusal: NotRequired[Refusal | None]
 
@@ -302,6 +324,23 @@ def feedback_from(refusal: Refusal | None) -> Feedback | None:
 def refusal_of(fault: MalformedReply, *, final: bool) -> Refusal:
     """Return a malformed reply as state."""
     return Refusal(reason=fault.reason, raw=fault.raw, final=final)
+
+
+def malformed_update(node: str, agent: str, fault: MalformedReply, attempt: int, *, final: bool) -> dict[str, Any]:
+    """Return the update of a node whose agent's reply cannot be used; after a final one no attempt is left.
+
+    Args:
+        node: its name.
+        agent: begins the keys that count the attempts and hold the refusal.
+        fault: what is wrong with the reply.
+        attempt: which it was, from 1.
+        final: whether it was the last.
+    """
+    return {
+        f"{agent}_attempts": attempt,
+        f"{agent}_refusal": refusal_of(fault, final=final),
+        "errors": [error_of(node, fault.kind, fault.reason, attempt, fault.raw)],
+    }
 
 
 def error_of(node: str, kind: str, message: str, attempt: int, raw: str = "") -> ErrorRecord:

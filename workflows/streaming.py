@@ -15,11 +15,14 @@ from typing import Any, Literal, TypeAlias
 from langchain_core.callbacks import BaseCallbackHandler
 
 from agents.spoken import SpokenText
-from workflows.ask import result_of
+from workflows.ask import graph_of, result_of
 from workflows.context import Context, asking, check_question
 
 ANSWERING = "write_answer"
 """The node whose model's words are the answer."""
+
+FANNED_OUT = ("judge_passage", "search_follow_up")
+"""Nodes that run many times side by side: their work is told as progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,20 +207,22 @@ async def _aiterated(run: _Run) -> AsyncGenerator[Event, None]:
 
 
 def _events(question: str, context: Context, brake: _Brake) -> Generator[Event, None, None]:
-    from workflows.mara import graph
-
+    graph = graph_of(context.workflow)
     chunks: Any = graph.stream(
         asking(question),
         {"callbacks": [brake]},
         context=context,
         stream_mode=["tasks", "messages", "custom", "values"],
         output_keys=graph.output_channels,
+        subgraphs=True,
     )
     told = _Telling()
     state: dict[str, Any] = {}
     with closing(chunks):
-        for mode, chunk in chunks:
-            if mode == "values":
+        for within, mode, chunk in chunks:
+            if within:
+                yield from told.within(mode, chunk)
+            elif mode == "values":
                 state = chunk
             else:
                 yield from told.about(mode, chunk)
@@ -244,9 +249,14 @@ class _Telling:
             yield from self._words(metadata["langgraph_node"], message.id, str(message.text))
         elif mode == "custom":
             yield from self._told(_progress(chunk))
-        elif "input" in chunk:
+        elif "input" in chunk and chunk["name"] not in FANNED_OUT:
             self._unheard.add(chunk["name"])
             yield self._start(chunk["name"])
+
+    def within(self, mode: str, chunk: Any) -> Iterator[Event]:
+        """Tell of one chunk of a subgraph: what its nodes say of their work, and no more."""
+        if mode == "custom":
+            yield _progress(chunk)
 
     def rest_of(self, answer: str) -> Iterator[Event]:
         """Tell what no stream told of the answer, which may be all; start over where it told something else."""

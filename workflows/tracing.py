@@ -17,7 +17,8 @@ from langsmith.run_helpers import get_current_run_tree, get_tracing_context, tra
 from langsmith.run_trees import RunTree
 from langsmith.utils import tracing_is_enabled
 
-from agents.roles import Answer, FactChoice, NumberedPassage, RelationWeights
+from agents.claims import Claim
+from agents.roles import Answer, Assessment, FactChoice, Judgement, NumberedPassage, RelationWeights
 from graph.edges import EDGE_KINDS
 from graph.errors import MalformedReply
 from graph.factors import EdgeFactors
@@ -236,6 +237,35 @@ def answer_shown(answer: Answer) -> Values:
         "answer": answer.text,
         "refused": answer.refused,
         "citations": [{"number": cited.number, "passage_id": cited.passage_id} for cited in answer.citations],
+    }
+
+
+def judgement_shown(judgement: Judgement) -> Values:
+    """Return what the judge said of a passage."""
+    return {"score": judgement.score, "judged_by": judgement.judged_by.value}
+
+
+def passage_shown(question: str, passage: NumberedPassage) -> Values:
+    """Return what one passage is asked."""
+    return {"question": question, **numbered_documents([passage])}
+
+
+def claims_shown(question: str, claims: Sequence[Claim], passages: Sequence[NumberedPassage]) -> Values:
+    """Return what the claim judge is given."""
+    said = [{"number": claim.number, "text": claim.text, "cited": list(claim.cited)} for claim in claims]
+    return {"question": question, "claims": said, **numbered_documents(passages)}
+
+
+def assessment_shown(assessment: Assessment) -> Values:
+    """Return what the claim judge said."""
+    return {
+        "coverage": assessment.coverage.value,
+        "components": [{"text": each.text, "coverage": each.coverage.value} for each in assessment.components],
+        "claims": [
+            {"number": each.claim, "supported_by": list(each.supported_by), "relevant": each.relevant}
+            for each in assessment.verdicts
+        ],
+        "follow_ups": [each.question for each in assessment.follow_ups],
     }
 
 

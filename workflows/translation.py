@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from agents.roles import Answer, NumberedPassage
 from graph.errors import BadInput
 from graph.index import Index
 from graph.knowledge_graph import GraphFact
@@ -15,6 +17,7 @@ from graph.schema import RelationFactors, entity_id
 from graph.search import Ranking, Seeds, weigh_every_passage
 from graph.selection import Selection
 from workflows.state import (
+    CitationMark,
     EntitySeed,
     FactHit,
     PassageCandidate,
@@ -46,10 +49,11 @@ def facts_of(hits: Sequence[FactHit], index: Index, selection: Selection | None)
 
 
 def passage_hits(index: Index, ranking: Ranking) -> list[PassageHit]:
-    """Return a ranking as it stands in the result."""
+    """Return a ranking as it stands in the result, numbered from 1."""
     found = ((index.graph.passages[place], score) for place, score in ranking)
     return [
         PassageHit(
+            number=number,
             id=passage.id,
             title=passage.title,
             text=passage.text,
@@ -57,8 +61,25 @@ def passage_hits(index: Index, ranking: Ranking) -> list[PassageHit]:
             metadata=dict(passage.metadata),
             score=score,
         )
-        for passage, score in found
+        for number, (passage, score) in enumerate(found, start=1)
     ]
+
+
+def answer_update(answer: Answer) -> dict[str, Any]:
+    """Return an answer as it stands in the state."""
+    return {
+        "answer": answer.text,
+        "plain_answer": answer.plain_text,
+        "refused": answer.refused,
+        "citations": [
+            CitationMark(number=c.number, passage_id=c.passage_id, start=c.start, end=c.end) for c in answer.citations
+        ],
+    }
+
+
+def numbered(hits: Iterable[PassageHit]) -> list[NumberedPassage]:
+    """Return passages of the state as an agent sees them."""
+    return [NumberedPassage(hit["number"], hit["id"], hit["title"], hit["text"]) for hit in hits]
 
 
 def passage_candidates(index: Index, ranking: Ranking) -> list[PassageCandidate]:

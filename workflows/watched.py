@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from langgraph.runtime import Runtime
 
+from agents.usage import counted_calls
 from workflows.context import Context, context_of
 from workflows.edits import check_shape
 from workflows.filtered import Node, Update
@@ -18,12 +19,15 @@ from workflows.tracing import about_run, about_update, described
 
 State = TypeVar("State", bound=Mapping[str, Any], contravariant=True)
 
-REFUSALS = ("filter_refusal", "manager_refusal", "answer_refusal")
+REFUSALS = (
+    *("filter_refusal", "manager_refusal", "answer_refusal"),
+    *("predict_refusal", "score_refusal", "claim_refusal"),
+)
 """Keys of the state that hold a malformed reply until it was asked for again."""
 
 
 def watched(node: Node[State]) -> Node[State]:
-    """Check what a node reads, time it, tell the stream when it starts and ends, and describe it in a trace.
+    """Check what a node reads, time it, count its calls of a chat model, and describe it to the stream and a trace.
 
     The stream (mode ``custom``) gets ``{"node", "event": "started"}``, and at the end ``{"node", "event", "ms", ...}``
     with ``finished``, ``malformed`` or ``fallback``, and what it found in numbers.
@@ -38,11 +42,13 @@ def watched(node: Node[State]) -> Node[State]:
         with described(lambda: _about(name, state, runtime)) as tell:
             if name != FIRST_NODE:
                 check_shape(state, shape())
-            update = node(state, runtime)
+            with counted_calls() as calls:
+                update = node(state, runtime)
             tell(lambda: about_update(update))
         spent = round((time.perf_counter() - start) * 1000, 3)
         runtime.stream_writer({"node": name, "event": event_of(update), "ms": spent, **figures_of(update)})
-        return {**update, "timings_ms": {name: spent}}
+        counted = {"model_calls": calls() + update.get("model_calls", 0)} if name != FIRST_NODE else {}
+        return {**update, **counted, "timings_ms": {name: spent}}
 
     return seen
 

@@ -23,7 +23,13 @@ class AnswerType(Enum):
 
 _ASKS = (
     (AnswerType.NUMBER, re.compile(r"\bhow (?:many|much|long|tall|high|large|big|old|far|deep)\b")),
-    (AnswerType.DATE, re.compile(r"^when\b|\b(?:what|which) (?:year|date|month|day|decade|century)\b|, when\b")),
+    (
+        AnswerType.DATE,
+        re.compile(
+            r"^when\b|\b(?:since|until|till|tell me) when\b|, when\b"
+            r"|\b(?:what|which) (?:year|date|month|day|decade|century)\b"
+        ),
+    ),
     (
         AnswerType.PLACE,
         re.compile(

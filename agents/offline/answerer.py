@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.answerer import REFUSAL
-from agents.citations import strip_citations
 from agents.offline.answer_type import answer_type, holds_answer
 from agents.offline.entity_spans import SpanKind, scan_entities
+from agents.offline.quotes import Embed, Sentence, passage_sentences, quote_sentences, refusal
 from agents.offline.words import content_stems
-from agents.roles import Answer, Citation, Feedback, NumberedPassage
-from graph.text import sentence_spans, title_name, tokens
-
-Embed = Callable[[Sequence[str]], NDArray[np.float32]]
-"""Texts to unit vectors, one row a text."""
+from agents.roles import Answer, Feedback, NumberedPassage
+from graph.text import title_name, tokens
 
 LEAST_COVERAGE = 0.25
 """The bar: the quoted sentences, with their titles, cover at least this share of the question's content words, each
@@ -47,22 +42,6 @@ _SHORTEST_NAME = 2
 _NAME_KINDS = (SpanKind.NAME, SpanKind.QUOTED, SpanKind.FOREIGN)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """A sentence that may be quoted, with the content stems of itself and its passage's title."""
-
-    passage: NumberedPassage
-    rank: int
-    start: int
-    end: int
-    stems: frozenset[str]
-
-    @property
-    def text(self) -> str:
-        """The sentence as it stands in the passage."""
-        return self.passage.text[self.start : self.end]
-
-
 class OfflineAnswerer:
     """Quotes up to two sentences, each followed by its citation; deterministic, and says nothing of its own.
 
@@ -82,10 +61,10 @@ class OfflineAnswerer:
 
         Each sentence stands as in its passage, less any citation of its own, which would read as one of this answer.
         """
-        sentences = _sentences(passages)
+        sentences = passage_sentences(passages)
         weights = _word_weights(question, sentences)
         if not weights or not sentences:
-            return _refusal()
+            return refusal()
         kind = answer_type(question)
         asked = frozenset(tokens(question))
         bonus = [TYPE_BONUS * holds_answer(sentence.text, kind, asked) for sentence in sentences]
@@ -104,9 +83,9 @@ class OfflineAnswerer:
         if second is not None:
             quoted.append(sentences[second])
         covered = frozenset().union(*(sentence.stems for sentence in quoted))
-        return _quotes(quoted) if _coverage(covered, weights) >= LEAST_COVERAGE else _refusal()
+        return quote_sentences(quoted) if _coverage(covered, weights) >= LEAST_COVERAGE else refusal()
 
-    def _similarities(self, question: str, sentences: Sequence[_Sentence]) -> NDArray[np.float32]:
+    def _similarities(self, question: str, sentences: Sequence[Sentence]) -> NDArray[np.float32]:
         """Cosine of each sentence, with its title before it, to the question; zeros without an embedding."""
         if self._embed is None:
             return np.zeros(len(sentences), np.float32)
@@ -115,18 +94,7 @@ class OfflineAnswerer:
         return np.asarray(vectors[1:] @ vectors[0], np.float32)
 
 
-def _sentences(passages: Sequence[NumberedPassage]) -> list[_Sentence]:
-    found = []
-    for rank, passage in enumerate(passages):
-        title_stems = content_stems(passage.title)
-        for start, end in sentence_spans(passage.text):
-            stems = frozenset(content_stems(passage.text[start:end])).union(title_stems)
-            if strip_citations(passage.text[start:end]).strip():
-                found.append(_Sentence(passage, rank, start, end, stems))
-    return found
-
-
-def _word_weights(question: str, sentences: Sequence[_Sentence]) -> dict[str, float]:
+def _word_weights(question: str, sentences: Sequence[Sentence]) -> dict[str, float]:
     """The question's content words with their rarity among the sentences, as shares that sum to 1."""
     wanted = dict.fromkeys(content_stems(question))
     held = Counter(stem for sentence in sentences for stem in sentence.stems)
@@ -141,7 +109,7 @@ def _coverage(stems: Set[str], weights: Mapping[str, float]) -> float:
 
 def _second(
     first: int,
-    sentences: Sequence[_Sentence],
+    sentences: Sequence[Sentence],
     scores: Sequence[float],
     weights: Mapping[str, float],
     asked: frozenset[str],
@@ -163,22 +131,8 @@ def _second(
     return best
 
 
-def _names(sentence: _Sentence) -> list[str]:
+def _names(sentence: Sentence) -> list[str]:
     """The names of a sentence and of its passage's title, as tokens joined by spaces."""
     spans = scan_entities(sentence.text).spans
     names = [title_name(sentence.passage.title), *(span.text for span in spans if span.kind in _NAME_KINDS)]
     return [joined for name in names if len(joined := " ".join(tokens(name))) > _SHORTEST_NAME]
-
-
-def _quotes(sentences: Sequence[_Sentence]) -> Answer:
-    texts = [strip_citations(sentence.text).strip() for sentence in sentences]
-    citations: dict[int, Citation] = {}
-    for sentence in sentences:
-        passage = sentence.passage
-        citations.setdefault(passage.number, Citation(passage.number, passage.id, sentence.start, sentence.end))
-    cited = (f"{text} [{sentence.passage.number}]" for text, sentence in zip(texts, sentences, strict=True))
-    return Answer(" ".join(cited), " ".join(texts), tuple(citations.values()))
-
-
-def _refusal() -> Answer:
-    return Answer(REFUSAL, REFUSAL, (), refused=True)

@@ -203,6 +203,7 @@ def test_readable_text_of_any_script_stays_readable() -> None:
 def test_importing_the_agents_imports_no_client() -> None:
     script = (
         "import sys, agents.chat, agents.fact_filter, agents.manager, agents.answerer, agents.estimate\n"
+        "import agents.predictor, agents.judge, agents.final_predictor, agents.claim_judge\n"
         "heavy = {'openai', 'langchain_openai', 'langchain_core', 'httpx'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 
 from graph.edges import KIND_INDEX, EdgeKind
 from graph.errors import BadInput
@@ -47,6 +50,7 @@ TRIPLES: dict[str, list[TripleParts]] = {
     "leaf": [("Nissan Leaf", "built in", "Oppama", RelationType.SPATIAL)],
     "marn": [("Marn", "is", "town", RelationType.HIERARCHICAL), ("Marn", "near", "Nissan", RelationType.SPATIAL)],
 }
+WORDS = ("Nissan", "harbour", "Yokohama", "Marn", "town", "is", "Orlo", "日産自動車", "xylophone")
 NO_PASSAGES = np.zeros(len(PASSAGES))
 TEMPORAL_ALONE = RelationFactors(
     {"HIERARCHICAL": 0, "TEMPORAL": 1, "SPATIAL": 0, "CAUSALITY": 0, "ATTRIBUTION": 0},
@@ -116,9 +120,26 @@ class TestRanking:
         assert rank_passages(index, question, Mode.HYBRID, 9, 0.4) == fuse(dense, sparse, 0.4)
 
     @pytest.mark.parametrize(("alpha", "mode"), [(1.0, Mode.DENSE), (0.0, Mode.SPARSE)])
-    def test_hybrid_at_either_end_begins_as_the_single_ranking(self, index: Index, alpha: float, mode: Mode) -> None:
-        hybrid = rank_passages(index, "harbour of Yokohama", Mode.HYBRID, 2, alpha)
-        assert ids(index, hybrid)[0] == ids(index, rank_passages(index, "harbour of Yokohama", mode, 2, alpha))[0]
+    @examples(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join),
+        st.integers(1, len(PASSAGES) + 2),
+        st.none() | st.sets(st.sampled_from([passage.id for passage in PASSAGES])),
+    )
+    def test_hybrid_at_either_end_is_the_single_ranking_at_every_depth_and_under_any_filter(
+        self, index: Index, alpha: float, mode: Mode, question: str, k: int, shown: set[str] | None
+    ) -> None:
+        selection = None if shown is None else Selection.of(index.graph, sorted(shown))
+        single = rank_passages(index, question, mode, k, 0.5, selection)
+        assert rank_passages(index, question, Mode.HYBRID, k, alpha, selection) == single
+
+    def test_a_passage_that_alone_holds_a_word_of_the_question_is_a_hit_in_full(self, index: Index) -> None:
+        found = dict(rank_passages(index, "harbour", Mode.HYBRID, 9, 0.3))
+        dense = rank_passages(index, "harbour", Mode.DENSE, 9, 0.3)
+        alone = index.graph.passage_index["yokohama"]
+        assert found[alone] >= 0.7
+        assert ids(index, list(found.items()))[0] == "yokohama"
+        assert found.keys() == {passage for passage, _ in dense}
 
     @pytest.mark.parametrize("mode", [Mode.DENSE, Mode.SPARSE, Mode.HYBRID])
     def test_no_more_than_k_are_returned(self, index: Index, mode: Mode) -> None:

@@ -12,7 +12,17 @@ from prompts import fill, load_prompt
 
 ROOT = Path(prompts.__file__).parent.parent
 GOLDEN_QUESTIONS = ("Nissan", "World War")
-NAMES = ("answerer", "extractor", "fact_filter", "feedback", "manager")
+NAMES = (
+    "answerer",
+    "claim_judge",
+    "extractor",
+    "fact_filter",
+    "feedback",
+    "final_predictor",
+    "judge",
+    "manager",
+    "predictor",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -34,6 +34,7 @@ KEYS_IN_ORDER = [
     "tuning",
     "seeds",
     "timings_ms",
+    "model_calls",
     "errors",
     "models",
     "generation",
@@ -52,7 +53,7 @@ def test_the_keys_come_in_the_documented_order(settings: MakeContext, mode: str)
 def test_the_parts_of_the_result_have_the_documented_keys(settings: MakeContext) -> None:
     result = ask(QUESTION, settings())
     assert result["citations"][0].keys() == {"number", "passage_id", "start", "end"}
-    assert result["passages"][0].keys() == {"id", "title", "text", "source", "metadata", "score"}
+    assert result["passages"][0].keys() == {"number", "id", "title", "text", "source", "metadata", "score"}
     assert {"subject", "predicate", "object", "relation", "score", "kept"} <= result["facts"][0].keys()
     assert result["relation_factors"].keys() == {"entity_entity", "entity_passage"}
     assert result["seeds"]["entities"][0].keys() == {"id", "text", "weight"}

@@ -38,9 +38,17 @@ RESULT_KEYS = {
     "tuning",
     "seeds",
     "timings_ms",
+    "model_calls",
     "errors",
     "models",
     "generation",
+    "written_from",
+    "claims",
+    "claims_checked_by",
+    "structure",
+    "components",
+    "coverage",
+    "follow_ups",
 }
 GRAPH: Any = mara.graph
 
@@ -48,7 +56,7 @@ GRAPH: Any = mara.graph
 @pytest.mark.parametrize("mode", Mode)
 def test_every_mode_answers_with_citations_into_its_own_passages(settings: MakeContext, mode: Mode) -> None:
     result = run(settings(mode=mode)).result
-    cited = parse_citations(result["answer"], Context().answer_passages)
+    cited = parse_citations(result["answer"], range(1, Context().answer_passages + 1))
     assert cited.numbers
     assert not cited.out_of_range
     assert [citation["number"] for citation in result["citations"]] == list(cited.numbers)
@@ -160,7 +168,7 @@ def test_the_workflow_is_named_for_traces() -> None:
 def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
     drawing = mara.graph.get_graph()
     of_retrieval = retrieval.graph.get_graph()
-    assert drawing.nodes.keys() == {*of_retrieval.nodes, "write_answer", "quote_passages"}
+    assert drawing.nodes.keys() == {*of_retrieval.nodes, "write_answer", "quote_passages", "check_claims"}
     arrows = {(edge.source, edge.target) for edge in drawing.edges}
     within = {(edge.source, edge.target) for edge in of_retrieval.edges if edge.target != END}
     assert arrows - within == {
@@ -171,6 +179,9 @@ def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
         ("write_answer", "quote_passages"),
         ("write_answer", END),
         ("quote_passages", END),
+        ("write_answer", "check_claims"),
+        ("quote_passages", "check_claims"),
+        ("check_claims", END),
     }
     assert within <= arrows
     mermaid = drawing.draw_mermaid()

@@ -14,6 +14,7 @@ from workflows.render import answer
 def shown(**passage: Any) -> str:
     """Return what is printed of an answer that cites one passage."""
     hit = {
+        "number": 1,
         "id": "p1",
         "title": "",
         "text": "Karv lies in Ostra.",
@@ -33,6 +34,7 @@ def shown(**passage: Any) -> str:
         "errors": [],
         "models": {"chat": "offline"},
         "timings_ms": {"retrieve_passages": 1.0},
+        "model_calls": 0,
     }
     output = io.StringIO()
     answer(Console(file=output, width=100), result)

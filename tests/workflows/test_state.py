@@ -48,6 +48,7 @@ FOLLOWERS = {
     "walk_graph": ("write_answer",),
     "write_answer": (),
     "quote_passages": (),
+    "check_claims": (),
 }
 """What runs after each node in mode mara, when nothing is malformed."""
 

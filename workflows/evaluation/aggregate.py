@@ -8,13 +8,16 @@ from statistics import median, pstdev
 from typing import Any
 
 from agents.usage import Prices
+from workflows.evaluation.attribution import attribution_figures, checking_figures
 from workflows.evaluation.metrics import (
     DEPTHS,
+    FIRST_PAGE,
     citation_support_rate,
     cost,
     fallback_counts,
     latency_by_node,
     mean,
+    mean_f1,
     mean_precision,
     mean_recall,
     mrr,
@@ -26,6 +29,7 @@ from workflows.evaluation.run_files import Row
 _DECIMALS = 6
 _COPIED = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
 _TOTAL = "total"
+_SPENT = ("requests", "prompt", "completion")
 
 
 def run_metrics(
@@ -53,8 +57,8 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
     """Return one system's figures; a figure that nothing was measured for is None.
 
     Questions that failed count: nothing was retrieved, and nothing answered right. Those without gold passages take no
-    part in recall, precision and MRR, those without gold answers none in EM and F1. The standard deviation is that of
-    these questions, not an estimate for others.
+    part in recall, precision, their F1 and MRR, those without gold answers none in EM and F1. The standard deviation is
+    that of these questions, not an estimate for others.
     """
     rankings, golds = [row["retrieved_ids"] for row in rows], [row["gold_ids"] for row in rows]
     citations = [citation for row in rows for citation in row["citations"]]
@@ -68,12 +72,16 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
             "failed": sum(row["failed"] is not None for row in rows),
             "recall": {str(k): mean_recall(rankings, golds, k) for k in DEPTHS},
             "precision": {str(k): mean_precision(rankings, golds, k) for k in DEPTHS},
+            "retrieval_f1": {str(k): mean_f1(rankings, golds, k) for k in DEPTHS},
             "mrr": mrr(rankings, golds),
+            "mrr_at_5": mrr(rankings, golds, FIRST_PAGE),
             "em": mean(_known(rows, "em")),
             "f1": {"mean": mean(f1), "median": _of(median, f1), "std": _of(pstdev, f1)},
             "refusal_rate": refusal_rate(row["refused"] for row in rows if row["refused"] is not None),
             "citation_support_rate": citation_support_rate(citation["supported"] for citation in citations),
             "citation_gold_rate": mean(float(citation["gold"]) for citation in citations),
+            **attribution_figures(rows),
+            **checking_figures(rows),
             "fallbacks": fallback_counts(errors),
             "errors": _counts(error["kind"] for error in errors),
             "failures": _counts(row["failed"]["kind"] for row in rows if row["failed"] is not None),
@@ -81,6 +89,7 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
             "ranked_by": _counts(row["ranked_by"] for row in rows if row["ranked_by"]),
             "latency_ms": _latency(timings),
             "tokens": tokens,
+            "tokens_per_question": {name: tokens[name] / len(rows) if rows else None for name in _SPENT},
             "cost": cost(tokens, prices) if prices else None,
         }
     )

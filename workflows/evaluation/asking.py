@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -23,8 +23,10 @@ from graph.errors import (
     WorkspaceLocked,
     WorkspaceMissing,
 )
-from workflows import mara, retrieval
+from workflows import retrieval
+from workflows.ask import graph_of
 from workflows.context import Question
+from workflows.evaluation.attribution import attribution_of, checking_of, unattributed
 from workflows.evaluation.citations import supported_citations
 from workflows.evaluation.metrics import exact_match, token_f1
 from workflows.evaluation.oracle import context_for
@@ -102,7 +104,6 @@ class Asker:
         self._generation = generation
         self._seed = seed
         self._retrieval_only = retrieval_only
-        self._graph: Final[Any] = retrieval.graph if retrieval_only else mara.graph
 
     def warm_up(self, system: System, question: str) -> None:
         """Retrieve once without any chat model, so that no question pays for what is loaded once; tell nothing.
@@ -131,8 +132,9 @@ class Asker:
         text = question.asked.question
         try:
             context = context_for(system, text, question.gold_ids, self._seed, config)
+            graph: Any = retrieval.graph if self._retrieval_only else graph_of(context.workflow)
             start = time.perf_counter()
-            result = self._graph.invoke(Question(question=text), config, context=context)
+            result = graph.invoke(Question(question=text), config, context=context)
             total_ms = (time.perf_counter() - start) * 1000
         except (ServiceUnavailable, *_OF_ALL_QUESTIONS):
             raise
@@ -157,6 +159,8 @@ class Asker:
         self, system: System, question: GoldQuestion, result: Mapping[str, Any], failure: Row | None, timing: Row
     ) -> Answered:
         asked = question.asked
+        # What follow-up questions find beside is no part of the ranking.
+        retrieved = [hit for hit in result.get("passages", ()) if "follow_up" not in hit]
         row = {
             "id": asked.id,
             "question": asked.question,
@@ -164,11 +168,11 @@ class Asker:
             "hops": asked.hops,
             "system": system.name,
             "mode": system.context.mode.value,
-            "workflow": _RETRIEVAL if self._retrieval_only else mara.WORKFLOW,
+            "workflow": _RETRIEVAL if self._retrieval_only else system.context.workflow.value,
             "gold_ids": list(question.gold_ids),
             "gold_answers": list(asked.answers),
-            "retrieved_ids": [hit["id"] for hit in result.get("passages", ())],
-            "retrieved_scores": [hit["score"] for hit in result.get("passages", ())],
+            "retrieved_ids": [hit["id"] for hit in retrieved],
+            "retrieved_scores": [hit["score"] for hit in retrieved],
             "ranked_by": result.get("ranked_by", ""),
             **self._answer(question, result, failed=failure is not None),
             "relation_factors": result.get("relation_factors"),
@@ -176,6 +180,7 @@ class Asker:
             "fact_outcome": result.get("fact_outcome", ""),
             "facts": [{key: fact[key] for key in _FACT_KEYS} for fact in result.get("facts", ())],
             "seeds": _shown_seeds(result.get("seeds") or {}),
+            **checking_of(result),
             "errors": [{key: error[key] for key in _ERROR_KEYS} for error in result.get("errors", ())],
             "failed": failure,
         }
@@ -186,11 +191,19 @@ class Asker:
         answers = not self._retrieval_only
         if failed or not answers:
             score = 0.0 if answers and question.asked.answers else None
-            return {"answer": None, "refused": None, "citations": [], "em": score, "f1": score}
+            return {
+                "answer": None,
+                "refused": None,
+                "citations": [],
+                **unattributed(question.gold_ids, failed=failed and answers),
+                "em": score,
+                "f1": score,
+            }
         return {
             "answer": result["answer"],
             "refused": result["refused"],
             "citations": _judged_citations(result, question.gold_ids),
+            **attribution_of(result, question.gold_ids),
             "em": _score(exact_match, result, question),
             "f1": _score(token_f1, result, question),
         }

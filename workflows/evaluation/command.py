@@ -43,7 +43,8 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="SYSTEM",
-            help="A mode, or a mode with switches, such as mara+no-beta+damping=0.5; may be repeated (all six modes).",
+            help="A mode, ragenta or basic-rag, with any switches, such as mara+no-beta+damping=0.5 or ragenta+walk;"
+            " may be repeated (all six modes).",
             show_default=False,
         ),
     ] = None,
@@ -127,6 +128,10 @@ def told_of(answered: Answered) -> str:
         parts.append(f"facts kept {sum(fact['kept'] for fact in row['facts'])} of {len(row['facts'])}")
     if row["seeds"]["entities"]:
         parts.append("seeds " + ", ".join(seed["text"] for seed in row["seeds"]["entities"]))
+    if row["judge_outcome"]:
+        parts.append(f"{row['judge_outcome']}: {len(row['written_from'])} passages")
+    if row["coverage"]:
+        parts.append(row["coverage"].lower())
     if "walk_graph" in times:
         parts.append(f"walk {times['walk_graph']:.1f} ms")
     return "  ".join((*parts, f"{answered.timing['total_ms']:.0f} ms in all"))

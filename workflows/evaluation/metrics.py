@@ -14,7 +14,10 @@ from agents.usage import Prices
 from graph.errors import BadInput
 
 DEPTHS = (1, 2, 5, 10, 20)
-"""The numbers of passages at which recall and precision are told."""
+"""The numbers of passages at which recall, precision and their F1 are told."""
+
+FIRST_PAGE = 5
+"""The number of passages among which MRR@5 looks for the first gold one."""
 
 TOKEN_KEYS = ("requests", "prompt", "completion", "unknown")
 """What is counted of a question's requests to chat models."""
@@ -49,15 +52,43 @@ def precision_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> f
     return len(_first(retrieved, k) & _gold_set(gold)) / k
 
 
+def f1_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> float:
+    """Return the harmonic mean of precision and recall at ``k``, in [0, 1]. Raises BadInput as `recall_at_k` does."""
+    wanted = _gold_set(gold)
+    return 2 * len(_first(retrieved, k) & wanted) / (k + len(wanted))
+
+
 def found_all_at_k(retrieved: Sequence[str], gold: Collection[str], k: int) -> bool:
     """Tell whether every gold passage stands among the first ``k``. Raises BadInput as `recall_at_k` does."""
     return _gold_set(gold) <= _first(retrieved, k)
 
 
-def reciprocal_rank(retrieved: Sequence[str], gold: Collection[str]) -> float:
-    """Return 1 / the place of the first gold passage, 0 where none was retrieved. Raises BadInput without gold."""
+def reciprocal_rank(retrieved: Sequence[str], gold: Collection[str], k: int | None = None) -> float:
+    """Return 1 / the place of the first gold passage, 0 where none was retrieved.
+
+    Args:
+        retrieved: ids, best first.
+        gold: ids.
+        k: only the first so many places are looked at; None for all.
+
+    Raises:
+        BadInput: there is no gold, or ``k`` is under 1.
+    """
     wanted = _gold_set(gold)
-    return next((1 / place for place, id_ in enumerate(retrieved, start=1) if id_ in wanted), 0.0)
+    if k is not None:
+        _check_depth(k)
+    return next((1 / place for place, id_ in enumerate(retrieved[:k], start=1) if id_ in wanted), 0.0)
+
+
+def passage_overlap(named: Collection[str], gold: Collection[str]) -> tuple[float | None, float | None]:
+    """Return precision and recall of passages that a system names, in no order, against the gold ones.
+
+    None for the precision of nothing named, and for both of a question without gold passages.
+    """
+    shared = len(set(named) & set(gold))
+    if not gold:
+        return None, None
+    return (shared / len(set(named)) if named else None), shared / len(set(gold))
 
 
 def mean_recall(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
@@ -74,9 +105,17 @@ def mean_precision(rankings: Sequence[Sequence[str]], golds: Sequence[Collection
     return mean([precision_at_k(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
 
 
-def mrr(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]]) -> float | None:
-    """Return the reciprocal rank averaged as `mean_recall` is. Raises BadInput likewise."""
-    return mean([reciprocal_rank(ranking, gold) for ranking, gold in _with_gold(rankings, golds)])
+def mean_f1(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
+    """Return each question's F1 at ``k`` averaged as `mean_recall` is. Raises BadInput likewise."""
+    return mean([f1_at_k(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
+
+
+def mrr(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int | None = None) -> float | None:
+    """Return the reciprocal rank, among the first ``k`` or among all, averaged as `mean_recall` is.
+
+    Raises BadInput likewise.
+    """
+    return mean([reciprocal_rank(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
 
 
 def mean(values: Iterable[float]) -> float | None:
@@ -122,6 +161,16 @@ def citation_support_rate(supported: Iterable[bool]) -> float | None:
     return mean(map(float, supported))
 
 
+def claim_support_rate(claims: Iterable[Mapping[str, int]]) -> float | None:
+    """Return the share of claims that are supported, of ``{claims, supported}`` of any number of answers; None of none.
+
+    All answers are taken together.
+    """
+    known = list(claims)
+    total = sum(counts["claims"] for counts in known)
+    return sum(counts["supported"] for counts in known) / total if total else None
+
+
 def fallback_counts(errors: Iterable[Mapping[str, object]]) -> dict[str, int]:
     """Return how often each fallback node stood in, of the ``errors`` of any number of results, by the node's name."""
     return dict(sorted(Counter(str(error["node"]) for error in errors if error["kind"] == FALLBACK).items()))
@@ -156,9 +205,13 @@ def cost(tokens: Mapping[str, int], prices: Prices) -> float | None:
     return None if tokens["unknown"] else prices.cost(tokens["prompt"], tokens["completion"])
 
 
-def _first(retrieved: Sequence[str], k: int) -> set[str]:
+def _check_depth(k: int) -> None:
     if k < 1:
         raise BadInput(f"There are no first {k} passages", "Give 1 or more")
+
+
+def _first(retrieved: Sequence[str], k: int) -> set[str]:
+    _check_depth(k)
     return set(retrieved[:k])
 
 

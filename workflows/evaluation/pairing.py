@@ -8,7 +8,7 @@ from typing import Any
 
 from graph.errors import BadInput
 from workflows.evaluation.controls import Control
-from workflows.evaluation.metrics import DEPTHS, found_all_at_k, recall_at_k, reciprocal_rank
+from workflows.evaluation.metrics import DEPTHS, claim_support_rate, found_all_at_k, recall_at_k, reciprocal_rank
 
 Row = Mapping[str, Any]
 """One line of ``results.jsonl``."""
@@ -95,7 +95,13 @@ def _all_gold(row: Row) -> float | None:
 
 
 def _written(key: str) -> Callable[[Row], float | None]:
-    return lambda row: None if row[key] is None else float(row[key])
+    """Return what reads a figure from a row; one that runs of an earlier version lack is None."""
+    return lambda row: None if row.get(key) is None else float(row[key])
+
+
+def _claim_support(row: Row) -> float | None:
+    """Return the share of the answer's claims that were found supported."""
+    return claim_support_rate([row["claims"]] if row.get("claims") else [])
 
 
 METRICS = {
@@ -104,6 +110,11 @@ METRICS = {
     "mrr": Metric(_reciprocal_rank),
     "em": Metric(_written("em"), binary=True),
     "f1": Metric(_written("f1")),
+    "citation-recall": Metric(_written("citation_recall")),
+    "citation-precision": Metric(_written("citation_precision")),
+    "gold-cited": Metric(_written("gold_citation_recall")),
+    "cited-are-gold": Metric(_written("gold_citation_precision")),
+    "claim-support": Metric(_claim_support),
 }
 """The metrics that two systems are compared by, in the order they are shown."""
 

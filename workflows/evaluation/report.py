@@ -18,10 +18,13 @@ from workflows.evaluation.metrics import DEPTHS
 from workflows.evaluation.pairing import METRICS, pair_rows
 from workflows.evaluation.report_tables import (
     answer_table,
+    checking_table,
+    citation_table,
     difference_table,
     kinds_table,
     latency_table,
     node_table,
+    precision_table,
     retrieval_table,
     token_table,
     trouble_table,
@@ -204,6 +207,13 @@ def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
         left_out = len(findings.run.results) - plots.MOST_CURVES
         if left_out > 0:
             yield f"The plot shows the first {plots.MOST_CURVES} systems; {left_out} more are in the table."
+    if findings.results:
+        yield "### Precision and F1"
+        yield (
+            "At each number of passages: the share of them that is gold, and each question's F1 of that and recall."
+            " Where a question has few gold passages, neither can be high at great depth."
+        )
+        yield precision_table(findings.figures(findings.results))
     kinds = kinds_table(findings.run.results)
     if kinds:
         yield "### Recall@5 by kind of question"
@@ -272,6 +282,22 @@ def _answers(findings: _Findings) -> Iterator[str]:
         " supported is judged by words: the cited passages hold the sentence's numbers, names and most of its other"
         " words. That is a proxy, not a reading."
     )
+    yield "### Citations"
+    yield citation_table(findings.figures())
+    yield (
+        "Citation recall is the share of an answer's sentences that the passages they cite support together, and"
+        " citation precision the share of its citations that such a sentence needs or that support it alone (ALCE),"
+        " judged by words as above and averaged over the answers that are no refusal. A refusal cites no gold passage,"
+        " and has no precision."
+    )
+    checking = checking_table(findings.figures())
+    if checking:
+        yield "### Judged passages and checked claims"
+        yield checking
+        yield (
+            "Here each system judges itself: its own judge kept the passages, and its own claim judge found the claims"
+            " supported and the question answered. Between systems with the same judge the figures compare."
+        )
 
 
 def _latency(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:

@@ -20,17 +20,26 @@ _MOST_GROUPS = 8
 
 
 def retrieval_table(systems: Mapping[str, Figures], *, bold: bool = True) -> str:
-    """Return recall by depth, precision@5 and MRR; the best of each column is bold where there are several."""
+    """Return recall by depth, MRR and MRR@5; the best of each column is bold where there are several."""
     columns: dict[str, Callable[[Figures], float | None]] = {
-        **{f"R@{depth}": partial(_recall, str(depth)) for depth in DEPTHS},
-        "P@5": lambda found: found["precision"]["5"],
+        **{f"R@{depth}": partial(_at, "recall", str(depth)) for depth in DEPTHS},
         "MRR": lambda found: found["mrr"],
+        "MRR@5": lambda found: found["mrr_at_5"],
     }
     return _figures_table(systems, columns, bold=bold and len(systems) > 1)
 
 
-def _recall(depth: str, found: Figures) -> float | None:
-    value: float | None = found["recall"][depth]
+def precision_table(systems: Mapping[str, Figures]) -> str:
+    """Return precision by depth, and its F1 with recall."""
+    columns: dict[str, Callable[[Figures], float | None]] = {
+        **{f"P@{depth}": partial(_at, "precision", str(depth)) for depth in DEPTHS},
+        **{f"F1@{depth}": partial(_at, "retrieval_f1", str(depth)) for depth in DEPTHS},
+    }
+    return _figures_table(systems, columns, bold=len(systems) > 1)
+
+
+def _at(name: str, key: str, found: Figures) -> float | None:
+    value: float | None = found[name][key]
     return value
 
 
@@ -46,6 +55,35 @@ def answer_table(systems: Mapping[str, Figures]) -> str:
         "citations of gold": lambda found: found["citation_gold_rate"],
     }
     return _figures_table(systems, columns, bold=False)
+
+
+def citation_table(systems: Mapping[str, Figures]) -> str:
+    """Return what carries the answers' sentences, what of the gold they cite, and what they were written from."""
+    columns: dict[str, Callable[[Figures], float | None]] = {
+        "citation recall": lambda found: found["citation_recall"],
+        "citation precision": lambda found: found["citation_precision"],
+        "gold cited": lambda found: found["gold_citation_recall"],
+        "cited are gold": lambda found: found["gold_citation_precision"],
+        "passages written from": partial(_at, "written_from", "passages"),
+        "their recall": partial(_at, "written_from", "recall"),
+        "their precision": partial(_at, "written_from", "precision"),
+    }
+    return _figures_table(systems, columns, bold=False)
+
+
+def checking_table(systems: Mapping[str, Figures]) -> str:
+    """Return what the judge and the claim check came to; empty where no system has either."""
+    checked = {system: found for system, found in systems.items() if found["judge_outcomes"] or found["coverage"]}
+    if not checked:
+        return ""
+    rows = (
+        [
+            *(code(system), f"{found['claims']['claims']:,}", figure(found["claim_support_rate"])),
+            *(_counts(found[key]) for key in ("coverage", "judge_outcomes", "follow_ups")),
+        ]
+        for system, found in checked.items()
+    )
+    return table(["system", "claims", "supported", "coverage", "judge", "follow-ups"], rows)
 
 
 def _figures_table(
@@ -145,10 +183,14 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def token_table(systems: Mapping[str, Figures]) -> str:
-    """Return requests to chat models, tokens and cost."""
+    """Return requests to chat models, tokens and cost, and what of them a question takes."""
     keys = ("requests", "prompt", "completion", "unknown")
     rows = (
-        [code(system), *(f"{found['tokens'][key]:,}" for key in keys), figure(found["cost"], 4)]
+        [
+            *(code(system), *(f"{found['tokens'][key]:,}" for key in keys), figure(found["cost"], 4)),
+            *(figure(found["tokens_per_question"][key], 1) for key in keys[:3]),
+        ]
         for system, found in systems.items()
     )
-    return table(["system", "requests", "tokens in", "tokens out", "replies without a count", "cost"], rows)
+    header = ["system", "requests", "tokens in", "tokens out", "replies without a count", "cost"]
+    return table([*header, "requests a question", "tokens in a question", "tokens out a question"], rows)

@@ -7,16 +7,42 @@ order. A run that was broken off goes on from its journal, and a finished one ta
 from __future__ import annotations
 
 import json
-import os
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from graph.errors import BadInput
 from graph.workspace import write_atomically
+from workflows.journal import (
+    OTHER_FOLDER,
+    Journal,
+    Row,
+    check_as_before,
+    dumps,
+    one_writer,
+    read_object,
+    read_rows,
+    read_settings,
+)
+
+__all__ = [
+    "FORMAT_VERSION",
+    "METRICS",
+    "PLOTS",
+    "REPORT",
+    "RESULTS",
+    "SETTINGS",
+    "TIMINGS",
+    "Answered",
+    "Key",
+    "Row",
+    "Run",
+    "RunFolder",
+    "load_run",
+    "writing",
+]
 
 FORMAT_VERSION = 1
 
@@ -28,13 +54,8 @@ REPORT = "report.md"
 PLOTS = ("recall.png", "differences.png", "latency.png")
 
 _JOURNAL = "journal.jsonl"
-_LOCK = ".lock"
 _OWN_FILES = (SETTINGS, RESULTS, TIMINGS, METRICS, REPORT, *PLOTS, _JOURNAL)
 _OF_THE_SAMPLE = ("limit", "asked", "unresolved_gold", "without_gold")
-_MOST_NAMED = 6
-_OTHER_FOLDER = "Name another folder with --out, or start this run afresh with --restart"
-
-Row = dict[str, Any]
 
 
 class Key(NamedTuple):
@@ -87,7 +108,7 @@ def load_run(path: Path) -> Run:
     for system, rows in results.items():
         if [row["id"] for row in rows] != [row["id"] for row in timings[system]]:
             raise BadInput(f"{path / TIMINGS} does not fit {RESULTS} ({system})", "Run it again with --restart")
-    return Run(path, settings, results, timings, _read_object(path / METRICS))
+    return Run(path, settings, results, timings, read_object(path / METRICS))
 
 
 @contextmanager
@@ -101,30 +122,12 @@ def writing(path: Path, *, restart: bool = False) -> Iterator[RunFolder]:
     Raises:
         BadInput: the folder is a file, holds something else, or another process writes there.
     """
-    from filelock import FileLock, Timeout
-
-    if path.exists() and not path.is_dir():
-        raise BadInput(f"{path} is a file", "Name a folder with --out")
-    is_run = (path / SETTINGS).exists()
-    if not is_run and path.is_dir() and any(entry.name != _LOCK for entry in path.iterdir()):
-        raise BadInput(f"{path} holds something else than a run", "Name a new folder with --out")
-    path.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path / _LOCK)
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        raise BadInput(f"Another process writes the run at {path}", "Wait for it, or name another folder") from None
-    try:
-        if restart:
-            for name in _OWN_FILES:
-                (path / name).unlink(missing_ok=True)
+    with one_writer(path, SETTINGS, _OWN_FILES, restart=restart):
         folder = RunFolder(path)
         try:
             yield folder
         finally:
             folder.close()
-    finally:
-        lock.release()
 
 
 class RunFolder:
@@ -141,9 +144,7 @@ class RunFolder:
         self.path = path
         self.settings = _read_settings(path) or {}
         self.answered: dict[Key, Answered] = {}
-        self._lock = threading.Lock()
-        self._journal: int | None = None
-        self._closed = False
+        self._journal = Journal(path / _JOURNAL)
 
     @property
     def systems(self) -> list[str]:
@@ -160,14 +161,10 @@ class RunFolder:
         Raises:
             BadInput: the settings differ from those that the run began with, or a file is damaged.
         """
-        settings = json.loads(_dumps(settings))
+        settings = json.loads(dumps(settings))
         earlier = self.settings
         if earlier:
-            differing = list(_differences(earlier, _as_far_as(earlier, settings)))
-            if differing:
-                raise BadInput(
-                    f"The run at {self.path} was made otherwise: {'; '.join(differing[:_MOST_NAMED])}", _OTHER_FOLDER
-                )
+            check_as_before(self.path, earlier, _as_far_as(earlier, settings))
         self.settings = settings
         self._read_rows()
         if settings != earlier:
@@ -178,14 +175,7 @@ class RunFolder:
 
         A row that comes when the folder is closed is dropped: it is late, and will be asked for again.
         """
-        line = f"{_dumps({'result': answered.result, 'timing': answered.timing})}\n".encode()
-        with self._lock:
-            if self._closed:
-                return
-            if self._journal is None:
-                self._journal = os.open(self.path / _JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            while line:
-                line = line[os.write(self._journal, line) :]
+        if self._journal.append({"result": answered.result, "timing": answered.timing}):
             self.answered[answered.key] = answered
 
     def finish(self, questions: list[str], metrics: Row) -> None:
@@ -196,26 +186,22 @@ class RunFolder:
             metrics: to be ``metrics.json``.
         """
         ordered = [self.answered[Key(system, question)] for system in self.systems for question in questions]
-        write_atomically(self.path / TIMINGS, "".join(f"{_dumps(one.timing)}\n" for one in ordered))
-        write_atomically(self.path / RESULTS, "".join(f"{_dumps(one.result)}\n" for one in ordered))
+        write_atomically(self.path / TIMINGS, "".join(f"{dumps(one.timing)}\n" for one in ordered))
+        write_atomically(self.path / RESULTS, "".join(f"{dumps(one.result)}\n" for one in ordered))
         write_atomically(self.path / METRICS, json.dumps(metrics, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
-        self.close()
-        (self.path / _JOURNAL).unlink(missing_ok=True)
+        self._journal.remove()
 
     def close(self) -> None:
         """Let go of the journal."""
-        with self._lock:
-            self._closed = True
-            if self._journal is not None:
-                os.close(self._journal)
-                self._journal = None
+        self._journal.close()
 
     def _read_rows(self) -> None:
         """Read what a finished run and a broken-off one have left; a row that was not written whole is cut off."""
-        results, timings = (_read_rows(self.path / name) for name in (RESULTS, TIMINGS))
+        results, timings = (read_rows(self.path / name, "id", "system") for name in (RESULTS, TIMINGS))
         timing_of = {Key(row["system"], row["id"]): row for row in timings}
         finished = [Answered(row, timing_of[key]) for row in results if (key := _key_of(row)) in timing_of]
-        for one in (*finished, *_read_journal(self.path / _JOURNAL)):
+        kept = (Answered(row["result"], row["timing"]) for row in self._journal.read("result", "timing"))
+        for one in (*finished, *kept):
             self.answered[one.key] = one
 
 
@@ -228,83 +214,27 @@ def _as_far_as(earlier: Row, settings: Row) -> Row:
     return {**settings, "systems": known, "questions": questions}
 
 
-def _read_journal(path: Path) -> list[Answered]:
-    """Return the rows of a journal, which is cut after the last whole one."""
-    if not path.exists():
-        return []
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if len(whole) < len(data):
-        os.truncate(path, len(whole))
-    return [Answered(row["result"], row["timing"]) for row in _rows_of(whole, path, ("result", "timing"))]
-
-
 def _read_settings(path: Path) -> Row | None:
     """Return what ``run.json`` holds; None where there is none. Raises BadInput where it cannot be used."""
     file = path / SETTINGS
-    if not file.exists():
+    settings = read_settings(file, FORMAT_VERSION)
+    if settings is None:
         return None
-    settings = _read_object(file)
-    if settings.get("format_version") != FORMAT_VERSION:
-        raise BadInput(f"{file} has format {settings.get('format_version')!r}, not {FORMAT_VERSION}", _OTHER_FOLDER)
     questions = settings.get("questions")
     if not isinstance(settings.get("systems"), dict) or not isinstance(questions, dict) or "asked" not in questions:
-        raise BadInput(f"{file} does not tell the systems and questions of a run", _OTHER_FOLDER)
+        raise BadInput(f"{file} does not tell the systems and questions of a run", OTHER_FOLDER)
     return settings
-
-
-def _read_object(file: Path) -> Row:
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as fault:
-        raise BadInput(
-            f"{file} cannot be read ({fault})", "Run the same `mara eval` again, or with --restart"
-        ) from fault
-    if not isinstance(value, dict):
-        raise BadInput(f"{file} is damaged", "Start the run afresh with --restart")
-    return value
 
 
 def _by_system(settings: Row, path: Path) -> dict[str, list[Row]]:
     """Return the rows of each system of a run, in its order."""
     rows: dict[str, list[Row]] = {system: [] for system in settings["systems"]}
-    for row in _read_rows(path):
+    for row in read_rows(path, "id", "system"):
         rows.setdefault(row["system"], []).append(row)
     if rows.keys() != settings["systems"].keys():
         raise BadInput(f"{path} holds systems that {SETTINGS} does not name", "Run it again with --restart")
     return rows
 
 
-def _read_rows(path: Path) -> list[Row]:
-    return _rows_of(path.read_bytes(), path, ("id", "system")) if path.exists() else []
-
-
-def _rows_of(data: bytes, path: Path, keys: tuple[str, str]) -> list[Row]:
-    """Return JSON lines that each hold some keys. Raises BadInput with the number of one that does not."""
-    rows = []
-    for number, line in enumerate(data.splitlines(), start=1):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict) or not all(key in row for key in keys):
-            raise BadInput(f"{path}, line {number} is damaged", "Start the run afresh with --restart")
-        rows.append(row)
-    return rows
-
-
 def _key_of(row: Row) -> Key:
     return Key(row["system"], row["id"])
-
-
-def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def _differences(earlier: object, now: object, name: str = "") -> Iterator[str]:
-    """Yield what differs between two values of JSON, each with the path to it."""
-    if isinstance(earlier, Mapping) and isinstance(now, Mapping):
-        for key in dict.fromkeys((*earlier, *now)):
-            yield from _differences(earlier.get(key), now.get(key), f"{name}.{key}" if name else str(key))
-    elif earlier != now:
-        yield f"{name} was {earlier}, now {now}"

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextvars
 import hashlib
-import platform
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from agents.usage import Prices
-from graph.errors import BadInput, MaraError, ServiceUnavailable
+from graph.errors import BadInput, ServiceUnavailable
 from graph.index import Index
 from graph.modes import Mode
 from graph.workspace import Workspace, resolve_workspace
@@ -26,6 +21,8 @@ from workflows.evaluation.run_files import FORMAT_VERSION, Answered, Key, Row, R
 from workflows.evaluation.systems import System, parse_systems
 from workflows.interruptible import interruptibly
 from workflows.resources import OFFLINE, chat_model_name, models_of, open_workspace_index
+from workflows.side_by_side import SideBySide, may_pass
+from workflows.versions import ANSWERING, versions_of
 
 TOP_K = 20
 """How many passages each system returns: the greatest depth at which recall is told."""
@@ -33,27 +30,10 @@ TOP_K = 20
 CONCURRENCY = 8
 """Questions asked side by side where a chat model answers; without one they would be in each other's way."""
 
-GIVE_UP_AFTER = 5
-"""Questions in a row that a model or a server fails, to stop the run."""
-
-_PACKAGES = (
-    *("mara-rag", "langgraph", "langchain-core", "langchain-openai", "chromadb", "numpy", "scipy", "igraph"),
-    *("bm25s", "onnxruntime", "numba"),
-)
-_ROOT = Path(__file__).parents[2]
 _CODE = (
-    *("agents/**/*.py", "graph/**/*.py", "prompts/*.py", "prompts/*.md"),
-    *("workflows/mara.py", "workflows/retrieval.py", "workflows/retrieval_nodes.py", "workflows/context.py"),
-    *(
-        "workflows/edits.py",
-        "workflows/filtered.py",
-        "workflows/resources.py",
-        "workflows/state.py",
-        "workflows/translation.py",
-    ),
+    *ANSWERING,
     *("workflows/evaluation/asking.py", "workflows/evaluation/controls.py", "workflows/evaluation/oracle.py"),
 )
-"""What an answer depends on; how runs are stored, summed up and shown is none of it."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -146,15 +126,11 @@ class _Asking:
         self._concurrency = concurrency
         self._progress = progress
         self._tell = tell
-        self._stopped = threading.Event()
-        self._lock = threading.Lock()
-        self._done = 0
-        self._failed_in_a_row = 0
-        self._patience = min(GIVE_UP_AFTER, len(questions))
+        self._crew = SideBySide(len(questions))
 
     def stop(self) -> None:
         """Ask nothing more."""
-        self._stopped.set()
+        self._crew.stop()
 
     def ask_all(self, systems: Sequence[System]) -> None:
         """Ask each system what it has not answered. Raises ServiceUnavailable where the questions fail in a row."""
@@ -165,31 +141,26 @@ class _Asking:
         """Return the questions that a system has not answered, or that a model or a server failed it on."""
         answered = self._folder.answered
         keys = [(Key(system.name, question.asked.id), question) for question in self._questions]
-        return [question for key, question in keys if key not in answered or _may_pass(answered[key])]
+        return [question for key, question in keys if key not in answered or may_pass(answered[key].result["failed"])]
 
     def _ask_system(self, system: System, left: Sequence[GoldQuestion]) -> None:
-        self._done = len(self._questions) - len(left)
-        self._progress(system.name, self._done, len(self._questions))
-        if not left or self._stopped.is_set():
+        done = len(self._questions) - len(left)
+
+        def advance(by: int = 1) -> None:
+            nonlocal done
+            done += by
+            self._progress(system.name, done, len(self._questions))
+
+        advance(0)
+        if not left or self._crew.stopped:
             return
         self._asker.warm_up(system, left[0].asked.question)
         offline = chat_model_name(system.context) == OFFLINE
-        with ThreadPoolExecutor(self._concurrency or (1 if offline else CONCURRENCY), "eval") as pool:
-            here = contextvars.copy_context
-            tasks = [pool.submit(here().run, self._ask_unless_stopped, system, question) for question in left]
-            for task in as_completed(tasks):
-                task.result()
+        concurrency = self._concurrency or (1 if offline else CONCURRENCY)
+        self._crew.do(left, lambda question: self._ask(system, question), concurrency, advance)
 
-    def _ask_unless_stopped(self, system: System, question: GoldQuestion) -> None:
-        if self._stopped.is_set():
-            return
-        try:
-            self._ask(system, question)
-        except BaseException:
-            self.stop()
-            raise
-
-    def _ask(self, system: System, question: GoldQuestion) -> None:
+    def _ask(self, system: System, question: GoldQuestion) -> ServiceUnavailable | None:
+        """Ask and keep what comes of it; return why a model or a server failed."""
         fault: ServiceUnavailable | None = None
         before = self._folder.answered.get(Key(system.name, question.asked.id))
         tokens = TokenCount(before.timing["tokens"] if before else None)
@@ -199,29 +170,13 @@ class _Asking:
             fault = failure
             answered = self._asker.failed(system, question, failure, tokens)
         self._folder.add(answered)
-        with self._lock:
-            self._done += 1
-            self._failed_in_a_row = self._failed_in_a_row + 1 if fault else 0
-            self._progress(system.name, self._done, len(self._questions))
-            gives_up = fault if self._failed_in_a_row >= self._patience else None
         self._tell(answered)
-        if gives_up is not None:
-            raise gives_up
+        return fault
 
 
 def _joined(earlier: Sequence[str], wanted: Sequence[str]) -> list[str]:
     """Return the systems of the run so far, and those that are new."""
     return list(dict.fromkeys((*earlier, *wanted)))
-
-
-def _may_pass(answered: Answered) -> bool:
-    """Tell whether a row failed for a reason that lies in a model or a server, not in the question."""
-    failure = answered.result["failed"]
-    return failure is not None and failure["kind"] in _kinds_of(ServiceUnavailable)
-
-
-def _kinds_of(error: type[MaraError]) -> set[str]:
-    return {error.__name__}.union(*(_kinds_of(kind) for kind in error.__subclasses__()))
 
 
 def _check_place(out: Path, workspace: Path) -> None:
@@ -267,24 +222,10 @@ def _settings(order: Order, systems: Sequence[System], about: Row, shared: Conte
         "workspace_id": workspace_id,
         "generation": index.graph.generation,
         "models": models_of(shared, index),
-        "versions": _versions(),
+        "versions": versions_of(_CODE),
         "retrieval_only": order.retrieval_only,
         "top_k": TOP_K,
     }
-
-
-def _versions() -> dict[str, str]:
-    """Return the versions of what takes part; that of our own code is a hash of it, since any change may matter."""
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    digest = hashlib.sha256()
-    for path in sorted(path for pattern in _CODE for path in _ROOT.glob(pattern)):
-        digest.update(path.read_bytes())
-    return {**found, "code": digest.hexdigest()[:16]}
 
 
 def _finish(folder: RunFolder, questions: list[str], prices: Prices | None) -> None:

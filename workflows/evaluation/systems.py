@@ -1,4 +1,4 @@
-"""What is evaluated: a retrieval mode with switches, written as ``mara+no-beta+damping=0.5``."""
+"""What is evaluated: a retrieval mode or a workflow, with switches: ``mara+no-beta+damping=0.5``, ``ragenta+n=1``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 from graph.errors import BadInput
 from graph.factors import FactorPolicy, SynonymyPolicy
 from graph.modes import Mode
+from workflows.choices import Workflow
 from workflows.context import Context, make_context
 from workflows.evaluation.controls import ORACLE_CANDIDATES, Control
+from workflows.ragenta_context import RagentaContext
 from workflows.resources import chat_model_name, tuning_for
 
 SWITCHES: Mapping[str, Mapping[str, Any]] = {
@@ -22,6 +24,10 @@ SWITCHES: Mapping[str, Mapping[str, Any]] = {
     "no-fact-seeds": {"entity_seeds": 0},
     "no-names": {"name_weight": 0.0},
     "no-tuning": {"tuned": False},
+    "no-judge": {"judge_passages": False},
+    "no-claims": {"check_claims": False},
+    "no-follow-ups": {"follow_up_rounds": 0},
+    "walk": {"mode": Mode.MARA},
     **{policy.value: {"policy": policy} for policy in FactorPolicy},
 }
 """Named switches, with the settings that each stands for."""
@@ -53,14 +59,26 @@ ABLATIONS = (
 )
 """What ``mara eval --ablations`` asks beside the modes."""
 
+_NAMED: Mapping[str, tuple[Workflow, Mapping[str, Any]]] = {
+    **{mode.value: (Workflow.MARA, {"mode": mode}) for mode in Mode},
+    "ragenta": (Workflow.RAGENTA, {}),
+    "basic-rag": (Workflow.RAGENTA, {"judge_passages": False, "check_claims": False}),
+}
+"""What a system begins with: its workflow, and the settings that the name stands for."""
+
 _OF_THE_RUN = frozenset({"workspace", "mode", "where", "top_k"})
-_OF_THE_ANSWER = frozenset({"model", "temperature", "answer_passages", "max_json_retries"})
-_SETTINGS = frozenset(Context.model_fields) - _OF_THE_RUN
+_OF_THE_ANSWER = frozenset(
+    {"model", "temperature", "answer_passages", "max_json_retries", "check_claims", "unsupported_claims"}
+)
+_OF_RAGENTA = frozenset(RagentaContext.model_fields) - frozenset(Context.model_fields)
+_OF_THE_JUDGE = frozenset({"n", "judge_floor", "min_kept"})
+_OF_FOLLOW_UPS = frozenset(name for name in _OF_RAGENTA if "follow_up" in name)
+_SETTINGS = frozenset(RagentaContext.model_fields) - _OF_THE_RUN
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A mode with switches.
+    """A mode, or a workflow, with switches.
 
     Attributes:
         name: as it was written, without spaces.
@@ -76,6 +94,7 @@ class System:
         """Return its settings as plain values, down to those of the walk; where the workspace is, is left out."""
         tuning = tuning_for(self.context)
         described = {
+            "workflow": self.context.workflow.value,
             "mode": self.context.mode.value,
             "controls": [control.value for control in self.controls],
             "chat_model": chat_model_name(self.context),
@@ -101,23 +120,25 @@ def parse_systems(specs: Sequence[str], base: Context) -> list[System]:
 
 
 def parse_system(spec: str, base: Context) -> System:
-    """Return the system that is written as MODE, or MODE+SWITCH+SETTING=VALUE and so on.
+    """Return the system that is written as NAME, or NAME+SWITCH+SETTING=VALUE and so on.
 
     Args:
-        spec: a mode and its switches; what they are, the error for an unknown one tells.
+        spec: a mode, ``ragenta`` or ``basic-rag`` (RAGentA without judge and claim check), and switches; what they
+            are, the error for an unknown one tells.
         base: the settings that all systems share.
 
     Raises:
-        BadInput: the mode or a switch is unknown, a value is out of range, two switches are about the same, or one
-            would change nothing in this mode.
+        BadInput: the name or a switch is unknown, a value is out of range, two switches are about the same, or one
+            would change nothing in this system.
     """
     first, *switches = (part.strip() for part in spec.split("+"))
-    mode = _mode_of(first)
-    settings: dict[str, Any] = {}
+    workflow, fixed = _named(first)
+    settings: dict[str, Any] = dict(fixed)
     controls: list[Control] = []
     for switch in switches:
         given, control = _read_switch(switch, spec)
-        _check_mode(mode, given, control, switch, spec)
+        if workflow is Workflow.MARA and given.keys() & _OF_RAGENTA:
+            raise _useless(switch, spec, f"workflow {workflow.value}")
         claimed = given or _claimed_by(control)
         twice = settings.keys() & claimed.keys()
         if twice:
@@ -126,18 +147,20 @@ def parse_system(spec: str, base: Context) -> System:
         controls += [control] if control else []
     if Control.ORACLE_FILTER in controls:
         settings = {"fact_candidates": ORACLE_CANDIDATES, **settings}
-    name = "+".join((mode.value, *switches))
-    context = make_context(**{**base.model_dump(exclude_unset=True), "mode": mode, **settings})
+    name = "+".join((first, *switches))
+    context = make_context(workflow, **{**base.model_dump(exclude_unset=True, exclude={"mode"}), **settings})
+    for switch in switches:
+        _check_useful(context, *_read_switch(switch, spec), switch, spec)
     if any(control.weighs_relations for control in controls) and not context.walk_settings().beta:
-        raise BadInput(f"{spec!r} asks for a β that mode {mode.value} does not use", "Leave the switch out")
+        raise BadInput(f"{spec!r} asks for a β that mode {context.mode.value} does not use", "Leave the switch out")
     return System(name, context, tuple(controls))
 
 
-def _mode_of(text: str) -> Mode:
+def _named(text: str) -> tuple[Workflow, Mapping[str, Any]]:
     try:
-        return Mode(text)
-    except ValueError:
-        raise BadInput(f"{text!r} is not a mode", f"Take one of {_listed(Mode)}") from None
+        return _NAMED[text]
+    except KeyError:
+        raise BadInput(f"{text!r} is not a system", f"Take one of {_listed(_NAMED)}") from None
 
 
 def _read_switch(switch: str, spec: str) -> tuple[Mapping[str, Any], Control | None]:
@@ -160,15 +183,38 @@ def _claimed_by(control: Control | None) -> dict[str, Any]:
     return {"weigh_relations": True} if control is None or control.weighs_relations else {"filter_facts": True}
 
 
-def _check_mode(mode: Mode, given: Mapping[str, Any], control: Control | None, switch: str, spec: str) -> None:
+def _check_useful(context: Context, given: Mapping[str, Any], control: Control | None, switch: str, spec: str) -> None:
     """Raise BadInput where a switch changes nothing."""
-    useful = _SETTINGS
+    mode = context.mode
+    if (control is not None and not mode.walks) or not given.keys() <= _of_retrieval(mode) | _of_answering(context):
+        mode_alone = context.workflow is Workflow.MARA
+        where = f"mode {mode.value}" if mode_alone else f"workflow {context.workflow.value} with mode {mode.value}"
+        raise _useless(switch, spec, where)
+
+
+def _useless(switch: str, spec: str, where: str) -> BadInput:
+    return BadInput(f"{switch!r} in {spec!r} changes nothing in {where}", "Leave it out")
+
+
+def _of_retrieval(mode: Mode) -> frozenset[str]:
+    """Return the settings that passages are found by."""
     if not mode.walks:
-        useful = _OF_THE_ANSWER | ({"alpha"} if mode is Mode.HYBRID else set())
-    elif mode is not Mode.MARA:
-        useful = _SETTINGS - {"preset"}
-    if (control is not None and not mode.walks) or not given.keys() <= useful:
-        raise BadInput(f"{switch!r} in {spec!r} changes nothing in mode {mode.value}", "Leave it out")
+        return frozenset({"mode", "alpha"} if mode is Mode.HYBRID else {"mode"})
+    walking = frozenset(Context.model_fields) - _OF_THE_RUN - _OF_THE_ANSWER | {"mode"}
+    return walking if mode is Mode.MARA else walking - {"preset"}
+
+
+def _of_answering(context: Context) -> frozenset[str]:
+    """Return the settings that passages are judged, answers written and claims checked by."""
+    useful = _OF_THE_ANSWER if context.check_claims else _OF_THE_ANSWER - {"unsupported_claims"}
+    if not isinstance(context, RagentaContext):
+        return useful
+    useful = (useful | _OF_RAGENTA) - {"answer_passages"}
+    if not context.judge_passages:
+        useful -= _OF_THE_JUDGE
+    if not context.check_claims:
+        return useful - _OF_FOLLOW_UPS
+    return useful if context.follow_up_rounds else useful - _OF_FOLLOW_UPS | {"follow_up_rounds"}
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -116,7 +116,7 @@ def test_every_answer_quotes_given_passages_alone_and_is_always_the_same(
     passages = [passage(number, title, text) for number, (title, text) in enumerate(contents, start=1)]
     answer = OfflineAnswerer().answer(question, passages)
     assert answer == OfflineAnswerer().answer(question, passages)
-    parsed = parse_citations(answer.text, len(passages))
+    parsed = parse_citations(answer.text, range(1, len(passages) + 1))
     assert parsed.out_of_range == ()
     assert parsed.numbers == tuple(citation.number for citation in answer.citations)
     assert answer.refused == (not answer.citations)

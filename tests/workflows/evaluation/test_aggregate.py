@@ -14,8 +14,15 @@ from workflows.evaluation.run_files import Row
 GONE = {"kind": "ModelUnavailable", "message": "gone"}
 
 
+UNMEASURED = (
+    *("citation_recall", "citation_precision", "gold_citation_recall", "gold_citation_precision"),
+    *("judge_outcome", "written_from", "claims", "coverage", "follow_ups", "model_calls"),
+)
+
+
 def row(key: str, **changes: Any) -> Row:
     return {
+        **dict.fromkeys(UNMEASURED),
         "id": key,
         "gold_ids": ["a", "b"],
         "retrieved_ids": [],
@@ -48,7 +55,8 @@ def test_recall_is_that_of_all_questions_and_a_failed_one_found_nothing() -> Non
     assert figures["recall"] == pytest.approx({"1": 1 / 6, "2": 1 / 3, "5": 1 / 2, "10": 1 / 2, "20": 1 / 2}, abs=1e-6)
     assert figures["precision"]["2"] == pytest.approx(1 / 3, abs=1e-6)
     assert figures["precision"]["5"] == pytest.approx((2 / 5 + 1 / 5) / 3, abs=1e-6)
-    assert figures["mrr"] == pytest.approx((1 + 1 / 2) / 3, abs=1e-6)
+    assert figures["retrieval_f1"]["5"] == pytest.approx((4 / 7 + 2 / 7) / 3, abs=1e-6)
+    assert figures["mrr"] == figures["mrr_at_5"] == pytest.approx((1 + 1 / 2) / 3, abs=1e-6)
     assert figures["failures"] == {"ModelUnavailable": 1}
     assert figures["ranked_by"] == {"walk": 3}
 
@@ -72,6 +80,20 @@ def test_citations_are_counted_over_all_answers() -> None:
     figures = system_metrics([row("one", citations=marks[:1]), row("two", citations=marks[1:])], [timing(1.0)] * 2)
     assert figures["citation_support_rate"] == pytest.approx(2 / 3, abs=1e-6)
     assert figures["citation_gold_rate"] == pytest.approx(1 / 3, abs=1e-6)
+
+
+def test_a_gold_passage_beyond_the_fifth_counts_for_mrr_and_not_for_mrr_at_5() -> None:
+    figures = system_metrics([row("late", retrieved_ids=[*"uvwxy", "a"])], [timing(1.0)])
+    assert (figures["mrr"], figures["mrr_at_5"]) == (pytest.approx(1 / 6, abs=1e-6), 0.0)
+
+
+def test_attribution_and_checking_stand_among_the_figures() -> None:
+    claims = {"claims": 3, "supported": 2, "unsupported": 1, "irrelevant": 0, "checked_by": "offline"}
+    rows = [row("one", citation_recall=1 / 3, claims=claims, coverage="FULLY ANSWERED", written_from=["a"])]
+    figures = system_metrics(rows, [timing(1.0)])
+    assert (figures["citation_recall"], figures["claim_support_rate"]) == (0.333333, 0.666667)
+    assert figures["coverage"] == {"FULLY ANSWERED": 1}
+    assert figures["written_from"] == {"passages": 1.0, "precision": 1.0, "recall": 0.5}
 
 
 def test_what_went_wrong_is_counted_by_kind_and_by_node() -> None:
@@ -100,6 +122,7 @@ def test_tokens_cost_what_they_cost_where_prices_are_given_and_all_are_known() -
     known = [timing(1.0, (3, 1_000_000, 100_000, 0)), timing(1.0, (1, 500_000, 0, 0))]
     figures = system_metrics(rows, known, prices)
     assert figures["tokens"] == {"requests": 4, "prompt": 1_500_000, "completion": 100_000, "unknown": 0}
+    assert figures["tokens_per_question"] == {"requests": 2, "prompt": 750_000, "completion": 50_000}
     assert figures["cost"] == pytest.approx(4.0)
     assert system_metrics(rows, known)["cost"] is None
     assert system_metrics(rows, [known[0], timing(1.0, (1, 0, 0, 1))], prices)["cost"] is None
@@ -107,9 +130,11 @@ def test_tokens_cost_what_they_cost_where_prices_are_given_and_all_are_known() -
 
 def test_nothing_measured_is_none_and_not_nought() -> None:
     figures = system_metrics([row("one", gold_ids=[], failed=GONE)], [timing(None)])
-    assert set(figures["recall"].values()) == set(figures["precision"].values()) == {None}
+    for name in ("recall", "precision", "retrieval_f1", "written_from"):
+        assert set(figures[name].values()) == {None}
     assert figures["f1"] == {"mean": None, "median": None, "std": None}
-    for name in ("mrr", "em", "refusal_rate", "citation_support_rate", "citation_gold_rate"):
+    unmeasured = ("mrr", "mrr_at_5", "em", "refusal_rate", "citation_support_rate", "citation_gold_rate")
+    for name in (*unmeasured, "citation_recall", "gold_citation_recall", "claim_support_rate", "model_calls"):
         assert figures[name] is None
     assert figures["latency_ms"] == {"total": None, "nodes": {}}
     json.dumps(figures, allow_nan=False)

@@ -141,7 +141,7 @@ def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(run_eval: Eval, monk
     [
         (("--mode", "mara+no-bets"), "'no-bets' in 'mara+no-bets' is not a switch"),
         (("--mode", "mara", "--mode", "mara"), "mara is given twice"),
-        (("--mode", "venus"), "'venus' is not a mode"),
+        (("--mode", "venus"), "'venus' is not a system"),
         (("--limit", "0"), "The limit is 0"),
         (("--limit", "-3"), "The limit is -3"),
         (("--limit", "many"), "Input should be a valid integer"),

@@ -142,6 +142,24 @@ def test_an_id_that_is_another_question_is_refused() -> None:
         compared(FIRST, [row("q1", "a", question="Who else?")])
 
 
+def test_citations_and_claims_are_compared_where_both_systems_have_them() -> None:
+    claims = {"claims": 4, "supported": 3, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
+    checked = {"citation_recall": 1.0, "citation_precision": 0.5, "gold_citation_recall": 0.5, "claims": claims}
+    second = [row("q1", "a b", **checked), row("q2", "a b", citation_recall=0.0)]
+    first = [row("q1", "a b", citation_recall=0.5, gold_citation_recall=1.0), row("q2", "a b")]
+    found = compared(first, second)
+    assert (of(found, "citation-recall").n, of(found, "citation-recall").difference) == (1, 0.5)
+    assert of(found, "gold-cited").difference == -0.5
+    assert of(found, "cited-are-gold").n == of(found, "claim-support").n == 0
+    assert of(compared(second, second), "claim-support").b == 0.75
+
+
+def test_rows_of_an_earlier_version_have_no_such_figures() -> None:
+    later = {"citation_recall", "citation_precision", "gold_citation_recall", "gold_citation_precision", "claims"}
+    old = [{key: value for key, value in row("q1", "a b").items() if key not in later}]
+    assert of(compared(old, [row("q1", "a b", citation_recall=1.0)]), "citation-recall").n == 0
+
+
 def test_metrics_are_named_or_all() -> None:
     assert check_metrics([]) == list(METRICS)
     assert check_metrics(["mrr", "recall@5"]) == ["recall@5", "mrr"]

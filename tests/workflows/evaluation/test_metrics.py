@@ -15,15 +15,19 @@ from agents.usage import Prices
 from graph.errors import BadInput
 from workflows.evaluation import (
     citation_support_rate,
+    claim_support_rate,
     cost,
     exact_match,
+    f1_at_k,
     fallback_counts,
     found_all_at_k,
     latency_by_node,
+    mean_f1,
     mean_precision,
     mean_recall,
     mrr,
     normalise_answer,
+    passage_overlap,
     percentile,
     precision_at_k,
     recall_at_k,
@@ -51,6 +55,30 @@ def test_precision_is_the_share_of_the_first_k_places_that_hold_gold(k: int, pre
     assert precision_at_k(RANKING, {"a", "d"}, k) == precision
 
 
+@pytest.mark.parametrize(("k", "f1"), [(1, 0.0), (2, 1 / 2), (4, 1 / 3), (5, 4 / 7), (10, 1 / 3)])
+def test_f1_is_the_harmonic_mean_of_precision_and_recall(k: int, f1: float) -> None:
+    assert f1_at_k(RANKING, {"a", "d"}, k) == pytest.approx(f1)
+
+
+@pytest.mark.parametrize(("k", "rank"), [(1, 0.0), (2, 1 / 2), (5, 1 / 2), (None, 1 / 2)])
+def test_the_reciprocal_rank_may_look_at_the_first_places_alone(k: int | None, rank: float) -> None:
+    assert reciprocal_rank(RANKING, {"a", "d"}, k) == rank
+    assert mrr([RANKING, ["a"]], [["a"], ["a"]], k) == pytest.approx((rank + 1) / 2)
+
+
+def test_passages_that_are_named_without_order_have_precision_and_recall() -> None:
+    assert passage_overlap(["a", "x", "b"], ["a", "b", "c", "d"]) == (pytest.approx(2 / 3), 1 / 2)
+    assert passage_overlap(["a", "a"], ["a"]) == (1.0, 1.0)
+    assert passage_overlap([], ["a"]) == (None, 0.0)
+    assert passage_overlap(["a"], []) == (None, None)
+
+
+def test_claims_are_supported_over_all_answers_together() -> None:
+    assert claim_support_rate([{"claims": 3, "supported": 1}, {"claims": 1, "supported": 1}]) == 1 / 2
+    assert claim_support_rate([{"claims": 0, "supported": 0}]) is None
+    assert claim_support_rate([]) is None
+
+
 def test_the_reciprocal_rank_is_that_of_the_first_gold_passage() -> None:
     assert reciprocal_rank(RANKING, ["d", "a"]) == 1 / 2
     assert reciprocal_rank(RANKING, ["d"]) == 1 / 5
@@ -74,7 +102,9 @@ def test_mean_figures_of_three_questions_worked_by_hand() -> None:
     golds = [["a", "c"], ["a"], ["b"]]
     assert mean_recall(rankings, golds, 2) == pytest.approx((1 / 2 + 1 + 0) / 3)
     assert mean_precision(rankings, golds, 2) == pytest.approx((1 / 2 + 1 / 2 + 0) / 3)
+    assert mean_f1(rankings, golds, 2) == pytest.approx((1 / 2 + 2 / 3 + 0) / 3)
     assert mrr(rankings, golds) == pytest.approx((1 + 1 / 2 + 0) / 3)
+    assert mrr(rankings, golds, 1) == pytest.approx(1 / 3)
 
 
 def test_a_question_without_gold_takes_no_part_in_a_mean() -> None:
@@ -113,7 +143,14 @@ def test_means_do_not_depend_on_the_order_of_the_questions(
     assert mrr(rankings, golds) == mrr(others, their_golds)
 
 
-@pytest.mark.parametrize("measure", [recall_at_k, precision_at_k, found_all_at_k])
+@given(IDS, GOLD, st.integers(1, 15))
+def test_f1_lies_between_precision_and_recall(ids: list[str], gold: set[str], k: int) -> None:
+    parts = precision_at_k(ids, gold, k), recall_at_k(ids, gold, k)
+    assert min(parts) - 1e-12 <= f1_at_k(ids, gold, k) <= max(parts) + 1e-12
+    assert f1_at_k(ids, gold, k) * sum(parts) == pytest.approx(2 * parts[0] * parts[1])
+
+
+@pytest.mark.parametrize("measure", [recall_at_k, precision_at_k, f1_at_k, found_all_at_k, reciprocal_rank])
 def test_what_has_no_answer_is_refused(measure: Callable[..., object]) -> None:
     for gold, k in (([], 5), ("abc", 5), (["a"], 0), (["a"], -1)):
         with pytest.raises(BadInput):

@@ -55,9 +55,13 @@ def test_it_opens_with_what_was_run_and_what_was_best(tmp_path: Path) -> None:
 
 def test_retrieval_has_a_row_a_system_with_the_best_in_bold(tmp_path: Path) -> None:
     table = section(report(tmp_path, {"mara": GOOD, "dense": POOR}), "## Retrieval")
-    assert "| system | R@1 | R@2 | R@5 | R@10 | R@20 | P@5 | MRR |" in table
-    assert "| `mara` | **0.500** | **1.000** | **1.000** | **1.000** | **1.000** | **0.400** | **1.000** |" in table
-    assert "| `dense` | 0.000 | 0.500 | 0.500 | 0.500 | 0.500 | 0.200 | 0.500 |" in table
+    assert "| system | R@1 | R@2 | R@5 | R@10 | R@20 | MRR | MRR@5 |" in table
+    assert "| `mara` | **0.500** | **1.000** | **1.000** | **1.000** | **1.000** | **1.000** | **1.000** |" in table
+    assert "| `dense` | 0.000 | 0.500 | 0.500 | 0.500 | 0.500 | 0.500 | 0.500 |" in table
+    precision = section(report(tmp_path / "b", {"mara": GOOD, "dense": POOR}), "### Precision and F1")
+    assert "| system | P@1 | P@2 | P@5 | P@10 | P@20 | F1@1 | F1@2 | F1@5 | F1@10 | F1@20 |" in precision
+    poor = "0.000 | 0.500 | 0.200 | 0.100 | 0.050 | 0.000 | 0.500 | 0.286 | 0.167 | 0.091"
+    assert f"| `dense` | {poor} |" in precision
 
 
 def test_recall_is_told_by_kind_where_there_are_several(tmp_path: Path) -> None:
@@ -121,6 +125,27 @@ def test_answers_are_told_where_they_were_written(tmp_path: Path) -> None:
     assert "## Answers" not in report(tmp_path / "b", {"mara": GOOD})
 
 
+def test_citations_are_told_where_answers_were_written(tmp_path: Path) -> None:
+    cited = {"citation_recall": 1.0, "citation_precision": 0.5, "gold_citation_recall": 0.5}
+    rows = [{**each, "refused": False, **cited, "written_from": ["a", "x", "y", "b"]} for each in GOOD]
+    text = report(tmp_path, {"mara": rows}, retrieval_only=False)
+    assert "| `mara` | 1.000 | 0.500 | 0.500 | – | 4.000 | 1.000 | 0.500 |" in section(text, "### Citations")
+    assert "### Judged passages" not in text
+
+
+def test_judged_passages_and_checked_claims_are_told_of_systems_that_have_them(tmp_path: Path) -> None:
+    claims = {"claims": 4, "supported": 3, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
+    found = {"claims": claims, "coverage": "FULLY ANSWERED", "judge_outcome": "kept", "follow_ups": ["found"]}
+    empty = {"coverage": "NOT ANSWERED", "judge_outcome": "nothing supports"}
+    rows = [{**each, **(found if n else empty)} for n, each in enumerate(GOOD)]
+    checked = section(
+        report(tmp_path, {"ragenta": rows, "dense": POOR}, retrieval_only=False), "### Judged passages and checked"
+    )
+    counts = "FULLY ANSWERED 11, NOT ANSWERED 1 | kept 11, nothing supports 1 | found 11"
+    assert f"| `ragenta` | 44 | 0.750 | {counts} |" in checked
+    assert "`dense`" not in checked
+
+
 def test_latency_is_told_in_whole_and_by_node(tmp_path: Path) -> None:
     latency = section(report(tmp_path, {"mara": GOOD}), "## Latency")
     assert "| `mara` | 12.0 | 12.0 |" in latency
@@ -140,7 +165,7 @@ def test_tokens_and_cost_are_told_where_a_model_was_asked(tmp_path: Path) -> Non
     assert "No chat model was asked" in section(report(tmp_path / "a", {"mara": GOOD}), "## Tokens")
     tokens = {"requests": 2, "prompt": 1000, "completion": 100, "unknown": 0}
     spent = section(report(tmp_path / "b", {"mara": GOOD}, tokens=tokens), "## Tokens")
-    assert "| `mara` | 24 | 12,000 | 1,200 | 0 | – |" in spent
+    assert "| `mara` | 24 | 12,000 | 1,200 | 0 | – | 2.0 | 1,000.0 | 100.0 |" in spent
     assert "no prices were given" in spent
 
 

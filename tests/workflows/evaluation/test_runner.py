@@ -34,10 +34,13 @@ from workflows.evaluation.runner import _CODE
 from workflows.resources import close_indexes
 
 ROOT = Path(__file__).parents[3]
+ANSWERING = ("workflows.mara", "workflows.ragenta")
 KEYS = (
     *("id", "question", "type", "hops", "system", "mode", "workflow", "gold_ids", "gold_answers"),
-    *("retrieved_ids", "retrieved_scores", "ranked_by", "answer", "refused", "citations", "em", "f1"),
-    *("relation_factors", "passage_weight", "fact_outcome", "facts", "seeds", "errors", "failed"),
+    *("retrieved_ids", "retrieved_scores", "ranked_by", "answer", "refused", "citations"),
+    *("citation_recall", "citation_precision", "gold_citation_recall", "gold_citation_precision", "em", "f1"),
+    *("relation_factors", "passage_weight", "fact_outcome", "facts", "seeds", "judge_outcome", "written_from"),
+    *("claims", "coverage", "follow_ups", "model_calls", "errors", "failed"),
 )
 
 
@@ -214,8 +217,8 @@ def test_without_a_workspace_or_into_one_nothing_is_written(
 
 
 def imported_by_name() -> set[str]:
-    """The modules of the workflows that the answering one says at its beginning that it needs, and those they do."""
-    needed, found = ["workflows.mara"], set[str]()
+    """The modules of the workflows that the answering ones say at their beginning that they need, and those they do."""
+    needed, found = list(ANSWERING), set[str]()
     while needed:
         module = needed.pop()
         path = ROOT / Path(*module.split(".")).with_suffix(".py")
@@ -231,7 +234,7 @@ def imported_by_name() -> set[str]:
 
 
 def imported_in_a_process() -> set[str]:
-    program = "import sys, workflows.mara; print(*(m for m in sys.modules if m.startswith('workflows.')))"
+    program = f"import sys, {', '.join(ANSWERING)}; print(*(m for m in sys.modules if m.startswith('workflows.')))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 

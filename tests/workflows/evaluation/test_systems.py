@@ -10,10 +10,13 @@ import pytest
 from graph.errors import BadInput
 from graph.factors import FactorPolicy, SynonymyPolicy
 from graph.modes import Mode, Preset
+from workflows.choices import UnsupportedClaims, Workflow
 from workflows.context import Context
 from workflows.evaluation.controls import Control
 from workflows.evaluation.systems import ABLATIONS, SWITCHES, parse_system, parse_systems
+from workflows.ragenta_context import RagentaContext
 
+OF_RAGENTA = {"walk", "no-judge", "no-claims", "no-follow-ups"}
 BASE = Context(workspace="somewhere", top_k=20)
 
 
@@ -51,9 +54,84 @@ def test_a_switch_changes_what_it_names_and_nothing_else(switch: str, changed: d
 
 
 def test_every_named_switch_changes_the_walk_or_its_agents() -> None:
-    plain = {key: value for key, value in parse_system("mara", BASE).describe().items() if key != "controls"}
-    same = [name for name in SWITCHES if parse_system(f"mara+{name}", BASE).describe() == {**plain, "controls": []}]
+    plain = parse_system("mara", BASE).describe()
+    same = [name for name in SWITCHES if name not in OF_RAGENTA and _described(f"mara+{name}") == plain]
     assert all("policy" in SWITCHES[name] for name in same), "the policy that is the default changes nothing"
+
+
+def _described(spec: str) -> dict[str, Any]:
+    return parse_system(spec, BASE).describe()
+
+
+class TestRagenta:
+    def test_it_is_a_system_of_its_own_workflow_with_hybrid_retrieval(self) -> None:
+        system = parse_system("ragenta", BASE)
+        assert system.context == RagentaContext(workspace="somewhere", top_k=20)
+        assert (system.context.workflow, system.context.mode) == (Workflow.RAGENTA, Mode.HYBRID)
+        described = system.describe()
+        assert (described["workflow"], described["mode"], described["walk"]) == ("ragenta", "hybrid", None)
+        assert parse_system("hybrid", BASE).describe()["workflow"] == "mara"
+
+    @pytest.mark.parametrize(
+        ("spec", "changed"),
+        [
+            ("ragenta+walk", {"mode": Mode.MARA}),
+            ("ragenta+n=1+alpha=0.7", {"n": 1.0, "alpha": 0.7}),
+            ("ragenta+no-judge", {"judge_passages": False}),
+            ("ragenta+no-judge+max_kept=5", {"judge_passages": False, "max_kept": 5}),
+            ("ragenta+no-claims", {"check_claims": False}),
+            ("ragenta+no-follow-ups", {"follow_up_rounds": 0}),
+            ("ragenta+unsupported_claims=remove", {"unsupported_claims": UnsupportedClaims.REMOVE}),
+            ("ragenta+walk+no-beta+judge_floor=-1", {"mode": Mode.MARA, "weigh_relations": False, "judge_floor": -1.0}),
+            ("basic-rag", {"judge_passages": False, "check_claims": False}),
+            ("basic-rag+walk", {"judge_passages": False, "check_claims": False, "mode": Mode.MARA}),
+            ("basic-rag+alpha=1", {"judge_passages": False, "check_claims": False, "alpha": 1.0}),
+        ],
+    )
+    def test_switches_change_what_they_name_and_nothing_else(self, spec: str, changed: dict[str, Any]) -> None:
+        system = parse_system(spec, BASE)
+        assert system.name == spec
+        assert system.context == RagentaContext(workspace="somewhere", top_k=20, **changed)
+
+    def test_controls_stand_in_for_the_agents_of_its_walk(self) -> None:
+        assert parse_system("ragenta+walk+oracle-beta", BASE).controls == (Control.ORACLE_BETA,)
+
+    @pytest.mark.parametrize("name", sorted(OF_RAGENTA))
+    def test_every_named_switch_of_it_changes_it(self, name: str) -> None:
+        assert _described(f"ragenta+{name}") != _described("ragenta")
+
+    def test_the_main_workflow_can_check_claims_too(self) -> None:
+        system = parse_system("dense+check_claims=true+unsupported_claims=remove", BASE)
+        assert system.context.workflow is Workflow.MARA
+        assert (system.context.check_claims, system.context.unsupported_claims) == (True, UnsupportedClaims.REMOVE)
+
+    @pytest.mark.parametrize(
+        ("spec", "said"),
+        [
+            ("mara+no-judge", "'no-judge' in 'mara+no-judge' changes nothing in workflow mara"),
+            ("dense+n=1", "changes nothing in workflow mara"),
+            ("mara+walk", "says twice what mode is"),
+            ("dense+walk", "says twice what mode is"),
+            ("ragenta+walk+walk", "says twice what mode is"),
+            ("ragenta+mode=dense", "'mode=dense' in 'ragenta+mode=dense' is not a switch"),
+            ("ragenta+no-beta", "changes nothing in workflow ragenta with mode hybrid"),
+            ("ragenta+oracle-filter", "changes nothing in workflow ragenta with mode hybrid"),
+            ("ragenta+answer_passages=3", "changes nothing in workflow ragenta"),
+            ("ragenta+no-judge+n=1", "'n=1' in 'ragenta+no-judge+n=1' changes nothing"),
+            ("ragenta+no-claims+max_follow_ups=1", "changes nothing"),
+            ("ragenta+no-claims+unsupported_claims=mark", "changes nothing"),
+            ("ragenta+no-follow-ups+follow_up_calls=9", "changes nothing"),
+            ("basic-rag+n=1", "changes nothing"),
+            ("basic-rag+no-judge", "says twice what judge_passages is"),
+            ("mara+unsupported_claims=remove", "changes nothing in mode mara"),
+            ("ragenta+n=wide", "n: Input should be a valid number"),
+            ("ragenta+max_follow_ups=9", "max_follow_ups: Input should be less than or equal to 3"),
+        ],
+    )
+    def test_what_changes_nothing_or_cannot_be_is_refused(self, spec: str, said: str) -> None:
+        with pytest.raises(BadInput) as refused:
+            parse_system(spec, BASE)
+        assert said in str(refused.value)
 
 
 def test_switches_add_up() -> None:
@@ -71,8 +149,8 @@ def test_an_oracle_filter_has_thirty_candidates_unless_told_otherwise() -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("", "'' is not a mode. Take one of mara, hipporag2"),
-        ("mars", "'mars' is not a mode"),
+        ("", "'' is not a system. Take one of mara, hipporag2"),
+        ("mars", "'mars' is not a system. Take one of mara, hipporag2, mara-matrix, dense, sparse, hybrid, ragenta"),
         ("mara+", "'' in 'mara+' is not a switch"),
         ("mara+no-bets", "is not a switch. Take no-filter, no-beta"),
         ("mara+dampness=0.5", "or SETTING=VALUE of adaptive_passage_weight, alpha"),

@@ -1,0 +1,207 @@
+"""The claim judge on a chat model: which claims hold, and what the question still lacks (RAGentA, agent 4)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.answerer import passages_material, within_budget
+from agents.chat import ChatModel, ask_json, parse_object, prompt_messages, quoted, schema_text
+from agents.claims import Claim
+from agents.roles import Assessment, ClaimVerdict, Component, Coverage, Feedback, FollowUp, NumberedPassage, Structure
+from graph.errors import MalformedReply
+from graph.text import normalise_name
+from prompts import fill
+
+DEFAULT_BUDGET_CHARACTERS = 24_000
+MAX_COMPONENTS = 8
+MAX_FOLLOW_UP_CHARACTERS = 500
+
+_MAX_LISTED = 10
+# A question may be as long.
+_MAX_COMPONENT_CHARACTERS = 10_000
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ComponentReply(_Strict):
+    """One thing that the question asks for."""
+
+    text: str
+    coverage: Coverage
+    claims: list[int]
+
+
+class ClaimReply(_Strict):
+    """What was found of one claim."""
+
+    number: int
+    supported_by: list[int]
+    relevant: bool
+
+
+class FollowUpReply(_Strict):
+    """A question about what is missing."""
+
+    component: int
+    question: str
+
+
+class ClaimJudgeReply(_Strict):
+    """The question's structure and components, the verdict on each claim, and what to ask next."""
+
+    structure: Structure
+    components: list[ComponentReply] = Field(min_length=1, max_length=MAX_COMPONENTS)
+    claims: list[ClaimReply]
+    follow_ups: list[FollowUpReply]
+
+
+class ChatClaimJudge:
+    """Asks a chat model for a verdict on each claim, and how far each component of the question is answered."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    def assess(
+        self,
+        question: str,
+        claims: Sequence[Claim],
+        passages: Sequence[NumberedPassage],
+        max_follow_ups: int,
+        feedback: Feedback | None = None,
+    ) -> Assessment:
+        """Return what the model found, as far as it is consistent; see `shown_passages` for what it is shown.
+
+        A follow-up question is dropped, and counted, where it is empty or above 500 characters, repeats another or
+        the question itself, is about a component that is fully answered, or comes after ``max_follow_ups`` others.
+
+        Raises:
+            MalformedReply: the reply is not of the schema, or contradicts itself or what it was shown.
+            TransportFault: the endpoint could not be reached, was busy or broke off.
+            ModelUnavailable: the endpoint refused the key, the model or the request.
+        """
+        claims = _cut_claims(claims, DEFAULT_BUDGET_CHARACTERS // 2)
+        room = DEFAULT_BUDGET_CHARACTERS - sum(len(claim.text) for claim in claims)
+        shown = shown_passages(claims, passages, room)
+        material = {
+            "question": question,
+            "claims": [{"number": claim.number, "text": claim.text, "cited": list(claim.cited)} for claim in claims],
+            "passages": passages_material(shown),
+        }
+        system = fill(
+            "claim_judge",
+            max_components=MAX_COMPONENTS,
+            max_follow_ups=max_follow_ups,
+            schema=schema_text(ClaimJudgeReply),
+        )
+        messages = prompt_messages(system, quoted("question, claims and passages", material), feedback)
+        raw = ask_json(self._model, messages, ClaimJudgeReply)
+        reply = parse_object(raw, ClaimJudgeReply)
+        reason = _contradiction(reply, {claim.number for claim in claims}, {passage.number for passage in shown})
+        if reason:
+            raise MalformedReply(reason, raw)
+        return _assessment(reply, question, claims, max_follow_ups)
+
+
+def shown_passages(
+    claims: Sequence[Claim], passages: Sequence[NumberedPassage], budget_characters: int
+) -> tuple[NumberedPassage, ...]:
+    """Return the passages that claims are checked against: the cited ones first, then the others, the best first.
+
+    The cited ones are all shown: where they do not fit into the budget, each is cut to an even share of it. Of the
+    others, those that fit are.
+    """
+    if not passages:
+        return ()
+    cited = {number for claim in claims for number in claim.cited}
+    needed = [passage for passage in passages if passage.number in cited]
+    others = [passage for passage in passages if passage.number not in cited]
+    if sum(len(passage.title) + len(passage.text) for passage in needed) > budget_characters:
+        share = budget_characters // len(needed)
+        return tuple(shown for passage in needed for shown in within_budget((passage,), share))
+    return within_budget((*needed, *others), budget_characters)
+
+
+def _cut_claims(claims: Sequence[Claim], budget_characters: int) -> Sequence[Claim]:
+    """The claims, each cut to an even share of the budget where they exceed it together."""
+    if sum(len(claim.text) for claim in claims) <= budget_characters:
+        return claims
+    share = budget_characters // len(claims)
+    return [replace(claim, text=claim.text[:share]) for claim in claims]
+
+
+def _contradiction(reply: ClaimJudgeReply, claims: Collection[int], passages: Collection[int]) -> str | None:
+    """What a reply of the schema gets wrong, in words that tell what to mend; None for a consistent one."""
+    judged = Counter(claim.number for claim in reply.claims)
+    components = range(1, len(reply.components) + 1)
+    single = reply.structure is Structure.SINGLE
+    wrong_count = (len(components) != 1) if single else (len(components) < 2)
+    uncovered = [
+        place
+        for place, component in enumerate(reply.components, 1)
+        if component.coverage is not Coverage.NOT and not component.claims
+    ]
+    unreadable = [
+        place
+        for place, component in enumerate(reply.components, 1)
+        if not 0 < len(component.text.strip()) <= _MAX_COMPONENT_CHARACTERS
+    ]
+    listed_claims = [number for component in reply.components for number in component.claims]
+    supporting = [number for claim in reply.claims for number in claim.supported_by]
+    followed = [follow_up.component for follow_up in reply.follow_ups]
+    faults = (
+        ("claims: there is no claim {}", _unknown((*judged, *listed_claims), claims)),
+        ("claims: no verdict on claim {}", sorted(set(claims) - judged.keys())),
+        ("claims: more than one verdict on claim {}", [number for number, count in judged.items() if count > 1]),
+        ("supported_by: no passage {} was shown", _unknown(supporting, passages)),
+        (
+            "structure: single takes one component, multiple two or more, but there are {}",
+            [len(components)] * wrong_count,
+        ),
+        ("components: the text of component {} is empty or too long", unreadable),
+        ("components: answered at least in part takes a claim, but none is listed for component {}", uncovered),
+        ("follow_ups: there is no component {}", _unknown(followed, components)),
+    )
+    return next((words.format(", ".join(map(str, found[:_MAX_LISTED]))) for words, found in faults if found), None)
+
+
+def _unknown(numbers: Collection[int], known: Collection[int]) -> list[int]:
+    return sorted({number for number in numbers if number not in known})
+
+
+def _assessment(reply: ClaimJudgeReply, question: str, claims: Sequence[Claim], max_follow_ups: int) -> Assessment:
+    found = {claim.number: claim for claim in reply.claims}
+    verdicts = tuple(
+        ClaimVerdict(claim.number, _each_once(found[claim.number].supported_by), found[claim.number].relevant)
+        for claim in claims
+    )
+    components = tuple(
+        Component(component.text, component.coverage, _each_once(component.claims)) for component in reply.components
+    )
+    follow_ups = _useful(reply.follow_ups, components, question)[:max_follow_ups]
+    return Assessment(reply.structure, components, verdicts, follow_ups, len(reply.follow_ups) - len(follow_ups))
+
+
+def _useful(
+    follow_ups: Sequence[FollowUpReply], components: Sequence[Component], question: str
+) -> tuple[FollowUp, ...]:
+    """The follow-up questions about what is missing, each wording once, in their order."""
+    asked = {"", normalise_name(question)}
+    useful = []
+    for item in follow_ups:
+        wording = normalise_name(item.question)
+        fully = components[item.component - 1].coverage is Coverage.FULLY
+        if wording in asked or len(item.question) > MAX_FOLLOW_UP_CHARACTERS or fully:
+            continue
+        asked.add(wording)
+        useful.append(FollowUp(item.question.strip(), item.component))
+    return tuple(useful)
+
+
+def _each_once(numbers: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(numbers))

@@ -1,0 +1,66 @@
+"""The final predictor on a chat model: the answer from the passages that were kept (RAGentA, agent 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agents.answerer import (
+    DEFAULT_BUDGET_CHARACTERS,
+    REFUSAL,
+    passages_material,
+    read_answer,
+    refusal,
+    within_budget,
+)
+from agents.chat import ChatModel, ask_text, prompt_messages, quoted
+from agents.roles import Draft, Feedback, FinalAnswer, NumberedPassage
+from graph.errors import MalformedReply
+from prompts import fill
+
+
+class ChatFinalPredictor:
+    """Asks a chat model for an answer with every claim cited; the reply is plain text, so it can be streamed.
+
+    Args:
+        model: who answers.
+        budget_characters: how much passage text, titles included, fits into the prompt.
+    """
+
+    def __init__(self, model: ChatModel, budget_characters: int = DEFAULT_BUDGET_CHARACTERS) -> None:
+        self._model = model
+        self._budget_characters = budget_characters
+
+    def answer(
+        self,
+        question: str,
+        passages: Sequence[NumberedPassage],
+        draft: Draft | None = None,
+        feedback: Feedback | None = None,
+    ) -> FinalAnswer:
+        """Return the model's answer with its citations located; without passages, refuse and ask nothing.
+
+        The best passages that fit into the budget are shown. With a draft, those that it cites go first, and may be
+        cited even where they no longer fit.
+
+        Raises:
+            MalformedReply: the reply cites nothing, or a number that no shown passage has, or no longer what the
+                draft cites; or it is empty, cut, or never ends its thinking.
+            TransportFault: the endpoint could not be reached, was busy or broke off.
+            ModelUnavailable: the endpoint refused the key, the model or the request.
+        """
+        if not passages:
+            return FinalAnswer(refusal())
+        kept = {passage.number for passage in passages}.intersection(draft.cited if draft else ())
+        shown = within_budget(sorted(passages, key=lambda passage: passage.number not in kept), self._budget_characters)
+        material: dict[str, object] = {"question": question, "passages": passages_material(shown)}
+        if draft:
+            material |= {"draft": draft.text, "follow_up_questions": list(draft.follow_ups)}
+        system = fill("final_predictor", refusal=REFUSAL)
+        messages = prompt_messages(system, quoted("question and passages", material), feedback)
+        text = ask_text(self._model, messages)
+        answer = read_answer(text, question, passages, kept.union(passage.number for passage in shown))
+        lost = sorted(kept.difference(citation.number for citation in answer.citations))
+        if lost:
+            listed = ", ".join(f"[{number}]" for number in lost)
+            raise MalformedReply(f"The answer no longer cites {listed}: keep what the draft says from there", text)
+        return FinalAnswer(answer, "\n\n".join(str(message.text) for message in messages))

@@ -1,0 +1,122 @@
+"""The judge on a chat model: how far one passage supports an answer to a question (RAGentA, agent 2)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Sequence
+
+from agents.answerer import DEFAULT_BUDGET_CHARACTERS, within_budget
+from agents.chat import ChatModel, prompt_messages, quoted, without_thinking
+from agents.logprobs import TokenLogprobs
+from agents.roles import Feedback, JudgedBy, Judgement, NumberedPassage
+from graph.errors import MalformedReply
+from prompts import fill
+
+TOP_LOGPROBS = 5
+"""How many tokens are asked for at each place: room for the spellings of both words."""
+
+LEAST_LOGPROB = -20.0
+"""The least log-probability that is told apart from none: two in a thousand million."""
+
+CONFIDENCES = (0.51, 0.99)
+"""A stated confidence is clipped to these: even a guess falls on the side of its word, and no score is above 4.6."""
+
+_MAX_PREDICTION = 2_000
+_REPLY = re.compile(r"(yes|no)(?:[.,:;]?\s+([01]|[01]?\.[0-9]{1,9}))?\.?", re.IGNORECASE)
+# A tokenizer may split a word; no other word that begins so is worth more than it.
+_YES = frozenset({"y", "ye", "yes"})
+_NO = frozenset({"n", "no"})
+
+
+class ChatJudge:
+    """Asks a chat model for Yes or No, once, and reads how sure it is.
+
+    The score comes from the model's log-probabilities of the two words, or, where its server tells none, from the
+    confidence that the same reply states.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    def judge(
+        self, question: str, passage: NumberedPassage, prediction: str, feedback: Feedback | None = None
+    ) -> Judgement:
+        """Return the score of a passage; ``prediction`` is what the predictor answered from it, or empty.
+
+        Raises:
+            MalformedReply: the reply is not Yes or No with a confidence from 0.5 to 1, which may be missing only where
+                the server tells log-probabilities; or it is empty, cut, or never ends its thinking.
+            TransportFault: the endpoint could not be reached, was busy or broke off.
+            ModelUnavailable: the endpoint refused the key, the model or the request.
+        """
+        (shown,) = within_budget((passage,), DEFAULT_BUDGET_CHARACTERS)
+        material = {
+            "question": question,
+            "title": shown.title,
+            "text": shown.text,
+            "answer_from_it": prediction[:_MAX_PREDICTION],
+        }
+        messages = prompt_messages(fill("judge"), quoted("question, passage and answer", material), feedback)
+        reply = self._model.ask(messages, top_logprobs=TOP_LOGPROBS)
+        raw = reply.text()
+        answer = without_thinking(raw)
+        parsed = _REPLY.fullmatch(answer)
+        if parsed is None or float(parsed[2] or 0) > 1:
+            raise MalformedReply("The reply is not Yes or No and a confidence from 0 to 1, as in: Yes 0.9", raw)
+        first = first_token(answer, reply.tokens)
+        log_odds = log_odds_of(first.top) if first else None
+        if log_odds is not None:
+            return Judgement(log_odds, JudgedBy.LOGPROBS)
+        if parsed[2] is None:
+            raise MalformedReply("The reply states no confidence: write it after the word, as in: Yes 0.9", raw)
+        if float(parsed[2]) < 0.5:
+            raise MalformedReply("A confidence below 0.5 speaks against its own word: write from 0.5 to 1", raw)
+        return Judgement(_stated_log_odds(parsed[1], float(parsed[2])), JudgedBy.CONFIDENCE)
+
+
+def first_token(answer: str, tokens: Sequence[TokenLogprobs]) -> TokenLogprobs | None:
+    """Return the token that the answer begins with; None where the tokens do not end with it.
+
+    Args:
+        answer: the reply without its thinking.
+        tokens: of the whole reply: they may begin with thinking, which some servers take out of the text but not of
+            the tokens, and end with markup of the chat template.
+    """
+    spoken = list(tokens)
+    while spoken and (not spoken[-1].text.strip() or spoken[-1].text.startswith("<")):
+        spoken.pop()
+    spelt = "".join(token.text for token in spoken).rstrip()
+    start = len(spelt) - len(answer)
+    if not answer or not spelt.endswith(answer):
+        return None
+    end = 0
+    for token in spoken:
+        begin, end = end, end + len(token.text)
+        if end > start:
+            return None if spelt[begin:start].strip() else token
+    return None
+
+
+def log_odds_of(top: Collection[tuple[str, float]]) -> float | None:
+    """Return log P(Yes) - log P(No) from the likeliest tokens at one place, summed over the spellings of each word.
+
+    A word that is not among them is at most as likely as the least likely of them, which is taken as its bound.
+    Log-probabilities below `LEAST_LOGPROB` count as that, so the score lies within 20 on either side of 0. None where
+    there are fewer than two tokens to compare, neither word is among them, or one of them has no number.
+    """
+    if len(top) < 2 or any(math.isnan(logprob) for _, logprob in top):
+        return None
+    known = [(text.strip().rstrip(".,:;").casefold(), max(LEAST_LOGPROB, logprob)) for text, logprob in top]
+    yes, no = (sum(math.exp(logprob) for text, logprob in known if text in words) for words in (_YES, _NO))
+    if not yes and not no:
+        return None
+    bound = math.exp(min(logprob for _, logprob in known))
+    return max(LEAST_LOGPROB, min(-LEAST_LOGPROB, math.log(yes or bound) - math.log(no or bound)))
+
+
+def _stated_log_odds(word: str, confidence: float) -> float:
+    least, most = CONFIDENCES
+    clipped = min(max(confidence, least), most)
+    log_odds = math.log(clipped / (1 - clipped))
+    return log_odds if word.casefold() == "yes" else -log_odds

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.citations import parse_citations, strip_citations
+from agents.claims import (
+    MARK,
+    Claim,
+    citing_sentence,
+    join_claims,
+    locate_claim,
+    plain_text,
+    split_claims,
+    strip_marks,
+)
+from tests.growth import grows_with_length_alone
+
+KNOWN = frozenset({1, 2, 4, 12})
+SENTENCES = ("It grew", "Dr. Kral left Paris in 1933", "The U.S. Army came", "Ärger überall", "Nissan employs 130,000")
+MARKS = ("", " [1]", " [2, 4]", "[1][12]", " [1-2]", " ([4])", " [9]", " [1], [2]")
+PIECES = (
+    *SENTENCES,
+    *("日产成立于1933年", "総部", "सत्य", "🙂", "e.g.", "12. May 1933"),
+    *("[1]", "[2, 4]", "[1-3]", "[1][2]", "([12])", "[99]", "[2024]", "[1", "]", "[", "[a]"),
+    *(".", "!", "?", "。", "।", "…", ",", ";", "(", ")", '"', "”", "'", "**", "_", "|", "---", "—"),
+    *(" ", "  ", "\n", "\n\n", "\r\n", "\t", "- ", "* ", "1. ", "2) ", "## ", "> "),
+)  # fmt: skip
+_LINE_MARKER = re.compile(r"^[ \t]*(?:(?:[-*>]|#+|\d+[.)])[ \t]+)+", re.MULTILINE)
+
+
+def random_answer(seed: int) -> str:
+    draw = random.Random(seed)
+    return "".join(draw.choice(PIECES) + draw.choice(("", " ")) for _ in range(draw.randint(0, 20)))
+
+
+def said(claims: Sequence[Claim]) -> list[tuple[str, tuple[int, ...]]]:
+    return [(claim.text, claim.cited) for claim in claims]
+
+
+def numbers(claims: Sequence[Claim]) -> set[int]:
+    return {claim.number for claim in claims}
+
+
+@st.composite
+def prose(draw: st.DrawFn) -> str:
+    """One to three sentences on a line, citations before or behind their stops."""
+    sentences = [
+        draw(st.sampled_from(("{0}{1}.", "{0}.{1}", "{0}{1}!", "“{0}.”{1}", "**{0}**{1}."))).format(
+            draw(st.sampled_from(SENTENCES)), draw(st.sampled_from(MARKS))
+        )
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    return " ".join(sentences)
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> str:
+    """Paragraphs, headings and lists."""
+    blocks = []
+    for _ in range(draw(st.integers(1, 4))):
+        kind = draw(st.sampled_from(("prose", "heading", "bullets", "ordered")))
+        if kind == "prose":
+            blocks.append(draw(prose()))
+        elif kind == "heading":
+            blocks.append(f"## {draw(st.sampled_from(SENTENCES))}\n{draw(prose())}")
+        else:
+            items = draw(st.lists(prose(), min_size=2, max_size=3))
+            ordinals = [f"{position}." if kind == "ordered" else "-" for position in range(1, 4)]
+            blocks.append("\n".join(f"{ordinal} {item}" for ordinal, item in zip(ordinals, items, strict=False)))
+    return draw(st.sampled_from(("\n\n", "\n"))).join(blocks)
+
+
+@pytest.mark.parametrize(
+    ("answer", "claims"),
+    [
+        ("It was 1933 [1]. It grew [2, 4].", [("It was 1933.", (1,)), ("It grew.", (2, 4))]),
+        ("It was 1933.[1] It grew. [2][4]", [("It was 1933.", (1,)), ("It grew.", (2, 4))]),
+        ("Dr. Kral [1] came. He left [2].", [("Dr. Kral came.", (1,)), ("He left.", (2,))]),
+        ("It stood in the U.S. [1] It fell [2].", [("It stood in the U.S.", (1,)), ("It fell.", (2,))]),
+        ('He said "No." [1] She left.', [('He said "No."', (1,)), ("She left.", ())]),
+        ("It grew. [1] (It fell.) [2]", [("It grew.", (1,)), ("(It fell.)", (2,))]),
+        ('It grew. [1] The sign said "Run!". [2]', [("It grew.", (1,)), ('The sign said "Run!".', (2,))]),
+        ("成立于1933年[1]。总部在横滨。[2]它大。", [("成立于1933年。", (1,)), ("总部在横滨。", (2,)), ("它大。", ())]),
+        ("[1] It grew.\n[2] It fell.", [("It grew.", (1,)), ("It fell.", (2,))]),
+        ("[1] Nissan\n[2] Leaf", [("Nissan", (1,)), ("Leaf", (2,))]),
+        ("It grew [1]\nIt fell [2]", [("It grew", (1,)), ("It fell", (2,))]),
+        ("It was founded\nin 1933 [1]\nand grew [2].", [("It was founded\nin 1933\nand grew.", (1, 2))]),
+        ("It grew.\n[1]\nIt fell.", [("It grew.", (1,)), ("It fell.", ())]),
+        ("[1]\n\nIt grew.", [("It grew.", (1,))]),
+        ("Cars:\n- Leaf [1]\n- Micra\n* Juke [2]", [("Cars:", ()), ("Leaf", (1,)), ("Micra", ()), ("Juke", (2,))]),
+        ("1. Leaf [1]\n2. Micra. Old.", [("Leaf", (1,)), ("Micra.", ()), ("Old.", ())]),
+        ("## Cars\nLeaf is one [1].\n> Quoted.", [("Cars", ()), ("Leaf is one.", (1,)), ("Quoted.", ())]),
+        ("12. May 1933 [1]", [("12. May 1933", (1,))]),
+        ("**Leaf** is one. **Juke** is [1].", [("**Leaf** is one.", ()), ("**Juke** is.", (1,))]),
+        ("It grew [1].\n\n---\n\nIt fell.", [("It grew.", (1,)), ("It fell.", ())]),
+        ("It grew [9] in [2024].", [("It grew in [2024].", ())]),
+        ("It grew [1,\n\n2].", [("It grew.", (1, 2))]),
+        ("∞ [1]", [("∞", (1,))]),
+        ("", []),
+        (" \n", []),
+        ("[1]", []),
+    ],
+)  # fmt: skip
+def test_claims_are_sentences_items_and_headings_with_what_they_cite(
+    answer: str, claims: list[tuple[str, tuple[int, ...]]]
+) -> None:
+    assert said(split_claims(answer, KNOWN)) == claims
+
+
+def test_a_claim_tells_where_it_stands_with_its_citations() -> None:
+    answer = "- It grew. [1][2]\n- It fell ([4])."
+    claims = split_claims(answer)
+    assert [answer[claim.start : claim.end] for claim in claims] == ["It grew. [1][2]", "It fell ([4])."]
+    assert [claim.number for claim in claims] == [1, 2]
+
+
+def test_without_known_numbers_every_number_is_cited() -> None:
+    assert said(split_claims("It grew [7, 999]. It fell [0].")) == [("It grew.", (7, 999)), ("It fell.", (0,))]
+
+
+def test_a_thousand_random_texts_are_split_and_joined_without_loss() -> None:
+    for seed in range(1_000):
+        answer = random_answer(seed)
+        parsed = parse_citations(answer, KNOWN)
+        everything = parse_citations(answer, range(1_000))
+        claims = split_claims(answer, KNOWN)
+        assert join_claims(answer, claims) == answer
+        assert set(parsed.numbers) | set(parsed.out_of_range) == set(everything.numbers)
+        assert KNOWN.issuperset(parsed.numbers)
+        assert KNOWN.isdisjoint(parsed.out_of_range)
+        assert {number for claim in claims for number in claim.cited} == (set(parsed.numbers) if claims else set())
+        assert_nothing_said_stands_outside(answer, claims)
+        assert (99 in parsed.out_of_range) == ("[99]" in answer)
+
+
+def assert_nothing_said_stands_outside(answer: str, claims: Sequence[Claim]) -> None:
+    outside = list(answer)
+    end = 0
+    for claim in claims:
+        assert end <= claim.start < claim.end
+        end = claim.end
+        outside[claim.start : claim.end] = " " * (claim.end - claim.start)
+    rest = strip_citations(_LINE_MARKER.sub("", "".join(outside)))
+    assert not re.search(r"[^\W_]", rest), (answer, rest)
+
+
+@settings(max_examples=40)
+@given(answers(), st.data())
+def test_marks_change_no_claim_are_set_once_and_come_off(answer: str, data: st.DataObject) -> None:
+    claims = split_claims(answer)
+    marked = data.draw(st.sets(st.sampled_from(sorted(numbers(claims)))))
+    text = join_claims(answer, claims, mark=marked)
+    again = split_claims(text)
+    assert text.count(MARK) == len(marked)
+    assert said(again) == said(claims)
+    assert all(text[claim.start : claim.end].endswith(f" {MARK}") == (claim.number in marked) for claim in again)
+    assert join_claims(text, again, mark=marked) == text
+    assert strip_marks(text) == answer
+    assert plain_text(text) == strip_citations(answer).strip()
+
+
+@settings(max_examples=60)
+@given(answers(), st.data())
+def test_removing_claims_leaves_the_others_and_no_debris(answer: str, data: st.DataObject) -> None:
+    claims = split_claims(answer)
+    removed = data.draw(st.sets(st.sampled_from(sorted(numbers(claims)))))
+    text = join_claims(answer, claims, remove=removed)
+    assert said(split_claims(text)) == said([claim for claim in claims if claim.number not in removed])
+    assert "  " not in text
+    assert "\n\n\n" not in text
+    assert not re.search(r"^(-|#+|\d\.)?[ \t]*$(?<!^)|[ \t]$", text, re.MULTILINE)
+    assert text == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("answer", "removed", "left"),
+    [
+        ("It grew [1]. It fell [2]. It ended.", {2}, "It grew [1]. It ended."),
+        ("It grew [1]. It fell. [2]", {2}, "It grew [1]."),
+        ("It grew [1]. It fell. [2]", {1}, "It fell. [2]"),
+        ("It grew.\n\nIt fell.\n\nIt ended.\n", {2}, "It grew.\n\nIt ended.\n"),
+        ("It grew.\n\nIt fell.\n", {2}, "It grew.\n"),
+        ("Cars:\n- Leaf\n- Juke\n\nIn sum.", {3}, "Cars:\n- Leaf\n\nIn sum."),
+        ("- Leaf. Old.\n- Juke.", {1}, "- Old.\n- Juke."),
+        ("- Leaf. Old.\n- Juke.", {1, 2}, "- Juke."),
+        ("- Leaf\n  - Juke\n- Micra", {1}, "  - Juke\n- Micra"),
+        ("## Cars\nLeaf is one.", {1}, "Leaf is one."),
+        ("It grew.\n## Cars\nLeaf is one.", {2, 3}, "It grew."),
+        ("日产成立于1933年[1]。总部在横滨。[2]它很大。", {2}, "日产成立于1933年[1]。它很大。"),
+        ("It grew. It fell.", {1, 2}, ""),
+        ("It grew.\n\n---\n", {1}, ""),
+        ("It grew. It fell.", {7}, "It grew. It fell."),
+    ],
+)  # fmt: skip
+def test_what_is_left_of_an_answer(answer: str, removed: set[int], left: str) -> None:
+    assert join_claims(answer, split_claims(answer), remove=removed) == left
+
+
+def test_the_mark_stands_behind_the_citations_and_removal_goes_before_marking() -> None:
+    answer = "It grew. [1] It fell [9].\n- It ended"
+    claims = split_claims(answer)
+    marked = join_claims(answer, claims, mark={1, 2, 3})
+    assert marked == f"It grew. [1] {MARK} It fell [9]. {MARK}\n- It ended {MARK}"
+    assert join_claims(answer, claims, remove={1}, mark={1, 3}) == f"It fell [9].\n- It ended {MARK}"
+
+
+def test_a_sentence_that_speaks_of_the_mark_is_neither_stripped_nor_taken_for_marked() -> None:
+    answer = f'The editor wrote {MARK} beside it [1]. Then "{MARK}" was printed, {MARK}, twice [2].'
+    claims = split_claims(answer)
+    assert said(claims) == [
+        (f"The editor wrote {MARK} beside it.", (1,)),
+        (f'Then "{MARK}" was printed, {MARK}, twice.', (2,)),
+    ]
+    assert strip_marks(answer) == answer
+    marked = join_claims(answer, claims, mark={1})
+    assert marked == answer.replace("it [1].", f"it [1]. {MARK}")
+    assert strip_marks(marked) == answer
+
+
+def test_a_mark_that_a_text_brings_along_is_kept_and_not_doubled() -> None:
+    answer = f"It grew [1]. {MARK} It fell [2]."
+    claims = split_claims(answer)
+    assert said(claims) == [("It grew.", (1,)), ("It fell.", (2,))]
+    assert join_claims(answer, claims) == join_claims(answer, claims, mark={1}) == answer
+    assert join_claims(answer, claims, remove={1}) == "It fell [2]."
+
+
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [
+        (1, "Lund composed Salka."),
+        (2, "He was born in Aalborg."),
+        (3, "He was born in Aalborg."),
+        (4, "He died."),
+        (5, ""),
+    ],
+)
+def test_the_sentence_that_cites_a_passage(number: int, sentence: str) -> None:
+    text = "Lund composed Salka [1]. He was born in Aalborg. [2][3] He died.[4]"
+    assert citing_sentence(text, number) == sentence
+
+
+def test_a_claim_is_located_by_its_words_and_by_those_of_the_question() -> None:
+    passage = "A fire came in 1911. The opera was composed in 1911."
+    (claim,) = split_claims("1911 [1].")
+    span = locate_claim(claim, passage, "When was the opera composed?")
+    assert span is not None
+    assert passage[slice(*span)] == "The opera was composed in 1911."
+    assert locate_claim(claim, "The opera is old.") is None
+
+
+@pytest.mark.parametrize(
+    "degenerate",
+    ["[1]", "([1]) ", "[1] [", "X. [1]\n", "- a\n", "12. May 1933\n", f" {MARK}", ".)", "* ", "\n \n", "[1,", "日。"],
+)
+def test_degenerate_answers_take_linear_time(degenerate: str) -> None:
+    assert grows_with_length_alone(lambda length: split_claims(f"X. {degenerate * length}y"), 150)

@@ -1,0 +1,194 @@
+"""What citations and claims are worth: ALCE's figures by hand, and what a row and a run tell of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agents.claims import MARK
+from tests.workflows.evaluation.compared_rows import row
+from workflows.evaluation.attribution import (
+    CitationQuality,
+    attribution_figures,
+    attribution_of,
+    checking_figures,
+    checking_of,
+    citation_quality,
+    unattributed,
+)
+
+NISSAN = "Nissan\nNissan Motor was founded in Yokohama in 1933."
+LEAF = "Nissan Leaf\nThe Leaf is an electric car that Nissan has built since 2010."
+BEES = "Bees\nBees make honey."
+PASSAGES = {3: NISSAN, 1: LEAF, 12: BEES}
+
+
+@pytest.mark.parametrize(
+    ("answer", "recall", "precision"),
+    [
+        ("Nissan was founded in 1933 [3].", 1.0, 1.0),
+        ("Nissan was founded in 1933 [1].", 0.0, 0.0),
+        ("Nissan was founded in 1933.", 0.0, 0.0),
+        ("Nissan was founded in 1933 [3]. It makes honey.", 0.5, 1.0),
+        # The bees are not needed, and say nothing of it; the Leaf alone would not do either.
+        ("Nissan was founded in 1933 [3][12].", 1.0, 0.5),
+        # Both are needed: neither holds the sentence by itself.
+        ("Nissan was founded in 1933 and has built the electric Leaf since 2010 [3][1].", 1.0, 1.0),
+        ("Nissan was founded in 1933 and has built the electric Leaf since 2010 [3, 1, 12].", 1.0, 2 / 3),
+        # No citation of a sentence that is not supported is of use.
+        ("Nissan was founded in 1999 [3][1]. Bees make honey [12].", 0.5, 1 / 3),
+        ("Nissan was founded in 1933 [3]. Bees make honey [1]. The Leaf is a car [1].", 2 / 3, 2 / 3),
+        (f"Nissan was founded in 1933 [3]. It was dear [3] {MARK}.", 0.5, 0.5),
+        # What no passage has the number of is no citation, and a year in prose is none either.
+        ("Nissan was founded in 1933 [7].", 0.0, 0.0),
+        ("In [1933] Nissan was founded [3].", 1.0, 1.0),
+    ],
+)
+def test_citation_recall_and_precision_are_those_of_alce(answer: str, recall: float, precision: float) -> None:
+    found = citation_quality(answer, PASSAGES)
+    assert found is not None
+    assert (found.recall, found.precision) == pytest.approx((recall, precision))
+
+
+def test_a_passage_that_supports_a_sentence_alone_is_precise_beside_another_that_does() -> None:
+    twice = {1: NISSAN, 2: NISSAN}
+    assert citation_quality("Nissan was founded in 1933 [1][2].", twice) == CitationQuality(1.0, 1.0)
+
+
+@pytest.mark.parametrize("answer", ["", " \n", "[3]"])
+def test_an_answer_without_a_sentence_has_no_figures(answer: str) -> None:
+    assert citation_quality(answer, PASSAGES) is None
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.sampled_from(["Nissan was founded in 1933", "Bees make honey", "It grew"]), min_size=1, max_size=4),
+    st.lists(st.sets(st.sampled_from([1, 3, 12])), min_size=4, max_size=4),
+)
+def test_more_citations_never_lower_recall_and_figures_are_shares(texts: list[str], cited: list[set[int]]) -> None:
+    def answer(sets: list[set[int]]) -> str:
+        marks = ["".join(f"[{number}]" for number in sorted(numbers)) for numbers in sets]
+        return " ".join(f"{text} {mark}".strip() + "." for text, mark in zip(texts, marks, strict=False))
+
+    found = citation_quality(answer(cited), PASSAGES)
+    every = citation_quality(answer([{1, 3, 12}] * 4), PASSAGES)
+    assert found is not None
+    assert every is not None
+    assert 0 <= found.recall <= every.recall <= 1
+    assert 0 <= found.precision <= 1
+    assert (found.precision > 0) == (found.recall > 0)
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    """A result in which passages 1 and 3 were kept of three, and 4 was found by a follow-up question."""
+    passages = [
+        {"number": 1, "id": "leaf", "title": "Nissan Leaf", "text": LEAF.split("\n")[1]},
+        {"number": 2, "id": "bees", "title": "Bees", "text": "Bees make honey."},
+        {"number": 3, "id": "nissan", "title": "Nissan", "text": NISSAN.split("\n")[1]},
+        {"number": 4, "id": "honda", "title": "Honda", "text": "Honda was founded in 1948.", "follow_up": 1},
+    ]
+    marks = [{"number": number, "passage_id": passages[number - 1]["id"]} for number in (3, 4)]
+    answered = {"answer": "Nissan was founded in 1933 [3]. Honda was founded in 1948 [4].", "refused": False}
+    return {"passages": passages, "citations": marks, **answered, **changes}
+
+
+class TestRow:
+    def test_citations_are_held_against_the_sentences_and_against_the_gold(self) -> None:
+        assert attribution_of(result(), ["nissan", "leaf"]) == {
+            "citation_recall": 1.0,
+            "citation_precision": 1.0,
+            "gold_citation_recall": 0.5,
+            "gold_citation_precision": 0.5,
+        }
+
+    def test_without_gold_they_are_held_against_the_sentences_alone(self) -> None:
+        found = attribution_of(result(), [])
+        assert (found["citation_recall"], found["gold_citation_recall"]) == (1.0, None)
+        assert found["gold_citation_precision"] is None
+
+    def test_a_refusal_has_no_sentence_to_carry_and_cites_no_gold(self) -> None:
+        refusal = result(answer="The passages do not hold the answer.", refused=True, citations=[])
+        found = attribution_of(refusal, ["nissan"])
+        assert (found["citation_recall"], found["citation_precision"]) == (None, None)
+        assert (found["gold_citation_recall"], found["gold_citation_precision"]) == (0.0, None)
+
+    def test_what_was_not_answered_cites_nothing_and_what_failed_misses_its_gold(self) -> None:
+        assert set(unattributed(["nissan"], failed=False).values()) == {None}
+        assert unattributed(["nissan"], failed=True)["gold_citation_recall"] == 0.0
+        assert unattributed([], failed=True)["gold_citation_recall"] is None
+        assert unattributed([], failed=True).keys() == attribution_of(result(), []).keys()
+
+    def test_judging_and_checking_are_told_as_they_went(self) -> None:
+        claims = [{"verdict": verdict} for verdict in ("supported", "supported", "unsupported", "irrelevant")]
+        told = checking_of(
+            result(
+                judge_outcome="kept",
+                written_from=[3, 1, 4],
+                claims=claims,
+                claims_checked_by="offline",
+                coverage="PARTIALLY ANSWERED",
+                follow_ups=[{"outcome": "found"}, {"outcome": "nothing found"}],
+                model_calls=43,
+            )
+        )
+        assert told == {
+            "judge_outcome": "kept",
+            "written_from": ["nissan", "leaf", "honda"],
+            "claims": {"claims": 4, "supported": 2, "unsupported": 1, "irrelevant": 1, "checked_by": "offline"},
+            "coverage": "PARTIALLY ANSWERED",
+            "follow_ups": ["found", "nothing found"],
+            "model_calls": 43,
+        }
+
+    def test_what_was_neither_judged_nor_checked_is_none_and_not_nought(self) -> None:
+        assert set(checking_of({}).values()) == {None}
+        unchecked = result(judge_outcome="", claims=[], claims_checked_by="", coverage="", follow_ups=[])
+        assert set(checking_of(unchecked).values()) == {None}
+        assert checking_of(result(written_from=[]))["written_from"] == []
+
+
+class TestFigures:
+    def test_citation_figures_are_means_over_the_questions_that_have_one(self) -> None:
+        rows = [
+            row("whole", "a", citation_recall=1.0, citation_precision=0.5, gold_citation_recall=1.0),
+            row("half", "a", citation_recall=0.5, citation_precision=1.0, gold_citation_precision=0.25),
+            row("refused", "a", gold_citation_recall=0.0),
+        ]
+        assert attribution_figures(rows) == pytest.approx(
+            {
+                "citation_recall": 0.75,
+                "citation_precision": 0.75,
+                "gold_citation_recall": 0.5,
+                "gold_citation_precision": 0.25,
+            }
+        )
+
+    def test_claims_are_counted_over_all_answers_and_passages_question_by_question(self) -> None:
+        def claims(supported: int, unsupported: int, irrelevant: int) -> dict[str, Any]:
+            counts = {"supported": supported, "unsupported": unsupported, "irrelevant": irrelevant}
+            return {"claims": sum(counts.values()), **counts, "checked_by": "model"}
+
+        rows = [
+            row("long", "a", "a b", claims=claims(5, 1, 0), coverage="FULLY ANSWERED", written_from=["a", "x"]),
+            row("short", "a", "a", claims=claims(1, 0, 1), coverage="PARTIALLY ANSWERED", follow_ups=["found"] * 2),
+            row("none", "a", "a b", judge_outcome="nothing supports", coverage="NOT ANSWERED", written_from=[]),
+        ]
+        rows[0] |= {"judge_outcome": "kept", "model_calls": 44}
+        rows[1] |= {"judge_outcome": "kept", "model_calls": 40}
+        found = checking_figures(rows)
+        assert found["claim_support_rate"] == pytest.approx(6 / 8)
+        assert found["claims"] == {"claims": 8, "supported": 6, "unsupported": 1, "irrelevant": 1}
+        assert found["coverage"] == {"FULLY ANSWERED": 1, "NOT ANSWERED": 1, "PARTIALLY ANSWERED": 1}
+        assert found["judge_outcomes"] == {"kept": 2, "nothing supports": 1}
+        assert found["written_from"] == {"passages": 1.0, "precision": 0.5, "recall": 0.25}
+        assert found["follow_ups"] == {"found": 2}
+        assert found["model_calls"] == 42
+
+    def test_nothing_judged_or_checked_is_none(self) -> None:
+        found = checking_figures([row("one", "a")])
+        assert (found["claim_support_rate"], found["model_calls"]) == (None, None)
+        assert set(found["written_from"].values()) == {None}
+        assert (found["coverage"], found["judge_outcomes"], found["follow_ups"]) == ({}, {}, {})

@@ -1,0 +1,140 @@
+"""Runs of RAGentA's systems: what their rows and figures tell, with and without a model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import HashEmbedder
+from tests.scripted_server import Reply, ScriptedServer
+from tests.workflows.evaluation.river_run import IDS, QUESTIONS, Orders, Runs, order_of, rows_in, run_order
+from tests.workflows.workspaces import use_embedder
+from workflows.context import Context
+from workflows.evaluation.run_files import Run
+
+SYSTEMS = ("ragenta", "ragenta+walk", "basic-rag", "dense+check_claims=true")
+PARTLY, FULLY = "PARTIALLY ANSWERED", "FULLY ANSWERED"
+
+
+@pytest.fixture(scope="module")
+def offline(rivers: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A finished run of them without a model, read by several tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("OPENAI_", "MARA_"))]:
+            patch.delenv(name)
+        use_embedder(patch, HashEmbedder())
+        return run_order(patch, order_of(rivers, tmp_path_factory.mktemp("offline"), systems=SYSTEMS))
+
+
+def test_each_system_answers_in_its_workflow_and_mode(offline: Run) -> None:
+    told = {name: {(row["workflow"], row["mode"]) for row in rows} for name, rows in offline.results.items()}
+    assert told == {
+        "ragenta": {("ragenta", "hybrid")},
+        "ragenta+walk": {("ragenta", "mara")},
+        "basic-rag": {("ragenta", "hybrid")},
+        "dense+check_claims=true": {("mara", "dense")},
+    }
+    assert all(row["failed"] is None for rows in offline.results.values() for row in rows)
+    assert {row["ranked_by"] for row in offline.results["ragenta+walk"]} == {"walk"}
+
+
+def test_rows_tell_what_was_judged_and_checked_and_nothing_where_nothing_was(offline: Run) -> None:
+    for row in offline.results["ragenta"]:
+        assert row["judge_outcome"] in ("kept", "nothing supports")
+        assert set(row["written_from"]) <= set(row["retrieved_ids"])
+        assert (row["judge_outcome"] == "kept") == bool(row["written_from"])
+        assert row["coverage"] in (FULLY, PARTLY, "NOT ANSWERED")
+    for row in offline.results["basic-rag"]:
+        assert (row["judge_outcome"], row["claims"], row["coverage"]) == ("not judged", None, None)
+        assert row["written_from"] == row["retrieved_ids"][:10]
+    for row in offline.results["dense+check_claims=true"]:
+        assert row["judge_outcome"] is None
+        assert (row["claims"] is None) == (row["coverage"] is None)
+    assert {row["model_calls"] for rows in offline.results.values() for row in rows} == {0}
+
+
+def test_the_hybrid_of_either_is_that_of_the_mode(run: Runs, order: Orders, tmp_path: Path) -> None:
+    systems = ("hybrid", "ragenta", "basic-rag+alpha=1", "dense", "ragenta+alpha=0", "sparse")
+    done = run(order(systems=systems, retrieval_only=True, out=tmp_path / "retrieval"))
+    ids = {name: [row["retrieved_ids"] for row in rows] for name, rows in done.results.items()}
+    assert ids["ragenta"] == ids["hybrid"]
+    assert ids["basic-rag+alpha=1"] == ids["dense"]
+    assert ids["ragenta+alpha=0"] == ids["sparse"]
+    assert {row["workflow"] for rows in done.results.values() for row in rows} == {"retrieval"}
+    assert {row["written_from"] is None for rows in done.results.values() for row in rows} == {True}
+
+
+def test_two_runs_are_the_same_to_the_byte(offline: Run, run: Runs, order: Orders, tmp_path: Path) -> None:
+    again = run(order(systems=SYSTEMS, out=tmp_path / "again", concurrency=3))
+    written = [(each.folder / "results.jsonl").read_bytes() for each in (offline, again)]
+    assert written[0] == written[1]
+
+
+def script(follow_up: str) -> dict[str, Any]:
+    """Keep two passages, cite them, and ask one follow-up question whose passages are refused by the judge."""
+
+    def judge(body: Mapping[str, Any]) -> str:
+        told = json.dumps(body["messages"], ensure_ascii=False)
+        return "Yes 0.9" if "Sund" in told and follow_up not in told else "No 0.9"
+
+    def assess(body: Mapping[str, Any]) -> str:
+        parts = [{"text": "Who dammed it?", "coverage": FULLY, "claims": [1]}]
+        parts.append({"text": "When?", "coverage": PARTLY, "claims": [1]})
+        return json.dumps(
+            {
+                "structure": "multiple",
+                "components": parts,
+                "claims": [{"number": 1, "supported_by": [number_in(body)], "relevant": True}],
+                "follow_ups": [{"component": 2, "question": follow_up}],
+            }
+        )
+
+    def final(body: Mapping[str, Any]) -> str:
+        return f"Ada Brandt dammed Lake Sund [{number_in(body)}]."
+
+    return {"predictor": "Ada Brandt.", "judge": judge, "final predictor": final, "claim judge": assess}
+
+
+def number_in(body: Mapping[str, Any]) -> int:
+    """Return the first passage number that a request shows."""
+    told = json.dumps(body["messages"][1:]).replace("\\", "")
+    return int(told.split('"number": ', 2)[2 if '"cited"' in told else 1].split(",")[0].split("}")[0])
+
+
+def test_calls_of_every_agent_are_counted_as_requests_and_told_as_model_calls(
+    run: Runs, order: Orders, rivers: Path, chat_server: ScriptedServer
+) -> None:
+    chat_server.script({name: _counted(reply) for name, reply in script("In which year was Lake Sund dammed?").items()})
+    question = [row for row in QUESTIONS if row["id"] == "q4"]
+    served = Context(workspace=str(rivers), model="scripted")
+    done = run(order(questions=question, context=served, systems=("ragenta", "basic-rag"), concurrency=1))
+    (row,), (timing,) = done.results["ragenta"], done.timings["ragenta"]
+    assert row["failed"] is None
+    assert row["errors"] == []
+    tokens = timing["tokens"]
+    assert tokens["requests"] == row["model_calls"] > 4
+    assert (tokens["prompt"], tokens["unknown"]) == (10 * tokens["requests"], 0)
+    assert (row["coverage"], row["claims"]["supported"], row["claims"]["checked_by"]) == (PARTLY, 1, "model")
+    assert row["follow_ups"] == ["nothing found"]
+    basic = done.results["basic-rag"][0]
+    assert (basic["model_calls"], done.timings["basic-rag"][0]["tokens"]["requests"]) == (1, 1)
+    assert len(chat_server.requests) == tokens["requests"] + 1, "warming up asks no model"
+    figures = done.metrics["systems"]["ragenta"]
+    assert figures["model_calls"] == figures["tokens_per_question"]["requests"] == row["model_calls"]
+
+
+def _counted(reply: Any) -> Any:
+    told = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+    return lambda body: Reply(reply(body) if callable(reply) else reply, usage=told)
+
+
+def test_the_rows_are_those_of_all_systems(offline: Run) -> None:
+    rows = rows_in(offline.folder / "results.jsonl")
+    assert [(row["system"], row["id"]) for row in rows] == [(system, key) for system in SYSTEMS for key in IDS]
+    assert len({tuple(row) for row in rows}) == 1
+    assert offline.settings["systems"]["basic-rag"]["context"]["judge_passages"] is False

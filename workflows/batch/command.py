@@ -1,0 +1,126 @@
+"""``mara batch``: answer the questions of a file into a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from graph.errors import BadInput
+from graph.modes import Mode
+from workflows.batch.files import Format
+from workflows.choices import Workflow
+from workflows.command import reports_errors, write
+from workflows.options import AlphaOption, BarOption, JsonOption, WorkflowOption, WorkspaceOption, named_path
+from workflows.progress_bars import progress_bars
+from workflows.render import escape
+
+
+@reports_errors
+def batch(
+    out: Annotated[
+        Path,
+        typer.Option(
+            parser=named_path, metavar="FOLDER", help="Where answers are written; a batch there is gone on with."
+        ),
+    ],
+    questions: Annotated[
+        Path | None,
+        typer.Argument(
+            parser=named_path,
+            metavar="QUESTIONS",
+            help="JSON lines, or a JSON list, of {id, question}; or a file that mara eval takes.",
+            show_default=False,
+        ),
+    ] = None,
+    single_question: Annotated[
+        str | None, typer.Option(help="One question in place of a file.", show_default=False)
+    ] = None,
+    workspace: WorkspaceOption = None,
+    workflow: WorkflowOption = Workflow.MARA,
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format", help="answers.jsonl (jsonl), answers.json, a list (json), or whole results, debug.jsonl."
+        ),
+    ] = Format.JSONL,
+    mode: Annotated[Mode | None, typer.Option(help="How passages are found.")] = None,
+    alpha: AlphaOption = None,
+    n: BarOption = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(help="How many passages are returned (workflow mara: 10, ragenta: 20).", show_default=False),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Chat model, or 'offline'.", show_default=False)] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Passages that may be seen, by metadata: KEY=VALUE, or with != < <= > >=; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Ask so many questions, from the first on (all).", show_default=False)
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(min=1, max=256, help="Questions asked side by side (4 with a chat model).", show_default=False),
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Delete the batch in that folder, and begin anew.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer the questions of a file into a folder; run again, it goes on where it was broken off."""
+    from graph.where import parse_where
+    from workflows.batch.runner import Order, run_batch
+    from workflows.context import make_context
+
+    if n is not None and workflow is not Workflow.RAGENTA:
+        raise BadInput(f"--n is about the judge, which workflow {workflow} has not", "Leave it out")
+    context = make_context(
+        workflow,
+        workspace=str(workspace) if workspace else None,
+        mode=mode,
+        alpha=alpha,
+        n=n,
+        top_k=top_k,
+        model=model,
+        where=parse_where(where or []),
+    )
+    order = Order(
+        out=out,
+        questions=questions,
+        single_question=single_question,
+        context=context,
+        form=form,
+        limit=limit,
+        concurrency=concurrency,
+        restart=restart,
+    )
+    with progress_bars(Console(stderr=True, emoji=False, highlight=False, soft_wrap=True)) as progress:
+        done = run_batch(order, progress)
+    body = done.summary()
+    write(body, lambda console: show_summary(console, body), as_json=as_json)
+
+
+def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print how many questions were answered, refused and failed, and where the answers are."""
+    console.print(f"{summary['questions']} questions: {summary['answered']} answered, {summary['refused']} refused")
+    if summary["coverage"]:
+        console.print(_listed(summary["coverage"]))
+    if summary["failed"]:
+        console.print(f"[red]{summary['failed']} failed ({_listed(summary['failures'])})[/]")
+    if summary["fallbacks"]:
+        console.print(f"[yellow]fallbacks: {_listed(summary['fallbacks'])}[/]")
+    if summary["model_calls"]:
+        console.print(f"{summary['model_calls']:,} model calls")
+    console.print(f"[dim]{escape(summary['file'])}[/]")
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{escape(kind)} {count}" for kind, count in counts.items())

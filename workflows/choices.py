@@ -1,0 +1,19 @@
+"""What a person chooses among, beside what `graph` lets them choose."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Workflow(StrEnum):
+    """The workflows that answer questions."""
+
+    MARA = "mara"
+    RAGENTA = "ragenta"
+
+
+class UnsupportedClaims(StrEnum):
+    """What becomes of a claim that no passage supports."""
+
+    MARK = "mark"
+    REMOVE = "remove"

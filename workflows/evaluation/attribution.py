@@ -1,0 +1,141 @@
+"""What an answer's citations and claims are worth, and what became of the passages it was written from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.claims import split_claims, strip_marks
+from agents.offline.support import is_supported
+from workflows.evaluation.metrics import claim_support_rate, mean, passage_overlap
+from workflows.evaluation.run_files import Row
+
+VERDICTS = ("supported", "unsupported", "irrelevant")
+"""What a claim check says of a claim."""
+
+
+@dataclass(frozen=True, slots=True)
+class CitationQuality:
+    """How well citations carry an answer (ALCE: Gao et al. 2023), each in [0, 1].
+
+    Attributes:
+        recall: share of the sentences that the passages they cite support together.
+        precision: share of the citations that such a sentence needs, or that support it alone.
+    """
+
+    recall: float
+    precision: float
+
+
+def citation_quality(answer: str, passages: Mapping[int, str]) -> CitationQuality | None:
+    """Return ALCE's citation recall and precision of an answer; None of no sentence.
+
+    `is_supported` judges, by words, where ALCE asks a model of entailment. A sentence without citation is not
+    supported, and an answer without any has a precision of 0, as ALCE counts them.
+
+    Args:
+        answer: with citations.
+        passages: title and text by number; a cited number without passage is no citation.
+    """
+    held, needed = [], []
+    for claim in split_claims(answer, passages):
+        text = strip_marks(claim.text)
+        sources = [passages[number] for number in claim.cited]
+        held.append(_support(text, sources))
+        needed += [held[-1] and _is_needed(text, sources, place) for place in range(len(sources))]
+    recall = mean(map(float, held))
+    return None if recall is None else CitationQuality(recall, mean(map(float, needed)) or 0.0)
+
+
+def _support(sentence: str, sources: Sequence[str]) -> bool:
+    """Tell whether sources support a sentence together; none support nothing."""
+    return bool(sources) and is_supported(sentence, "\n".join(sources))
+
+
+def _is_needed(sentence: str, sources: Sequence[str], place: int) -> bool:
+    """Tell whether a source of a supported sentence supports it alone, or the others do not without it."""
+    others = [*sources[:place], *sources[place + 1 :]]
+    return is_supported(sentence, sources[place]) or not _support(sentence, others)
+
+
+def attribution_of(result: Mapping[str, Any], gold_ids: Collection[str]) -> Row:
+    """Return what a row tells of an answer's citations; a refusal cites nothing, and has no sentence to carry."""
+    texts = {hit["id"]: f"{hit['title']}\n{hit['text']}" for hit in result["passages"]}
+    cited = {mark["number"]: mark["passage_id"] for mark in result["citations"]}
+    passages = {number: texts[key] for number, key in cited.items() if key in texts}
+    quality = None if result["refused"] else citation_quality(result["answer"], passages)
+    precision, recall = passage_overlap(cited.values(), gold_ids)
+    return {
+        "citation_recall": quality and quality.recall,
+        "citation_precision": quality and quality.precision,
+        "gold_citation_recall": recall,
+        "gold_citation_precision": precision,
+    }
+
+
+def unattributed(gold_ids: Collection[str], *, failed: bool) -> Row:
+    """Return the same where there is no answer: a question that failed cites none of its gold passages."""
+    return {
+        "citation_recall": None,
+        "citation_precision": None,
+        "gold_citation_recall": 0.0 if failed and gold_ids else None,
+        "gold_citation_precision": None,
+    }
+
+
+def checking_of(result: Mapping[str, Any]) -> Row:
+    """Return what a row tells of judged passages and checked claims; None where nothing was judged or checked.
+
+    ``written_from`` are the ids of the passages that the answer was written from; none where there was nothing to.
+    """
+    ids = {hit["number"]: hit["id"] for hit in result.get("passages") or ()}
+    numbers = result.get("written_from")
+    verdicts = [claim["verdict"] for claim in result.get("claims") or ()]
+    checked_by, coverage = result.get("claims_checked_by") or None, result.get("coverage") or None
+    counts = {"claims": len(verdicts), **{verdict: verdicts.count(verdict) for verdict in VERDICTS}}
+    return {
+        "judge_outcome": result.get("judge_outcome") or None,
+        "written_from": None if numbers is None else [ids[number] for number in numbers if number in ids],
+        "claims": {**counts, "checked_by": checked_by} if checked_by else None,
+        "coverage": coverage,
+        "follow_ups": [asked["outcome"] for asked in result.get("follow_ups") or ()] if coverage else None,
+        "model_calls": result.get("model_calls"),
+    }
+
+
+def attribution_figures(rows: Sequence[Row]) -> Row:
+    """Return the means of the rows' citation figures, each over the questions that have one."""
+    keys = ("citation_recall", "citation_precision", "gold_citation_recall", "gold_citation_precision")
+    return {key: mean(row[key] for row in rows if row[key] is not None) for key in keys}
+
+
+def checking_figures(rows: Sequence[Row]) -> Row:
+    """Return the figures of a system's judged passages and checked claims.
+
+    Claims are those of all answers together; the passages that answers were written from are held against the gold
+    ones question by question.
+    """
+    checked = [row["claims"] for row in rows if row["claims"]]
+    written_from = [row["written_from"] for row in rows if row["written_from"] is not None]
+    overlaps = [
+        passage_overlap(row["written_from"], row["gold_ids"]) for row in rows if row["written_from"] is not None
+    ]
+    return {
+        "claim_support_rate": claim_support_rate(checked),
+        "claims": {key: sum(counts[key] for counts in checked) for key in ("claims", *VERDICTS)},
+        "coverage": _counts(row["coverage"] for row in rows),
+        "judge_outcomes": _counts(row["judge_outcome"] for row in rows),
+        "written_from": {
+            "passages": mean(float(len(ids)) for ids in written_from),
+            "precision": mean(precision for precision, _ in overlaps if precision is not None),
+            "recall": mean(recall for _, recall in overlaps if recall is not None),
+        },
+        "follow_ups": _counts(outcome for row in rows for outcome in row["follow_ups"] or ()),
+        "model_calls": mean(float(row["model_calls"]) for row in rows if row["model_calls"] is not None),
+    }
+
+
+def _counts(names: Iterable[str | None]) -> dict[str, int]:
+    return dict(sorted(Counter(name for name in names if name).items()))

@@ -1,0 +1,42 @@
+"""What follow-up questions may take: model calls, and seconds; plain arithmetic over the state's figures."""
+
+from __future__ import annotations
+
+import time
+
+CALLS_A_PASSAGE = 2
+"""The predictor's and the judge's."""
+
+CALLS_AT_THE_END = 2
+"""The final predictor's and the claim judge's."""
+
+
+def now() -> float:
+    """Return seconds since the epoch: a state may be gone on from in another process."""
+    return time.time()
+
+
+def affordable_follow_ups(wanted: int, calls_left: int, calls_a_search: int, calls_a_passage: int) -> int:
+    """Return how many questions can be searched so that each has one passage judged and the answer is completed.
+
+    Args:
+        wanted: how many there are.
+        calls_left: what may still be taken, at least 0.
+        calls_a_search: what retrieval takes for one.
+        calls_a_passage: what judging one passage takes; 0 where none is judged.
+    """
+    each = calls_a_search + calls_a_passage
+    left = calls_left - CALLS_AT_THE_END
+    if left < 0:
+        return 0
+    return wanted if not each else min(wanted, left // each)
+
+
+def affordable_passages(wanted: int, calls_left: int) -> int:
+    """Return how many passages can be judged so that the answer is completed."""
+    return max(0, min(wanted, (calls_left - CALLS_AT_THE_END) // CALLS_A_PASSAGE))
+
+
+def calls_for_each(passages: int, calls_left: int) -> int:
+    """Return what judging one of so many passages may take, its retries included."""
+    return (calls_left - CALLS_AT_THE_END) // passages

@@ -1,0 +1,208 @@
+"""Workflow ragenta: judged passages, checked claims and follow-up questions (RAGentA, after MAIN-RAG).
+
+retrieval ─ line_up_passages ─┬─ judge_passage (each) ─┬─ keep_passages ─┬─ write_answer ⟲ ┄ quote_passages ─┐
+                              └────────────────────────┘      │          └─ abstain                          │
+          ┌───────────────────────────────────────────────────┘                                              │
+          └─ judge_passage (each) ─ merge_passages ─ search_follow_up (each) ─ plan_follow_ups ─ check_claims ┘
+
+Retrieval is that of ``workflows.retrieval``, by similarity or by a walk; the claim check that of any workflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from langgraph.graph import END, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import RetryPolicy, Send
+
+from workflows import retrieval
+from workflows.claim_check import build_claim_check
+from workflows.context import Context, Question, asking
+from workflows.filtered import Update
+from workflows.mara import CHECKED, no_answer
+from workflows.passage_judge import build_passage_judge
+from workflows.ragenta_context import RagentaContext, ragenta_context_of, with_defaults
+from workflows.ragenta_nodes import (
+    ASKED,
+    abstain,
+    keep_passages,
+    line_up_passages,
+    merge_passages,
+    plan_follow_ups,
+    quote_passages,
+    write_answer,
+)
+from workflows.ragenta_state import (
+    FollowUpsPlanned,
+    Found,
+    Kept,
+    LinedUp,
+    OnePassage,
+    RagentaOutput,
+    RagentaState,
+    Searching,
+)
+from workflows.retrieval import TRANSPORT_RETRIES, VALID, add_retrieval, after_reply, reply_edges
+from workflows.retrieval_nodes import encode_question as encode
+from workflows.state import FIRST_NODE, AnswerReply, AnswerToCheck, Asked
+from workflows.threads import OnOwnThreads
+from workflows.watched import watched
+
+WORKFLOW = "ragenta"
+
+MAX_CONCURRENCY = 16
+"""Passages that are judged at once, unless the caller's config says otherwise."""
+
+RECURSION_LIMIT = 100
+"""Steps a run may take: above three rounds of follow-ups with all retries."""
+
+EACH_PASSAGE = "each passage"
+NONE_TO_JUDGE = "none to judge"
+OVER_THE_BAR = "over the bar"
+NOTHING_SUPPORTS = "nothing supports an answer"
+NOTHING_NEW = "nothing new"
+EACH_FOLLOW_UP = "each follow-up"
+NOTHING_TO_ASK = "nothing to ask"
+
+
+def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
+    """Start afresh, all that was judged included, and compute the question's vectors into the cache."""
+    context = ragenta_context_of(runtime)
+    return {
+        **encode(state, runtime),
+        **no_answer(),
+        "workflow": WORKFLOW,
+        "checks_claims": context.check_claims,
+        "judges_passages": context.judge_passages,
+        "judge_outcome": "",
+        "judgements": None,
+        "bars": [],
+        "final_prompt": "",
+        "candidates": [],
+        "kept": [],
+        "new_kept": [],
+        "draft": None,
+        "round": 0,
+        "found": None,
+        "budget": None,
+        "calls_allowed": None,
+    }
+
+
+def search_follow_up(state: Searching, runtime: Runtime[Context]) -> Update:
+    """Retrieve passages for one follow-up question, as for the question itself; malformed replies fall back at once."""
+    context: RagentaContext = ragenta_context_of(runtime)
+    settings = context.model_copy(update={"top_k": context.follow_up_passages, "max_json_retries": 0})
+    result: dict[str, Any] = _search.invoke(asking(state["question"]), context=settings)
+    return {
+        "found": [Found(follow_up=state["follow_up"], passages=result.get("passages", []))],
+        "errors": [record for record in result["errors"] if record["node"] != FIRST_NODE],
+        "model_calls": result["model_calls"],
+    }
+
+
+_search: Any = retrieval.graph
+
+
+def to_judges(state: LinedUp) -> list[Send] | str:
+    """Send each passage in line to the judge."""
+    hits = {hit["number"]: hit for hit in state.get("passages", [])}
+    budget = state.get("budget")
+    sent = [
+        Send(
+            "judge_passage",
+            OnePassage(
+                question=each["question"],
+                mode=state["mode"],
+                generation=state.get("generation", 0),
+                passage=hits[each["number"]],
+                calls=each["calls"],
+                deadline=budget["deadline"] if budget else None,
+            ),
+        )
+        for each in state.get("candidates", [])
+        if each["number"] in hits and state.get("judges_passages", True)
+    ]
+    return sent or NONE_TO_JUDGE
+
+
+def after_keeping(state: Kept) -> str:
+    """Write the answer from what was kept; without that, abstain, or leave the answer as it is."""
+    if state.get("new_kept"):
+        return OVER_THE_BAR
+    return NOTHING_NEW if state.get("round", 0) else NOTHING_SUPPORTS
+
+
+def after_answer(state: AnswerReply) -> str:
+    """Ask again while replies are malformed and attempts are left, then fall back; a valid one may be checked."""
+    reply = after_reply(state.get("answer_refusal"))
+    return reply if reply != VALID else after_fallback(state)
+
+
+def after_fallback(state: AnswerToCheck) -> str:
+    """Check the claims where that is wanted; of a refusal, what the question lacks."""
+    return CHECKED if state.get("checks_claims") else VALID
+
+
+def to_searches(state: FollowUpsPlanned) -> list[Send] | str:
+    """Send each follow-up question of this round to be searched for."""
+    sent = [
+        Send(
+            "search_follow_up",
+            Searching(
+                question=each["question"],
+                mode=state["mode"],
+                generation=state.get("generation", 0),
+                follow_up=place,
+            ),
+        )
+        for place, each in enumerate(state.get("follow_ups", []), start=1)
+        if each["outcome"] == ASKED and each["round"] == state.get("round", 0)
+    ]
+    return sent or NOTHING_TO_ASK
+
+
+def build(
+    transport_retries: RetryPolicy = TRANSPORT_RETRIES,
+) -> StateGraph[RagentaState, Context, Question, RagentaOutput]:
+    """Return the builder of the workflow, to compile with a checkpointer of one's own."""
+    settings: type[Context] = RagentaContext
+    builder = StateGraph(RagentaState, context_schema=settings, input_schema=Question, output_schema=RagentaOutput)
+    add_retrieval(builder, encode_question, "line_up_passages", transport_retries, with_defaults)
+    builder.add_node("line_up_passages", with_defaults(line_up_passages))
+    builder.add_node("judge_passage", build_passage_judge(transport_retries, with_defaults), input_schema=OnePassage)
+    builder.add_node("keep_passages", with_defaults(keep_passages))
+    builder.add_node("abstain", with_defaults(abstain))
+    builder.add_node("write_answer", with_defaults(write_answer), retry_policy=transport_retries)
+    builder.add_node("quote_passages", with_defaults(quote_passages))
+    builder.add_node("check_claims", build_claim_check(transport_retries, with_defaults))
+    builder.add_node("plan_follow_ups", with_defaults(plan_follow_ups))
+    builder.add_node("search_follow_up", OnOwnThreads(with_defaults(watched(search_follow_up))), input_schema=Searching)
+    builder.add_node("merge_passages", with_defaults(merge_passages))
+    judged: dict[Hashable, str] = {EACH_PASSAGE: "judge_passage", NONE_TO_JUDGE: "keep_passages"}
+    builder.add_conditional_edges("line_up_passages", to_judges, judged)
+    builder.add_conditional_edges("merge_passages", to_judges, judged)
+    builder.add_edge("judge_passage", "keep_passages")
+    builder.add_conditional_edges(
+        "keep_passages",
+        after_keeping,
+        {OVER_THE_BAR: "write_answer", NOTHING_SUPPORTS: "abstain", NOTHING_NEW: END},
+    )
+    builder.add_edge("abstain", END)
+    builder.add_conditional_edges(
+        "write_answer",
+        after_answer,
+        {**reply_edges("write_answer", "quote_passages", END), CHECKED: "check_claims"},
+    )
+    builder.add_conditional_edges("quote_passages", after_fallback, {VALID: END, CHECKED: "check_claims"})
+    builder.add_edge("check_claims", "plan_follow_ups")
+    builder.add_conditional_edges(
+        "plan_follow_ups", to_searches, {EACH_FOLLOW_UP: "search_follow_up", NOTHING_TO_ASK: END}
+    )
+    builder.add_edge("search_follow_up", "merge_passages")
+    return builder
+
+
+graph = build().compile(name=WORKFLOW).with_config(recursion_limit=RECURSION_LIMIT, max_concurrency=MAX_CONCURRENCY)

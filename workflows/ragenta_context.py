@@ -1,0 +1,134 @@
+"""The settings of a run of workflow ragenta: those of every workflow, and how passages and claims are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import wraps
+from typing import Any, ClassVar, TypeVar
+
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from agents.bar import DEFAULT_N
+from graph.errors import BadInput
+from graph.modes import Mode
+from workflows.choices import Workflow
+from workflows.context import Context
+from workflows.filtered import Node, Update
+from workflows.forms import shown
+
+State = TypeVar("State", bound=Mapping[str, Any], contravariant=True)
+
+
+class RagentaContext(Context):
+    """The settings of a run of RAGentA. Passages come from hybrid retrieval, or from a walk with mode ``mara``."""
+
+    workflow: ClassVar[Workflow] = Workflow.RAGENTA
+
+    mode: Mode = Field(
+        Mode.HYBRID,
+        description="How passages are found: by the hybrid of dense and sparse similarity (hybrid), by a relation-aware"
+        " walk (mara), or as in any other mode.",
+        **shown("Retrieval · mode", "retrieve_passages", "walk_graph"),
+    )
+    top_k: int = Field(
+        20,
+        ge=1,
+        le=200,
+        description="How many passages are retrieved, and judged.",
+        **shown("Retrieval · passages retrieved", "retrieve_passages", "walk_graph"),
+    )
+    judge_passages: bool = Field(
+        True,
+        description="Let a predictor and a judge look at each passage; without them the best retrieved ones are kept.",
+        **shown("Judge · judge passages", "line_up_passages"),
+    )
+    n: float = Field(
+        DEFAULT_N,
+        ge=-5,
+        le=5,
+        description="A passage is kept at the mean of the scores less n standard deviations, or above.",
+        **shown("Judge · n, how far the bar lies below the mean", "keep_passages"),
+    )
+    judge_floor: float = Field(
+        0.0,
+        ge=-50,
+        le=50,
+        description="No passage below this score is kept, whatever the bar: log P(Yes) - log P(No), 0 for even odds.",
+        **shown("Judge · floor", "keep_passages"),
+    )
+    min_kept: int = Field(
+        2,
+        ge=0,
+        le=50,
+        description="So many passages are kept even below the bar, where they reach the floor.",
+        **shown("Judge · fewest kept", "keep_passages"),
+    )
+    max_kept: int = Field(
+        10,
+        ge=1,
+        le=50,
+        description="At most so many passages are kept, of each question.",
+        **shown("Judge · most kept", "keep_passages"),
+    )
+    check_claims: bool = Field(
+        True,
+        description="Let the claim judge check the answer sentence by sentence, and ask for what is missing.",
+        **shown("Claims · check them", "write_answer"),
+    )
+    max_follow_ups: int = Field(
+        3,
+        ge=0,
+        le=3,
+        description="How many follow-up questions are asked for what is missing, in each round.",
+        **shown("Follow-ups · questions in a round", "check_claims"),
+    )
+    follow_up_rounds: int = Field(
+        1,
+        ge=0,
+        le=3,
+        description="How often follow-up questions are asked; 0 for never.",
+        **shown("Follow-ups · rounds", "plan_follow_ups"),
+    )
+    follow_up_passages: int = Field(
+        10,
+        ge=1,
+        le=50,
+        description="How many passages are retrieved for a follow-up question.",
+        **shown("Follow-ups · passages retrieved", "search_follow_up"),
+    )
+    follow_up_calls: int = Field(
+        60,
+        ge=0,
+        le=1000,
+        description="Calls to the chat model that all follow-ups of a question may take together.",
+        **shown("Follow-ups · budget of model calls", "plan_follow_ups"),
+    )
+    follow_up_seconds: float = Field(
+        60.0,
+        ge=0,
+        le=3600,
+        description="Seconds after which nothing more is asked for follow-ups; what is on its way is waited for.",
+        **shown("Follow-ups · budget of seconds", "plan_follow_ups"),
+    )
+
+
+def ragenta_context_of(runtime: Runtime[Context]) -> RagentaContext:
+    """Return the run's context; the defaults where plain Python passed none. Raises BadInput for another workflow's."""
+    context = runtime.context if runtime.context is not None else RagentaContext()
+    if not isinstance(context, RagentaContext):
+        raise BadInput(
+            f"Workflow ragenta was given settings of workflow {context.workflow}",
+            "Pass a workflows.ragenta_context.RagentaContext, or make_context(workflow='ragenta', ...)",
+        )
+    return context
+
+
+def with_defaults(node: Node[State]) -> Node[State]:
+    """Give a node this workflow's default settings where plain Python passed none."""
+
+    @wraps(node)
+    def prepared(state: State, runtime: Runtime[Context]) -> Update:
+        return node(state, runtime.override(context=ragenta_context_of(runtime)))
+
+    return prepared

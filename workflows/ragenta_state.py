@@ -1,0 +1,251 @@
+"""The state of workflow ragenta: what every workflow has, and what was judged, kept and asked again."""
+
+from __future__ import annotations
+
+from typing import Annotated, NotRequired
+
+from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
+
+from workflows.claim_records import FollowUpRecord
+from workflows.claim_state import DraftRecord
+from workflows.state import (
+    ErrorRecord,
+    Output,
+    PassageHit,
+    Refusal,
+    Running,
+    State,
+    add_calls,
+    add_errors,
+    add_timings,
+)
+
+
+class JudgementRecord(TypedDict):
+    """What was found of one passage for one question.
+
+    ``score`` is log P(Yes) - log P(No), null where no reply could be used. ``judged_by`` is ``logprobs``,
+    ``confidence``, ``words`` (offline) or ``unjudged``.
+    """
+
+    passage_id: str
+    number: int
+    question: str
+    prediction: str
+    score: float | None
+    judged_by: str
+    kept: bool
+
+
+class BarRecord(TypedDict):
+    """Where the adaptive bar lay among the passages of one question: tau, sigma and tau - n sigma."""
+
+    question: str
+    tau: float
+    sigma: float
+    bar: float
+    floor: float
+    judged: int
+    kept: int
+
+
+class Candidate(TypedDict):
+    """A passage that is to be judged for a question, and how many calls of the model that may take (null: any)."""
+
+    number: int
+    question: str
+    calls: int | None
+
+
+class Found(TypedDict):
+    """What one follow-up question found: its place among all follow-ups, from 1, and the ranking."""
+
+    follow_up: int
+    passages: list[PassageHit]
+
+
+def add_judgements(present: list[JudgementRecord], new: list[JudgementRecord] | None) -> list[JudgementRecord]:
+    """Put judgements together: one of the same passage and question takes the earlier one's place; None clears."""
+    if new is None:
+        return []
+    merged = {(each["passage_id"], each["question"]): each for each in present}
+    merged.update(((each["passage_id"], each["question"]), each) for each in new)
+    return list(merged.values())
+
+
+def add_found(present: list[Found], new: list[Found] | None) -> list[Found]:
+    """Append; None clears."""
+    return [] if new is None else [*present, *new]
+
+
+class RagentaOutput(Output):
+    """What workflow ragenta answers."""
+
+    judge_outcome: NotRequired[str]
+    judgements: Annotated[list[JudgementRecord], add_judgements]
+    bars: NotRequired[list[BarRecord]]
+    final_prompt: NotRequired[str]
+
+
+class Budget(TypedDict):
+    """What follow-ups began with: the calls before them, and when their time is over (seconds since the epoch)."""
+
+    calls_before: int
+    deadline: float
+
+
+class RagentaState(State, RagentaOutput):
+    """What workflow ragenta works with.
+
+    ``kept`` are the numbers of the passages that the answer is written from, in the order in which they are shown,
+    ``new_kept`` those that the last judging added; ``round`` is 0 before the first follow-ups.
+    """
+
+    judges_passages: NotRequired[bool]
+    candidates: NotRequired[list[Candidate]]
+    kept: NotRequired[list[int]]
+    new_kept: NotRequired[list[int]]
+    draft: NotRequired[DraftRecord | None]
+    round: NotRequired[int]
+    found: Annotated[list[Found], add_found]
+    budget: NotRequired[Budget | None]
+    calls_allowed: NotRequired[int | None]
+
+
+class LiningUp(Running):
+    """What lists the retrieved passages for the judge reads."""
+
+    passages: NotRequired[list[PassageHit]]
+
+
+class LinedUp(TypedDict):
+    """What sends passages to the judge reads."""
+
+    question: str
+    mode: str
+    generation: NotRequired[int]
+    judges_passages: NotRequired[bool]
+    candidates: NotRequired[list[Candidate]]
+    passages: NotRequired[list[PassageHit]]
+    budget: NotRequired[Budget | None]
+
+
+class OnePassage(Running):
+    """What is judged: one passage, for the question of the run or a follow-up."""
+
+    passage: PassageHit
+    calls: NotRequired[int | None]
+    deadline: NotRequired[float | None]
+
+
+class Predicting(OnePassage):
+    """What the predictor and its fallback read."""
+
+    predict_attempts: NotRequired[int]
+    predict_refusal: NotRequired[Refusal | None]
+
+
+class Scoring(OnePassage):
+    """What the judge and its fallback read."""
+
+    prediction: NotRequired[str]
+    predict_attempts: NotRequired[int]
+    score_attempts: NotRequired[int]
+    score_refusal: NotRequired[Refusal | None]
+
+
+class OnePassageOutput(TypedDict):
+    """What judging one passage gives back."""
+
+    judgements: Annotated[list[JudgementRecord], add_judgements]
+    timings_ms: Annotated[dict[str, float], add_timings]
+    errors: Annotated[list[ErrorRecord], add_errors]
+    model_calls: Annotated[int, add_calls]
+
+
+class OnePassageState(Predicting, Scoring, OnePassageOutput):
+    """What judging one passage works with."""
+
+
+class PredictorReply(TypedDict):
+    """What reads how the predictor replied."""
+
+    predict_refusal: NotRequired[Refusal | None]
+
+
+class JudgeReply(TypedDict):
+    """What reads how the judge replied."""
+
+    score_refusal: NotRequired[Refusal | None]
+
+
+class Keeping(Running):
+    """What keeps passages reads."""
+
+    passages: NotRequired[list[PassageHit]]
+    judgements: NotRequired[list[JudgementRecord]]
+    candidates: NotRequired[list[Candidate]]
+    judges_passages: NotRequired[bool]
+    kept: NotRequired[list[int]]
+    bars: NotRequired[list[BarRecord]]
+    draft: NotRequired[DraftRecord | None]
+    follow_ups: NotRequired[list[FollowUpRecord]]
+    round: NotRequired[int]
+    budget: NotRequired[Budget | None]
+
+
+class Kept(TypedDict):
+    """What chooses how to go on from the kept passages reads."""
+
+    new_kept: NotRequired[list[int]]
+    round: NotRequired[int]
+
+
+class Predicted(Running):
+    """What the final predictor and its fallback read."""
+
+    passages: NotRequired[list[PassageHit]]
+    kept: NotRequired[list[int]]
+    draft: NotRequired[DraftRecord | None]
+    follow_ups: NotRequired[list[FollowUpRecord]]
+    answer_attempts: NotRequired[int]
+    answer_refusal: NotRequired[Refusal | None]
+    round: NotRequired[int]
+    budget: NotRequired[Budget | None]
+    model_calls: NotRequired[int]
+
+
+class Planning(Running):
+    """What plans follow-ups reads."""
+
+    follow_ups: NotRequired[list[FollowUpRecord]]
+    round: NotRequired[int]
+    budget: NotRequired[Budget | None]
+    model_calls: NotRequired[int]
+
+
+class FollowUpsPlanned(TypedDict):
+    """What sends follow-up questions to be searched reads."""
+
+    mode: str
+    generation: NotRequired[int]
+    round: NotRequired[int]
+    follow_ups: NotRequired[list[FollowUpRecord]]
+
+
+class Searching(Running):
+    """What searches for one follow-up question reads; ``follow_up`` is its place among all of them, from 1."""
+
+    follow_up: int
+
+
+class Merging(Running):
+    """What merges what follow-ups found reads."""
+
+    passages: NotRequired[list[PassageHit]]
+    found: NotRequired[list[Found]]
+    kept: NotRequired[list[int]]
+    follow_ups: NotRequired[list[FollowUpRecord]]
+    round: NotRequired[int]
+    budget: NotRequired[Budget | None]
+    model_calls: NotRequired[int]
