@@ -113,7 +113,7 @@ def _serve(asked: Connection, reply_s: float) -> None:
     """Reply after a while; tell of the requests since the last time that one asked, until it is over."""
     moments: list[Moment] = []
     yes = Reply.spelt(("Yes", {"Yes": -JUDGED / 2, "No": -JUDGED * 3 / 2}), (" 0.7", {" 0.7": -0.1}))
-    replies = {"predictor": "It may be so.", "judge": yes, "final predictor": REFUSAL}
+    replies: dict[str, str | Reply] = {"predictor": "It may be so.", "judge": yes, "final predictor": REFUSAL}
 
     def reply(body: Mapping[str, Any]) -> str | Reply:
         role, begun = role_of(body), time.perf_counter()

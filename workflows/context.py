@@ -307,8 +307,13 @@ def make_context(workflow: str = Workflow.MARA, **settings: Any) -> Context:
         BadInput: the workflow or a setting is unknown, or out of its range, named in the message.
     """
     form = _form_of(workflow)
+    given = {name: value for name, value in settings.items() if value is not None}
+    elsewhere = given.keys() - form.model_fields.keys() & _form_of(Workflow.RAGENTA).model_fields.keys()
+    if elsewhere:
+        named = ", ".join(sorted(elsewhere))
+        raise BadInput(f"Workflow {workflow} has no setting {named}", f"Ask with workflow {Workflow.RAGENTA}, or leave it out")
     try:
-        return form(**{name: value for name, value in settings.items() if value is not None})
+        return form(**given)
     except ValidationError as fault:
         hint = f"The fields of {form.__module__}.{form.__name__} are the settings, with their limits"
         raise BadInput(f"A setting cannot be used ({problems_of(fault)})", hint) from fault

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from workflows.settings_tables import FORMS, mode_table, option_tables, setting_
 if TYPE_CHECKING:
     from langchain_core.runnables.graph import Edge, Graph, Node
 
-WORKFLOWS = ("mara", "retrieval", "indexing")
+WORKFLOWS = ("mara", "ragenta", "retrieval", "indexing")
 """The workflows that are drawn: modules of this package that have a compiled ``graph``."""
 
 
@@ -53,15 +54,15 @@ def mermaid(graph: Graph) -> str:
     """Return a drawing as a Mermaid block: the same text for the same graph.
 
     Dotted arrows are taken on a condition, which is their label. Nodes that may run again, and the fallbacks that
-    take over from them, have colours of their own.
+    take over from them, have colours of their own; a subgraph has a frame.
     """
     place = {node: position for position, node in enumerate(graph.nodes)}
-    edges = sorted(graph.edges, key=lambda edge: (place[edge.source], place[edge.target], str(edge.data or "")))
-    nodes = list(_nodes(graph, edges))
+    arrows = sorted(_arrows(graph), key=lambda edge: (place[edge.source], place[edge.target], str(edge.data or "")))
+    nodes = list(_nodes(graph, arrows))
     used = ["default", *(style for style in _STYLES if any(node.endswith(f":::{style}") for node in nodes))]
-    again = _again(edges)
-    arrows = (_arrow(edge, beside_a_loop=edge.source in again) for edge in edges)
-    lines = [*nodes, *arrows, *(f"classDef {style} {_STYLES[style]}" for style in used)]
+    again = _again(arrows)
+    drawn = (_arrow(edge, beside_a_loop=edge.source in again) for edge in arrows)
+    lines = [*nodes, *drawn, *(f"classDef {style} {_STYLES[style]}" for style in used)]
     return "\n".join(["```mermaid", "graph TD", *(f"  {line}" for line in lines), "```", ""])
 
 
@@ -95,15 +96,55 @@ def main(paths: Sequence[str]) -> None:
             path.write_text(after, encoding="utf-8")
 
 
+def _arrows(graph: Graph) -> list[Edge]:
+    """Return the arrows, led past the ends of subgraphs to the nodes within.
+
+    LangGraph lists a deferred node behind whatever a trial run does last, too; no branch leads there, and it has no
+    label.
+    """
+    deferred = {node.id for node in graph.nodes.values() if (node.metadata or {}).get("defer")}
+    edges = [edge for edge in graph.edges if edge.data or not edge.conditional or edge.target not in deferred]
+    for end in filter(_is_end_of_subgraph, graph.nodes):
+        into = [edge for edge in edges if edge.target == end]
+        past = [_joined(one, other) for one in into for other in edges if other.source == end]
+        edges = [*(edge for edge in edges if end not in (edge.source, edge.target)), *past]
+    return edges
+
+
+def _joined(one: Edge, other: Edge) -> Edge:
+    label = ", ".join(str(edge.data) for edge in (one, other) if edge.data)
+    return one._replace(target=other.target, data=label or None, conditional=one.conditional or other.conditional)
+
+
+def _is_end_of_subgraph(node: str) -> bool:
+    within, _, name = node.rpartition(":")
+    return bool(within) and name in (_START, _END)
+
+
 def _nodes(graph: Graph, edges: Sequence[Edge]) -> Iterator[str]:
+    """Yield a line for each node, those of a subgraph between the lines of its frame."""
     again = _again(edges)
-    for node in graph.nodes.values():
-        if node.id in (_START, _END):
-            yield f'{node.id}(["{node.id.strip("_")}"]):::terminal'
-            continue
-        kind = ":::again" if node.id in again else ":::fallback" if _is_fallback(node, edges, again) else ""
-        waits = "<br/>(waits for all branches)" if (node.metadata or {}).get("defer") else ""
-        yield f'{node.id}["{node.name}{waits}"]{kind}'
+    shown = [node for node in graph.nodes.values() if not _is_end_of_subgraph(node.id)]
+    for subgraph, nodes in groupby(shown, lambda node: node.id.rpartition(":")[0]):
+        if subgraph:
+            yield f"subgraph {_safe(subgraph)}"
+        for node in nodes:
+            yield ("  " if subgraph else "") + _node(node, edges, again)
+        if subgraph:
+            yield "end"
+
+
+def _node(node: Node, edges: Sequence[Edge], again: set[str]) -> str:
+    if node.id in (_START, _END):
+        return f'{node.id}(["{node.id.strip("_")}"]):::terminal'
+    kind = ":::again" if node.id in again else ":::fallback" if _is_fallback(node, edges, again) else ""
+    waits = "<br/>(waits for all branches)" if (node.metadata or {}).get("defer") else ""
+    return f'{_safe(node.id)}["{node.name}{waits}"]{kind}'
+
+
+def _safe(name: str) -> str:
+    """Return a name that Mermaid takes: a colon would end it."""
+    return name.replace(":", "_")
 
 
 def _is_fallback(node: Node, edges: Sequence[Edge], again: set[str]) -> bool:
@@ -122,7 +163,7 @@ def _arrow(edge: Edge, *, beside_a_loop: bool) -> str:
     label = str(edge.data or "").replace('"', "'")
     longer = beside_a_loop and edge.source != edge.target
     shaft = ("-..->" if longer else "-.->") if edge.conditional else "-->"
-    return f"{edge.source} {shaft}" + (f'|"{label}"|' if label else "") + f" {edge.target}"
+    return f"{_safe(edge.source)} {shaft}" + (f'|"{label}"|' if label else "") + f" {_safe(edge.target)}"
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from workflows import retrieval
 from workflows.claim_check import build_claim_check
 from workflows.context import Context, Question, asking
 from workflows.filtered import Update
+from workflows.labelled import labelled
 from workflows.mara import CHECKED, no_answer
 from workflows.passage_judge import build_passage_judge
 from workflows.ragenta_context import RagentaContext, ragenta_context_of, with_defaults
@@ -205,4 +206,6 @@ def build(
     return builder
 
 
-graph = build().compile(name=WORKFLOW).with_config(recursion_limit=RECURSION_LIMIT, max_concurrency=MAX_CONCURRENCY)
+graph = labelled(build().compile(name=WORKFLOW)).with_config(
+    recursion_limit=RECURSION_LIMIT, max_concurrency=MAX_CONCURRENCY
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from graph.factors import Directions
 from graph.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, WalkSettings
 from workflows.context import Context, Question
 from workflows.indexing_context import IndexingContext, Sources
+from workflows.ragenta_context import RagentaContext
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -28,13 +30,36 @@ MODES: Mapping[str, WalkSettings] = {
 }
 """The modes that walk, by how they are asked for."""
 
-FORMS: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
-    "asking": (Context, ("ask",)),
-    "indexing": (IndexingContext, ("index", "sync")),
-    "question": (Question, ()),
-    "sources": (Sources, ("index", "sync")),
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form, and what is shown of it.
+
+    Attributes:
+        model: its fields.
+        commands: the commands whose options set them.
+        beside: another form, whose fields are left out where this one has them unchanged.
+    """
+
+    model: type[BaseModel]
+    commands: tuple[str, ...] = ()
+    beside: type[BaseModel] | None = None
+
+    @property
+    def fields(self) -> dict[str, FieldInfo]:
+        """The fields that are shown, by name."""
+        known = {name: repr(field) for name, field in self.beside.model_fields.items()} if self.beside else {}
+        return {name: field for name, field in self.model.model_fields.items() if repr(field) != known.get(name)}
+
+
+FORMS: Mapping[str, Form] = {
+    "asking": Form(Context, ("ask",)),
+    "ragenta": Form(RagentaContext, ("ask",), beside=Context),
+    "indexing": Form(IndexingContext, ("index", "sync")),
+    "question": Form(Question),
+    "sources": Form(Sources, ("index", "sync")),
 }
-"""The forms by name: their fields, and the commands whose options set them."""
+"""The forms by name."""
 
 _SPELLED = {"fields": "field"}
 _PLACEHOLDERS = {int: "N", float: "X", Path: "PATH"}
@@ -45,13 +70,14 @@ def setting_tables(form: str) -> str:
     """Return the fields of a form as tables, one a group of fields.
 
     Args:
-        form: ``asking`` or ``indexing`` for the settings of a run, ``question`` or ``sources`` for what it is given.
+        form: ``asking``, ``ragenta`` or ``indexing`` for the settings of a run, ``question`` or ``sources`` for what
+            it is given.
     """
-    model, commands = FORMS[form]
-    schema = model.model_json_schema()
-    flags = {flag for command in commands for flag in command_flags()[command]}
+    shown = FORMS[form]
+    schema = shown.model.model_json_schema()
+    flags = {flag for command in shown.commands for flag in command_flags()[command]}
     groups: dict[str, list[Sequence[str]]] = {}
-    for name, field in model.model_fields.items():
+    for name, field in shown.fields.items():
         group, _, _ = (field.title or "").rpartition(GROUP)
         flag = f"--{_SPELLED.get(name, name).replace('_', '-')}"
         row = (

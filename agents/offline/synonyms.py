@@ -63,6 +63,45 @@ flow flows empty empties drain drains mouth discharge
 rise rises source spring springs
 border borders bordering adjacent neighbour neighbor adjoins
 name named call called known nickname
+company firm corporation business enterprise manufacturer maker works
+newspaper journal magazine gazette
+film movie picture
+ship vessel boat steamer ferry
+band group orchestra ensemble
+emblem symbol logo badge
+ban banned prohibit prohibited forbid forbidden outlaw outlawed censor censored
+climb climbed ascend ascended ascent summit scale scaled conquer conquered
+arrive arrived reach reached
+collide collided crash crashed sink sank sunk wreck wrecked
+fight fought battle war
+defeat defeated beat beaten lose lost
+elect elected chosen appoint appointed
+resign resigned retire retired step stepped
+translate translated translator translation
+edit edited editor
+illustrate illustrated illustrator
+photograph photographed photographer photography
+record recorded recording
+broadcast broadcasted aired air
+shoot shot filmed
+restore restored renovate renovated repair repaired rebuild rebuilt refurbished
+extend extended enlarge enlarged expand expanded
+rename renamed
+merge merged merger
+electrify electrified
+guard guarded protect protected protection
+grow grown cultivate cultivated
+mine mined dig dug excavate excavated
+cross crosses crossed crossing span spans
+connect connects connected link links linked join joins
+contain contains contained house houses housed hold holds keep kept
+depict depicts depicted show shows shown represent represents
+commission commissioned order ordered
+finance financed fund funded pay paid sponsor sponsored
+profession trade trained learned job
+debut premiere first
+begin began starts
+colour color coloured colored
 nationality citizen citizenship country
 language languages speak spoken tongue
 destroy destroyed destruction burn burnt burned demolish demolished ruined

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from agents.offline.asked import Asked, read_question
 from agents.offline.entity_spans import scan_entities
@@ -29,29 +30,39 @@ class Unit:
     support: float
 
 
-def best_unit(question: str, sentences: Sequence[Sentence], embed: Embed | None) -> Unit:
+def best_unit(
+    question: str, sentences: Sequence[Sentence], embed: Embed | None, quoted: Collection[Sentence] | None = None
+) -> Unit:
     """Return the best one or two sentences; none, with support 0, where there is none to choose from.
 
     Two of one passage go together where the question names what it asks about, two of different ones where it
     describes that: the first then names what the passage of the second is about, and that one holds the answer.
+
+    Args:
+        question: what is asked.
+        sentences: all of each passage: some words may stand around the answer.
+        embed: gives unit vectors of words; None compares words alone.
+        quoted: the sentences to choose from; None for all.
     """
     asked = read_question(question, known_names(question, sentences))
     held = read_sentences(asked, sentences, embed)
     best = Unit((), 0.0)
-    for first, one in enumerate(sentences):
-        best = _better(best, (one,), support(asked, held[first]))
-        for second, other in enumerate(sentences):
-            if other.passage is one.passage:
-                if second > first and not asked.is_nested and _are_about(held[first], held[second]):
-                    both = support(asked, joined(held[first], held[second]))
-                    best = _better(best, (one, other), SECOND_SENTENCE * both)
-            elif asked.is_nested and _leads_to(asked, one, other):
+    places = [place for place, sentence in enumerate(sentences) if quoted is None or sentence in quoted]
+    for first, second in product(places, places):
+        one, other = sentences[first], sentences[second]
+        if first == second:
+            best = _better(best, (one,), support(asked, held[first]))
+        elif other.passage is not one.passage:
+            if asked.is_nested and _leads_to(asked, one, other):
                 best = _better(best, (one, other), support(asked, _over_bridge(asked, held[first], held[second])))
+        elif second > first and not asked.is_nested and _are_about(held[first], held[second]):
+            both = support(asked, joined(held[first], held[second]))
+            best = _better(best, (one, other), SECOND_SENTENCE * both)
     return best
 
 
 def known_names(question: str, sentences: Sequence[Sentence]) -> list[str]:
-    """Return names that a question may hold in small letters: titles, and names of the texts where it has no capitals."""
+    """Return names that a question may hold in small letters: titles; without capitals, all names of the passages."""
     passages = {sentence.passage.id: sentence.passage for sentence in sentences}.values()
     names = [passage.title for passage in passages]
     if question[1:].islower():

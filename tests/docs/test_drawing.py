@@ -17,6 +17,14 @@ from workflows.drawing import SECTIONS, WORKFLOWS, draw_workflow, main, mermaid,
 ARROW = re.compile(r"  (\w+) (-->|-\.{1,2}->)(?:\|\"([^\"]+)\"\|)? (\w+)$", re.MULTILINE)
 MADE = {page: sections_of(read(page)) for page in PAGES if sections_of(read(page))}
 
+RETRIEVING = {"filter_facts": "keep_top_facts", "weigh_relations": "neutral_relations"}
+JUDGING = {
+    "judge_passage_predict_answer": "judge_passage_skip_prediction",
+    "judge_passage_score_passage": "judge_passage_leave_unjudged",
+}
+CHECKING = {"check_claims_judge_claims": "check_claims_check_words"}
+"""The nodes that may run again, with their fallbacks."""
+
 
 class Words(TypedDict):
     words: str
@@ -24,6 +32,26 @@ class Words(TypedDict):
 
 def nothing(state: Words) -> Words:
     return state
+
+
+def workflow_within_another() -> str:
+    """A subgraph that several nodes lead into, each on its own condition, and a deferred node that others lead to."""
+    inner = StateGraph(Words)
+    inner.add_node("judge", nothing)
+    inner.add_edge(START, "judge")
+    inner.add_conditional_edges("judge", lambda _: "", {"malformed": "judge", "valid": END})
+    outer = StateGraph(Words)
+    for name in ("ask", "guess", "sum_up"):
+        outer.add_node(name, nothing)
+    outer.add_node("join", nothing, defer=True)
+    outer.add_node("check", inner.compile())
+    outer.add_edge(START, "ask")
+    outer.add_conditional_edges("ask", lambda _: "", {"given up": "guess", "answered": "check", "waiting": "join"})
+    outer.add_edge("guess", "check")
+    outer.add_edge("check", "sum_up")
+    outer.add_conditional_edges("sum_up", lambda _: "", {"once more": "ask", "enough": END})
+    outer.add_edge("join", END)
+    return mermaid(outer.compile().get_graph(xray=True))
 
 
 def small_workflow() -> str:
@@ -60,15 +88,39 @@ def test_every_arrow_that_is_taken_on_a_condition_says_on_which(workflow: str) -
     assert [arrow for arrow in arrows if ("." in arrow[1]) != bool(arrow[2])] == []
 
 
-def test_each_role_has_its_loop_and_its_fallback() -> None:
-    drawing = draw_workflow("mara")
+@pytest.mark.parametrize(
+    ("workflow", "fallbacks"),
+    [
+        ("mara", {**RETRIEVING, "write_answer": "quote_passages", **CHECKING}),
+        ("retrieval", RETRIEVING),
+        ("ragenta", {**RETRIEVING, **JUDGING, "write_answer": "quote_passages", **CHECKING}),
+    ],
+)
+def test_each_role_has_its_loop_and_its_fallback(workflow: str, fallbacks: dict[str, str]) -> None:
+    drawing = draw_workflow(workflow)
     arrows = {(source, target): label for source, _, label, target in ARROW.findall(drawing)}
-    fallbacks = {"filter_facts": "keep_top_facts", "weigh_relations": "neutral_relations"}
-    for node, fallback in {**fallbacks, "write_answer": "quote_passages"}.items():
-        assert (node, node) in arrows
-        assert f'{node}["{node}"]:::again' in drawing
-        assert (node, fallback) in arrows
-        assert f'{fallback}["{fallback}"]:::fallback' in drawing
+    assert {source for source, target in arrows if source == target} == set(fallbacks)
+    for node, fallback in fallbacks.items():
+        assert arrows[node, node] == "malformed"
+        assert re.search(rf'^ +{node}\["\w+"\]:::again$', drawing, re.MULTILINE)
+        assert arrows[node, fallback] == "given up"
+        assert re.search(rf'^ +{fallback}\["\w+"\]:::fallback$', drawing, re.MULTILINE)
+
+
+def test_a_subgraph_has_a_frame_and_arrows_lead_into_it_and_out_of_it() -> None:
+    lines = workflow_within_another().splitlines()
+    frame = lines.index("  subgraph check")
+    assert lines[frame : frame + 3] == ["  subgraph check", '    check_judge["judge"]:::again', "  end"]
+    arrows = {(source, target): label for source, _, label, target in ARROW.findall("\n".join(lines))}
+    assert arrows["ask", "check_judge"] == "answered"
+    assert arrows["guess", "check_judge"] == ""
+    assert arrows["check_judge", "sum_up"] == "valid"
+    assert not any("__" in line for line in lines if "check" in line)
+
+
+def test_no_arrow_leads_to_a_deferred_node_that_no_branch_takes() -> None:
+    arrows = ARROW.findall(workflow_within_another())
+    assert [source for source, _, _, target in arrows if target == "join"] == ["ask"]
 
 
 def test_a_drawing_is_mermaid_in_the_order_of_the_nodes() -> None:

@@ -21,6 +21,9 @@ ENDING = table(CATALOGUE, "Errors that end a run")
 SAYING = table(CATALOGUE, "What they say, and what to do")
 ENTRIES = table(CATALOGUE, "Entries of a result's `errors`")
 REASONS = table(CATALOGUE, "Why a reply is malformed")
+MALFORMED = "malformed_update"
+"""The function that makes the entry of a malformed reply, of whatever kind its fault is."""
+
 LEAST_FRAGMENT = 8
 """Letters that a message of the code needs to be told from another: a bare placeholder stands for anything."""
 
@@ -50,15 +53,24 @@ def entries_of_the_code() -> Iterator[tuple[str, str]]:
             for call in ast.walk(handler)
             if isinstance(call, ast.Call)
         }
+        passing_on = {
+            call
+            for function in found
+            if isinstance(function, ast.FunctionDef) and function.name == MALFORMED
+            for call in ast.walk(function)
+        }
         for call in found:
-            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "error_of"):
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call in passing_on:
                 continue
-            node, kind = call.args[:2]
-            if isinstance(kind, ast.Attribute):
-                assert kind.attr == "kind", f"{module}: the kind of an entry that is not looked for here"
-                yield handled[call], value_of(node, module)
-            else:
-                yield value_of(kind, module), value_of(node, module)
+            if call.func.id == MALFORMED:
+                yield handled[call], value_of(call.args[0], module)
+            elif call.func.id == "error_of":
+                node, kind = call.args[:2]
+                if isinstance(kind, ast.Attribute):
+                    assert kind.attr == "kind", f"{module}: the kind of an entry that is not looked for here"
+                    yield handled[call], value_of(node, module)
+                else:
+                    yield value_of(kind, module), value_of(node, module)
 
 
 def value_of(expression: ast.expr, module: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.modes import DEFAULT_ALPHA, MARA, WalkSettings
+from graph.modes import DEFAULT_ALPHA, MARA, Mode, WalkSettings
 from tests.docs.pages import ROOT, plain, read, sources, strings_among, table
 from workflows.context import Context
 from workflows.indexing_context import IndexingContext
@@ -62,10 +62,20 @@ def test_what_a_mode_alone_decides_is_said_to_be_no_setting() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_field_has_its_row_with_its_limits_and_what_it_does(form: str) -> None:
-    model = FORMS[form][0]
     rows = re.findall(r"^\| `(\w+)`.*?\| (.*?) \| (.*?) \| (.*?) \|$", setting_tables(form), re.MULTILINE)
-    assert sorted(name for name, *_ in rows) == sorted(model.model_fields)
+    assert sorted(name for name, *_ in rows) == sorted(FORMS[form].fields)
     assert all(default and limits and effect for _, default, limits, effect in rows)
+
+
+def test_of_a_workflow_s_settings_those_are_shown_that_asking_does_not_have_or_has_otherwise() -> None:
+    fields, general = FORMS["ragenta"].fields, Context.model_fields
+    assert {"judge_floor", "follow_up_calls"} <= set(fields) - set(general)
+    assert {name for name in fields if name in general} == {"mode", "top_k", "check_claims"}
+    assert {name: (field.default, general[name].default) for name, field in fields.items() if name in general} == {
+        "mode": (Mode.HYBRID, Mode.MARA),
+        "top_k": (20, 10),
+        "check_claims": (True, False),
+    }
 
 
 def test_rows_say_default_limits_and_option() -> None:

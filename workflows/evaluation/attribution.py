@@ -118,17 +118,15 @@ def checking_figures(rows: Sequence[Row]) -> Row:
     ones question by question.
     """
     checked = [row["claims"] for row in rows if row["claims"]]
-    written_from = [row["written_from"] for row in rows if row["written_from"] is not None]
-    overlaps = [
-        passage_overlap(row["written_from"], row["gold_ids"]) for row in rows if row["written_from"] is not None
-    ]
+    sources = [(row["written_from"], row["gold_ids"]) for row in rows if row["written_from"] is not None]
+    overlaps = [passage_overlap(ids, gold) for ids, gold in sources]
     return {
         "claim_support_rate": claim_support_rate(checked),
         "claims": {key: sum(counts[key] for counts in checked) for key in ("claims", *VERDICTS)},
         "coverage": _counts(row["coverage"] for row in rows),
         "judge_outcomes": _counts(row["judge_outcome"] for row in rows),
         "written_from": {
-            "passages": mean(float(len(ids)) for ids in written_from),
+            "passages": mean(float(len(ids)) for ids, _ in sources),
             "precision": mean(precision for precision, _ in overlaps if precision is not None),
             "recall": mean(recall for _, recall in overlaps if recall is not None),
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,18 @@ def test_verbose_tells_of_each_question_on_standard_error(run_eval: Eval) -> Non
     assert [line.split()[1] for line in lines] == IDS
     for said in ("β ", "facts kept ", "seeds Velm", "walk ", "1 of 1 gold in the first 5"):
         assert said in lines[0]
+
+
+def test_ragenta_tells_what_was_kept_and_how_far_it_answers_and_its_report_tells_of_citations(run_eval: Eval) -> None:
+    shown = run_eval("--mode", "ragenta", "--mode", "basic-rag", "--limit", "2", "--verbose")
+    assert shown.code == 0
+    line = next(line for line in shown.err.splitlines() if line.startswith("ragenta"))
+    assert re.search(r"kept: [1-9]\d* passages|nothing supports: 0 passages", line)
+    assert " answered" in line
+    report = (run_eval.out / "report.md").read_text(encoding="utf-8")
+    assert "### Citations" in report
+    assert "### Judged passages and checked claims" in report
+    assert "--mode ragenta" in report
 
 
 def test_a_question_that_failed_says_why_in_one_line() -> None:

@@ -144,7 +144,12 @@ def test_an_id_that_is_another_question_is_refused() -> None:
 
 def test_citations_and_claims_are_compared_where_both_systems_have_them() -> None:
     claims = {"claims": 4, "supported": 3, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
-    checked = {"citation_recall": 1.0, "citation_precision": 0.5, "gold_citation_recall": 0.5, "claims": claims}
+    checked: dict[str, Any] = {
+        "citation_recall": 1.0,
+        "citation_precision": 0.5,
+        "gold_citation_recall": 0.5,
+        "claims": claims,
+    }
     second = [row("q1", "a b", **checked), row("q2", "a b", citation_recall=0.0)]
     first = [row("q1", "a b", citation_recall=0.5, gold_citation_recall=1.0), row("q2", "a b")]
     found = compared(first, second)

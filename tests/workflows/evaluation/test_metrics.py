@@ -67,7 +67,7 @@ def test_the_reciprocal_rank_may_look_at_the_first_places_alone(k: int | None, r
 
 
 def test_passages_that_are_named_without_order_have_precision_and_recall() -> None:
-    assert passage_overlap(["a", "x", "b"], ["a", "b", "c", "d"]) == (pytest.approx(2 / 3), 1 / 2)
+    assert passage_overlap(["a", "x", "b"], ["a", "b", "c", "d"]) == (2 / 3, 1 / 2)
     assert passage_overlap(["a", "a"], ["a"]) == (1.0, 1.0)
     assert passage_overlap([], ["a"]) == (None, 0.0)
     assert passage_overlap(["a"], []) == (None, None)

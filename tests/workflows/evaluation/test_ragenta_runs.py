@@ -15,7 +15,9 @@ from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.evaluation.river_run import IDS, QUESTIONS, Orders, Runs, order_of, rows_in, run_order
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
+from workflows.evaluation import asking
 from workflows.evaluation.run_files import Run
+from workflows.ragenta import graph
 
 SYSTEMS = ("ragenta", "ragenta+walk", "basic-rag", "dense+check_claims=true")
 PARTLY, FULLY = "PARTIALLY ANSWERED", "FULLY ANSWERED"
@@ -75,35 +77,53 @@ def test_two_runs_are_the_same_to_the_byte(offline: Run, run: Runs, order: Order
     assert written[0] == written[1]
 
 
+def test_what_follow_ups_find_is_no_part_of_the_ranking_and_may_be_written_from(
+    run: Runs, order: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class LastByFollowUp:
+        def invoke(self, *asked: Any, **how: Any) -> dict[str, Any]:
+            result: dict[str, Any] = graph.invoke(*asked, **how)
+            last = {**result["passages"][-1], "follow_up": 1}
+            return {**result, "passages": [*result["passages"][:-1], last], "written_from": [last["number"]]}
+
+    monkeypatch.setattr(asking, "graph_of", lambda workflow: LastByFollowUp())
+    (row,) = run(order(systems=("basic-rag",), limit=1)).results["basic-rag"]
+    assert len(row["retrieved_ids"]) == len(row["retrieved_scores"]) > 0
+    assert not set(row["written_from"]) & set(row["retrieved_ids"])
+
+
+def material_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request quotes."""
+    material: dict[str, Any] = json.loads(str(body["messages"][1]["content"]).splitlines()[2])
+    return material
+
+
 def script(follow_up: str) -> dict[str, Any]:
-    """Keep two passages, cite them, and ask one follow-up question whose passages are refused by the judge."""
+    """Keep the passages on Lake Sund, cite the first, and ask one follow-up question that no passage supports."""
 
     def judge(body: Mapping[str, Any]) -> str:
-        told = json.dumps(body["messages"], ensure_ascii=False)
-        return "Yes 0.9" if "Sund" in told and follow_up not in told else "No 0.9"
+        asked = material_of(body)
+        return "Yes 0.9" if "Sund" in asked["text"] and asked["question"] != follow_up else "No 0.9"
+
+    def final(body: Mapping[str, Any]) -> str:
+        return f"Ada Brandt dammed Lake Sund [{material_of(body)['passages'][0]['number']}]."
 
     def assess(body: Mapping[str, Any]) -> str:
-        parts = [{"text": "Who dammed it?", "coverage": FULLY, "claims": [1]}]
-        parts.append({"text": "When?", "coverage": PARTLY, "claims": [1]})
+        number = material_of(body)["passages"][0]["number"]
+        components = [
+            {"text": "Who dammed it?", "coverage": FULLY, "claims": [1]},
+            {"text": "When?", "coverage": PARTLY, "claims": [1]},
+        ]
         return json.dumps(
             {
                 "structure": "multiple",
-                "components": parts,
-                "claims": [{"number": 1, "supported_by": [number_in(body)], "relevant": True}],
+                "components": components,
+                "claims": [{"number": 1, "supported_by": [number], "relevant": True}],
                 "follow_ups": [{"component": 2, "question": follow_up}],
             }
         )
 
-    def final(body: Mapping[str, Any]) -> str:
-        return f"Ada Brandt dammed Lake Sund [{number_in(body)}]."
-
     return {"predictor": "Ada Brandt.", "judge": judge, "final predictor": final, "claim judge": assess}
-
-
-def number_in(body: Mapping[str, Any]) -> int:
-    """Return the first passage number that a request shows."""
-    told = json.dumps(body["messages"][1:]).replace("\\", "")
-    return int(told.split('"number": ', 2)[2 if '"cited"' in told else 1].split(",")[0].split("}")[0])
 
 
 def test_calls_of_every_agent_are_counted_as_requests_and_told_as_model_calls(

@@ -93,6 +93,9 @@ class TestRagenta:
         assert system.name == spec
         assert system.context == RagentaContext(workspace="somewhere", top_k=20, **changed)
 
+    def test_the_mode_that_others_share_is_none_of_its_own(self) -> None:
+        assert parse_system("ragenta", BASE.model_copy(update={"mode": Mode.DENSE})).context.mode is Mode.HYBRID
+
     def test_controls_stand_in_for_the_agents_of_its_walk(self) -> None:
         assert parse_system("ragenta+walk+oracle-beta", BASE).controls == (Control.ORACLE_BETA,)
 
