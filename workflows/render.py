@@ -153,12 +153,10 @@ def answer(console: Console, result: Mapping[str, Any]) -> None:
 
 
 def _shown_passages(result: Mapping[str, Any], cited: Collection[int]) -> list[Mapping[str, Any]]:
-    """The first passages, and all that are cited; where passages were judged, those that were kept."""
+    """The first passages; where passages were judged, those that are cited, or else that were kept, if any."""
     passages = result["passages"]
-    if "judgements" not in result:
-        return list(passages[:_SHOWN_PASSAGES])
-    kept = cited or set(result["written_from"])
-    return [passage for passage in passages if passage["number"] in kept]
+    kept = (cited or set(result["written_from"])) if "judgements" in result else ()
+    return [passage for passage in passages if passage["number"] in kept] or list(passages[:_SHOWN_PASSAGES])
 
 
 def _judged(console: Console, result: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ _NO_RELATION = FUNCTION_WORDS | word_set(
 )
 _PLACE_WORDS = word_set("city country town village county region province state based located situated lie stand")
 _GRADING = word_set("first only largest biggest highest other today ever still now exactly actually really")
-_BEFORE_NOUN = word_set("the a an")
+_BEFORE_NOUN = word_set("the a an s")
 _RELATIVES = word_set("that who which whom whose where")
 
 
@@ -158,7 +158,9 @@ def _described(items: Sequence[str]) -> set[int]:
 
     "Where was the DESIGNER of X born?", but not "Who was the designer of X?".
     """
-    last = min([items.index("") if "" in items else 0, *_appositions(items)]) - 1
+    last = items.index("") - 1 if "" in items else -1
+    while last in _appositions(items):
+        last -= 1
     while last > 0 and items[last] in DETERMINERS:
         last -= 1
     if last <= 0 or items[last] not in PREPOSITIONS:
@@ -172,9 +174,12 @@ def _described(items: Sequence[str]) -> set[int]:
 
 
 def _appositions(items: Sequence[str]) -> set[int]:
-    """The places of class words right before the first name: "the painter X", "the steamer Y"."""
-    end = items.index("") if "" in items else 0
-    first = end
-    while first > 0 and items[first - 1] not in FUNCTION_WORDS:
-        first -= 1
-    return set(range(first, end)) if first > 0 and items[first - 1] in _BEFORE_NOUN else set()
+    """The places of class words right before a name: "the painter X", "the steamer Y", "Z's film X"."""
+    places: set[int] = set()
+    for end, word in enumerate(items):
+        first = end
+        while not word and first > 0 and items[first - 1] and items[first - 1] not in FUNCTION_WORDS:
+            first -= 1
+        if first > 0 and items[first - 1] in _BEFORE_NOUN:
+            places.update(range(first, end))
+    return places

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agents.offline.asked import Asked, read_question
 from agents.offline.components import split_question
-from agents.offline.held import Held, log_odds, read_sentences
+from agents.offline.held import HALF, LONGER_TITLE, Held, log_odds, read_sentences
 from agents.offline.quotes import Embed, Sentence, passage_sentences
 from agents.offline.units import best_unit, known_names
 from agents.roles import Feedback, JudgedBy, Judgement, NumberedPassage
@@ -32,7 +32,7 @@ class OfflineJudge:
     def _score(self, part: str, sentences: Sequence[Sentence]) -> float:
         asked = read_question(part, known_names(part, sentences))
         alone = best_unit(part, sentences, self._embed).support
-        held = read_sentences(asked, sentences, self._embed) if asked.is_nested else []
+        held = read_sentences(part, asked, sentences, self._embed) if asked.is_nested else []
         step = max((_step(asked, sentence) for sentence in held), default=0.0)
         return log_odds(max(alone, step))
 
@@ -42,8 +42,8 @@ STEP = 0.6
 
 
 def _step(asked: Asked, held: Held) -> float:
-    """How far a sentence is a step: it holds all the names, and what describes the thing, or what is asked."""
+    """How far a sentence is a step: it is about all the names, or holds what is asked and the kind of answer."""
     outer = [near for word, near in zip(asked.relation, held.relation, strict=True) if not word.is_inner]
-    is_start = min(held.names, default=0.0) >= 0.5
-    is_end = max(outer) >= 0.5 and held.kind
+    is_start = held.least_name >= LONGER_TITLE
+    is_end = max(outer) >= HALF and held.kind
     return STEP if is_start or is_end else 0.0

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.offline.asked import Word
+from agents.offline.entity_spans import SpanKind, scan_entities
 from agents.offline.phrases import plain_verbs
 from agents.offline.quotes import Embed, Sentence
 from agents.offline.synonyms import is_synonym
 from agents.offline.words import FUNCTION_WORDS, stem
 from graph.text import tokens
 
+_NAME_KINDS = (SpanKind.NAME, SpanKind.QUOTED, SpanKind.FOREIGN)
 _YEARS_OF_LIFE = re.compile(r"\([^()\d]*\d{3,4}[^()\d]{0,3}[-–][^()\d]*\d{3,4}[^()\d]*\)")
 _LIVED = frozenset({"born", "died"})
 
@@ -27,6 +29,14 @@ def sentence_words(sentence: Sentence) -> frozenset[str]:
     text = plain_verbs(f"{sentence.passage.title} {sentence.text}")
     words = {token for token in tokens(text) if token not in FUNCTION_WORDS and token.isalpha()}
     return frozenset(words | _LIVED if _YEARS_OF_LIFE.search(sentence.text) else words)
+
+
+def without_names(text: str) -> str:
+    """Return a text with "it" in the place of each name: its meaning then is what it says of whomever."""
+    for span in reversed(scan_entities(text).spans):
+        if span.kind in _NAME_KINDS and not FUNCTION_WORDS.issuperset(tokens(span.text)):
+            text = f"{text[: span.start]}it{text[span.end :]}"
+    return text
 
 
 def word_nearness(

@@ -27,7 +27,7 @@ class OfflinePredictor:
         """Return the best sentence, without citations of its own; empty below `LEAST_SUPPORT`."""
         sentences = passage_sentences([passage])
         asked = read_question(question, known_names(question, sentences))
-        shares = [support(asked, held) for held in read_sentences(asked, sentences, self._embed)]
+        shares = [support(asked, held) for held in read_sentences(question, asked, sentences, self._embed)]
         if not shares or max(shares) < LEAST_SUPPORT:
             return ""
         return strip_citations(sentences[shares.index(max(shares))].text).strip()

@@ -45,7 +45,7 @@ def best_unit(
         quoted: the sentences to choose from; None for all.
     """
     asked = read_question(question, known_names(question, sentences))
-    held = read_sentences(asked, sentences, embed)
+    held = read_sentences(question, asked, sentences, embed)
     best = Unit((), 0.0)
     places = [place for place, sentence in enumerate(sentences) if quoted is None or sentence in quoted]
     for first, second in product(places, places):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from agents.answerer import REFUSAL
-from agents.citations import parse_citations
+from agents.citations import parse_citations, strip_citations
 from agents.claims import MARK, split_claims
 from agents.roles import Assessment, ClaimVerdict, Component, Coverage, NumberedPassage, Structure
 from agents.settling import Settled, Verdict, claims_of, nothing_answered, refusal, settle_claims
@@ -170,7 +169,7 @@ VERDICTS = st.tuples(st.sets(st.sampled_from([3, 12, 99])), st.booleans())
 
 
 class TestWhateverIsSaid:
-    @hypothesis_settings(max_examples=60)
+    @hypothesis_settings(max_examples=40)
     @given(st.lists(st.tuples(SENTENCES, VERDICTS), min_size=1, max_size=5), st.booleans(), st.sampled_from(" \n"))
     def test_no_claim_is_kept_in_silence_and_no_citation_comes_from_nowhere(
         self,
@@ -193,7 +192,9 @@ class TestWhateverIsSaid:
             assert not any(each.kept for each in settled.claims)
             return
         for each in settled.claims:
-            assert each.kept == (each.verdict is Verdict.SUPPORTED or (each.verdict is Verdict.UNSUPPORTED and not remove))
+            assert each.kept == (
+                each.verdict is Verdict.SUPPORTED or (each.verdict is Verdict.UNSUPPORTED and not remove)
+            )
             assert set(each.supported_by) <= ({3, 12} & set(each.claim.cited or (3, 12)))
             assert {span.number for span in each.spans} <= set(each.supported_by)
         left = split_claims(text, (3, 12))
@@ -204,4 +205,4 @@ class TestWhateverIsSaid:
         assert [citation.number for citation in settled.answer.citations] == list(dict.fromkeys(cited))
         assert set(settled.cited) <= set(parse_citations(settled.draft, (3, 12)).numbers)
         assert MARK not in settled.draft + settled.answer.plain_text
-        assert not re.search(r"  |\[[0-9, -]{1,6}\]", settled.answer.plain_text)
+        assert strip_citations(settled.answer.plain_text) == settled.answer.plain_text

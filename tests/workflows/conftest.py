@@ -19,6 +19,7 @@ from workflows import mara as mara_workflow
 from workflows.context import Context
 from workflows.index_report import IndexReport
 from workflows.indexing import index_sources
+from workflows.ragenta_context import RagentaContext
 from workflows.resources import close_indexes
 
 
@@ -41,6 +42,16 @@ def settings(small_workspace: Path) -> Callable[..., Context]:
 
     def make(**changes: Any) -> Context:
         return Context(**{"workspace": str(small_workspace), **changes})
+
+    return make
+
+
+@pytest.fixture
+def ragenta_settings(small_workspace: Path) -> Callable[..., RagentaContext]:
+    """Make a context of workflow ragenta on the small workspace; few passages, so that few are judged."""
+
+    def make(**changes: Any) -> RagentaContext:
+        return RagentaContext(**{"workspace": str(small_workspace), "top_k": 2, "follow_up_passages": 2, **changes})
 
     return make
 

@@ -13,6 +13,7 @@ from tests.scripted_server import Reply, ReplyLike, Script, ScriptedServer
 from tests.workflows.small_world import QUICK_RETRIES, shown_to_model
 from tests.workflows.small_world import well_behaved as well_behaved_on_walks
 from workflows import ragenta
+from workflows.labelled import labelled
 from workflows.ragenta_context import RagentaContext
 
 MakeContext = Callable[..., RagentaContext]
@@ -49,10 +50,8 @@ REFUSED = "NOT IN THE PASSAGES"
 ROLES = ("predictor", "judge", "final predictor", "claim judge")
 CHAT_PATH = "/v1/chat/completions"
 
-quick_ragenta: Any = (
-    ragenta.build(QUICK_RETRIES)
-    .compile(name=ragenta.WORKFLOW)
-    .with_config(recursion_limit=ragenta.RECURSION_LIMIT, max_concurrency=ragenta.MAX_CONCURRENCY)
+quick_ragenta: Any = labelled(ragenta.build(QUICK_RETRIES).compile(name=ragenta.WORKFLOW)).with_config(
+    recursion_limit=ragenta.RECURSION_LIMIT, max_concurrency=ragenta.MAX_CONCURRENCY
 )
 """The workflow without the waits between its retries."""
 
@@ -151,7 +150,7 @@ def well_behaved(**changes: Script) -> dict[str, Script]:
 
 
 def in_turn(script: Script, *first: ReplyLike) -> Script:
-    """Give these replies before what the script says; None of the turns of a list is lost."""
+    """Give these replies before what the script says."""
     turns: Iterator[int] = count()
 
     def reply(body: Mapping[str, Any]) -> ReplyLike:
@@ -163,22 +162,17 @@ def in_turn(script: Script, *first: ReplyLike) -> Script:
     return reply
 
 
-def first_on_each(script: Script, *first: ReplyLike, title: str | None = None) -> Script:
-    """Give these replies first on each passage (or on that of one title alone), each time it comes up anew."""
+def malformed_once(script: Callable[[Mapping[str, Any]], ReplyLike], reply: ReplyLike) -> Script:
+    """Give a reply to each request that comes without feedback, and then what the script says."""
+    return lambda body: reply if len(body["messages"]) == 2 else script(body)
 
-    def reply(body: Mapping[str, Any]) -> ReplyLike:
-        shown = shown_to_model(body)
-        asked_before = len(body["messages"]) > 2
-        if not asked_before:
-            seen[(shown["question"], shown["title"])] = 0
-        turn = seen[(shown["question"], shown["title"])]
-        seen[(shown["question"], shown["title"])] = turn + 1
-        if turn < len(first) and title in (None, shown["title"]):
-            return first[turn]
-        assert callable(script)
-        return script(body)
 
-    seen: dict[tuple[str, str], int] = {}
+def judged_at(scores: Mapping[str, float]) -> Script:
+    """Return a judge that gives each passage its score, by title."""
+
+    def reply(body: Mapping[str, Any]) -> Reply:
+        return Reply.spelt(("Yes", {"Yes": -1.0, "No": -1.0 - scores[shown_to_model(body)["title"]]}), (" 0.9", {}))
+
     return reply
 
 

@@ -46,7 +46,8 @@ def questions_of(file: Path | None, single: str | None, limit: int | None = None
         BadInput: both or neither is given, the limit is under 1, or a question cannot be asked.
     """
     if (file is None) == (single is None):
-        raise BadInput("There are no questions" if file is None else "There are questions and a single question")
+        given = "Neither questions nor a single question" if file is None else "Both questions and a single question"
+        raise BadInput(f"{given} is given", "Give a file of questions, or --single-question")
     if limit is not None and limit < 1:
         raise BadInput(f"The limit is {limit}", "Ask 1 question or more")
     if file is not None:

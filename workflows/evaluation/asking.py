@@ -15,13 +15,8 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from graph.errors import (
     BadInput,
-    DependencyMissing,
-    EmbeddingMismatch,
     MaraError,
     ServiceUnavailable,
-    WorkspaceDamaged,
-    WorkspaceLocked,
-    WorkspaceMissing,
 )
 from workflows import retrieval
 from workflows.ask import graph_of
@@ -33,17 +28,17 @@ from workflows.evaluation.oracle import context_for
 from workflows.evaluation.questions import EvalQuestion
 from workflows.evaluation.run_files import Answered, Row
 from workflows.evaluation.systems import System
+from workflows.journal import rounded
 from workflows.resources import OFFLINE, open_workspace_index
+from workflows.side_by_side import OF_ALL_QUESTIONS
 
 SHOWN_PASSAGE_SEEDS = 20
 """How many of the passage seeds, heaviest first, a row of results tells."""
 
-_DECIMALS = 9
 _RETRIEVAL = "retrieval"
 _ERROR_KEYS = ("node", "kind", "message", "attempt")
 _TOKENS = ("requests", "prompt", "completion", "unknown")
 _FACT_KEYS = ("subject", "predicate", "object", "relation", "score", "kept")
-_OF_ALL_QUESTIONS = (WorkspaceMissing, WorkspaceDamaged, WorkspaceLocked, EmbeddingMismatch, DependencyMissing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +131,7 @@ class Asker:
             start = time.perf_counter()
             result = graph.invoke(Question(question=text), config, context=context)
             total_ms = (time.perf_counter() - start) * 1000
-        except (ServiceUnavailable, *_OF_ALL_QUESTIONS):
+        except (ServiceUnavailable, *OF_ALL_QUESTIONS):
             raise
         except MaraError as fault:
             return self.failed(system, question, fault, tokens)
@@ -184,7 +179,7 @@ class Asker:
             "errors": [{key: error[key] for key in _ERROR_KEYS} for error in result.get("errors", ())],
             "failed": failure,
         }
-        return Answered(_rounded(row), {"id": asked.id, "system": system.name, **timing})
+        return Answered(rounded(row), {"id": asked.id, "system": system.name, **timing})
 
     def _answer(self, question: GoldQuestion, result: Mapping[str, Any], *, failed: bool) -> Row:
         """Return what a row says of the answer; a refusal is never right, whatever words it shares with the gold."""
@@ -233,12 +228,3 @@ def _judged_citations(result: Mapping[str, Any], gold_ids: Sequence[str]) -> lis
 def _shown_seeds(seeds: Mapping[str, Any]) -> Row:
     passages = sorted(seeds.get("passages", ()), key=lambda seed: -seed["weight"])
     return {"entities": seeds.get("entities", []), "passages": passages[:SHOWN_PASSAGE_SEEDS]}
-
-
-def _rounded(value: Any) -> Any:
-    """Return plain values with their fractions rounded, so that rows do not differ by how a machine adds up."""
-    if isinstance(value, float):
-        return round(float(value), _DECIMALS) + 0.0
-    if isinstance(value, Mapping):
-        return {key: _rounded(part) for key, part in value.items()}
-    return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,383 @@
+"""Workflow ragenta as a whole: from a question to an answer whose passages were judged and whose claims were checked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier, BrokenBarrierError, Semaphore
+from typing import Any
+
+import pytest
+
+from graph.errors import BadInput
+from graph.modes import Mode
+from tests.scripted_server import Reply, ReplyLike, ScriptedServer
+from tests.workflows.ragenta_world import (
+    BUILDER_ANSWERED,
+    MARN_ANSWERED,
+    NO,
+    NO_SCORE,
+    ONE_THING,
+    REFUSED,
+    ROLES,
+    SAID,
+    THE_BIRTHPLACE,
+    THE_BUILDER,
+    TWO_THINGS,
+    YES,
+    YES_SCORE,
+    MakeContext,
+    chat_requests,
+    judged_at,
+    judges,
+    malformed_once,
+    predicts,
+    quick_ragenta,
+    ragenta_on_a_thread,
+    titles_shown,
+    well_behaved,
+)
+from tests.workflows.small_world import TEXTS, run, shown_to_model
+from workflows import ask, mara, ragenta
+from workflows.context import Context
+from workflows.resources import OFFLINE
+
+ABSTAINED = {
+    "judge_outcome": "nothing supports",
+    "answer": REFUSED,
+    "plain_answer": REFUSED,
+    "refused": True,
+    "citations": [],
+    "written_from": [],
+    "claims": [],
+    "claims_checked_by": "",
+    "structure": "single",
+    "coverage": "NOT ANSWERED",
+    "follow_ups": [],
+    "final_prompt": "",
+}
+
+
+def told(result: Mapping[str, Any], *keys: str) -> tuple[Any, ...]:
+    return tuple(result[key] for key in keys)
+
+
+def test_a_question_goes_from_retrieval_to_checked_claims(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    done = run(ragenta_settings(), ONE_THING, quick_ragenta)
+    assert done.passage_ids == ["marn", "lake-sund"]
+    assert done.result["answer"] == MARN_ANSWERED
+    assert done.result["plain_answer"] == "Marn was founded in 1203."
+    assert told(done.result, "refused", "written_from", "judge_outcome") == (False, [1], "kept")
+    assert told(done.result, "structure", "coverage", "claims_checked_by") == ("single", "FULLY ANSWERED", "model")
+    assert told(done.result, "errors", "follow_ups", "workflow") == ([], [], "ragenta")
+    assert {role: len(chat_server.requests_of(role)) for role in ROLES} == dict(zip(ROLES, (2, 2, 1, 1), strict=True))
+    assert done.result["model_calls"] == chat_requests(chat_server) == 6
+    assert done.visits == Counter(
+        {
+            "judge_passage": 2,
+            **dict.fromkeys(("encode_question", "retrieve_passages", "line_up_passages", "keep_passages"), 1),
+            **dict.fromkeys(("write_answer", "check_claims", "plan_follow_ups"), 1),
+        }
+    )
+
+
+def test_each_passage_is_predicted_from_and_judged_by_itself(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    result = run(ragenta_settings(), ONE_THING, quick_ragenta).result
+    marn, lake = result["judgements"]
+    assert told(marn, "passage_id", "number", "judged_by", "kept") == ("marn", 1, "logprobs", True)
+    assert told(lake, "passage_id", "number", "judged_by", "kept") == ("lake-sund", 2, "logprobs", False)
+    assert told(marn, "question", "prediction") == (ONE_THING, f"{SAID['Marn']}.")
+    assert told(lake, "question", "prediction") == (ONE_THING, "")
+    assert [marn["score"], lake["score"]] == pytest.approx([YES_SCORE, NO_SCORE])
+    (bar,) = result["bars"]
+    assert told(bar, "question", "floor", "judged", "kept") == (ONE_THING, 0.0, 2, 1)
+    assert told(bar, "tau", "sigma", "bar") == pytest.approx((0.0, 2.95, -1.475))
+    seen = {material["title"]: material for material in map(material_of, chat_server.requests_of("judge"))}
+    assert seen["Marn"]["answer_from_it"] == f"{SAID['Marn']}."
+    assert seen["Lake Sund"]["answer_from_it"] == ""
+    assert "passages" not in seen["Marn"]
+
+
+def material_of(request: Any) -> dict[str, Any]:
+    return shown_to_model(request.body)
+
+
+def test_claims_name_what_supports_them_and_where_it_stands(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    result = run(ragenta_settings(), ONE_THING, quick_ragenta).result
+    (claim,) = result["claims"]
+    (span,) = claim.pop("spans")
+    assert claim == {
+        "number": 1,
+        "text": "Marn was founded in 1203.",
+        "cited": [1],
+        "supported_by": [1],
+        "component": 1,
+        "verdict": "supported",
+        "kept": True,
+    }
+    assert told(span, "number", "passage_id") == (1, "marn")
+    assert TEXTS["marn"][span["start"] : span["end"]] == "It was founded in 1203 by Duke Orlo."
+    assert result["citations"] == [span]
+    assert result["components"] == [{"text": ONE_THING, "coverage": "FULLY ANSWERED", "claims": [1]}]
+
+
+def test_the_final_prompt_is_what_the_final_predictor_was_sent(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    result = run(ragenta_settings(), ONE_THING, quick_ragenta).result
+    (request,) = chat_server.requests_of("final predictor")
+    assert result["final_prompt"] == "\n\n".join(message["content"] for message in request.body["messages"])
+    assert [p["title"] for p in shown_to_model(request.body)["passages"]] == ["Marn"], "what is not kept is not shown"
+
+
+@pytest.mark.parametrize("judged", [True, False])
+@pytest.mark.parametrize("checked", [True, False])
+@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.MARA])
+def test_there_are_at_most_four_calls_and_two_a_passage(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, mode: Mode, checked: bool, judged: bool
+) -> None:
+    chat_server.script(well_behaved())
+    context = ragenta_settings(mode=mode, top_k=4, judge_passages=judged, check_claims=checked)
+    result = run(context, ONE_THING, quick_ragenta).result
+    walk = 2 if mode.walks else 0
+    assert chat_requests(chat_server) == result["model_calls"] == walk + 4 * 2 * judged + 1 + checked
+    assert result["plain_answer"].startswith(SAID["Marn"])
+    assert bool(result["claims"]) == bool(result["coverage"]) == bool(result["claims_checked_by"]) == checked
+    assert result["ranked_by"] == ("walk" if mode.walks else "hybrid")
+
+
+@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.MARA])
+def test_a_question_for_several_things_is_answered_component_by_component(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, mode: Mode
+) -> None:
+    chat_server.script(well_behaved(judge=lambda body: YES if shown_to_model(body)["title"] in SAID else NO))
+    result = run(ragenta_settings(mode=mode, top_k=3), TWO_THINGS, quick_ragenta).result
+    number = {hit["id"]: hit["number"] for hit in result["passages"]}
+    tarn, brandt = number["tarn-dam"], number["brandt"]
+    assert result["answer"] == f"{SAID['Tarn Dam']} [{tarn}]. {SAID['Ada Brandt']} [{brandt}]."
+    assert told(result, "structure", "coverage", "follow_ups") == ("multiple", "FULLY ANSWERED", [])
+    assert [(c["text"], c["claims"]) for c in result["components"]] == [(THE_BUILDER, [1]), (THE_BIRTHPLACE, [2])]
+    assert [(claim["component"], claim["supported_by"]) for claim in result["claims"]] == [(1, [tarn]), (2, [brandt])]
+
+
+def test_what_is_missing_leaves_a_question_partially_answered(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    result = run(ragenta_settings(max_follow_ups=0), TWO_THINGS, quick_ragenta).result
+    assert told(result, "answer", "structure", "coverage") == (BUILDER_ANSWERED, "multiple", "PARTIALLY ANSWERED")
+    assert [each["coverage"] for each in result["components"]] == ["FULLY ANSWERED", "NOT ANSWERED"]
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_refusal_is_not_answered_and_asked_after_only_where_follow_ups_are_wanted(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, rounds: int
+) -> None:
+    chat_server.script(well_behaved(final_predictor=[REFUSED], judge=lambda body: YES if shown_to_model(body)["question"] == ONE_THING else NO))
+    result = run(ragenta_settings(follow_up_rounds=rounds), ONE_THING, quick_ragenta).result
+    assert told(result, "answer", "refused", "citations", "claims") == (REFUSED, True, [], [])
+    assert told(result, "coverage", "judge_outcome") == ("NOT ANSWERED", "kept")
+    assert result["written_from"] == [1, 2]
+    assert len(chat_server.requests_of("claim judge")) == rounds
+    assert result["model_calls"] == chat_requests(chat_server)
+
+
+def test_without_a_passage_that_helps_nothing_is_answered_and_nobody_asked(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved(judge=[NO]))
+    done = run(ragenta_settings(), ONE_THING, quick_ragenta)
+    assert {key: done.result[key] for key in ABSTAINED} == ABSTAINED
+    assert done.result["components"] == [{"text": ONE_THING, "coverage": "NOT ANSWERED", "claims": []}]
+    assert [each["kept"] for each in done.result["judgements"]] == [False, False]
+    assert done.result["bars"][0]["kept"] == 0
+    assert done.visits["abstain"] == 1
+    assert chat_server.requests_of("final predictor") == chat_server.requests_of("claim judge") == []
+
+
+def test_a_filter_that_selects_nothing_abstains_and_asks_nobody(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    result = run(ragenta_settings(where={"tenant": "a"}), ONE_THING, quick_ragenta).result
+    assert {key: result[key] for key in ABSTAINED} == ABSTAINED
+    assert [error["kind"] for error in result["errors"]] == ["NothingSelected"]
+    assert chat_requests(chat_server) == 0
+
+
+SCORES = {"Marn": 0.5, "Lake Sund": -1.0, "Ada Brandt": 4.0, "Tarn Dam": 1.5}
+"""Of the passages 1 to 4: the mean is 1.25, the standard deviation 1.82."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        pytest.param({}, [3, 4, 1], id="over tau - sigma / 2"),
+        pytest.param({"n": 0}, [3, 4], id="over tau"),
+        pytest.param({"n": -1, "min_kept": 0}, [3], id="over tau + sigma"),
+        pytest.param({"n": -1}, [3, 4], id="the least number"),
+        pytest.param({"n": -5, "min_kept": 0}, [], id="none"),
+        pytest.param({"n": 5}, [3, 4, 1], id="the floor holds, whatever the bar"),
+        pytest.param({"n": 5, "judge_floor": -1}, [3, 4, 1, 2], id="a floor is reached at its height"),
+        pytest.param({"judge_floor": 4.1}, [], id="the least number does not beat the floor"),
+        pytest.param({"max_kept": 1}, [3], id="the greatest number"),
+    ],
+)
+def test_passages_over_the_bar_are_kept_the_best_first_with_their_numbers(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, changes: dict[str, Any], kept: list[int]
+) -> None:
+    chat_server.script(well_behaved(judge=judged_at(SCORES), final_predictor=[REFUSED]))
+    context = ragenta_settings(top_k=4, check_claims=False, **changes)
+    result = run(context, ONE_THING, quick_ragenta).result
+    assert [hit["title"] for hit in result["passages"]] == list(SCORES)
+    assert result["written_from"] == kept
+    assert {each["number"] for each in result["judgements"] if each["kept"]} == set(kept)
+    shown = [shown_to_model(request.body)["passages"] for request in chat_server.requests_of("final predictor")]
+    assert [[passage["number"] for passage in passages] for passages in shown] == ([kept] if kept else [])
+    assert result["judge_outcome"] == ("kept" if kept else "nothing supports")
+
+
+def test_without_judges_the_best_retrieved_passages_are_kept(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    result = run(ragenta_settings(judge_passages=False, top_k=3, max_kept=2), ONE_THING, quick_ragenta).result
+    assert told(result, "written_from", "judge_outcome") == ([1, 2], "not judged")
+    assert told(result, "judgements", "bars") == ([], [])
+    assert chat_server.requests_of("predictor") == chat_server.requests_of("judge") == []
+
+
+def at_once(parties: int, script: Any) -> Any:
+    """Answer nobody before so many have asked."""
+    barrier = Barrier(parties)
+
+    def reply(body: Mapping[str, Any]) -> ReplyLike:
+        try:
+            barrier.wait(timeout=5)
+        except BrokenBarrierError:
+            return Reply("the others never asked", status=401)
+        return script(body)  # type: ignore[no-any-return]
+
+    return reply
+
+
+@pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+def test_all_passages_are_judged_at_once(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, how: str
+) -> None:
+    n = len(TEXTS)
+    chat_server.script(well_behaved(predictor=at_once(n, predicts), judge=at_once(n, judges)))
+    context = ragenta_settings(top_k=n)
+    if how == "invoke":
+        result = quick_ragenta.invoke({"question": ONE_THING}, context=context)
+    else:
+        result = asyncio.run(quick_ragenta.ainvoke({"question": ONE_THING}, context=context))
+    assert result["answer"] == MARN_ANSWERED
+    assert [each["number"] for each in result["judgements"]] == list(range(1, n + 1))
+
+
+def test_judgements_and_errors_stand_in_the_order_of_the_passages_whoever_is_first(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    others = Semaphore(0)
+
+    def marn_last(body: Mapping[str, Any]) -> ReplyLike:
+        title = shown_to_model(body)["title"]
+        if len(body["messages"]) > 2:
+            others.release()
+            return judges(body)
+        answered = title != "Marn" or all(others.acquire(timeout=5) for _ in range(2))
+        return f"Perhaps {title}" if answered else "The others were never asked again"
+
+    chat_server.script(well_behaved(judge=marn_last))
+    result = run(ragenta_settings(top_k=3), ONE_THING, quick_ragenta).result
+    titles = [hit["title"] for hit in result["passages"]]
+    assert titles[0] == "Marn"
+    assert [error["raw"] for error in result["errors"]] == [f"Perhaps {title}" for title in titles]
+    assert [each["number"] for each in result["judgements"]] == [1, 2, 3]
+
+
+def test_runs_side_by_side_do_not_mix(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
+    chat_server.script(well_behaved())
+    questions = [ONE_THING, TWO_THINGS] * 2
+    alone = [run(ragenta_settings(), question, quick_ragenta).result for question in questions]
+    with ThreadPoolExecutor(len(questions)) as pool:
+        together = list(pool.map(lambda q: run(ragenta_settings(), q, quick_ragenta).result, questions))
+    assert [{**result, "timings_ms": {}} for result in together] == [{**result, "timings_ms": {}} for result in alone]
+
+
+@pytest.mark.parametrize("second", [ONE_THING, TWO_THINGS])
+@pytest.mark.parametrize("changes", [{}, {"judge_passages": False, "check_claims": False}, {"mode": "mara"}])
+def test_a_thread_asked_again_holds_nothing_of_the_first_run(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, second: str, changes: dict[str, Any]
+) -> None:
+    graph, used = ragenta_on_a_thread()
+    chat_server.script(well_behaved(claim_judge=["of no use"], judge=malformed_once(judges, "Perhaps")))
+    graph.invoke({"question": TWO_THINGS}, used, context=ragenta_settings(top_k=4, follow_up_rounds=2))
+    chat_server.script(well_behaved())
+    graph.invoke({"question": TWO_THINGS}, used, context=ragenta_settings(mode="mara"))
+    graph.invoke({"question": second}, used, context=ragenta_settings(**changes))
+    other, fresh = ragenta_on_a_thread()
+    other.invoke({"question": second}, fresh, context=ragenta_settings(**changes))
+    again, once = graph.get_state(used).values, other.get_state(fresh).values
+    assert again.keys() == once.keys()
+    times = {"timings_ms": 0, "budget": 0}
+    assert {**again, **times} == {**once, **times}
+    assert again["timings_ms"].keys() == once["timings_ms"].keys()
+    assert (again["budget"] is None) == (once["budget"] is None)
+
+
+def test_settings_of_another_workflow_are_refused(ragenta_settings: MakeContext) -> None:
+    with pytest.raises(BadInput, match="settings of workflow mara"):
+        quick_ragenta.invoke({"question": ONE_THING}, context=Context(workspace=ragenta_settings().workspace))
+
+
+def test_plain_python_without_a_context_takes_the_workflows_defaults(
+    chat_server: ScriptedServer, small_workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARA_WORKSPACE", str(small_workspace))
+    chat_server.script(well_behaved())
+    result = quick_ragenta.invoke({"question": ONE_THING})
+    assert told(result, "mode", "answer", "claims_checked_by") == ("hybrid", MARN_ANSWERED, "model")
+    assert len(titles_shown(chat_server, "judge")) == len(TEXTS)
+
+
+@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.MARA])
+def test_offline_the_workflow_runs_whole_and_gives_plain_values(ragenta_settings: MakeContext, mode: Mode) -> None:
+    context = ragenta_settings(mode=mode, top_k=5, model=OFFLINE)
+    result = ask.ask(ONE_THING, context)
+    assert "1203" in result["plain_answer"]
+    assert told(result, "claims_checked_by", "model_calls", "final_prompt") == ("offline", 0, "")
+    assert {each["judged_by"] for each in result["judgements"]} == {"words"}
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    assert {**ask.ask(ONE_THING, context), "timings_ms": {}} == {**result, "timings_ms": {}}
+
+
+def test_the_result_holds_the_documented_keys(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
+    chat_server.script(well_behaved())
+    result = ask.ask(TWO_THINGS, ragenta_settings())
+    added = {"judge_outcome", "judgements", "bars", "written_from", "final_prompt"}
+    of_claims = {"claims", "claims_checked_by", "structure", "components", "coverage", "follow_ups"}
+    of_mara = set(mara.graph.get_output_jsonschema()["properties"])
+    assert of_claims <= result.keys()
+    assert result.keys() == of_mara | added
+    assert ragenta.graph.get_output_jsonschema()["properties"].keys() == result.keys()
+
+
+def test_the_quick_graph_of_these_tests_differs_in_nothing_else() -> None:
+    assert quick_ragenta.get_graph().to_json() == ragenta.graph.get_graph().to_json()
+    assert quick_ragenta.config == ragenta.graph.config

@@ -1,0 +1,403 @@
+"""Follow-up questions: what they find is judged like the rest, merged under new numbers, and completes the draft."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from graph.modes import Mode
+from tests.cases import mostly_slow
+from tests.scripted_server import ReplyLike, ScriptedServer
+from tests.workflows.ragenta_world import (
+    BUILDER_ANSWERED,
+    FOLLOW_UP,
+    NO,
+    ONE_THING,
+    REFUSED,
+    SAID,
+    SUPPORTS,
+    THE_BIRTHPLACE,
+    THE_BUILDER,
+    TWO_THINGS,
+    YES,
+    MakeContext,
+    assessment,
+    chat_requests,
+    checks,
+    in_turn,
+    judges,
+    quick_ragenta,
+    ragenta_on_a_thread,
+    well_behaved,
+    writes,
+)
+from tests.workflows.small_world import MALFORMED, run, shown_to_model
+
+COMPLETED = f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [3]."
+
+
+def asked_of(server: ScriptedServer, role: str) -> list[tuple[str, str]]:
+    """Return the question and the passage's title of each request of a role."""
+    shown = [shown_to_model(request.body) for request in server.requests_of(role)]
+    return [(each["question"], each["title"]) for each in shown]
+
+
+def outcomes(result: Mapping[str, Any]) -> list[tuple[str, str, list[int]]]:
+    return [(each["question"], each["outcome"], each["passages"]) for each in result["follow_ups"]]
+
+
+def follows_up(*rounds: list[str]) -> Any:
+    """Return a claim judge for which the second thing stays unanswered, and that asks these questions after it."""
+
+    def reply(questions: list[str]) -> Any:
+        def of(body: Mapping[str, Any]) -> str:
+            said = json.loads(checks(body))
+            said["components"][1].update(coverage="NOT ANSWERED", claims=[])
+            said["follow_ups"] = [{"component": 2, "question": question} for question in questions]
+            return json.dumps(said)
+
+        return of
+
+    scripts = [reply(questions) for questions in rounds]
+    turns = iter(range(99))
+    return lambda body: scripts[min(next(turns), len(scripts) - 1)](body)
+
+
+def test_what_a_follow_up_finds_completes_the_draft_and_its_citations_stay(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    done = run(ragenta_settings(), TWO_THINGS, quick_ragenta)
+    assert [(hit["number"], hit["id"], hit.get("follow_up")) for hit in done.result["passages"]] == [
+        (1, "tarn-dam", None),
+        (2, "flood", None),
+        (3, "brandt", 1),
+    ]
+    assert done.result["answer"] == COMPLETED
+    assert [(mark["number"], mark["passage_id"]) for mark in done.result["citations"]] == [(1, "tarn-dam"), (3, "brandt")]
+    assert done.result["follow_ups"] == [
+        {"question": FOLLOW_UP, "component": THE_BIRTHPLACE, "round": 1, "outcome": "found", "passages": [3]}
+    ]
+    assert done.result["coverage"] == "FULLY ANSWERED"
+    assert [(claim["number"], claim["cited"], claim["component"]) for claim in done.result["claims"]] == [
+        (1, [1], 1),
+        (2, [3], 2),
+    ]
+    assert done.result["written_from"] == [3, 1]
+    assert done.result["errors"] == []
+    assert done.result["model_calls"] == chat_requests(chat_server) == 10
+    assert {node: done.visits[node] for node in ("search_follow_up", "merge_passages", "write_answer")} == dict.fromkeys(
+        ("search_follow_up", "merge_passages"), 1
+    ) | {"write_answer": 2}
+
+
+def test_the_draft_is_shown_with_what_was_asked_since_and_with_all_kept_passages(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
+    first, second = chat_server.requests_of("final predictor")
+    assert "draft" not in shown_to_model(first.body)
+    shown = shown_to_model(second.body)
+    assert (shown["question"], shown["draft"]) == (TWO_THINGS, BUILDER_ANSWERED)
+    assert shown["follow_up_questions"] == [FOLLOW_UP]
+    assert {passage["number"]: passage["title"] for passage in shown["passages"]} == {1: "Tarn Dam", 3: "Ada Brandt"}
+    assert result["final_prompt"] == "\n\n".join(message["content"] for message in second.body["messages"])
+
+
+def test_passages_of_follow_ups_are_judged_for_the_follow_up_and_have_a_bar_of_their_own(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    result = run(ragenta_settings(follow_up_passages=3), TWO_THINGS, quick_ragenta).result
+    judged = [(each["question"], each["number"], each["kept"]) for each in result["judgements"]]
+    assert judged == [
+        (TWO_THINGS, 1, True),
+        (TWO_THINGS, 2, False),
+        (FOLLOW_UP, 3, True),
+        (FOLLOW_UP, 4, False),
+    ]
+    assert [(bar["question"], bar["judged"], bar["kept"]) for bar in result["bars"]] == [
+        (TWO_THINGS, 2, 1),
+        (FOLLOW_UP, 2, 1),
+    ]
+
+
+def test_a_passage_that_was_rejected_is_judged_anew_and_keeps_its_number(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    result = run(ragenta_settings(top_k=3), TWO_THINGS, quick_ragenta).result
+    assert [(hit["number"], hit["id"], hit.get("follow_up")) for hit in result["passages"]] == [
+        (1, "tarn-dam", None),
+        (2, "flood", None),
+        (3, "brandt", None),
+    ]
+    of_brandt = [(e["question"], e["kept"]) for e in result["judgements"] if e["passage_id"] == "brandt"]
+    assert of_brandt == [(TWO_THINGS, False), (FOLLOW_UP, True)]
+    assert result["answer"] == COMPLETED
+    assert outcomes(result) == [(FOLLOW_UP, "found", [3])]
+
+
+def test_a_passage_that_is_kept_is_not_judged_again(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
+    chat_server.script(well_behaved())
+    result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
+    for role in ("predictor", "judge"):
+        assert sorted(asked_of(chat_server, role)) == sorted(
+            [(TWO_THINGS, "Tarn Dam"), (TWO_THINGS, "Flood of 1871"), (FOLLOW_UP, "Ada Brandt")]
+        )
+    assert 1 in result["written_from"], "the search found it, too"
+
+
+@pytest.mark.parametrize("why", ["rejected", "known"])
+def test_a_follow_up_that_finds_nothing_leaves_the_answer_as_it_was(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, why: str
+) -> None:
+    tarn_alone = lambda body: YES if shown_to_model(body)["title"] == "Tarn Dam" else NO  # noqa: E731
+    if why == "rejected":
+        chat_server.script(well_behaved(judge=tarn_alone))
+    else:
+        chat_server.script(well_behaved(judge=[YES]))
+    context = ragenta_settings(top_k=2 if why == "rejected" else 4, follow_up_passages=2)
+    only_the_builder = lambda body: f"{SAID['Tarn Dam']} [1]."  # noqa: E731
+    chat_server.script({**well_behaved(judge=tarn_alone if why == "rejected" else [YES]), "final predictor": only_the_builder})
+    done = run(context, TWO_THINGS, quick_ragenta)
+    assert done.result["answer"] == BUILDER_ANSWERED
+    assert outcomes(done.result) == [(FOLLOW_UP, "nothing found", [])]
+    assert done.result["coverage"] == "PARTIALLY ANSWERED"
+    assert done.visits["write_answer"] == done.visits["check_claims"] == 1
+    assert ("judge_passage" in done.visits, done.visits["merge_passages"]) == (True, 1)
+    assert len(done.result["judgements"]) == (3 if why == "rejected" else 4)
+    assert done.result["model_calls"] == chat_requests(chat_server)
+
+
+def test_follow_ups_take_turns_and_a_passage_of_two_is_judged_once(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    orlo = "Where was Duke Orlo born?"
+    says_yes = {FOLLOW_UP: "Ada Brandt", orlo: "Duke Orlo", TWO_THINGS: "Tarn Dam"}
+    chat_server.script(
+        well_behaved(
+            claim_judge=in_turn(checks, *[follow_up_reply([FOLLOW_UP, orlo])]),
+            judge=lambda body: YES if shown_to_model(body)["title"] == says_yes[shown_to_model(body)["question"]] else NO,
+        )
+    )
+    result = run(ragenta_settings(follow_up_passages=4), TWO_THINGS, quick_ragenta).result
+    found = [(hit["number"], hit["id"], hit["follow_up"]) for hit in result["passages"][2:]]
+    assert found[:2] == [(3, "brandt", 1), (4, "orlo", 2)]
+    assert len({hit["id"] for hit in result["passages"]}) == len(result["passages"])
+    assert [hit["number"] for hit in result["passages"]] == list(range(1, len(result["passages"]) + 1))
+    judged = [title for question, title in asked_of(chat_server, "judge") if question != TWO_THINGS]
+    assert len(judged) == len(set(judged))
+    assert outcomes(result) == [(FOLLOW_UP, "found", [3]), (orlo, "found", [4])]
+    assert result["written_from"] == [3, 4, 1]
+    (draft,) = [shown_to_model(r.body) for r in chat_server.requests_of("final predictor")[1:]]
+    assert draft["follow_up_questions"] == [FOLLOW_UP, orlo]
+
+
+def follow_up_reply(questions: list[str]) -> str:
+    """The claim judge's reply to the first answer."""
+    return assessment(
+        [(THE_BUILDER, "FULLY ANSWERED", [1]), (THE_BIRTHPLACE, "NOT ANSWERED", [])],
+        [(1, [1])],
+        [(2, question) for question in questions],
+    )
+
+
+def test_two_runs_number_and_judge_alike(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
+    questions = [FOLLOW_UP, "Where was Duke Orlo born?", "What is Kesh known for?"]
+    results = []
+    for _ in range(2):
+        chat_server.script(
+            well_behaved(
+                claim_judge=in_turn(checks, follow_up_reply(questions)),
+                judge=lambda body: YES if shown_to_model(body)["title"] in ("Tarn Dam", "Duke Orlo", "Kesh") else NO,
+                predictor=lambda body: f"{shown_to_model(body)['title']}.",
+            )
+        )
+        result = run(ragenta_settings(follow_up_passages=5), TWO_THINGS, quick_ragenta).result
+        results.append({key: value for key, value in result.items() if key != "timings_ms"})
+    assert results[0] == results[1]
+    assert len(results[0]["passages"]) > 5
+
+
+def test_only_supported_claims_are_in_the_draft(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
+    first = f"{SAID['Tarn Dam']} [1]. It was built in 1999 [1]. It is tall [1]."
+    found = assessment(
+        [(THE_BUILDER, "FULLY ANSWERED", [1]), (THE_BIRTHPLACE, "NOT ANSWERED", [])],
+        [(1, [1]), (2, []), (3, [1])],
+        [(2, FOLLOW_UP)],
+        irrelevant=(3,),
+    )
+    chat_server.script(well_behaved(final_predictor=in_turn(writes, first), claim_judge=in_turn(checks, found)))
+    result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
+    assert shown_to_model(chat_server.requests_of("final predictor")[1].body)["draft"] == BUILDER_ANSWERED
+    assert result["answer"] == COMPLETED
+
+
+def test_after_a_refusal_the_answer_is_written_without_a_draft(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    def once_found(body: Mapping[str, Any]) -> ReplyLike:
+        return json.dumps({**json.loads(checks(body)), "follow_ups": [{"component": 2, "question": FOLLOW_UP}]})
+
+    chat_server.script(well_behaved(final_predictor=in_turn(writes, REFUSED), claim_judge=in_turn(checks, once_found_text())))
+    result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
+    assert "draft" not in shown_to_model(chat_server.requests_of("final predictor")[1].body)
+    assert result["plain_answer"] == "Ada Brandt was born in Lisk. The Tarn Dam was built by Ada Brandt."
+    assert (result["refused"], result["coverage"]) == (False, "FULLY ANSWERED")
+    del once_found
+
+
+def once_found_text() -> str:
+    """The claim judge's reply to a refusal."""
+    components = [(THE_BUILDER, "NOT ANSWERED", []), (THE_BIRTHPLACE, "NOT ANSWERED", [])]
+    return assessment(components, [], [(2, FOLLOW_UP)])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("again", ["once", "for ever"])
+def test_a_completion_that_loses_a_citation_is_malformed(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, again: str
+) -> None:
+    lost = "Ada Brandt was born in Lisk [3]."
+
+    def forgets(body: Mapping[str, Any]) -> ReplyLike:
+        mended = again == "once" and len(body["messages"]) > 2
+        return lost if "draft" in shown_to_model(body) and not mended else writes(body)
+
+    chat_server.script(well_behaved(final_predictor=forgets))
+    result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
+    refused = [error for error in result["errors"] if error["node"] == "write_answer"]
+    assert len(refused) == (1 if again == "once" else 3)
+    assert all("no longer cites [1]" in error["message"] and error["raw"] == lost for error in refused)
+    assert result["answer"].startswith(BUILDER_ANSWERED)
+    assert {mark["number"] for mark in result["citations"]} == {1, 3}
+    assert result["claims"][0]["verdict"] == "supported"
+    if again == "once":
+        assert result["answer"] == COMPLETED
+    else:
+        assert "born in Lisk [3]" in result["answer"]
+        assert [error["node"] for error in result["errors"]][-1] == "quote_passages"
+
+
+@pytest.mark.parametrize(("rounds", "asked"), [(0, 0), (1, 1), (2, 2), (3, 3)])
+def test_follow_ups_are_asked_in_so_many_rounds(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, rounds: int, asked: int
+) -> None:
+    questions = [FOLLOW_UP, "Where was Duke Orlo born?", "What is Kesh known for?"]
+    finds = dict(zip(questions, ("Ada Brandt", "Duke Orlo", "Kesh"), strict=True))
+    says_yes = {**SUPPORTS, **finds}
+    chat_server.script(
+        well_behaved(
+            claim_judge=follows_up(*([question] for question in questions)),
+            judge=lambda body: YES if shown_to_model(body)["title"] == says_yes[shown_to_model(body)["question"]] else NO,
+        )
+    )
+    done = run(ragenta_settings(follow_up_rounds=rounds), TWO_THINGS, quick_ragenta)
+    found = [each for each in done.result["follow_ups"] if each["outcome"] == "found"]
+    assert [(each["question"], each["round"]) for each in found] == [
+        (question, place) for place, question in enumerate(questions[:asked], start=1)
+    ]
+    assert len(done.result["follow_ups"]) == asked
+    assert done.visits["write_answer"] == done.visits["check_claims"] == asked + 1
+    assert [hit["follow_up"] for hit in done.result["passages"] if "follow_up" in hit] == sorted(
+        hit["follow_up"] for hit in done.result["passages"] if "follow_up" in hit
+    )
+    assert [hit["number"] for hit in done.result["passages"]] == list(range(1, len(done.result["passages"]) + 1))
+    assert done.result["answer"].startswith(BUILDER_ANSWERED)
+    assert done.result["model_calls"] == chat_requests(chat_server)
+    last = shown_to_model(chat_server.requests_of("claim judge")[-1].body)
+    assert {passage["number"] for passage in last["passages"]} == set(done.result["written_from"])
+
+
+@pytest.mark.parametrize("most", mostly_slow([1, 0, 2, 3], 2))
+def test_no_more_follow_ups_are_asked_than_wanted_and_the_others_are_told(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, most: int
+) -> None:
+    questions = [FOLLOW_UP, "Where was Duke Orlo born?", "What is Kesh known for?", "Who rebuilt the Sund Bridge?"]
+    chat_server.script(well_behaved(claim_judge=follows_up(questions), judge=lambda body: judge_of_two_things(body)))
+    done = run(ragenta_settings(max_follow_ups=most), TWO_THINGS, quick_ragenta)
+    assert [each["question"] for each in done.result["follow_ups"]] == questions[:most]
+    assert done.visits["search_follow_up"] == most
+    dropped = [error["message"] for error in done.result["errors"] if error["kind"] == "DroppedFollowUps"]
+    assert dropped[0].startswith(f"{4 - most} follow-up")
+
+
+def judge_of_two_things(body: Mapping[str, Any]) -> ReplyLike:
+    return judges(body) if shown_to_model(body)["question"] == TWO_THINGS else NO
+
+
+def test_a_walk_searches_for_follow_ups_and_asks_its_agents_once_each(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    done = run(ragenta_settings(mode=Mode.MARA, top_k=1), TWO_THINGS, quick_ragenta)
+    assert done.result["answer"] == f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [2]."
+    for role in ("fact filter", "manager"):
+        asked = [shown_to_model(request.body)["question"] for request in chat_server.requests_of(role)]
+        assert asked == [TWO_THINGS, FOLLOW_UP]
+    assert done.result["model_calls"] == chat_requests(chat_server) == 12
+    assert done.result["question"] == TWO_THINGS
+    assert {fact["subject"] for fact in done.result["facts"] if fact["kept"]} == {"Tarn Dam"}, "those of the question"
+
+
+def test_in_the_search_of_a_follow_up_malformed_replies_fall_back_at_once_and_are_told(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    scripts = well_behaved()
+    chat_server.script(
+        {**scripts, "fact filter": in_turn([MALFORMED], '{"facts": []}'), "manager": [MALFORMED]}
+    )
+    result = run(ragenta_settings(mode=Mode.MARA, top_k=1, max_json_retries=1), TWO_THINGS, quick_ragenta).result
+    assert len(chat_server.requests_of("fact filter")) == 2
+    assert len(chat_server.requests_of("manager")) == 3
+    nodes = [error["node"] for error in result["errors"]]
+    assert sorted(nodes[:3]) == ["neutral_relations", "weigh_relations", "weigh_relations"]
+    assert sorted(nodes[3:]) == ["filter_facts", "keep_top_facts", "neutral_relations", "weigh_relations"]
+    assert result["answer"].startswith(BUILDER_ANSWERED)
+    assert result["model_calls"] == chat_requests(chat_server)
+
+
+def test_without_judges_the_best_passages_of_each_follow_up_are_kept(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    context = ragenta_settings(judge_passages=False, max_kept=1, follow_up_passages=3)
+    result = run(context, TWO_THINGS, quick_ragenta).result
+    assert outcomes(result) == [(FOLLOW_UP, "found", [3])] or outcomes(result) == [(FOLLOW_UP, "found", [2])]
+    assert result["plain_answer"] == "The Tarn Dam was built by Ada Brandt. Ada Brandt was born in Lisk."
+    assert chat_server.requests_of("judge") == chat_server.requests_of("predictor") == []
+
+
+def test_on_a_thread_follow_ups_run_as_without_one(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
+    chat_server.script(well_behaved())
+    graph, thread = ragenta_on_a_thread()
+    context = ragenta_settings(mode=Mode.MARA, top_k=1)
+    saved = graph.invoke({"question": TWO_THINGS}, thread, context=context)
+    plain = run(context, TWO_THINGS, quick_ragenta).result
+    assert {**saved, "timings_ms": {}} == {**plain, "timings_ms": {}}
+    assert saved["timings_ms"].keys() == plain["timings_ms"].keys()
+
+
+def test_a_follow_up_that_cannot_be_a_question_does_not_break_the_run(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    odd = ["\\ud800 lone?", "\\u0000", "?", " \\n ", "x" * 501, "# Judge\\n```json", "{\\\"question\\\": 1}"]
+    for question in odd:
+        reply = follow_up_reply([]).replace('"follow_ups": []', f'"follow_ups": [{{"component": 2, "question": "{question}"}}]')
+        chat_server.script(well_behaved(claim_judge=in_turn(checks, reply), judge=judge_of_two_things))
+        result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
+        assert result["answer"] == BUILDER_ANSWERED, question
+
+
+def test_offline_a_follow_up_is_searched_and_merged(ragenta_settings: MakeContext) -> None:
+    question = "Who built the Tarn Dam, and when was Marn founded?"
+    result = run(ragenta_settings(model="offline", top_k=1), question, quick_ragenta).result
+    assert [each["outcome"] for each in result["follow_ups"]] == ["found"]
+    assert "Ada Brandt" in result["plain_answer"]
+    assert "1203" in result["plain_answer"]
+    assert result["coverage"] == "FULLY ANSWERED"
+    assert ONE_THING != question
