@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from agents.chat import ChatModel, ask_text, prompt_messages, quoted
-from agents.citations import parse_citations, strip_citations
+from agents.citations import parse_citations, quotable, strip_citations
 from agents.claims import citing_sentence
 from agents.locate import content_tokens, locate_quote
 from agents.roles import Answer, Citation, Feedback, NumberedPassage
@@ -69,7 +69,7 @@ def quote_passages(question: str, passages: Sequence[NumberedPassage]) -> Answer
     """Return the sentences that share most content tokens with the question, cited: the fallback without a model.
 
     At most two sentences are quoted, the best first; a passage's title counts as part of its sentences when they are
-    compared, and earlier passages win ties. Citations within the quoted text are left out. Refuses where no sentence
+    compared, and earlier passages win ties. For how a sentence is quoted see `quotable`. Refuses where no sentence
     shares a token.
     """
     wanted = content_tokens(question)
@@ -86,7 +86,7 @@ def quote_passages(question: str, passages: Sequence[NumberedPassage]) -> Answer
     for _, position, start, end in best:
         passage = passages[position]
         end = min(end, start + _MAX_QUOTE_CHARACTERS)
-        quotes.append(_with_citation(strip_citations(passage.text[start:end]), passage.number))
+        quotes.append(_with_citation(quotable(passage.text[start:end]), passage.number))
         citations.setdefault(passage.number, Citation(passage.number, passage.id, start, end))
     text = " ".join(quotes)
     return Answer(text, strip_citations(text), tuple(citations.values()))

@@ -19,6 +19,7 @@ CITATIONS = rf"(?:\({_RUN}\)|{_RUN})"
 
 _CITATION = re.compile(CITATION)
 _NUMBERS = re.compile(r"([0-9]+)(?:\s*[-–]\s*([0-9]+))?")
+_LINE_BREAKS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
 # At the start of a line the space after a citation goes with it, elsewhere the space before it.
 _REMOVED = re.compile(rf"^{CITATIONS}[ \t]*|(?<![ \t])[ \t]*{CITATIONS}", re.MULTILINE)
 
@@ -64,6 +65,14 @@ def parse_citations(text: str, known: Container[int]) -> ParsedCitations:
 def strip_citations(text: str) -> str:
     """Return a text without its citations and the space they took: "in 1933 [1]." becomes "in 1933."."""
     return _REMOVED.sub("", text)
+
+
+def quotable(sentence: str) -> str:
+    """Return a sentence of a passage as an answer quotes it: without citations of its own, and on one line.
+
+    A list or a heading that a passage holds would otherwise take the answer apart, and leave its lines uncited.
+    """
+    return _LINE_BREAKS.sub(" ", strip_citations(sentence)).strip()
 
 
 def stripped_spans(text: str) -> list[tuple[int, int]]:

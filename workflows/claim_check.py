@@ -47,7 +47,7 @@ from workflows.claim_state import (
 )
 from workflows.context import Context
 from workflows.edits import check_shape
-from workflows.filtered import Node, Update, open_run
+from workflows.filtered import Node, Update, check_sources, open_run, within_filter, written_from
 from workflows.ragenta_context import RagentaContext
 from workflows.resources import OFFLINE, chat_model_name, claim_judge_for
 from workflows.retrieval import TRANSPORT_RETRIES, AfterReply, after_reply, reply_edges
@@ -105,6 +105,7 @@ def check_words(state: ClaimJudging, runtime: Runtime[Context]) -> Update:
 
 
 @watched
+@within_filter("passages", "facts", "seeds", "passage_candidates")
 def settle_claims(state: ClaimSettling, runtime: Runtime[Context]) -> Update:
     """Remove or mark what does not hold, and say how far the question is answered."""
     context, _, passages = _open(state, runtime)
@@ -168,17 +169,9 @@ def _open(state: ClaimInput, runtime: Runtime[Context]) -> tuple[Context, Any, l
         BadInput: the answer was written from passages that the run's filter hides, or that the state does not hold.
     """
     context, index, selection = open_run(state, runtime)
+    check_sources(written_from(state), index, selection)
     held = {hit["number"]: hit for hit in state.get("passages", [])}
-    numbers = state.get("written_from", [])
-    place = index.graph.passage_index
-    for number in numbers:
-        at = place.get(held[number]["id"]) if number in held else None
-        if at is None or (selection is not None and not selection.passages[at]):
-            raise BadInput(
-                f"The answer was written from passage [{number}], which this run cannot see",
-                "Fork before the answer was written, or ask again",
-            )
-    return context, index, numbered(held[number] for number in numbers)
+    return context, index, numbered(held[number] for number in state.get("written_from", []))
 
 
 def _claims(state: ClaimInput) -> list[Claim]:

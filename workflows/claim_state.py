@@ -10,9 +10,12 @@ from workflows.claim_records import ClaimOutput, ComponentRecord, FollowUpRecord
 from workflows.state import (
     CitationMark,
     ErrorRecord,
+    FactHit,
+    PassageCandidate,
     PassageHit,
     Refusal,
     Running,
+    SeedSet,
     add_calls,
     add_errors,
     add_timings,
@@ -50,10 +53,18 @@ class AssessmentRecord(TypedDict):
     follow_ups: list[SuggestionRecord]
 
 
-class ClaimInput(Running):
-    """What the claim check is given: the answer, the passages it was written from, and what follow-ups may take."""
+class Retrieved(TypedDict):
+    """What retrieval found, all of which names passages: it goes through, less what the run's filter hides."""
 
     passages: NotRequired[list[PassageHit]]
+    facts: NotRequired[list[FactHit]]
+    seeds: NotRequired[SeedSet]
+    passage_candidates: NotRequired[list[PassageCandidate]]
+
+
+class ClaimInput(Running, Retrieved):
+    """What the claim check is given: the answer, the passages it was written from, and what follow-ups may take."""
+
     answer: NotRequired[str]
     refused: NotRequired[bool]
     written_from: NotRequired[list[int]]
@@ -62,7 +73,7 @@ class ClaimInput(Running):
     calls_allowed: NotRequired[int | None]
 
 
-class ClaimCheckOutput(ClaimOutput):
+class ClaimCheckOutput(ClaimOutput, Retrieved):
     """What the claim check gives back."""
 
     answer: NotRequired[str]

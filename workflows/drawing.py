@@ -97,13 +97,8 @@ def main(paths: Sequence[str]) -> None:
 
 
 def _arrows(graph: Graph) -> list[Edge]:
-    """Return the arrows, led past the ends of subgraphs to the nodes within.
-
-    LangGraph lists a deferred node behind whatever a trial run does last, too; no branch leads there, and it has no
-    label.
-    """
-    deferred = {node.id for node in graph.nodes.values() if (node.metadata or {}).get("defer")}
-    edges = [edge for edge in graph.edges if edge.data or not edge.conditional or edge.target not in deferred]
+    """Return the arrows, led past the ends of subgraphs to the nodes within."""
+    edges = list(graph.edges)
     for end in filter(_is_end_of_subgraph, graph.nodes):
         into = [edge for edge in edges if edge.target == end]
         past = [_joined(one, other) for one in into for other in edges if other.source == end]

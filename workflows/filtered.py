@@ -1,20 +1,24 @@
 """A run's filter: the passages that ``where`` selects, and what a state may hold under it.
 
 A fork may bring another filter than the run it forks from, and a person may write anything into a state: each node
-that reads what an earlier one wrote sees no more of it than its own filter lets it.
+that reads what an earlier one wrote sees no more of it than its own filter lets it. What was written from passages, and
+so may repeat any of them, cannot be taken apart: a run that does not see all of its sources does not go on from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
 
 from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
 
+from graph.errors import BadInput
 from graph.index import Index
 from graph.selection import Selection
 from workflows.context import Context, context_of
+from workflows.ragenta_state import add_found, add_judgements
 from workflows.resources import open_workspace_index
 from workflows.state import OUTSIDE_FILTER, ErrorRecord, FactHit, error_of
 from workflows.translation import fact_hit
@@ -48,15 +52,17 @@ def nothing_selected(node: str) -> ErrorRecord:
 def within_filter(*keys: str) -> Callable[[Node[State]], Node[State]]:
     """Let a node see of the state's ``keys`` what lies within its filter alone; drop the rest, and say how much.
 
-    The last node of a run writes what is left back into the state, and so keeps the result within the filter, too.
+    The last node of a run writes what is left back into the state, and so keeps the result within the filter, too. A
+    run that has an answer goes on only where it sees all that the answer was written from: see `check_sources`.
     """
 
     def wrap(node: Node[State]) -> Node[State]:
         @wraps(node)
         def filtered(state: State, runtime: Runtime[Context]) -> Update:
-            selection = open_run(state, runtime)[2]
+            _, index, selection = open_run(state, runtime)
             if selection is None:
                 return node(state, runtime)
+            check_sources(written_from(state), index, selection)
             held = {key: state[key] for key in keys if state.get(key)}
             kept = {key: _KEEPERS[key](value, selection) for key, value in held.items()}
             dropped = sum(map(_size, held.values())) - sum(map(_size, kept.values()))
@@ -68,12 +74,36 @@ def within_filter(*keys: str) -> Callable[[Node[State]], Node[State]]:
                 respelled = "Entries of the state are spelled as `where` lets them be seen"
                 errors.append(error_of(node.__name__, OUTSIDE_FILTER, message if dropped else respelled, 1))
                 seen.update(filter_refusal=None, answer_refusal=None)
+            if "judgements" in changed:
+                changed["bars"] = seen["bars"] = []
             update = node(cast(State, seen), runtime)
-            return {**changed, **update, "errors": [*errors, *update.get("errors", ())]}
+            added = {
+                key: Overwrite(_ADD[key](changed[key], update.get(key, []))) for key in _ADD.keys() & changed.keys()
+            }
+            return {**changed, **update, **added, "errors": [*errors, *update.get("errors", ())]}
 
         return filtered
 
     return wrap
+
+
+def written_from(state: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the passages that a state's answer was written from; of one that it does not hold, none."""
+    held = {hit["number"]: hit["id"] for hit in state.get("passages", [])}
+    return [held.get(number, "") for number in state.get("written_from", [])]
+
+
+def check_sources(passage_ids: Iterable[str], index: Index, selection: Selection | None) -> None:
+    """Raise BadInput where something was written from passages that a run's filter hides, or that nobody knows."""
+    if not all(sees(passage_id, index, selection) for passage_id in passage_ids):
+        message = "The answer so far was written from passages that this run cannot see"
+        raise BadInput(message, "Fork before the answer was written, or ask again")
+
+
+def sees(passage_id: str, index: Index, selection: Selection | None) -> bool:
+    """Tell whether a run sees a passage: the workspace holds it, and the run's filter, if any, selects it."""
+    at = index.graph.passage_index.get(passage_id)
+    return at is not None and (selection is None or bool(selection.passages[at]))
 
 
 def _keep_facts(hits: list[FactHit], selection: Selection) -> list[FactHit]:
@@ -113,6 +143,10 @@ _KEEPERS: Mapping[str, Callable[[Any, Selection], Any]] = {
     "passage_candidates": _keep_passages,
     "seeds": _keep_seeds,
 }
+
+
+_ADD: Mapping[str, Callable[[Any, Any], Any]] = {"judgements": add_judgements, "found": add_found}
+"""How the state puts together what of it adds up: what is left of that takes the place of the whole."""
 
 
 def _size(value: Any) -> int:

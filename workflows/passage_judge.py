@@ -17,7 +17,7 @@ from agents.roles import NumberedPassage
 from graph.errors import BadInput, MalformedReply
 from graph.index import Index
 from workflows.context import Context
-from workflows.filtered import Node, Update, open_run
+from workflows.filtered import Node, Update, check_sources, open_run, sees
 from workflows.follow_up_budget import now
 from workflows.ragenta_state import (
     JudgementRecord,
@@ -81,9 +81,14 @@ def skip_prediction(state: Predicting, runtime: Runtime[Context]) -> Update:
 def score_passage(state: Scoring, runtime: Runtime[Context]) -> Update:
     """Ask the judge how far this passage supports an answer."""
     context, index, passage = _open(state, runtime)
-    if _is_late(state):
-        return {"judgements": [_judgement(state, None, UNJUDGED)], "score_refusal": None}
     attempt = state.get("score_attempts", 0) + 1
+    if _is_late(state):
+        message = f"The follow-ups' seconds are over: {_named(state)} is left unjudged"
+        return {
+            "judgements": [_judgement(state, None, UNJUDGED)],
+            "score_refusal": None,
+            "errors": [error_of("score_passage", "BudgetSpent", message, attempt)],
+        }
     try:
         judgement = step(
             "chain",
@@ -158,8 +163,8 @@ def build_passage_judge(
 def _open(state: OnePassage, runtime: Runtime[Context]) -> tuple[Context, Index, NumberedPassage]:
     """Open a run that judges a passage. Raises BadInput where the run's filter hides it, or the workspace lacks it."""
     context, index, selection = open_run(state, runtime)
-    at = index.graph.passage_index.get(state["passage"]["id"])
-    if at is None or (selection is not None and not selection.passages[at]):
+    check_sources(state.get("sources", []), index, selection)
+    if not sees(state["passage"]["id"], index, selection):
         raise BadInput(
             f"Passage [{state['passage']['number']}] is to be judged, but this run cannot see it",
             "Fork before the passages were retrieved, or ask again",

@@ -20,7 +20,7 @@ from langgraph.types import RetryPolicy, Send
 from workflows import retrieval
 from workflows.claim_check import build_claim_check
 from workflows.context import Context, Question, asking
-from workflows.filtered import Update
+from workflows.filtered import Update, check_sources, open_run, written_from
 from workflows.labelled import labelled
 from workflows.mara import CHECKED, no_answer
 from workflows.passage_judge import build_passage_judge
@@ -95,11 +95,14 @@ def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
 def search_follow_up(state: Searching, runtime: Runtime[Context]) -> Update:
     """Retrieve passages for one follow-up question, as for the question itself; malformed replies fall back at once."""
     context: RagentaContext = ragenta_context_of(runtime)
+    _, index, selection = open_run(state, runtime)
+    check_sources(state["sources"], index, selection)
     settings = context.model_copy(update={"top_k": context.follow_up_passages, "max_json_retries": 0})
     result: dict[str, Any] = _search.invoke(asking(state["question"]), context=settings)
     return {
         "found": [Found(follow_up=state["follow_up"], passages=result.get("passages", []))],
-        "errors": [record for record in result["errors"] if record["node"] != FIRST_NODE],
+        # Replies may name facts that the state does not hold, and so no later filter could tell whether to drop them.
+        "errors": [{**record, "raw": ""} for record in result["errors"] if record["node"] != FIRST_NODE],
         "model_calls": result["model_calls"],
     }
 
@@ -121,6 +124,7 @@ def to_judges(state: LinedUp) -> list[Send] | str:
                 passage=hits[each["number"]],
                 calls=each["calls"],
                 deadline=budget["deadline"] if budget else None,
+                sources=written_from(state),
             ),
         )
         for each in state.get("candidates", [])
@@ -157,6 +161,7 @@ def to_searches(state: FollowUpsPlanned) -> list[Send] | str:
                 mode=state["mode"],
                 generation=state.get("generation", 0),
                 follow_up=place,
+                sources=written_from(state),
             ),
         )
         for place, each in enumerate(state.get("follow_ups", []), start=1)

@@ -33,10 +33,10 @@ from workflows.ragenta_state import (
     Found,
     JudgementRecord,
     Keeping,
-    LiningUp,
     Merging,
     Planning,
     Predicted,
+    Showing,
 )
 from workflows.resources import OFFLINE, chat_model_name, final_predictor_for
 from workflows.state import PassageHit, error_of, feedback_from, malformed_update
@@ -55,13 +55,13 @@ FAILED = "failed"
 NOT_JUDGED = "not judged"
 """What came of judging the passages of the question."""
 
-SHOWN = ("passages", "judgements")
+SHOWN = ("passages", "facts", "seeds", "passage_candidates", "judgements")
 """What of the state names passages."""
 
 
 @watched
-@within_filter("passages", "facts", "seeds", "passage_candidates")
-def line_up_passages(state: LiningUp, runtime: Runtime[Context]) -> Update:
+@within_filter(*SHOWN)
+def line_up_passages(state: Showing, runtime: Runtime[Context]) -> Update:
     """List the retrieved passages for the judge."""
     judges = ragenta_context_of(runtime).judge_passages
     question = state["question"]
@@ -98,7 +98,8 @@ def keep_passages(state: Keeping, runtime: Runtime[Context]) -> Update:
 
 
 @watched
-def abstain(state: LiningUp, runtime: Runtime[Context]) -> Update:
+@within_filter(*SHOWN)
+def abstain(state: Showing, runtime: Runtime[Context]) -> Update:
     """Answer that the passages do not hold it: none is over the floor."""
     component = ComponentRecord(text=state["question"], coverage=Coverage.NOT.value, claims=[])
     return {
@@ -165,6 +166,7 @@ def quote_passages(state: Predicted, runtime: Runtime[Context]) -> Update:
 
 
 @watched
+@within_filter(*SHOWN)
 def plan_follow_ups(state: Planning, runtime: Runtime[Context]) -> Update:
     """Choose which of the suggested follow-up questions are asked: as many as the budget lets."""
     context = ragenta_context_of(runtime)
@@ -195,7 +197,7 @@ def plan_follow_ups(state: Planning, runtime: Runtime[Context]) -> Update:
 
 
 @watched
-@within_filter("passages", "found", "judgements")
+@within_filter(*SHOWN, "found")
 def merge_passages(state: Merging, runtime: Runtime[Context]) -> Update:
     """Number the passages that follow-ups found after all others, and list those that are not kept for the judge."""
     context = ragenta_context_of(runtime)

@@ -10,10 +10,13 @@ from workflows.claim_records import FollowUpRecord
 from workflows.claim_state import DraftRecord
 from workflows.state import (
     ErrorRecord,
+    FactHit,
     Output,
+    PassageCandidate,
     PassageHit,
     Refusal,
     Running,
+    SeedSet,
     State,
     add_calls,
     add_errors,
@@ -112,10 +115,15 @@ class RagentaState(State, RagentaOutput):
     calls_allowed: NotRequired[int | None]
 
 
-class LiningUp(Running):
-    """What lists the retrieved passages for the judge reads."""
+class Showing(Running):
+    """What every node after retrieval reads: all that names passages, so that nothing stays that a filter hides."""
 
     passages: NotRequired[list[PassageHit]]
+    facts: NotRequired[list[FactHit]]
+    seeds: NotRequired[SeedSet]
+    passage_candidates: NotRequired[list[PassageCandidate]]
+    judgements: NotRequired[list[JudgementRecord]]
+    written_from: NotRequired[list[int]]
 
 
 class LinedUp(TypedDict):
@@ -127,12 +135,14 @@ class LinedUp(TypedDict):
     judges_passages: NotRequired[bool]
     candidates: NotRequired[list[Candidate]]
     passages: NotRequired[list[PassageHit]]
+    written_from: NotRequired[list[int]]
     budget: NotRequired[Budget | None]
 
 
 class OnePassage(Running):
-    """What is judged: one passage, for the question of the run or a follow-up."""
+    """What is judged: one passage, for the question of the run or a follow-up, which comes from an answer's sources."""
 
+    sources: NotRequired[list[str]]
     passage: PassageHit
     calls: NotRequired[int | None]
     deadline: NotRequired[float | None]
@@ -179,11 +189,9 @@ class JudgeReply(TypedDict):
     score_refusal: NotRequired[Refusal | None]
 
 
-class Keeping(Running):
+class Keeping(Showing):
     """What keeps passages reads."""
 
-    passages: NotRequired[list[PassageHit]]
-    judgements: NotRequired[list[JudgementRecord]]
     candidates: NotRequired[list[Candidate]]
     judges_passages: NotRequired[bool]
     kept: NotRequired[list[int]]
@@ -201,10 +209,9 @@ class Kept(TypedDict):
     round: NotRequired[int]
 
 
-class Predicted(Running):
+class Predicted(Showing):
     """What the final predictor and its fallback read."""
 
-    passages: NotRequired[list[PassageHit]]
     kept: NotRequired[list[int]]
     draft: NotRequired[DraftRecord | None]
     follow_ups: NotRequired[list[FollowUpRecord]]
@@ -215,7 +222,7 @@ class Predicted(Running):
     model_calls: NotRequired[int]
 
 
-class Planning(Running):
+class Planning(Showing):
     """What plans follow-ups reads."""
 
     follow_ups: NotRequired[list[FollowUpRecord]]
@@ -231,18 +238,23 @@ class FollowUpsPlanned(TypedDict):
     generation: NotRequired[int]
     round: NotRequired[int]
     follow_ups: NotRequired[list[FollowUpRecord]]
+    passages: NotRequired[list[PassageHit]]
+    written_from: NotRequired[list[int]]
 
 
 class Searching(Running):
-    """What searches for one follow-up question reads; ``follow_up`` is its place among all of them, from 1."""
+    """What searches for one follow-up question reads; ``follow_up`` is its place among all of them, from 1.
 
+    ``sources`` are the passages of the answer that the question comes from.
+    """
+
+    sources: list[str]
     follow_up: int
 
 
-class Merging(Running):
+class Merging(Showing):
     """What merges what follow-ups found reads."""
 
-    passages: NotRequired[list[PassageHit]]
     found: NotRequired[list[Found]]
     kept: NotRequired[list[int]]
     follow_ups: NotRequired[list[FollowUpRecord]]

@@ -139,7 +139,7 @@ def _flags_of(command: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
     for option in command.params:
         if option.param_type_name != "option" or option.name == "help":
             continue
-        written = f"`{', '.join(option.opts)}{_value_of(option)}`"
+        written = f"`{', '.join([*option.opts, *option.secondary_opts])}{_value_of(option)}`"
         default = "required" if option.required else "" if option.is_flag else _shown(option.default)
         yield option.opts[0], (written, default, f"{option.help or ''}{_bounds_of(option)}")
 

@@ -68,11 +68,12 @@ def described(about: Callable[[], Values]) -> Iterator[Callable[[Callable[[], Va
         known = _described(more)
         for each in told:
             each.add_metadata(known)
-            each.add_tags(_tags_of(known))
+            each.add_tags(_new_tags(known, each.tags))
         return known
 
     known = tell(about)
-    with tracing_context(metadata=known, tags=[*(get_tracing_context()["tags"] or ()), *_tags_of(known)]):
+    present = get_tracing_context()["tags"] or []
+    with tracing_context(metadata=known, tags=[*present, *_new_tags(known, present)]):
         yield tell
 
 
@@ -111,9 +112,10 @@ def _described(describe: Callable[[], Values]) -> Values:
         return {"undescribed": f"{type(fault).__name__}: {fault}"}
 
 
-def _tags_of(known: Values) -> list[str]:
-    """Return the tags that a description comes to: the mode, by which traces are told apart most often."""
-    return [f"mode:{known['mara_mode']}"] if "mara_mode" in known else []
+def _new_tags(known: Values, present: Sequence[str] | None) -> list[str]:
+    """Return the tags that a description adds: the mode, by which traces are told apart most often."""
+    tags = [f"mode:{known['mara_mode']}"] if "mara_mode" in known else []
+    return [tag for tag in tags if tag not in (present or ())]
 
 
 def about_run(context: Context, index: Index) -> Values:

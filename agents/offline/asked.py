@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from graph.text import title_name, token_spans, tokens
 OUTER, INNER, LIGHT = 2.0, 1.0, 0.5
 """How much a word matters that says what is asked, one that describes what it is asked about, and one that grades."""
 
+_ADJECTIVE = re.compile(r"\w+(?:ish|[ie]an|ese)\Z")
+_IGNORED = -1
 _NAME_KINDS = (SpanKind.NAME, SpanKind.QUOTED, SpanKind.FOREIGN)
 _OPENINGS = FUNCTION_WORDS | word_set("give list show find explain describe please during according")
 _NO_RELATION = FUNCTION_WORDS | word_set(
@@ -49,7 +52,7 @@ class Asked:
         names: the stems of each name, in order; none where the question names nothing.
         numbers: its tokens with digits outside names.
         relation: its other content words, each once, in order.
-        kind: of the answer.
+        kind: of the answer; ANY where nothing is asked but who or what a name is.
         tokens: all of the question's tokens.
     """
 
@@ -88,18 +91,25 @@ def read_question(question: str, titles: Iterable[str] = ()) -> Asked:
             relation.setdefault(stem(word), Word(word, weight, place in inner))
     if not any(not word.is_inner for word in relation.values()):
         relation = {key: Word(word.text, OUTER, False) for key, word in relation.items()}
+    if not relation:
+        kind = AnswerType.ANY
     return Asked(names, tuple(dict.fromkeys(numbers)), tuple(relation.values()), kind, frozenset(tokens(question)))
 
 
 def _items(question: str, titles: Iterable[str]) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
-    """The names of a question, and its tokens in order with an empty one in the place of each name."""
+    """The names of a question, and its tokens in order with an empty one in the place of each name.
+
+    A lone adjective such as "Danish" or "Ostrian" before a noun is left out: passages leave it out as often.
+    """
     taken = [0] * len(question)
     names: list[tuple[str, ...]] = []
     found = [(span.start, span.end) for span in scan_entities(question).spans if span.kind in _NAME_KINDS]
     for start, end in [*found, *_title_spans(question, titles)]:
         words = tuple(stem(token) for token in tokens(question[start:end]) if token not in FUNCTION_WORDS)
         is_opening = start == 0 and len(words) == 1 and tokens(question[:end])[-1] in _OPENINGS
-        if words and not is_opening and not any(taken[start:end]):
+        if _ADJECTIVE.match(question, start, end) and question[end:].lstrip()[:1].islower():
+            taken[start:end] = [_IGNORED] * (end - start)
+        elif words and not is_opening and not any(taken[start:end]):
             names.append(words)
             taken[start:end] = [len(names)] * (end - start)
     items: list[str] = []
@@ -107,7 +117,7 @@ def _items(question: str, titles: Iterable[str]) -> tuple[tuple[tuple[str, ...],
     for token, start, _ in token_spans(question):
         if not taken[start]:
             items.append(token)
-        elif taken[start] != last:
+        elif taken[start] not in (last, _IGNORED):
             items.append("")
         last = taken[start]
     return tuple(dict.fromkeys(names)), items
@@ -127,8 +137,8 @@ def _title_spans(question: str, titles: Iterable[str]) -> list[tuple[int, int]]:
 
 
 def _inner(items: Sequence[str]) -> set[int]:
-    """The places of the words that describe what is asked about, by a relative clause or around "of" and a name."""
-    return _relative_clause(items) or _described(items)
+    """The places of the words that describe what is asked about: a relative clause, what is X's, or what is of X."""
+    return _relative_clause(items) or _possessed(items) or _described(items)
 
 
 def _relative_clause(items: Sequence[str]) -> set[int]:
@@ -150,6 +160,27 @@ def _relative_clause(items: Sequence[str]) -> set[int]:
             verbs = [name for name in range(end + 1, len(items)) if items[name] not in _NO_RELATION | _GRADING]
             end = verbs[0] if verbs and items[place] != "whose" else end
         return {before, *range(place + 1, end + 1)}
+    return set()
+
+
+def _possessed(items: Sequence[str]) -> set[int]:
+    """What a name has, where the question asks something else about it: "When did X's HUSBAND die?"."""
+    for place in range(len(items) - 2):
+        if items[place] or items[place + 1] != "s":
+            continue
+        end = place + 2
+        while end < len(items) and items[end] and items[end] not in FUNCTION_WORDS:
+            end += 1
+        phrase = list(range(place + 2, end))
+        if end < len(items) and not items[end]:
+            continue
+        around = [*items[:place], *items[end:]]
+        others = [word for word in around if word and word not in _NO_RELATION]
+        if not others and not AUXILIARIES.isdisjoint(items[:place]):
+            phrase = phrase[:-1]
+            others = list(items[end - 1 : end])
+        if phrase and others:
+            return set(phrase)
     return set()
 
 

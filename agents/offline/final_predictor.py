@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.citations import parse_citations, strip_citations
+from agents.citations import parse_citations, quotable, strip_citations
 from agents.claims import citing_sentence
 from agents.locate import locate_quote
 from agents.offline.components import split_question
@@ -53,7 +53,7 @@ class OfflineFinalPredictor:
 def _appended(draft: Draft, added: Sequence[Sentence], passages: Sequence[NumberedPassage], question: str) -> Answer:
     """The draft with more quotes behind it, and the citations of both."""
     by_number = {passage.number: passage for passage in passages}
-    new = quote_sentences([sentence for sentence in added if sentence.text not in draft.text])
+    new = quote_sentences([sentence for sentence in added if quotable(sentence.text) not in draft.text])
     text = "\n\n".join(part for part in (draft.text.rstrip(), new.text) if part)
     citations = {}
     for number in parse_citations(draft.text, by_number).numbers:

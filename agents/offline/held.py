@@ -14,8 +14,8 @@ from agents.offline.words import content_stems, stem
 from graph.dates import date_spans
 from graph.text import title_name, tokens
 
-MISSED_WORD = 0.1
-"""What a word of the relation that is not held counts in the geometric mean of them all: one of one refuses, one of
+MISSED = 0.1
+"""What a name or a word that is not held counts in the geometric mean of them all: one of one or two refuses, one of
 many hardly matters."""
 
 UNLIKE, ALIKE = 0.4, 0.7
@@ -52,7 +52,7 @@ class Held:
         numbers: how far it holds each number.
         relation: how near a word comes to each word of the relation, from 0 to 1.
         kind: whether there is an answer of the kind that is asked for.
-        meaning: how near it comes to the question in meaning, names apart, from 0 to 1.
+        meaning: how near it comes to the question in meaning, names apart, from 0 to 1; 0 without such an answer.
     """
 
     names: tuple[float, ...]
@@ -80,35 +80,44 @@ def joined(one: Held, other: Held) -> Held:
 
 def support(asked: Asked, held: Held) -> float:
     """Return how far what is held answers the question, from 0 to 1: names, relation and kind are all needed."""
-    known = [*held.names, *held.numbers]
-    names = sum(known) / len(known) if known else 1.0
-    total = sum(word.weight for word in asked.relation)
-    logs = sum(
-        word.weight * math.log(max(near, held.meaning, MISSED_WORD))
-        for word, near in zip(asked.relation, held.relation, strict=True)
-    )
-    relation = math.exp(logs / total) if total else 1.0
-    return names * relation * (1.0 if held.kind else MISSED_KIND)
+    if not asked.names and not asked.relation:
+        return 0.0
+    known = [(near, 1.0) for near in (*held.names, *held.numbers)]
+    said = [(max(near, held.meaning), word.weight) for word, near in zip(asked.relation, held.relation, strict=True)]
+    return _geometric_mean(known) * _geometric_mean(said) * (1.0 if held.kind else MISSED_KIND)
+
+
+def _geometric_mean(weighed: Sequence[tuple[float, float]]) -> float:
+    """The weighted geometric mean of (share, weight), shares at least `MISSED`; 1 for nothing."""
+    total = sum(weight for _, weight in weighed)
+    return math.exp(sum(weight * math.log(max(share, MISSED)) for share, weight in weighed) / total) if total else 1.0
 
 
 def read_sentences(question: str, asked: Asked, sentences: Sequence[Sentence], embed: Embed | None) -> list[Held]:
-    """Tell for each sentence what it holds of a question."""
+    """Tell for each sentence what it holds of a question.
+
+    Where none holds a name that the question asks about, words are not compared by their meaning: nothing is lost.
+    """
+    names = [_names_held(asked.names, sentence) for sentence in sentences]
+    if asked.names and not asked.is_nested and not any(map(any, names)):
+        embed = None
     words = [sentence_words(sentence) for sentence in sentences]
     near = word_nearness(asked.relation, words, embed)
-    meanings = _meanings(asked, question, sentences, embed)
+    meanings = _meanings(question, asked, sentences, names, embed)
     around: dict[str, list[float]] = {}
     for sentence, row in zip(sentences, near, strict=True):
         best = around.setdefault(sentence.passage.id, [0.0] * len(row))
         around[sentence.passage.id] = list(map(max, best, row))
+    kinds = [_kind_held(asked, sentence) for sentence in sentences]
     return [
         Held(
-            _names_held(asked.names, sentence),
+            known,
             _names_held([(stem(number),) for number in asked.numbers], sentence),
             tuple(map(max, row, _held_around(asked, sentence, row, around[sentence.passage.id]))),
-            _kind_held(asked, sentence),
-            meaning,
+            kind,
+            meaning if kind else 0.0,
         )
-        for sentence, row, meaning in zip(sentences, near, meanings, strict=True)
+        for sentence, known, row, kind, meaning in zip(sentences, names, near, kinds, meanings, strict=True)
     ]
 
 
@@ -131,13 +140,15 @@ def _held_around(asked: Asked, sentence: Sentence, own: Sequence[float], best: S
     return counts
 
 
-def _meanings(asked: Asked, question: str, sentences: Sequence[Sentence], embed: Embed | None) -> list[float]:
+def _meanings(
+    question: str,
+    asked: Asked,
+    sentences: Sequence[Sentence],
+    names: Sequence[tuple[float, ...]],
+    embed: Embed | None,
+) -> list[float]:
     """How near each sentence about the names comes to the question in meaning, names left out of both, from 0 to 1."""
-    places = [
-        place
-        for place, sentence in enumerate(sentences)
-        if min(_names_held(asked.names, sentence), default=0.0) >= LONGER_TITLE
-    ]
+    places = [place for place, held in enumerate(names) if min(held, default=0.0) >= LONGER_TITLE]
     meanings = [0.0] * len(sentences)
     if embed is None or asked.is_nested or not places:
         return meanings

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.answerer import REFUSAL
-from agents.citations import strip_citations
+from agents.citations import quotable, strip_citations
 from agents.offline.words import content_stems
 from agents.roles import Answer, Citation, NumberedPassage
 from graph.text import sentence_spans
@@ -47,14 +47,19 @@ def passage_sentences(passages: Sequence[NumberedPassage]) -> list[Sentence]:
 
 
 def quote_sentences(sentences: Sequence[Sentence]) -> Answer:
-    """Return the answer made of these sentences, each followed by its citation, and less any citation of its own."""
-    texts = [strip_citations(sentence.text).strip() for sentence in sentences]
+    """Return the answer made of these sentences, each followed by its citation; see `quotable`.
+
+    A sentence that ends without a mark, as a heading does, ends a paragraph: else it would run into the next.
+    """
+    texts = [quotable(sentence.text) for sentence in sentences]
     citations: dict[int, Citation] = {}
     for sentence in sentences:
         passage = sentence.passage
         citations.setdefault(passage.number, Citation(passage.number, passage.id, sentence.start, sentence.end))
-    cited = (f"{text} [{sentence.passage.number}]" for text, sentence in zip(texts, sentences, strict=True))
-    return Answer(" ".join(cited), " ".join(texts), tuple(citations.values()))
+    cited = [f"{text} [{sentence.passage.number}]" for text, sentence in zip(texts, sentences, strict=True)]
+    ends = ["\n\n" if text[-1:].isalnum() else " " for text in texts]
+    answer, plain = ("".join(map("".join, zip(parts, ends, strict=True))).strip() for parts in (cited, texts))
+    return Answer(answer, plain, tuple(citations.values()))
 
 
 def refusal() -> Answer:

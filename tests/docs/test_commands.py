@@ -66,7 +66,7 @@ def problem_of(line: str) -> str:
     try:
         if SYNOPSIS.search(line):
             command, _ = command_of([word for word in re.split(r"\s+", line)[1:] if re.fullmatch(r"[a-z-]+", word)][:2])
-            known = {flag for option in command.params for flag in option.opts} | {"--help"}
+            known = {flag for option in command.params for flag in (*option.opts, *option.secondary_opts)} | {"--help"}
             unknown = [flag for flag in FLAG.findall(line) if flag not in known]
             return f"no such option: {', '.join(unknown)}" if unknown else ""
         command, rest = command_of(arguments(line))

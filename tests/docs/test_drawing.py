@@ -126,7 +126,7 @@ def test_a_subgraph_has_a_frame_and_arrows_lead_into_it_and_out_of_it() -> None:
 
 
 def test_only_the_branches_of_retrieval_lead_to_the_node_that_waits_for_them() -> None:
-    """Which LangGraph's own drawing has an arrow to from a node far behind it."""
+    """LangGraph by itself would draw another arrow there, from a node far behind it."""
     into = {source for source, _, _, target in ARROW.findall(draw_workflow("ragenta")) if target == "seed_graph"}
     assert into == {"retrieve_passages", *RETRIEVING, *RETRIEVING.values()}
 

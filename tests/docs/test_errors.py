@@ -91,6 +91,9 @@ def templates() -> list[re.Pattern[str]]:
             fixed = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
             if sum(len(str(text)) for text in fixed if text is not None) >= LEAST_FRAGMENT:
                 found.add("".join(".+" if text is None else re.escape(str(text)) for text in fixed))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "{}" in node.value:
+            if len(node.value.replace("{}", "")) >= LEAST_FRAGMENT:
+                found.add(".+".join(map(re.escape, node.value.split("{}"))))
         elif isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and isinstance(node.op, ast.Add):
             found.add(re.escape(str(node.left.value)) + ".+")
     return [re.compile(pattern, re.DOTALL) for pattern in sorted(found)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.builders import TripleParts, passage_of, publish_workspace
-from tests.scripted_server import Reply, ReplyLike, RecordedRequest, Script
+from tests.scripted_server import RecordedRequest, Reply, ReplyLike, Script
 from tests.workflows.ragenta_world import YES
 from tests.workflows.small_world import MANAGED, shown_to_model
 from workflows.ragenta_context import RagentaContext
@@ -17,7 +17,9 @@ QUESTION = "What is told of Lake Sund?"
 ANN, BOB = {"owner": "ann"}, {"owner": "bob"}
 
 PASSAGES = [
-    passage_of(f"{owner}-{number}", f"Tale zo{owner}{number}", f"Lake Sund holds zo{owner}{number} of old.", owner=owner)
+    passage_of(
+        f"{owner}-{number}", f"Tale zo{owner}{number}", f"Lake Sund holds zo{owner}{number} of old.", owner=owner
+    )
     for number in (1, 2, 3)
     for owner in ("ann", "bob")
 ]
@@ -93,6 +95,8 @@ def _checks(body: Mapping[str, Any], *, follow_up: bool) -> str:
             "structure": "single",
             "components": [component],
             "claims": [{"number": c["number"], "supported_by": c["cited"], "relevant": True} for c in claims],
-            "follow_ups": [{"component": 1, "question": f"Lake Sund: what more than {said}"[:400]}] if follow_up else [],
+            "follow_ups": [{"component": 1, "question": f"Lake Sund: what more than {said}"[:400]}]
+            if follow_up
+            else [],
         }
     )

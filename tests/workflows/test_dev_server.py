@@ -17,8 +17,10 @@ from langgraph_sdk.schema import StreamMode
 from tests.workflows.dev_server import ROOT, Case, Server, dev_server
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
 from workflows.ask import ask
+from workflows.ask import result_of as asked_result_of
 from workflows.context import Context
 from workflows.indexing_context import IndexingContext, Sources
+from workflows.ragenta_context import RagentaContext
 from workflows.retrieval import AGAIN
 from workflows.state import Walking
 
@@ -31,7 +33,9 @@ EXPECTED = (
 )
 """What the log may hold above the level of info."""
 
-GRAPHS = ("mara", "retrieval")
+GRAPHS = {"mara": Context, "ragenta": RagentaContext, "retrieval": Context}
+"""The workflows that take a question, and their settings."""
+
 READABLE = 100_000
 """Characters of JSON that a part of a stream has at most."""
 
@@ -47,11 +51,14 @@ ANSWERED = {
     "settings": Case({"question": QUESTION}, {"mode": "sparse", "top_k": 2, "answer_passages": 1}),
     "named workspace": Case({"question": QUESTION}, {"workspace": SIBLING, "mode": "dense"}),
     "retrieval": Case({"question": QUESTION}, {"top_k": 3}, "retrieval"),
+    "ragenta": Case({"question": QUESTION}, {"top_k": 4}, "ragenta"),
+    "ragenta without judges": Case({"question": QUESTION}, {"judge_passages": False, "mode": "mara"}, "ragenta"),
     "filter": Case({"question": QUESTION}, {"where": {"source": {"$in": ["corpus.jsonl", "other"]}}}),
     "filter of nothing": Case({"question": QUESTION}, {"where": {"source": "other"}}),
 }
 REFUSED = {
     "damping": (Case({"question": QUESTION}, {"damping": 5}), "damping.*less than or equal to 0.99"),
+    "bar": (Case({"question": QUESTION}, {"n": 9}, "ragenta"), "n.*less than or equal to 5"),
     "mode": (Case({"question": QUESTION}, {"mode": "bm25"}), "mode.*'mara', 'hipporag2'"),
     "where": (Case({"question": QUESTION}, {"where": {"source": {"$regex": ""}}}), "where.*'source' has .*Use one of"),
     "empty question": (Case({"question": ""}), "question.*at least 1 character"),
@@ -90,7 +97,7 @@ def result_of(outcome: dict[str, Any] | str) -> dict[str, Any]:
 def test_the_configuration_names_the_workflows_by_their_modules() -> None:
     configuration = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
     paths = {name: graph["path"] for name, graph in configuration["graphs"].items()}
-    assert paths == {name: f"workflows.{name}:graph" for name in ("mara", "retrieval", "indexing")}
+    assert paths == {name: f"workflows.{name}:graph" for name in (*GRAPHS, "indexing")}
     assert all(graph["description"] for graph in configuration["graphs"].values())
 
 
@@ -101,15 +108,16 @@ def test_the_schemas_make_a_form(server: Server, name: str) -> None:
     assert schemas["input_schema"] is not None
     assert list(schemas["input_schema"]["properties"]) == ["question"]
     assert schemas["context_schema"] is not None
-    assert schemas["context_schema"]["properties"] == Context.model_json_schema()["properties"]
+    assert schemas["context_schema"]["properties"] == GRAPHS[name].model_json_schema()["properties"]
     assert schemas["output_schema"] is not None
     assert {"passages", "facts", "relation_factors", "errors"} <= schemas["output_schema"]["properties"].keys()
-    assert ("answer" in schemas["output_schema"]["properties"]) == (name == "mara")
+    assert ("answer" in schemas["output_schema"]["properties"]) == (name != "retrieval")
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_form_offers_each_setting_at_nodes_of_the_drawing(server: Server, name: str) -> None:
-    drawn = {str(node["id"]) for node in server.client.assistants.get_graph("mara", xray=True)["nodes"]}
+    answers = "mara" if name == "retrieval" else name
+    drawn = {str(node["id"]) for node in server.client.assistants.get_graph(answers)["nodes"]}
     (assistant,) = server.client.assistants.search(graph_id=name)
     schemas = server.client.assistants.get_schemas(assistant["assistant_id"])
     for setting in (schemas["context_schema"] or {})["properties"].values():
@@ -123,7 +131,8 @@ def test_the_server_draws_the_retry_loops_and_fallbacks_and_says_when_a_branch_i
     nodes = {str(node["id"]) for node in drawing["nodes"]}
     assert {"keep_top_facts", "neutral_relations", "quote_passages"} <= nodes
     loops = {edge["source"]: edge["data"] for edge in drawing["edges"] if edge["source"] == edge["target"]}
-    assert loops == dict.fromkeys(("filter_facts", "weigh_relations", "write_answer"), AGAIN)
+    looping = ("filter_facts", "weigh_relations", "write_answer", "check_claims:judge_claims")
+    assert loops == dict.fromkeys(looping, AGAIN)
     assert all(edge["data"] for edge in drawing["edges"] if edge.get("conditional"))
     assert server.client.assistants.search(graph_id="mara")[0]["description"]
 
@@ -134,7 +143,27 @@ def test_a_run_answers_as_in_python_with_citations(outcomes: Outcomes, small_wor
     assert tuple(citation["passage_id"] for citation in result["citations"]) == QUESTION_PASSAGES
     assert result["models"]["chat"] == "offline"
     assert result["errors"] == []
-    assert result == {**ask(QUESTION, Context(workspace=str(small_workspace))), "timings_ms": result["timings_ms"]}
+    alone = ask(QUESTION, Context(workspace=str(small_workspace)))
+    assert asked_result_of(result) == {**alone, "timings_ms": result["timings_ms"]}
+
+
+def test_each_claim_of_ragentas_answer_is_checked_as_in_python(outcomes: Outcomes, small_workspace: Path) -> None:
+    result = result_of(outcomes["ragenta"])
+    assert (result["workflow"], result["coverage"]) == ("ragenta", "FULLY ANSWERED")
+    assert {claim["verdict"] for claim in result["claims"]} == {"supported"}
+    assert len(result["judgements"]) == 4
+    alone = ask(QUESTION, RagentaContext(workspace=str(small_workspace), top_k=4))
+    assert asked_result_of(result) == {**alone, "timings_ms": result["timings_ms"]}
+    unjudged = result_of(outcomes["ragenta without judges"])
+    assert (unjudged["judge_outcome"], unjudged["ranked_by"]) == ("not judged", "walk")
+
+
+def test_the_drawing_of_ragenta_has_what_is_within_its_subgraphs(server: Server) -> None:
+    drawing = server.client.assistants.get_graph("ragenta", xray=True)
+    nodes = {str(node["id"]) for node in drawing["nodes"]}
+    assert {"judge_passage:predict_answer", "judge_passage:score_passage"} <= nodes
+    assert {"check_claims:judge_claims", "check_claims:check_words", "check_claims:settle_claims"} <= nodes
+    assert all(edge["data"] for edge in drawing["edges"] if edge.get("conditional"))
 
 
 def test_settings_of_the_form_are_obeyed(outcomes: Outcomes) -> None:

@@ -13,6 +13,8 @@ from langgraph_sdk.schema import StreamMode
 from tests.scripted_server import ScriptedServer, scripted
 from tests.trace_server import TraceServer
 from tests.workflows.dev_server import Server, dev_server
+from tests.workflows.ragenta_world import TWO_THINGS
+from tests.workflows.ragenta_world import well_behaved as well_behaved_in_ragenta
 from tests.workflows.small_world import ANSWERED, MALFORMED, MANAGED, QUESTION, well_behaved
 
 pytestmark = pytest.mark.slow
@@ -46,11 +48,14 @@ def server(
         yield running
 
 
-def stream(server: Server, question: str = QUESTION) -> dict[str, list[Any]]:
-    """What a run on a thread of its own streams, by mode."""
+def stream(server: Server, question: str = QUESTION, graph: str = "mara", **context: int) -> dict[str, list[Any]]:
+    """What a run on a thread of its own streams, by mode; of subgraphs what their nodes say of their work."""
     thread = server.client.threads.create()["thread_id"]
     parts: dict[str, list[Any]] = {}
-    for part in server.client.runs.stream(thread, "mara", input={"question": question}, stream_mode=MODES):
+    asked = server.client.runs.stream(
+        thread, graph, input={"question": question}, context=context, stream_mode=MODES, stream_subgraphs=True
+    )
+    for part in asked:
         parts.setdefault(part.event, []).append(part.data)
     assert "error" not in parts, parts["error"]
     return parts
@@ -76,6 +81,23 @@ def test_a_malformed_reply_is_seen_as_another_round_of_its_node(server: Server, 
     rounds = [told for told in parts["custom"] if told["node"] == "weigh_relations" and told["event"] != "started"]
     assert [(told["event"], told["attempt"]) for told in rounds] == [("malformed", 1), ("finished", 2)]
     assert [fault["kind"] for fault in parts["values"][-1]["errors"]] == ["MalformedReply"]
+
+
+def test_ragenta_judges_checks_and_follows_up(server: Server, model: ScriptedServer) -> None:
+    model.script(well_behaved_in_ragenta())
+    parts = stream(server, TWO_THINGS, "ragenta", top_k=2, follow_up_passages=2)
+    result = parts["values"][-1]
+    assert [follow_up["outcome"] for follow_up in result["follow_ups"]] == ["found"]
+    assert result["coverage"] == "FULLY ANSWERED"
+    assert result["errors"] == []
+    assert {len(model.requests_of(role)) for role in ("final predictor", "claim judge")} == {2}
+    told = [each for event, data in parts.items() if event.startswith("custom") for each in data]
+    ended = [each["node"] for each in told if each["event"] == "finished"]
+    assert ended.count("score_passage") == ended.count("predict_answer") == len(result["judgements"])
+
+
+def test_the_log_complains_of_nothing_but_that_the_tests_langsmith_is_a_simple_one(server: Server) -> None:
+    assert [line for line in server.complaints() if "langsmith.client" not in line] == []
 
 
 def test_two_runs_at_once_keep_apart(server: Server, model: ScriptedServer) -> None:

@@ -1,4 +1,4 @@
-"""Workflow ragenta as a whole: from a question to an answer whose passages were judged and whose claims were checked."""
+"""Workflow ragenta as a whole: from a question to an answer of judged passages and checked claims."""
 
 from __future__ import annotations
 
@@ -79,6 +79,10 @@ def test_a_question_goes_from_retrieval_to_checked_claims(
     assert told(done.result, "errors", "follow_ups", "workflow") == ([], [], "ragenta")
     assert {role: len(chat_server.requests_of(role)) for role in ROLES} == dict(zip(ROLES, (2, 2, 1, 1), strict=True))
     assert done.result["model_calls"] == chat_requests(chat_server) == 6
+    assert done.result["timings_ms"].keys() == {
+        *("encode_question", "retrieve_passages", "line_up_passages", "predict_answer", "score_passage"),
+        *("keep_passages", "write_answer", "judge_claims", "settle_claims", "plan_follow_ups"),
+    }
     assert done.visits == Counter(
         {
             "judge_passage": 2,
@@ -187,7 +191,11 @@ def test_what_is_missing_leaves_a_question_partially_answered(
 def test_a_refusal_is_not_answered_and_asked_after_only_where_follow_ups_are_wanted(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, rounds: int
 ) -> None:
-    chat_server.script(well_behaved(final_predictor=[REFUSED], judge=lambda body: YES if shown_to_model(body)["question"] == ONE_THING else NO))
+    chat_server.script(
+        well_behaved(
+            final_predictor=[REFUSED], judge=lambda body: YES if shown_to_model(body)["question"] == ONE_THING else NO
+        )
+    )
     result = run(ragenta_settings(follow_up_rounds=rounds), ONE_THING, quick_ragenta).result
     assert told(result, "answer", "refused", "citations", "claims") == (REFUSED, True, [], [])
     assert told(result, "coverage", "judge_outcome") == ("NOT ANSWERED", "kept")
@@ -276,9 +284,7 @@ def at_once(parties: int, script: Any) -> Any:
 
 
 @pytest.mark.parametrize("how", ["invoke", "ainvoke"])
-def test_all_passages_are_judged_at_once(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, how: str
-) -> None:
+def test_all_passages_are_judged_at_once(chat_server: ScriptedServer, ragenta_settings: MakeContext, how: str) -> None:
     n = len(TEXTS)
     chat_server.script(well_behaved(predictor=at_once(n, predicts), judge=at_once(n, judges)))
     context = ragenta_settings(top_k=n)
@@ -309,6 +315,16 @@ def test_judgements_and_errors_stand_in_the_order_of_the_passages_whoever_is_fir
     assert titles[0] == "Marn"
     assert [error["raw"] for error in result["errors"]] == [f"Perhaps {title}" for title in titles]
     assert [each["number"] for each in result["judgements"]] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_a_caller_may_let_fewer_passages_be_judged_at_once(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, at_once: int
+) -> None:
+    chat_server.script(well_behaved())
+    usual = run(ragenta_settings(top_k=4), TWO_THINGS, quick_ragenta).result
+    slower = run(ragenta_settings(top_k=4), TWO_THINGS, quick_ragenta.with_config(max_concurrency=at_once)).result
+    assert {**slower, "timings_ms": {}} == {**usual, "timings_ms": {}}
 
 
 def test_runs_side_by_side_do_not_mix(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import count
 from typing import Any
 
 import pytest
 
 from graph.modes import Mode
 from tests.cases import mostly_slow
-from tests.scripted_server import ReplyLike, ScriptedServer
+from tests.scripted_server import Reply, ReplyLike, Script, ScriptedServer
 from tests.workflows.ragenta_world import (
     BUILDER_ANSWERED,
     FOLLOW_UP,
     NO,
-    ONE_THING,
     REFUSED,
     SAID,
     SUPPORTS,
@@ -28,7 +28,6 @@ from tests.workflows.ragenta_world import (
     chat_requests,
     checks,
     in_turn,
-    judges,
     quick_ragenta,
     ragenta_on_a_thread,
     well_behaved,
@@ -45,25 +44,37 @@ def asked_of(server: ScriptedServer, role: str) -> list[tuple[str, str]]:
     return [(each["question"], each["title"]) for each in shown]
 
 
+def says_yes_to(titles: Collection[str]) -> Script:
+    return lambda body: YES if shown_to_model(body)["title"] in titles else NO
+
+
+def says_yes_for(titles: Mapping[str, str]) -> Script:
+    """Return a judge that finds one passage helpful for each question, by title."""
+
+    def reply(body: Mapping[str, Any]) -> Reply:
+        shown = shown_to_model(body)
+        return YES if shown["title"] == titles.get(shown["question"]) else NO
+
+    return reply
+
+
 def outcomes(result: Mapping[str, Any]) -> list[tuple[str, str, list[int]]]:
     return [(each["question"], each["outcome"], each["passages"]) for each in result["follow_ups"]]
 
 
-def follows_up(*rounds: list[str]) -> Any:
+def follows_up(*rounds: list[str]) -> Script:
     """Return a claim judge for which the second thing stays unanswered, and that asks these questions after it."""
 
-    def reply(questions: list[str]) -> Any:
-        def of(body: Mapping[str, Any]) -> str:
-            said = json.loads(checks(body))
-            said["components"][1].update(coverage="NOT ANSWERED", claims=[])
-            said["follow_ups"] = [{"component": 2, "question": question} for question in questions]
-            return json.dumps(said)
+    turns = count()
 
-        return of
+    def reply(body: Mapping[str, Any]) -> str:
+        questions = rounds[min(next(turns), len(rounds) - 1)]
+        said = json.loads(checks(body))
+        said["components"][1].update(coverage="NOT ANSWERED", claims=[])
+        said["follow_ups"] = [{"component": 2, "question": question} for question in questions]
+        return json.dumps(said)
 
-    scripts = [reply(questions) for questions in rounds]
-    turns = iter(range(99))
-    return lambda body: scripts[min(next(turns), len(scripts) - 1)](body)
+    return reply
 
 
 def test_what_a_follow_up_finds_completes_the_draft_and_its_citations_stay(
@@ -77,7 +88,10 @@ def test_what_a_follow_up_finds_completes_the_draft_and_its_citations_stay(
         (3, "brandt", 1),
     ]
     assert done.result["answer"] == COMPLETED
-    assert [(mark["number"], mark["passage_id"]) for mark in done.result["citations"]] == [(1, "tarn-dam"), (3, "brandt")]
+    assert [(mark["number"], mark["passage_id"]) for mark in done.result["citations"]] == [
+        (1, "tarn-dam"),
+        (3, "brandt"),
+    ]
     assert done.result["follow_ups"] == [
         {"question": FOLLOW_UP, "component": THE_BIRTHPLACE, "round": 1, "outcome": "found", "passages": [3]}
     ]
@@ -89,9 +103,8 @@ def test_what_a_follow_up_finds_completes_the_draft_and_its_citations_stay(
     assert done.result["written_from"] == [3, 1]
     assert done.result["errors"] == []
     assert done.result["model_calls"] == chat_requests(chat_server) == 10
-    assert {node: done.visits[node] for node in ("search_follow_up", "merge_passages", "write_answer")} == dict.fromkeys(
-        ("search_follow_up", "merge_passages"), 1
-    ) | {"write_answer": 2}
+    once, twice = ("search_follow_up", "merge_passages"), ("keep_passages", "write_answer", "check_claims")
+    assert [done.visits[node] for node in (*once, *twice)] == [1, 1, 2, 2, 2]
 
 
 def test_the_draft_is_shown_with_what_was_asked_since_and_with_all_kept_passages(
@@ -152,25 +165,20 @@ def test_a_passage_that_is_kept_is_not_judged_again(chat_server: ScriptedServer,
     assert 1 in result["written_from"], "the search found it, too"
 
 
-@pytest.mark.parametrize("why", ["rejected", "known"])
+@pytest.mark.parametrize(
+    ("top_k", "supported", "judged"),
+    [pytest.param(2, ["Tarn Dam"], 3, id="rejected"), pytest.param(4, list(SAID), 4, id="kept before")],
+)
 def test_a_follow_up_that_finds_nothing_leaves_the_answer_as_it_was(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, why: str
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, top_k: int, supported: list[str], judged: int
 ) -> None:
-    tarn_alone = lambda body: YES if shown_to_model(body)["title"] == "Tarn Dam" else NO  # noqa: E731
-    if why == "rejected":
-        chat_server.script(well_behaved(judge=tarn_alone))
-    else:
-        chat_server.script(well_behaved(judge=[YES]))
-    context = ragenta_settings(top_k=2 if why == "rejected" else 4, follow_up_passages=2)
-    only_the_builder = lambda body: f"{SAID['Tarn Dam']} [1]."  # noqa: E731
-    chat_server.script({**well_behaved(judge=tarn_alone if why == "rejected" else [YES]), "final predictor": only_the_builder})
-    done = run(context, TWO_THINGS, quick_ragenta)
+    chat_server.script(well_behaved(judge=says_yes_to(supported), final_predictor=[BUILDER_ANSWERED]))
+    done = run(ragenta_settings(top_k=top_k, follow_up_passages=2), TWO_THINGS, quick_ragenta)
     assert done.result["answer"] == BUILDER_ANSWERED
     assert outcomes(done.result) == [(FOLLOW_UP, "nothing found", [])]
     assert done.result["coverage"] == "PARTIALLY ANSWERED"
-    assert done.visits["write_answer"] == done.visits["check_claims"] == 1
-    assert ("judge_passage" in done.visits, done.visits["merge_passages"]) == (True, 1)
-    assert len(done.result["judgements"]) == (3 if why == "rejected" else 4)
+    assert done.visits["write_answer"] == done.visits["check_claims"] == done.visits["merge_passages"] == 1
+    assert len(done.result["judgements"]) == judged
     assert done.result["model_calls"] == chat_requests(chat_server)
 
 
@@ -178,11 +186,10 @@ def test_follow_ups_take_turns_and_a_passage_of_two_is_judged_once(
     chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:
     orlo = "Where was Duke Orlo born?"
-    says_yes = {FOLLOW_UP: "Ada Brandt", orlo: "Duke Orlo", TWO_THINGS: "Tarn Dam"}
     chat_server.script(
         well_behaved(
-            claim_judge=in_turn(checks, *[follow_up_reply([FOLLOW_UP, orlo])]),
-            judge=lambda body: YES if shown_to_model(body)["title"] == says_yes[shown_to_model(body)["question"]] else NO,
+            claim_judge=in_turn(checks, follow_up_reply([FOLLOW_UP, orlo])),
+            judge=says_yes_for({**SUPPORTS, orlo: "Duke Orlo"}),
         )
     )
     result = run(ragenta_settings(follow_up_passages=4), TWO_THINGS, quick_ragenta).result
@@ -214,7 +221,7 @@ def test_two_runs_number_and_judge_alike(chat_server: ScriptedServer, ragenta_se
         chat_server.script(
             well_behaved(
                 claim_judge=in_turn(checks, follow_up_reply(questions)),
-                judge=lambda body: YES if shown_to_model(body)["title"] in ("Tarn Dam", "Duke Orlo", "Kesh") else NO,
+                judge=says_yes_to({"Tarn Dam", "Duke Orlo", "Kesh"}),
                 predictor=lambda body: f"{shown_to_model(body)['title']}.",
             )
         )
@@ -241,21 +248,14 @@ def test_only_supported_claims_are_in_the_draft(chat_server: ScriptedServer, rag
 def test_after_a_refusal_the_answer_is_written_without_a_draft(
     chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:
-    def once_found(body: Mapping[str, Any]) -> ReplyLike:
-        return json.dumps({**json.loads(checks(body)), "follow_ups": [{"component": 2, "question": FOLLOW_UP}]})
-
-    chat_server.script(well_behaved(final_predictor=in_turn(writes, REFUSED), claim_judge=in_turn(checks, once_found_text())))
+    nothing = assessment(
+        [(THE_BUILDER, "NOT ANSWERED", []), (THE_BIRTHPLACE, "NOT ANSWERED", [])], [], [(2, FOLLOW_UP)]
+    )
+    chat_server.script(well_behaved(final_predictor=in_turn(writes, REFUSED), claim_judge=in_turn(checks, nothing)))
     result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
     assert "draft" not in shown_to_model(chat_server.requests_of("final predictor")[1].body)
     assert result["plain_answer"] == "Ada Brandt was born in Lisk. The Tarn Dam was built by Ada Brandt."
     assert (result["refused"], result["coverage"]) == (False, "FULLY ANSWERED")
-    del once_found
-
-
-def once_found_text() -> str:
-    """The claim judge's reply to a refusal."""
-    components = [(THE_BUILDER, "NOT ANSWERED", []), (THE_BIRTHPLACE, "NOT ANSWERED", [])]
-    return assessment(components, [], [(2, FOLLOW_UP)])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("again", ["once", "for ever"])
@@ -280,7 +280,8 @@ def test_a_completion_that_loses_a_citation_is_malformed(
         assert result["answer"] == COMPLETED
     else:
         assert "born in Lisk [3]" in result["answer"]
-        assert [error["node"] for error in result["errors"]][-1] == "quote_passages"
+        (fallback,) = [error for error in result["errors"] if error["kind"] == "Fallback"]
+        assert (fallback["node"], fallback["attempt"]) == ("quote_passages", 3)
 
 
 @pytest.mark.parametrize(("rounds", "asked"), [(0, 0), (1, 1), (2, 2), (3, 3)])
@@ -289,11 +290,10 @@ def test_follow_ups_are_asked_in_so_many_rounds(
 ) -> None:
     questions = [FOLLOW_UP, "Where was Duke Orlo born?", "What is Kesh known for?"]
     finds = dict(zip(questions, ("Ada Brandt", "Duke Orlo", "Kesh"), strict=True))
-    says_yes = {**SUPPORTS, **finds}
     chat_server.script(
         well_behaved(
             claim_judge=follows_up(*([question] for question in questions)),
-            judge=lambda body: YES if shown_to_model(body)["title"] == says_yes[shown_to_model(body)["question"]] else NO,
+            judge=says_yes_for({**SUPPORTS, **finds}),
         )
     )
     done = run(ragenta_settings(follow_up_rounds=rounds), TWO_THINGS, quick_ragenta)
@@ -303,9 +303,8 @@ def test_follow_ups_are_asked_in_so_many_rounds(
     ]
     assert len(done.result["follow_ups"]) == asked
     assert done.visits["write_answer"] == done.visits["check_claims"] == asked + 1
-    assert [hit["follow_up"] for hit in done.result["passages"] if "follow_up" in hit] == sorted(
-        hit["follow_up"] for hit in done.result["passages"] if "follow_up" in hit
-    )
+    found_by = [hit["follow_up"] for hit in done.result["passages"] if "follow_up" in hit]
+    assert found_by == sorted(found_by)
     assert [hit["number"] for hit in done.result["passages"]] == list(range(1, len(done.result["passages"]) + 1))
     assert done.result["answer"].startswith(BUILDER_ANSWERED)
     assert done.result["model_calls"] == chat_requests(chat_server)
@@ -318,16 +317,12 @@ def test_no_more_follow_ups_are_asked_than_wanted_and_the_others_are_told(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, most: int
 ) -> None:
     questions = [FOLLOW_UP, "Where was Duke Orlo born?", "What is Kesh known for?", "Who rebuilt the Sund Bridge?"]
-    chat_server.script(well_behaved(claim_judge=follows_up(questions), judge=lambda body: judge_of_two_things(body)))
+    chat_server.script(well_behaved(claim_judge=follows_up(questions), judge=says_yes_for({TWO_THINGS: "Tarn Dam"})))
     done = run(ragenta_settings(max_follow_ups=most), TWO_THINGS, quick_ragenta)
     assert [each["question"] for each in done.result["follow_ups"]] == questions[:most]
     assert done.visits["search_follow_up"] == most
     dropped = [error["message"] for error in done.result["errors"] if error["kind"] == "DroppedFollowUps"]
     assert dropped[0].startswith(f"{4 - most} follow-up")
-
-
-def judge_of_two_things(body: Mapping[str, Any]) -> ReplyLike:
-    return judges(body) if shown_to_model(body)["question"] == TWO_THINGS else NO
 
 
 def test_a_walk_searches_for_follow_ups_and_asks_its_agents_once_each(
@@ -347,10 +342,7 @@ def test_a_walk_searches_for_follow_ups_and_asks_its_agents_once_each(
 def test_in_the_search_of_a_follow_up_malformed_replies_fall_back_at_once_and_are_told(
     chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:
-    scripts = well_behaved()
-    chat_server.script(
-        {**scripts, "fact filter": in_turn([MALFORMED], '{"facts": []}'), "manager": [MALFORMED]}
-    )
+    chat_server.script({**well_behaved(), "fact filter": in_turn([MALFORMED], '{"facts": []}'), "manager": [MALFORMED]})
     result = run(ragenta_settings(mode=Mode.MARA, top_k=1, max_json_retries=1), TWO_THINGS, quick_ragenta).result
     assert len(chat_server.requests_of("fact filter")) == 2
     assert len(chat_server.requests_of("manager")) == 3
@@ -367,7 +359,7 @@ def test_without_judges_the_best_passages_of_each_follow_up_are_kept(
     chat_server.script(well_behaved())
     context = ragenta_settings(judge_passages=False, max_kept=1, follow_up_passages=3)
     result = run(context, TWO_THINGS, quick_ragenta).result
-    assert outcomes(result) == [(FOLLOW_UP, "found", [3])] or outcomes(result) == [(FOLLOW_UP, "found", [2])]
+    assert outcomes(result) == [(FOLLOW_UP, "found", [3])]
     assert result["plain_answer"] == "The Tarn Dam was built by Ada Brandt. Ada Brandt was born in Lisk."
     assert chat_server.requests_of("judge") == chat_server.requests_of("predictor") == []
 
@@ -385,10 +377,14 @@ def test_on_a_thread_follow_ups_run_as_without_one(chat_server: ScriptedServer, 
 def test_a_follow_up_that_cannot_be_a_question_does_not_break_the_run(
     chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:
-    odd = ["\\ud800 lone?", "\\u0000", "?", " \\n ", "x" * 501, "# Judge\\n```json", "{\\\"question\\\": 1}"]
+    odd = ["\\ud800 lone?", "\\u0000", "?", " \\n ", "x" * 501, "# Judge\\n```json", '{\\"question\\": 1}']
     for question in odd:
-        reply = follow_up_reply([]).replace('"follow_ups": []', f'"follow_ups": [{{"component": 2, "question": "{question}"}}]')
-        chat_server.script(well_behaved(claim_judge=in_turn(checks, reply), judge=judge_of_two_things))
+        reply = follow_up_reply([]).replace(
+            '"follow_ups": []', f'"follow_ups": [{{"component": 2, "question": "{question}"}}]'
+        )
+        chat_server.script(
+            well_behaved(claim_judge=in_turn(checks, reply), judge=says_yes_for({TWO_THINGS: "Tarn Dam"}))
+        )
         result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
         assert result["answer"] == BUILDER_ANSWERED, question
 
@@ -400,4 +396,3 @@ def test_offline_a_follow_up_is_searched_and_merged(ragenta_settings: MakeContex
     assert "Ada Brandt" in result["plain_answer"]
     assert "1203" in result["plain_answer"]
     assert result["coverage"] == "FULLY ANSWERED"
-    assert ONE_THING != question

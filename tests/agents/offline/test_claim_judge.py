@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from agents.claims import split_claims
+from agents.offline.claim_judge import OfflineClaimJudge
+from agents.roles import Assessment, Coverage, Structure
+from tests.agents.offline.moor import WORLD
+
+
+def assess(question: str, answer: str, max_follow_ups: int = 3) -> Assessment:
+    return OfflineClaimJudge().assess(question, split_claims(answer), WORLD, max_follow_ups)
+
+
+def test_a_quoted_answer_is_supported_and_covers_the_question() -> None:
+    found = assess("Who constructed the Moor Bridge?", "It was built by Tavin & Loom in 1863. [3]")
+    assert found.structure is Structure.SINGLE
+    assert [verdict.supported_by for verdict in found.verdicts] == [(3,)]
+    assert found.coverage is Coverage.FULLY
+    assert found.components[0].claims == (1,)
+    assert found.follow_ups == ()
+
+
+def test_a_claim_that_its_passage_does_not_hold_is_not_supported() -> None:
+    found = assess("Who constructed the Moor Bridge?", "It was built by Ada Vale in 1990. [3]")
+    assert found.verdicts[0].supported_by == ()
+    assert found.coverage is Coverage.NOT
+
+
+def test_an_uncited_claim_is_supported_by_whatever_passage_holds_it() -> None:
+    found = assess("When was Tavin & Loom founded?", "Tavin & Loom was set up in 1852 by Orsa Tavin.")
+    assert found.verdicts[0].supported_by == (7,)
+
+
+def test_a_supported_claim_about_something_else_answers_nothing() -> None:
+    found = assess("Who painted the Moor Bridge?", "The Moor Bridge crosses the Ister at Hale. [3]")
+    assert found.verdicts[0].supported_by == (3,)
+    assert found.coverage is Coverage.NOT
+
+
+def test_what_is_missing_of_several_things_is_asked_for_by_itself() -> None:
+    found = assess("Who built the Moor Bridge and when was it painted?", "It was built by Tavin & Loom in 1863. [3]")
+    assert found.structure is Structure.MULTIPLE
+    assert [component.coverage for component in found.components] == [Coverage.FULLY, Coverage.NOT]
+    assert found.coverage is Coverage.PARTIALLY
+    assert [(one.question, one.component) for one in found.follow_ups] == [("When was Moor Bridge painted?", 2)]
+
+
+def test_no_more_follow_ups_than_wanted() -> None:
+    found = assess("Who painted the Moor Bridge? Who owned it? Who sold it?", "It had 90 men. [7]", max_follow_ups=1)
+    assert len(found.follow_ups) == 1
+    assert found.dropped == 2
+
+
+def test_both_claims_of_a_bridge_answer_together() -> None:
+    built = "It was built by Tavin & Loom in 1863. [3]"
+    answer = f"{built} Tavin & Loom was a firm of bridge builders, set up in 1852 by Orsa Tavin. [7]"
+    found = assess("When was the firm that built the Moor Bridge founded?", answer)
+    assert found.coverage is Coverage.FULLY
+    assert found.components[0].claims == (1, 2)
+
+
+def test_no_claims_answer_nothing() -> None:
+    found = assess("Who constructed the Moor Bridge?", "")
+    assert found.verdicts == ()
+    assert found.coverage is Coverage.NOT

@@ -1,0 +1,81 @@
+"""The examples of the page on RAGentA are what the commands print, offline, on the sample workspace."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.docs.pages import ROOT, blocks, read, table
+from tests.docs.test_tutorial import pattern_of
+from workflows.ask import ask
+from workflows.choices import Workflow
+from workflows.cli import app
+from workflows.context import make_context
+from workflows.demo import run_demo
+from workflows.follow_up_budget import CALLS_A_PASSAGE, CALLS_AT_THE_END
+from workflows.indexing import no_progress
+from workflows.ragenta_context import RagentaContext
+from workflows.resources import close_indexes
+
+PAGE = read(ROOT / "docs" / "ragenta.md")
+SHOWN = [block.body.split("\n", 1) for block in blocks(PAGE) if block.kind == "console"]
+PARTS = json.loads(next(block.body for block in blocks(PAGE) if block.kind == "json"))
+DEFAULTS = RagentaContext()
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the sample workspace in it; nothing is configured."""
+    folder = tmp_path_factory.mktemp("sample")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("OPENAI_", "MARA_"))]:
+            patch.delenv(name)
+        patch.chdir(folder)
+        run_demo(Path(".mara-demo"), no_progress)
+        yield folder
+        close_indexes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "shown"), SHOWN)
+def test_a_command_prints_what_the_page_shows(sample: Path, command: str, shown: str) -> None:
+    done = CliRunner().invoke(app, shlex.split(command.removeprefix("$ mara ")), env={"COLUMNS": "2000"})
+    assert re.fullmatch(pattern_of(shown), done.stdout), done.stdout
+
+
+@pytest.mark.slow
+def test_the_result_holds_what_the_page_shows_of_it(sample: Path) -> None:
+    question = PAGE.split('--top-k 1 "')[1].split('"')[0]
+    result: dict[str, Any] = ask(question, make_context(Workflow.RAGENTA, workspace=".mara-demo", top_k=1))
+    assert {key: result[key] for key in PARTS} == PARTS
+
+
+def test_the_calls_of_the_page_are_those_of_the_default_settings() -> None:
+    calls = {row[""].replace("`", ""): row["calls of the model"] for row in table(PAGE, "When to take it")}
+    asked = CALLS_A_PASSAGE * DEFAULTS.top_k + CALLS_AT_THE_END
+    assert calls["ragenta"] == f"{asked}"
+    assert calls["ragenta, mode mara"] == f"{asked + 2}"
+    assert calls["follow-ups, at most"] == f"{DEFAULTS.follow_up_calls} more"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"n = {DEFAULTS.n} and floor = {DEFAULTS.judge_floor:g} (even odds)",
+        f"Where fewer than {DEFAULTS.min_kept} pass the bar",
+        f"more than {DEFAULTS.max_kept} are never",
+        f"suggests at most {DEFAULTS.max_follow_ups} questions",
+        f"share {DEFAULTS.follow_up_calls} calls and {DEFAULTS.follow_up_seconds:g} seconds",
+        f"searched for as the question was ({DEFAULTS.follow_up_passages} passages)",
+    ],
+)
+def test_the_figures_of_the_page_are_the_defaults(said: str) -> None:
+    assert said in " ".join(PAGE.split())

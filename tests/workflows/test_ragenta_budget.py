@@ -1,0 +1,297 @@
+"""What follow-ups may take: so many calls of the model, and so many seconds, whatever the replies are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import count
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.cases import mostly_slow
+from tests.scripted_server import ReplyLike, Script, ScriptedServer
+from tests.workflows.ragenta_world import (
+    BUILDER_ANSWERED,
+    FOLLOW_UP,
+    NO,
+    ROLES,
+    TWO_THINGS,
+    YES,
+    MakeContext,
+    chat_requests,
+    checks,
+    in_turn,
+    judges,
+    predicts,
+    quick_ragenta,
+    ragenta_on_a_thread,
+    well_behaved,
+    writes,
+)
+from tests.workflows.small_world import run, shown_to_model
+from workflows import passage_judge, ragenta_nodes
+
+QUESTIONS = (FOLLOW_UP, "Where was Duke Orlo born?", "What is Kesh known for?")
+LEAST = {"hybrid": 4, "mara": 6}
+"""The fewest calls that a follow-up takes: those of its search, two for a passage, the answer and its check."""
+
+SPENT = "BudgetSpent"
+
+
+def lacking(questions: tuple[str, ...]) -> Script:
+    """Return a claim judge that never finds the second thing, and asks these questions, each time in new words."""
+    turns = count(1)
+
+    def reply(body: Mapping[str, Any]) -> str:
+        said = json.loads(checks(body))
+        turn = next(turns)
+        said["components"][1].update(coverage="NOT ANSWERED", claims=[])
+        said["follow_ups"] = [{"component": 2, "question": f"{question} {turn}"} for question in questions]
+        return json.dumps(said)
+
+    return reply
+
+
+def generous(body: Mapping[str, Any]) -> ReplyLike:
+    """Keep every passage of a follow-up."""
+    shown = shown_to_model(body)
+    return YES if shown["question"] != TWO_THINGS or shown["title"] == "Tarn Dam" else NO
+
+
+def unreliable(scripts: dict[str, Script], share: float, seed: int) -> dict[str, Script]:
+    """Make a share of all replies malformed, once the first answer is checked."""
+    chance = Random(seed)
+    checked: list[bool] = []
+
+    def faulty(role: str, script: Script) -> Script:
+        def reply(body: Mapping[str, Any]) -> ReplyLike:
+            if checked and chance.random() < share:
+                return "<think>"
+            if role == "claim judge":
+                checked.append(True)
+            return script(body) if callable(script) else script[0]
+
+        return reply
+
+    return {role: faulty(role, script) for role, script in scripts.items()}
+
+
+def spent_on_follow_ups(server: ScriptedServer) -> int:
+    """Return how many requests came after the one that the first answer was checked with."""
+    roles = [request.role for request in server.requests]
+    return len(roles) - roles.index("claim judge") - 1
+
+
+BUDGETS = [(mode, calls, share) for mode in ("hybrid", "mara") for calls in (7, 13) for share in (0.0, 0.5)]
+MORE_BUDGETS = [(mode, calls, share) for mode in LEAST for calls in range(21) for share in (0.0, 0.5, 0.9)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "calls", "share"),
+    mostly_slow([*BUDGETS, *(case for case in MORE_BUDGETS if case not in BUDGETS)], len(BUDGETS)),
+)
+def test_follow_ups_never_take_more_calls_than_they_may(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, mode: str, calls: int, share: float
+) -> None:
+    scripts = well_behaved(claim_judge=lacking(QUESTIONS), judge=generous)
+    chat_server.script(unreliable(scripts, share, seed=calls))
+    context = ragenta_settings(mode=mode, top_k=1, follow_up_calls=calls, follow_up_passages=3, follow_up_rounds=3)
+    result = run(context, TWO_THINGS, quick_ragenta).result
+    assert spent_on_follow_ups(chat_server) <= calls
+    assert result["model_calls"] == chat_requests(chat_server)
+    asked = [each for each in result["follow_ups"] if each["outcome"] != "not asked"]
+    assert bool(asked) == (calls >= LEAST[mode])
+    assert result["answer"].startswith(BUILDER_ANSWERED)
+    if len(asked) < len(result["follow_ups"]):
+        assert SPENT in {error["kind"] for error in result["errors"]}
+
+
+@pytest.mark.parametrize(
+    ("calls", "asked", "judged", "spent"),
+    [
+        pytest.param(3, 0, 0, 0, id="none is asked"),
+        pytest.param(4, 1, 1, 4, id="one passage"),
+        pytest.param(5, 1, 1, 4, id="one passage, and one call left"),
+        pytest.param(6, 2, 2, 6, id="a passage each"),
+        pytest.param(8, 3, 3, 8, id="a passage each for all"),
+        pytest.param(60, 3, None, None, id="all of them"),
+    ],
+)
+def test_as_much_is_asked_as_the_calls_let(
+    chat_server: ScriptedServer,
+    ragenta_settings: MakeContext,
+    calls: int,
+    asked: int,
+    judged: int | None,
+    spent: int | None,
+) -> None:
+    chat_server.script(well_behaved(claim_judge=in_turn(checks, lacking_once()), judge=generous))
+    context = ragenta_settings(top_k=1, follow_up_calls=calls, follow_up_passages=3)
+    result = run(context, TWO_THINGS, quick_ragenta).result
+    outcomes = [each["outcome"] for each in result["follow_ups"]]
+    assert outcomes == ["found"] * asked + ["not asked"] * (3 - asked)
+    of_follow_ups = [each for each in result["judgements"] if each["question"] != TWO_THINGS]
+    told = [(error["node"], error["message"]) for error in result["errors"] if error["kind"] == SPENT]
+    if spent is None:
+        assert told == []
+        assert len(of_follow_ups) > 3
+        return
+    assert spent_on_follow_ups(chat_server) == spent
+    assert len(of_follow_ups) == judged
+    nodes = ["plan_follow_ups"] * (asked < 3) + ["merge_passages"] * (asked > 0)
+    assert [node for node, _ in told] == nodes
+    assert told[0][1].startswith(f"{3 - asked} follow-up questions were not asked" if asked < 3 else "")
+
+
+def lacking_once() -> str:
+    """The claim judge's reply to the first answer."""
+    return json.dumps(
+        {
+            "structure": "multiple",
+            "components": [
+                {"text": "Who built it?", "coverage": "FULLY ANSWERED", "claims": [1]},
+                {"text": "Where was the builder born?", "coverage": "NOT ANSWERED", "claims": []},
+            ],
+            "claims": [{"number": 1, "supported_by": [1], "relevant": True}],
+            "follow_ups": [{"component": 2, "question": question} for question in QUESTIONS],
+        }
+    )
+
+
+def test_passages_that_are_not_judged_for_want_of_calls_are_not_in_the_result(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved(judge=generous))
+    context = ragenta_settings(top_k=1, follow_up_calls=6, follow_up_passages=5)
+    result = run(context, TWO_THINGS, quick_ragenta).result
+    assert [hit["number"] for hit in result["passages"]] == [1, 2, 3]
+    (error,) = result["errors"]
+    assert (error["node"], error["kind"]) == ("merge_passages", SPENT)
+    assert error["message"].startswith("2 passages")
+
+
+def test_without_calls_for_follow_ups_the_question_itself_takes_all_it_needs(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved(final_predictor=in_turn(writes, "<think>", "<think>")))
+    result = run(ragenta_settings(follow_up_calls=0), TWO_THINGS, quick_ragenta).result
+    assert result["answer"] == BUILDER_ANSWERED
+    assert [error["kind"] for error in result["errors"]] == ["MalformedReply", "MalformedReply", SPENT]
+
+
+def test_offline_follow_ups_need_no_calls(ragenta_settings: MakeContext) -> None:
+    context = ragenta_settings(model="offline", top_k=1, follow_up_calls=0)
+    result = run(context, "Who built the Tarn Dam, and when was Marn founded?", quick_ragenta).result
+    assert [each["outcome"] for each in result["follow_ups"]] == ["found"]
+    assert result["errors"] == []
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds = 1000.0
+        for module in (ragenta_nodes, passage_judge):
+            monkeypatch.setattr(module, "now", lambda: self.seconds)
+
+    def late_after(self, script: Any, question: str) -> Script:
+        """Let an hour pass while this script replies to a request for a question."""
+
+        def reply(body: Mapping[str, Any]) -> ReplyLike:
+            if shown_to_model(body)["question"] == question:
+                self.seconds += 3600
+            return script(body)  # type: ignore[no-any-return]
+
+        return reply
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def test_no_seconds_ask_no_follow_up(chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock) -> None:
+    chat_server.script(well_behaved())
+    done = run(ragenta_settings(follow_up_seconds=0), TWO_THINGS, quick_ragenta)
+    assert "search_follow_up" not in done.visits
+    assert [(each["node"], each["kind"]) for each in done.result["errors"]] == [("plan_follow_ups", SPENT)]
+    assert done.result["follow_ups"][0]["outcome"] == "not asked"
+    assert done.result["answer"] == BUILDER_ANSWERED
+
+
+def test_seconds_count_from_the_first_follow_ups_on(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
+) -> None:
+    chat_server.script(well_behaved(predictor=clock.late_after(predicts, TWO_THINGS)))
+    result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
+    assert result["follow_ups"][0]["outcome"] == "found"
+    assert result["errors"] == []
+
+
+def test_time_over_before_the_passages_are_judged_leaves_them_unjudged_and_is_told(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
+) -> None:
+    picks = well_behaved()["fact filter"]
+    scripts = {**well_behaved(), "fact filter": clock.late_after(picks, FOLLOW_UP)}
+    chat_server.script(scripts)
+    result = run(ragenta_settings(mode="mara", top_k=1), TWO_THINGS, quick_ragenta).result
+    assert [each["judged_by"] for each in result["judgements"]] == ["logprobs", "unjudged"]
+    assert result["follow_ups"][0]["outcome"] == "nothing found"
+    assert [error["kind"] for error in result["errors"]] == [SPENT]
+    assert result["answer"] == BUILDER_ANSWERED
+    assert {role: len(chat_server.requests_of(role)) for role in ROLES} == dict.fromkeys(ROLES, 1)
+
+
+def test_time_over_between_predictor_and_judge_asks_no_judge(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
+) -> None:
+    chat_server.script(well_behaved(predictor=clock.late_after(predicts, FOLLOW_UP)))
+    result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
+    last = result["judgements"][-1]
+    assert (last["question"], last["judged_by"], last["score"], last["kept"]) == (FOLLOW_UP, "unjudged", None, False)
+    assert last["prediction"]
+    assert [error["kind"] for error in result["errors"]] == [SPENT]
+
+
+def test_time_over_after_judging_leaves_the_answer_as_it_was_and_is_told(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
+) -> None:
+    chat_server.script(well_behaved(judge=clock.late_after(judges, FOLLOW_UP)))
+    done = run(ragenta_settings(), TWO_THINGS, quick_ragenta)
+    assert done.result["answer"] == BUILDER_ANSWERED
+    assert done.result["written_from"] == [1]
+    assert done.visits["write_answer"] == done.visits["check_claims"] == 1
+    (error,) = done.result["errors"]
+    assert (error["node"], error["kind"]) == ("keep_passages", SPENT)
+    assert "not written into the answer" in error["message"]
+
+
+def test_what_is_being_written_when_the_time_is_over_is_waited_for_and_nothing_follows(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
+) -> None:
+    def late_with_a_draft(body: Mapping[str, Any]) -> ReplyLike:
+        if "draft" in shown_to_model(body):
+            clock.seconds += 3600
+        return writes(body)
+
+    chat_server.script(
+        well_behaved(final_predictor=late_with_a_draft, claim_judge=lacking((FOLLOW_UP,)), judge=generous)
+    )
+    result = run(ragenta_settings(follow_up_rounds=2), TWO_THINGS, quick_ragenta).result
+    assert "born in Lisk" in result["plain_answer"]
+    assert [each["outcome"] for each in result["follow_ups"]] == ["found", "not asked"]
+    assert [(error["node"], error["kind"]) for error in result["errors"]] == [("plan_follow_ups", SPENT)]
+
+
+def test_a_thread_asked_again_begins_with_a_whole_budget(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
+) -> None:
+    graph, thread = ragenta_on_a_thread()
+    chat_server.script(well_behaved())
+    for _ in range(2):
+        result = graph.invoke({"question": TWO_THINGS}, thread, context=ragenta_settings(follow_up_calls=4))
+        clock.seconds += 3600
+        assert result["errors"] == []
+        assert result["follow_ups"][0]["outcome"] == "found"

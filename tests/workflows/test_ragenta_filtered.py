@@ -1,0 +1,235 @@
+"""A filter holds through workflow ragenta: in retrieval, in follow-ups, and where a thread is forked under another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.errors import BadInput
+from graph.modes import Mode
+from tests.builders import HashEmbedder
+from tests.cases import mostly_slow
+from tests.scripted_server import ScriptedServer
+from tests.trace_server import TraceServer
+from tests.workflows.echoes import (
+    ANN,
+    PASSAGES,
+    QUESTION,
+    echo_context,
+    echoing,
+    hidden_in,
+    publish_echoes,
+    words_shown,
+)
+from tests.workflows.ragenta_world import quick_ragenta, ragenta_on_a_thread
+from tests.workflows.small_world import on_a_thread, run
+from tests.workflows.traced import without_timings
+from tests.workflows.workspaces import use_embedder
+from workflows.context import Context
+from workflows.resources import close_indexes
+from workflows.streaming import ask_stream, event_json
+
+EITHER_RETRIEVAL = pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.MARA])
+MOSTLY_BY_A_WALK = pytest.mark.parametrize("mode", mostly_slow([Mode.MARA, Mode.HYBRID], 1))
+"""A walk leaves all that retrieval by similarity leaves in the state, and facts and seeds."""
+
+REFUSED = "NOT IN THE PASSAGES"
+
+GO_ON = {
+    *("encode_question", "retrieve_facts", "retrieve_passages", "filter_facts", "weigh_relations", "seed_graph"),
+    *("walk_graph", "line_up_passages", "keep_passages", "write_answer"),
+}
+"""Before the answer is written, a run goes on under a narrower filter with what is left."""
+
+REFUSE = {"check_claims", "plan_follow_ups", "search_follow_up", "merge_passages", "judge_passage"}
+"""Afterwards, and where passages are already on their way to the judge, it does not."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hashed() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        use_embedder(patch, HashEmbedder())
+        yield
+    close_indexes()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish_echoes(tmp_path_factory.mktemp("echoes"))
+
+
+def ids(result: Mapping[str, Any]) -> set[str]:
+    return {hit["id"] for hit in result["passages"]}
+
+
+def history(graph: Any, thread: Any) -> list[Any]:
+    states = list(graph.get_state_history(thread))[::-1]
+    return [state for state in states if state.next and state.next != ("__start__",)]
+
+
+def go_on(graph: Any, config: Any, context: Context) -> dict[str, Any] | str:
+    """The result of a fork, or why it is refused."""
+    try:
+        result = graph.invoke(None, config, context=context)
+    except BadInput as refused:
+        return str(refused)
+    assert isinstance(result, dict)
+    return result
+
+
+def shown_hidden(server: ScriptedServer, owner: str) -> list[list[str]]:
+    """What of an owner's passages each request tells a model, of those that tell any."""
+    return [hidden for request in server.requests if (hidden := hidden_in(words_shown(request), owner))]
+
+
+class TestOneFilter:
+    @EITHER_RETRIEVAL
+    def test_retrieval_and_follow_ups_see_what_is_selected_and_no_more(
+        self, root: Path, chat_server: ScriptedServer, mode: Mode
+    ) -> None:
+        chat_server.script(echoing())
+        result = run(echo_context(root, ANN, mode=mode, top_k=2), QUESTION, quick_ragenta).result
+        assert [follow_up["outcome"] for follow_up in result["follow_ups"]] == ["found"]
+        assert ids(result) == {"ann-1", "ann-2", "ann-3"}
+        assert [hit["number"] for hit in result["passages"]] == [1, 2, 3]
+        assert hidden_in(result, "bob") == []
+        assert shown_hidden(chat_server, "bob") == []
+        assert "OutsideFilter" not in {record["kind"] for record in result["errors"]}
+
+    @EITHER_RETRIEVAL
+    def test_without_one_everything_is_found(self, root: Path, chat_server: ScriptedServer, mode: Mode) -> None:
+        """What the other tests do not find is there to be found."""
+        chat_server.script(echoing())
+        result = run(echo_context(root, {}, mode=mode), QUESTION, quick_ragenta).result
+        assert ids(result) == {passage.id for passage in PASSAGES}
+        for key in ("passages", "judgements", "claims", "components", "follow_ups", "answer", "final_prompt", "errors"):
+            assert hidden_in(result[key], "bob"), key
+        assert bool(hidden_in(result["facts"], "bob")) == mode.walks
+
+    @EITHER_RETRIEVAL
+    def test_where_nothing_is_selected_nobody_is_asked(
+        self, root: Path, chat_server: ScriptedServer, mode: Mode
+    ) -> None:
+        chat_server.script(echoing())
+        result = run(echo_context(root, {"owner": "nobody"}, mode=mode), QUESTION, quick_ragenta).result
+        assert (result["answer"], result["judge_outcome"]) == (REFUSED, "nothing supports")
+        assert [record["kind"] for record in result["errors"]] == ["NothingSelected"]
+        assert chat_server.requests == []
+
+    def test_offline_no_word_of_a_hidden_passage_gets_out(self, root: Path) -> None:
+        settings = echo_context(root, ANN, model="offline", judge_floor=-50.0)
+        result = run(settings, QUESTION, quick_ragenta).result
+        assert result["passages"]
+        assert hidden_in(result, "bob") == []
+
+    def test_no_event_and_no_step_of_a_trace_tells_of_it(self, root: Path, chat_server: ScriptedServer) -> None:
+        chat_server.script(echoing())
+        with TraceServer() as server:
+            with server.tracing():
+                events = [event_json(event) for event in ask_stream(QUESTION, echo_context(root, ANN, mode="mara"))]
+            sent = json.dumps([step.fields for step in server.tree().walk()], ensure_ascii=False)
+        assert hidden_in(events, "bob") == hidden_in(sent, "bob") == []
+        assert hidden_in(events, "ann")
+        assert hidden_in(sent, "ann")
+
+    def test_a_second_question_on_a_thread_may_bring_another(self, root: Path, chat_server: ScriptedServer) -> None:
+        graph, thread = ragenta_on_a_thread()
+        for where in ({}, ANN):
+            chat_server.script(echoing())
+            settings = echo_context(root, where)
+            result = graph.invoke({"question": QUESTION}, thread, context=settings)
+            assert without_timings(result) == without_timings(run(settings, QUESTION, quick_ragenta).result)
+
+
+class TestForksUnderANarrowerOne:
+    @MOSTLY_BY_A_WALK
+    def test_nothing_hidden_is_shown_at_any_node(self, root: Path, chat_server: ScriptedServer, mode: Mode) -> None:
+        """Each reply of the first run, malformed ones included, repeats what the fork may not see."""
+        graph, thread = ragenta_on_a_thread()
+        chat_server.script(echoing())
+        whole = graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, mode=mode))
+        states = history(graph, thread)
+        assert len(whole["follow_ups"]) == 1
+        outcomes: dict[str, set[bool]] = {}
+        for state in states:
+            chat_server.script(echoing())
+            outcome = go_on(graph, state.config, echo_context(root, ANN, mode=mode))
+            assert hidden_in(outcome, "bob") == [], state.next
+            assert shown_hidden(chat_server, "bob") == [], state.next
+            went_on = not isinstance(outcome, str)
+            if isinstance(outcome, dict):
+                assert ids(outcome) <= {"ann-1", "ann-2", "ann-3"}
+                assert all(bar["judged"] <= 3 for bar in outcome["bars"])
+                assert not state.values.get("written_from")
+            for node in state.next:
+                outcomes.setdefault(node, set()).add(went_on)
+        assert {node for node, went_on in outcomes.items() if True in went_on} == {
+            node for node in GO_ON if node in outcomes
+        }
+        assert {node for node, went_on in outcomes.items() if went_on == {False}} == REFUSE
+
+    @MOSTLY_BY_A_WALK
+    def test_nor_where_the_run_abstained(self, root: Path, chat_server: ScriptedServer, mode: Mode) -> None:
+        graph, thread = ragenta_on_a_thread()
+        chat_server.script(echoing())
+        strict = {"mode": mode, "judge_floor": 50.0}
+        graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, **strict))
+        (at,) = (state for state in history(graph, thread) if state.next == ("abstain",))
+        assert hidden_in(at.values, "bob")
+        forked = graph.invoke(None, at.config, context=echo_context(root, ANN, **strict))
+        assert forked["answer"] == REFUSED
+        assert hidden_in(forked, "bob") == []
+
+    @MOSTLY_BY_A_WALK
+    def test_nor_where_the_fallback_quotes(self, root: Path, chat_server: ScriptedServer, mode: Mode) -> None:
+        graph, thread = ragenta_on_a_thread()
+        chat_server.script({**echoing(follow_up=False), "final predictor": ["Nothing is cited."]})
+        graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}, mode=mode))
+        (at,) = (state for state in history(graph, thread) if state.next == ("quote_passages",))
+        forked = graph.invoke(None, at.config, context=echo_context(root, ANN, mode=mode))
+        assert forked["citations"]
+        assert hidden_in(forked, "bob") == []
+
+    def test_what_was_dropped_is_told_once(self, root: Path, chat_server: ScriptedServer) -> None:
+        graph, thread = ragenta_on_a_thread()
+        chat_server.script(echoing(follow_up=False))
+        graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}))
+        (at,) = (state for state in history(graph, thread) if state.next == ("keep_passages",))
+        forked = graph.invoke(None, at.config, context=echo_context(root, ANN))
+        told = [record for record in forked["errors"] if record["kind"] == "OutsideFilter"]
+        hidden = sum(hit["id"].startswith("bob") for hit in at.values["passages"])
+        assert [(record["node"], record["message"].split()[0]) for record in told] == [
+            ("keep_passages", str(2 * hidden))
+        ]
+
+    @pytest.mark.parametrize("where", mostly_slow({"everything": {"owner": {"$in": ["ann", "bob"]}}, "none": {}}, 1))
+    def test_a_filter_that_hides_nothing_changes_nothing(
+        self, root: Path, chat_server: ScriptedServer, where: dict[str, Any]
+    ) -> None:
+        graph, thread = ragenta_on_a_thread()
+        chat_server.script(echoing())
+        whole = graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}))
+        for state in history(graph, thread)[-4:]:
+            again = graph.invoke(None, state.config, context=echo_context(root, where))
+            assert without_timings(again) == without_timings(whole), state.next
+
+
+def test_workflow_mara_that_checks_claims_shows_nothing_hidden_either(root: Path, chat_server: ScriptedServer) -> None:
+    """Its claims are checked after everything else: what the answer was not written from is dropped there."""
+    scripts = echoing(follow_up=False)
+    chat_server.script({**scripts, "answerer": scripts["final predictor"]})
+    settings = {"workspace": str(root), "check_claims": True, "filter_facts": False, "answer_passages": 1}
+    graph, thread = on_a_thread()
+    first = graph.invoke({"question": QUESTION}, thread, context=Context(**settings))
+    (at,) = (state for state in history(graph, thread) if state.next == ("check_claims",))
+    (owner, other) = ("ann", "bob") if first["passages"][0]["id"].startswith("ann") else ("bob", "ann")
+    assert hidden_in(first, other)
+    forked = graph.invoke(None, at.config, context=Context(**settings, where={"owner": owner}))
+    assert hidden_in(forked, other) == []
+    assert forked["claims"]
+    with pytest.raises(BadInput, match="written from passages that this run cannot see"):
+        graph.invoke(None, at.config, context=Context(**settings, where={"owner": other}))
