@@ -49,7 +49,7 @@ class ChatFinalPredictor:
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
         if not passages:
-            return FinalAnswer(refusal())
+            return FinalAnswer(refusal(), ())
         kept = {passage.number for passage in passages}.intersection(draft.cited if draft else ())
         shown = within_budget(sorted(passages, key=lambda passage: passage.number not in kept), self._budget_characters)
         material: dict[str, object] = {"question": question, "passages": passages_material(shown)}
@@ -58,9 +58,10 @@ class ChatFinalPredictor:
         system = fill("final_predictor", refusal=REFUSAL)
         messages = prompt_messages(system, quoted("question and passages", material), feedback)
         text = ask_text(self._model, messages)
-        answer = read_answer(text, question, passages, kept.union(passage.number for passage in shown))
+        seen = dict.fromkeys([*(passage.number for passage in shown), *sorted(kept)])
+        answer = read_answer(text, question, passages, seen.keys())
         lost = sorted(kept.difference(citation.number for citation in answer.citations))
         if lost:
             listed = ", ".join(f"[{number}]" for number in lost)
             raise MalformedReply(f"The answer no longer cites {listed}: keep what the draft says from there", text)
-        return FinalAnswer(answer, "\n\n".join(str(message.text) for message in messages))
+        return FinalAnswer(answer, tuple(seen), "\n\n".join(str(message.text) for message in messages))

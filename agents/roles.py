@@ -130,9 +130,16 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswer:
-    """An answer, and the prompt it was written from; empty where no model was asked."""
+    """An answer, and what it was written from.
+
+    Attributes:
+        answer: with its citations.
+        written_from: numbers of the passages that were looked at: all that were given, but for those without room.
+        prompt: what a model was asked; empty where none was.
+    """
 
     answer: Answer
+    written_from: tuple[int, ...]
     prompt: str = ""
 
 

@@ -85,7 +85,7 @@ def judge_claims(state: ClaimJudging, runtime: Runtime[Context]) -> Update:
         final = attempt > context.max_json_retries or (allowed is not None and attempt >= allowed)
         return malformed_update("judge_claims", "claim", fault, attempt, final=final)
     update = _assessed(assessment, attempt, context)
-    if assessment.dropped:
+    if assessment.dropped and wanted:
         message = f"{assessment.dropped} follow-up questions of the reply were of no use and were dropped"
         update["errors"] = [error_of("judge_claims", "DroppedFollowUps", message, attempt)]
     return update

@@ -45,7 +45,8 @@ class FollowUpRecord(TypedDict):
     """A question for what is missing of a component.
 
     ``outcome`` is ``not asked``, ``asked`` while its passages are judged, then ``found`` with the numbers of the
-    passages that were kept for it, or ``nothing found``. ``round`` counts from 1.
+    passages that were kept for it, ``nothing found``, or ``not judged`` where none of its passages has a score.
+    ``round`` counts from 1.
     """
 
     question: str

@@ -68,6 +68,7 @@ class ClaimInput(Running, Retrieved):
     answer: NotRequired[str]
     refused: NotRequired[bool]
     written_from: NotRequired[list[int]]
+    kept: NotRequired[list[int]]
     follow_ups: NotRequired[list[FollowUpRecord]]
     round: NotRequired[int]
     calls_allowed: NotRequired[int | None]

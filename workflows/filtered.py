@@ -88,9 +88,15 @@ def within_filter(*keys: str) -> Callable[[Node[State]], Node[State]]:
 
 
 def written_from(state: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the passages that a state's answer was written from; of one that it does not hold, none."""
+    """Return the ids of the passages that a state's answer was written from; an empty one where it does not hold one.
+
+    Once there is an answer, all that was kept counts: an earlier answer, of which a draft and follow-up questions stay,
+    may have been written from more than the last one.
+    """
+    numbers = state.get("written_from", [])
     held = {hit["number"]: hit["id"] for hit in state.get("passages", [])}
-    return [held.get(number, "") for number in state.get("written_from", [])]
+    earlier = [number for number in state.get("kept", []) if number in held] if numbers else []
+    return [held.get(number, "") for number in dict.fromkeys([*numbers, *earlier])]
 
 
 def check_sources(passage_ids: Iterable[str], index: Index, selection: Selection | None) -> None:

@@ -98,7 +98,7 @@ class RagentaContext(Context):
         **shown("Follow-ups · passages retrieved", "search_follow_up"),
     )
     follow_up_calls: int = Field(
-        60,
+        80,
         ge=0,
         le=1000,
         description="Calls to the chat model that all follow-ups of a question may take together.",

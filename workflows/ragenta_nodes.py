@@ -140,7 +140,7 @@ def write_answer(state: Predicted, runtime: Runtime[Context]) -> Update:
         "answer_attempts": attempt,
         "answer_refusal": None,
         **answer_update(final.answer),
-        "written_from": [passage.number for passage in passages],
+        "written_from": list(final.written_from),
         "final_prompt": final.prompt,
         "calls_allowed": None if left is None else max(1, left - 1),
     }
@@ -251,10 +251,11 @@ def _keep_of_follow_ups(state: Keeping, context: RagentaContext) -> Update:
             judgements += chosen
             bars += own_bars
             kept = [each["number"] for each in chosen]
+            nothing = NOTHING_FOUND if own_bars or not judged else NOT_JUDGED
         else:
-            kept = lined_up[: context.max_kept]
+            kept, nothing = lined_up[: context.max_kept], NOTHING_FOUND
         new += [number for number in kept if number not in new]
-        follow_ups[place] = _become(follow_up, FOUND if kept else NOTHING_FOUND, kept)
+        follow_ups[place] = _become(follow_up, FOUND if kept else nothing, kept)
     cited = (state.get("draft") or {"cited": []})["cited"]
     rest = [number for number in before if number not in cited]
     shown = [*new, *(number for number in cited if number in before), *rest]

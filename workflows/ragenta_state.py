@@ -8,6 +8,7 @@ from typing_extensions import TypedDict  # pydantic, and so the schemas, takes n
 
 from workflows.claim_records import FollowUpRecord
 from workflows.claim_state import DraftRecord
+from workflows.edits import check_shape
 from workflows.state import (
     ErrorRecord,
     FactHit,
@@ -68,17 +69,33 @@ class Found(TypedDict):
 
 
 def add_judgements(present: list[JudgementRecord], new: list[JudgementRecord] | None) -> list[JudgementRecord]:
-    """Put judgements together: one of the same passage and question takes the earlier one's place; None clears."""
+    """Put judgements together: one of the same passage and question takes the earlier one's place; None clears.
+
+    Raises:
+        BadInput: a person wrote into the state what is no judgement.
+    """
     if new is None:
         return []
+    check_shape({"judgements": new}, _Judged)
     merged = {(each["passage_id"], each["question"]): each for each in present}
     merged.update(((each["passage_id"], each["question"]), each) for each in new)
     return list(merged.values())
 
 
 def add_found(present: list[Found], new: list[Found] | None) -> list[Found]:
-    """Append; None clears."""
-    return [] if new is None else [*present, *new]
+    """Append; None clears. Raises BadInput where a person wrote into the state what no search finds."""
+    if new is None:
+        return []
+    check_shape({"found": new}, _Searched)
+    return [*present, *new]
+
+
+class _Judged(TypedDict):
+    judgements: list[JudgementRecord]
+
+
+class _Searched(TypedDict):
+    found: list[Found]
 
 
 class RagentaOutput(Output):
@@ -123,6 +140,7 @@ class Showing(Running):
     seeds: NotRequired[SeedSet]
     passage_candidates: NotRequired[list[PassageCandidate]]
     judgements: NotRequired[list[JudgementRecord]]
+    kept: NotRequired[list[int]]
     written_from: NotRequired[list[int]]
 
 
@@ -135,6 +153,7 @@ class LinedUp(TypedDict):
     judges_passages: NotRequired[bool]
     candidates: NotRequired[list[Candidate]]
     passages: NotRequired[list[PassageHit]]
+    kept: NotRequired[list[int]]
     written_from: NotRequired[list[int]]
     budget: NotRequired[Budget | None]
 
@@ -194,7 +213,6 @@ class Keeping(Showing):
 
     candidates: NotRequired[list[Candidate]]
     judges_passages: NotRequired[bool]
-    kept: NotRequired[list[int]]
     bars: NotRequired[list[BarRecord]]
     draft: NotRequired[DraftRecord | None]
     follow_ups: NotRequired[list[FollowUpRecord]]
@@ -212,7 +230,6 @@ class Kept(TypedDict):
 class Predicted(Showing):
     """What the final predictor and its fallback read."""
 
-    kept: NotRequired[list[int]]
     draft: NotRequired[DraftRecord | None]
     follow_ups: NotRequired[list[FollowUpRecord]]
     answer_attempts: NotRequired[int]
@@ -239,6 +256,7 @@ class FollowUpsPlanned(TypedDict):
     round: NotRequired[int]
     follow_ups: NotRequired[list[FollowUpRecord]]
     passages: NotRequired[list[PassageHit]]
+    kept: NotRequired[list[int]]
     written_from: NotRequired[list[int]]
 
 
@@ -256,7 +274,6 @@ class Merging(Showing):
     """What merges what follow-ups found reads."""
 
     found: NotRequired[list[Found]]
-    kept: NotRequired[list[int]]
     follow_ups: NotRequired[list[FollowUpRecord]]
     round: NotRequired[int]
     budget: NotRequired[Budget | None]

@@ -31,13 +31,14 @@ class OfflineFinalPredictor:
         feedback: Feedback | None = None,
     ) -> FinalAnswer:
         """Return the quotes or a refusal; a draft stays as it is, and answers to its follow-ups are appended."""
+        seen = tuple(passage.number for passage in passages)
         if draft is None:
             quoted = self._best(question, passages)
-            return FinalAnswer(quote_sentences(quoted) if quoted else refusal())
+            return FinalAnswer(quote_sentences(quoted) if quoted else refusal(), seen)
         added: list[Sentence] = []
         for follow_up in draft.follow_ups:
             added.extend(sentence for sentence in self._best(follow_up, passages) if sentence not in added)
-        return FinalAnswer(_appended(draft, added, passages, question))
+        return FinalAnswer(_appended(draft, added, passages, question), seen)
 
     def _best(self, question: str, passages: Sequence[NumberedPassage]) -> list[Sentence]:
         """The sentences that answer each part of the question, each once; none where they answer no part."""

@@ -137,6 +137,14 @@ def assessment(
     )
 
 
+def accepts(body: Mapping[str, Any]) -> str:
+    """Reply as a claim judge that finds every claim supported by every passage, and nothing missing."""
+    shown = shown_to_model(body)
+    numbers = [passage["number"] for passage in shown["passages"]]
+    claims = [claim["number"] for claim in shown["claims"]]
+    return assessment([(shown["question"], "FULLY ANSWERED", claims)], [(claim, numbers) for claim in claims])
+
+
 def well_behaved(**changes: Script) -> dict[str, Script]:
     """Return scripts of all roles that never go wrong; ``changes`` name roles with "_" for spaces."""
     scripts: dict[str, Script] = {
@@ -179,8 +187,3 @@ def judged_at(scores: Mapping[str, float]) -> Script:
 def chat_requests(server: ScriptedServer) -> int:
     """Return how many requests were sent to the chat model, whatever came of them."""
     return sum(request.path == CHAT_PATH for request in server.requests)
-
-
-def titles_shown(server: ScriptedServer, role: str) -> list[str]:
-    """Return the title of the passage of each request of a role that is shown one."""
-    return [shown_to_model(request.body)["title"] for request in server.requests_of(role)]

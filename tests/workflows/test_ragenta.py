@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Semaphore
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from graph.errors import BadInput
 from graph.modes import Mode
+from tests.cases import mostly_slow
 from tests.scripted_server import Reply, ReplyLike, ScriptedServer
 from tests.workflows.ragenta_world import (
     BUILDER_ANSWERED,
@@ -38,7 +40,6 @@ from tests.workflows.ragenta_world import (
     predicts,
     quick_ragenta,
     ragenta_on_a_thread,
-    titles_shown,
     well_behaved,
 )
 from tests.workflows.small_world import TEXTS, run, shown_to_model
@@ -106,14 +107,12 @@ def test_each_passage_is_predicted_from_and_judged_by_itself(
     (bar,) = result["bars"]
     assert told(bar, "question", "floor", "judged", "kept") == (ONE_THING, 0.0, 2, 1)
     assert told(bar, "tau", "sigma", "bar") == pytest.approx((0.0, 2.95, -1.475))
-    seen = {material["title"]: material for material in map(material_of, chat_server.requests_of("judge"))}
+    seen = {
+        material["title"]: material
+        for material in (shown_to_model(request.body) for request in chat_server.requests_of("judge"))
+    }
     assert seen["Marn"]["answer_from_it"] == f"{SAID['Marn']}."
     assert seen["Lake Sund"]["answer_from_it"] == ""
-    assert "passages" not in seen["Marn"]
-
-
-def material_of(request: Any) -> dict[str, Any]:
-    return shown_to_model(request.body)
 
 
 def test_claims_name_what_supports_them_and_where_it_stands(
@@ -148,9 +147,12 @@ def test_the_final_prompt_is_what_the_final_predictor_was_sent(
     assert [p["title"] for p in shown_to_model(request.body)["passages"]] == ["Marn"], "what is not kept is not shown"
 
 
-@pytest.mark.parametrize("judged", [True, False])
-@pytest.mark.parametrize("checked", [True, False])
-@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.MARA])
+@pytest.mark.parametrize(
+    ("mode", "checked", "judged"),
+    mostly_slow(
+        sorted(product([Mode.HYBRID, Mode.MARA], [True, False], [True, False]), key=lambda it: it[1] != it[2]), 4
+    ),
+)
 def test_there_are_at_most_four_calls_and_two_a_passage(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, mode: Mode, checked: bool, judged: bool
 ) -> None:
@@ -184,7 +186,6 @@ def test_what_is_missing_leaves_a_question_partially_answered(
     chat_server.script(well_behaved())
     result = run(ragenta_settings(max_follow_ups=0), TWO_THINGS, quick_ragenta).result
     assert told(result, "answer", "structure", "coverage") == (BUILDER_ANSWERED, "multiple", "PARTIALLY ANSWERED")
-    assert [each["coverage"] for each in result["components"]] == ["FULLY ANSWERED", "NOT ANSWERED"]
 
 
 @pytest.mark.parametrize("rounds", [0, 1])
@@ -256,7 +257,6 @@ def test_passages_over_the_bar_are_kept_the_best_first_with_their_numbers(
     assert {each["number"] for each in result["judgements"] if each["kept"]} == set(kept)
     shown = [shown_to_model(request.body)["passages"] for request in chat_server.requests_of("final predictor")]
     assert [[passage["number"] for passage in passages] for passages in shown] == ([kept] if kept else [])
-    assert result["judge_outcome"] == ("kept" if kept else "nothing supports")
 
 
 def test_without_judges_the_best_retrieved_passages_are_kept(
@@ -336,8 +336,10 @@ def test_runs_side_by_side_do_not_mix(chat_server: ScriptedServer, ragenta_setti
     assert [{**result, "timings_ms": {}} for result in together] == [{**result, "timings_ms": {}} for result in alone]
 
 
-@pytest.mark.parametrize("second", [ONE_THING, TWO_THINGS])
-@pytest.mark.parametrize("changes", [{}, {"judge_passages": False, "check_claims": False}, {"mode": "mara"}])
+@pytest.mark.parametrize("second", [ONE_THING, pytest.param(TWO_THINGS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "changes", mostly_slow([{"judge_passages": False, "check_claims": False}, {}, {"mode": "mara"}], 2)
+)
 def test_a_thread_asked_again_holds_nothing_of_the_first_run(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, second: str, changes: dict[str, Any]
 ) -> None:
@@ -369,7 +371,7 @@ def test_plain_python_without_a_context_takes_the_workflows_defaults(
     chat_server.script(well_behaved())
     result = quick_ragenta.invoke({"question": ONE_THING})
     assert told(result, "mode", "answer", "claims_checked_by") == ("hybrid", MARN_ANSWERED, "model")
-    assert len(titles_shown(chat_server, "judge")) == len(TEXTS)
+    assert len(result["judgements"]) == len(TEXTS)
 
 
 @pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.MARA])

@@ -172,6 +172,21 @@ class TestForksUnderANarrowerOne:
         }
         assert {node for node, went_on in outcomes.items() if went_on == {False}} == REFUSE
 
+    def test_nor_what_an_earlier_answer_was_written_from_and_the_last_one_was_not(
+        self, root: Path, chat_server: ScriptedServer
+    ) -> None:
+        """A draft and follow-up questions stay, and may repeat a passage that has no room in the last prompt."""
+        graph, thread = ragenta_on_a_thread()
+        chat_server.script(echoing())
+        whole = graph.invoke({"question": QUESTION}, thread, context=echo_context(root, {}))
+        ann = [hit["number"] for hit in whole["passages"] if hit["id"].startswith("ann")]
+        states = history(graph, thread)
+        for as_node in ("write_answer", "check_claims"):
+            fork = graph.update_state(states[-1].config, {"written_from": ann}, as_node=as_node)
+            outcome = go_on(graph, fork, echo_context(root, ANN))
+            assert isinstance(outcome, str), as_node
+            assert "written from passages that this run cannot see" in outcome
+
     @MOSTLY_BY_A_WALK
     def test_nor_where_the_run_abstained(self, root: Path, chat_server: ScriptedServer, mode: Mode) -> None:
         graph, thread = ragenta_on_a_thread()

@@ -214,21 +214,16 @@ def follow_up_reply(questions: list[str]) -> str:
     )
 
 
-def test_two_runs_number_and_judge_alike(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
-    questions = [FOLLOW_UP, "Where was Duke Orlo born?", "What is Kesh known for?"]
-    results = []
-    for _ in range(2):
-        chat_server.script(
-            well_behaved(
-                claim_judge=in_turn(checks, follow_up_reply(questions)),
-                judge=says_yes_to({"Tarn Dam", "Duke Orlo", "Kesh"}),
-                predictor=lambda body: f"{shown_to_model(body)['title']}.",
-            )
-        )
-        result = run(ragenta_settings(follow_up_passages=5), TWO_THINGS, quick_ragenta).result
-        results.append({key: value for key, value in result.items() if key != "timings_ms"})
-    assert results[0] == results[1]
-    assert len(results[0]["passages"]) > 5
+@pytest.mark.parametrize(("role", "node"), [("final predictor", "write_answer"), ("claim judge", "judge_claims")])
+def test_each_round_has_all_its_attempts(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, role: str, node: str
+) -> None:
+    scripts = well_behaved()
+    turns = count()
+    chat_server.script({**scripts, role: lambda body: MALFORMED if next(turns) % 3 < 2 else scripts[role](body)})  # type: ignore[operator]
+    result = run(ragenta_settings(max_json_retries=2), TWO_THINGS, quick_ragenta).result
+    assert [(error["node"], error["attempt"]) for error in result["errors"]] == [(node, 1), (node, 2)] * 2
+    assert result["answer"] == COMPLETED
 
 
 def test_only_supported_claims_are_in_the_draft(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
@@ -284,9 +279,9 @@ def test_a_completion_that_loses_a_citation_is_malformed(
         assert (fallback["node"], fallback["attempt"]) == ("quote_passages", 3)
 
 
-@pytest.mark.parametrize(("rounds", "asked"), [(0, 0), (1, 1), (2, 2), (3, 3)])
+@pytest.mark.parametrize("rounds", mostly_slow([0, 2, 1, 3], 2))
 def test_follow_ups_are_asked_in_so_many_rounds(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, rounds: int, asked: int
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, rounds: int
 ) -> None:
     questions = [FOLLOW_UP, "Where was Duke Orlo born?", "What is Kesh known for?"]
     finds = dict(zip(questions, ("Ada Brandt", "Duke Orlo", "Kesh"), strict=True))
@@ -299,10 +294,11 @@ def test_follow_ups_are_asked_in_so_many_rounds(
     done = run(ragenta_settings(follow_up_rounds=rounds), TWO_THINGS, quick_ragenta)
     found = [each for each in done.result["follow_ups"] if each["outcome"] == "found"]
     assert [(each["question"], each["round"]) for each in found] == [
-        (question, place) for place, question in enumerate(questions[:asked], start=1)
+        (question, place) for place, question in enumerate(questions[:rounds], start=1)
     ]
-    assert len(done.result["follow_ups"]) == asked
-    assert done.visits["write_answer"] == done.visits["check_claims"] == asked + 1
+    assert len(done.result["follow_ups"]) == rounds
+    assert done.visits["write_answer"] == done.visits["check_claims"] == rounds + 1
+    assert len(asked_of(chat_server, "judge")) == len(set(asked_of(chat_server, "judge")))
     found_by = [hit["follow_up"] for hit in done.result["passages"] if "follow_up" in hit]
     assert found_by == sorted(found_by)
     assert [hit["number"] for hit in done.result["passages"]] == list(range(1, len(done.result["passages"]) + 1))
@@ -377,7 +373,7 @@ def test_on_a_thread_follow_ups_run_as_without_one(chat_server: ScriptedServer, 
 def test_a_follow_up_that_cannot_be_a_question_does_not_break_the_run(
     chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:
-    odd = ["\\ud800 lone?", "\\u0000", "?", " \\n ", "x" * 501, "# Judge\\n```json", '{\\"question\\": 1}']
+    odd = ["\\ud800 lone?", "\\u0000", " \\n ", "x" * 501, "# Judge\\n```json"]
     for question in odd:
         reply = follow_up_reply([]).replace(
             '"follow_ups": []', f'"follow_ups": [{{"component": 2, "question": "{question}"}}]'
@@ -387,12 +383,3 @@ def test_a_follow_up_that_cannot_be_a_question_does_not_break_the_run(
         )
         result = run(ragenta_settings(), TWO_THINGS, quick_ragenta).result
         assert result["answer"] == BUILDER_ANSWERED, question
-
-
-def test_offline_a_follow_up_is_searched_and_merged(ragenta_settings: MakeContext) -> None:
-    question = "Who built the Tarn Dam, and when was Marn founded?"
-    result = run(ragenta_settings(model="offline", top_k=1), question, quick_ragenta).result
-    assert [each["outcome"] for each in result["follow_ups"]] == ["found"]
-    assert "Ada Brandt" in result["plain_answer"]
-    assert "1203" in result["plain_answer"]
-    assert result["coverage"] == "FULLY ANSWERED"

@@ -225,6 +225,8 @@ class TestEdits:
                 {"judgements": [judgement("marn", score="high")]},
                 r"judgements\.\d\.score: Input should be a valid number",
             ),
+            ("keep_passages", {"judgements": "all good"}, "judgements: Input should be a valid list"),
+            ("keep_passages", {"found": [{"follow_up": 1}]}, r"found\.0\.passages: Field required"),
             ("keep_passages", {"bars": 3}, "bars: Input should be a valid list"),
             ("write_answer", {"kept": ["first"]}, r"kept\.0: Input should be a valid integer"),
             ("write_answer", {"draft": {"text": "So."}}, r"draft\.cited: Field required"),

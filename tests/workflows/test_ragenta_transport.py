@@ -48,7 +48,7 @@ def first(role: str, *replies: ReplyLike) -> dict[str, Script]:
 
 
 @FOR_ALL
-@pytest.mark.parametrize("fault", mostly_slow(PASSING, 2))
+@pytest.mark.parametrize("fault", mostly_slow(PASSING, 1))
 def test_a_fault_that_passes_is_tried_again_without_a_trace(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, role: str, fault: Reply
 ) -> None:
@@ -72,7 +72,7 @@ def test_faults_do_not_count_as_attempts_of_the_retry_edge(
 
 
 @FOR_ALL
-@pytest.mark.parametrize("fault", mostly_slow(PASSING, 2))
+@pytest.mark.parametrize("fault", mostly_slow(PASSING, 1))
 def test_a_fault_that_stays_fails_the_run_after_three_requests(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, role: str, fault: Reply
 ) -> None:
@@ -144,7 +144,7 @@ def quick_searches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick_searches")
-@pytest.mark.parametrize("role", [*ROLES, "fact filter", "manager"])
+@pytest.mark.parametrize("role", mostly_slow(["judge", "manager", *ROLES[::2], ROLES[3], "fact filter"], 2))
 @pytest.mark.parametrize("stays", [False, True], ids=["passes", "stays"])
 def test_in_a_follow_up_faults_are_as_in_the_question_itself(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, role: str, stays: bool

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from graph.errors import BadInput
 from graph.modes import Mode
 from workflows.batch.files import Format
 from workflows.choices import Workflow
@@ -80,8 +79,6 @@ def batch(
     from workflows.batch.runner import Order, run_batch
     from workflows.context import make_context
 
-    if n is not None and workflow is not Workflow.RAGENTA:
-        raise BadInput(f"--n is about the judge, which workflow {workflow} has not", "Leave it out")
     context = make_context(
         workflow,
         workspace=str(workspace) if workspace else None,
