@@ -240,7 +240,7 @@ def test_time_over_before_the_passages_are_judged_leaves_them_unjudged_and_is_to
     chat_server.script(scripts)
     result = run(ragenta_settings(mode="mara", top_k=1), TWO_THINGS, quick_ragenta).result
     assert [each["judged_by"] for each in result["judgements"]] == ["logprobs", "unjudged"]
-    assert result["follow_ups"][0]["outcome"] == "nothing found"
+    assert result["follow_ups"][0]["outcome"] == "not judged"
     assert [error["kind"] for error in result["errors"]] == [SPENT]
     assert result["answer"] == BUILDER_ANSWERED
     assert {role: len(chat_server.requests_of(role)) for role in ROLES} == dict.fromkeys(ROLES, 1)
