@@ -69,6 +69,6 @@ def result_of(state: Mapping[str, Any]) -> dict[str, Any]:
     keys: tuple[str, ...] = _RESULT_KEYS
     if state.get("workflow") == Workflow.RAGENTA:
         keys += _CLAIM_KEYS + _JUDGE_KEYS
-    elif state.get("claims_checked_by"):
+    elif state.get("coverage"):
         keys += _CLAIM_KEYS
     return {key: state.get(key) for key in keys}

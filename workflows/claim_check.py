@@ -67,7 +67,7 @@ def judge_claims(state: ClaimJudging, runtime: Runtime[Context]) -> Update:
     claims = _claims(state)
     wanted = _follow_ups_wanted(context, state.get("round", 0))
     if not claims and not wanted:
-        return _assessed(nothing_answered(state["question"]), 0, context)
+        return {**_assessed(nothing_answered(state["question"]), 0, context), "claims_checked_by": ""}
     attempt = state.get("claim_attempts", 0) + 1
     try:
         assessment = step(

@@ -311,7 +311,9 @@ def make_context(workflow: str = Workflow.MARA, **settings: Any) -> Context:
     elsewhere = given.keys() - form.model_fields.keys() & _form_of(Workflow.RAGENTA).model_fields.keys()
     if elsewhere:
         named = ", ".join(sorted(elsewhere))
-        raise BadInput(f"Workflow {workflow} has no setting {named}", f"Ask with workflow {Workflow.RAGENTA}, or leave it out")
+        raise BadInput(
+            f"Workflow {workflow} has no setting {named}", f"Ask with workflow {Workflow.RAGENTA}, or leave it out"
+        )
     try:
         return form(**given)
     except ValidationError as fault:

@@ -16,6 +16,11 @@ def now() -> float:
     return time.time()
 
 
+def is_late(deadline: float | None) -> bool:
+    """Tell whether a deadline is over; none never is."""
+    return deadline is not None and now() >= deadline
+
+
 def affordable_follow_ups(wanted: int, calls_left: int, calls_a_search: int, calls_a_passage: int) -> int:
     """Return how many questions can be searched so that each has one passage judged and the answer is completed.
 

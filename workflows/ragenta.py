@@ -11,33 +11,28 @@ Retrieval is that of ``workflows.retrieval``, by similarity or by a walk; the cl
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 from langgraph.graph import END, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy, Send
 
-from workflows import retrieval
 from workflows.claim_check import build_claim_check
-from workflows.context import Context, Question, asking
-from workflows.filtered import Update, check_sources, open_run, written_from
+from workflows.context import Context, Question
+from workflows.filtered import Update, written_from
 from workflows.labelled import labelled
 from workflows.mara import CHECKED, no_answer
 from workflows.passage_judge import build_passage_judge
 from workflows.ragenta_context import RagentaContext, ragenta_context_of, with_defaults
+from workflows.ragenta_follow_ups import ASKED, merge_passages, plan_follow_ups, search_follow_up
 from workflows.ragenta_nodes import (
-    ASKED,
     abstain,
     keep_passages,
     line_up_passages,
-    merge_passages,
-    plan_follow_ups,
     quote_passages,
     write_answer,
 )
 from workflows.ragenta_state import (
     FollowUpsPlanned,
-    Found,
     Kept,
     LinedUp,
     OnePassage,
@@ -47,9 +42,8 @@ from workflows.ragenta_state import (
 )
 from workflows.retrieval import TRANSPORT_RETRIES, VALID, add_retrieval, after_reply, reply_edges
 from workflows.retrieval_nodes import encode_question as encode
-from workflows.state import FIRST_NODE, AnswerReply, AnswerToCheck, Asked
+from workflows.state import AnswerReply, AnswerToCheck, Asked
 from workflows.threads import OnOwnThreads
-from workflows.watched import watched
 
 WORKFLOW = "ragenta"
 
@@ -88,26 +82,9 @@ def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
         "round": 0,
         "found": None,
         "budget": None,
+        "settled": None,
         "calls_allowed": None,
     }
-
-
-def search_follow_up(state: Searching, runtime: Runtime[Context]) -> Update:
-    """Retrieve passages for one follow-up question, as for the question itself; malformed replies fall back at once."""
-    context: RagentaContext = ragenta_context_of(runtime)
-    _, index, selection = open_run(state, runtime)
-    check_sources(state["sources"], index, selection)
-    settings = context.model_copy(update={"top_k": context.follow_up_passages, "max_json_retries": 0})
-    result: dict[str, Any] = _search.invoke(asking(state["question"]), context=settings)
-    return {
-        "found": [Found(follow_up=state["follow_up"], passages=result.get("passages", []))],
-        # Replies may name facts that the state does not hold, and so no later filter could tell whether to drop them.
-        "errors": [{**record, "raw": ""} for record in result["errors"] if record["node"] != FIRST_NODE],
-        "model_calls": result["model_calls"],
-    }
-
-
-_search: Any = retrieval.graph
 
 
 def to_judges(state: LinedUp) -> list[Send] | str:
@@ -185,7 +162,7 @@ def build(
     builder.add_node("quote_passages", with_defaults(quote_passages))
     builder.add_node("check_claims", build_claim_check(transport_retries, with_defaults))
     builder.add_node("plan_follow_ups", with_defaults(plan_follow_ups))
-    builder.add_node("search_follow_up", OnOwnThreads(with_defaults(watched(search_follow_up))), input_schema=Searching)
+    builder.add_node("search_follow_up", OnOwnThreads(with_defaults(search_follow_up)), input_schema=Searching)
     builder.add_node("merge_passages", with_defaults(merge_passages))
     judged: dict[Hashable, str] = {EACH_PASSAGE: "judge_passage", NONE_TO_JUDGE: "keep_passages"}
     builder.add_conditional_edges("line_up_passages", to_judges, judged)

@@ -6,10 +6,11 @@ from typing import Annotated, NotRequired
 
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
-from workflows.claim_records import FollowUpRecord
+from workflows.claim_records import ClaimRecord, ComponentRecord, FollowUpRecord
 from workflows.claim_state import DraftRecord
 from workflows.edits import check_shape
 from workflows.state import (
+    CitationMark,
     ErrorRecord,
     FactHit,
     Output,
@@ -114,6 +115,26 @@ class Budget(TypedDict):
     deadline: float
 
 
+class SettledAnswer(TypedDict):
+    """An answer whose claims were judged, to come back to where follow-ups leave nothing of it."""
+
+    answer: str
+    plain_answer: str
+    refused: bool
+    citations: list[CitationMark]
+    written_from: list[int]
+    final_prompt: str
+    claims: list[ClaimRecord]
+    claims_checked_by: str
+    structure: str
+    components: list[ComponentRecord]
+    coverage: str
+
+
+SETTLED_KEYS = tuple(SettledAnswer.__annotations__)
+"""What of the state a settled answer is."""
+
+
 class RagentaState(State, RagentaOutput):
     """What workflow ragenta works with.
 
@@ -129,6 +150,7 @@ class RagentaState(State, RagentaOutput):
     round: NotRequired[int]
     found: Annotated[list[Found], add_found]
     budget: NotRequired[Budget | None]
+    settled: NotRequired[SettledAnswer | None]
     calls_allowed: NotRequired[int | None]
 
 
@@ -242,9 +264,20 @@ class Predicted(Showing):
 class Planning(Showing):
     """What plans follow-ups reads."""
 
+    answer: NotRequired[str]
+    plain_answer: NotRequired[str]
+    refused: NotRequired[bool]
+    citations: NotRequired[list[CitationMark]]
+    final_prompt: NotRequired[str]
+    claims: NotRequired[list[ClaimRecord]]
+    claims_checked_by: NotRequired[str]
+    structure: NotRequired[str]
+    components: NotRequired[list[ComponentRecord]]
+    coverage: NotRequired[str]
     follow_ups: NotRequired[list[FollowUpRecord]]
     round: NotRequired[int]
     budget: NotRequired[Budget | None]
+    settled: NotRequired[SettledAnswer | None]
     model_calls: NotRequired[int]
 
 

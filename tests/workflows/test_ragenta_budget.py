@@ -31,7 +31,7 @@ from tests.workflows.ragenta_world import (
     writes,
 )
 from tests.workflows.small_world import run, shown_to_model
-from workflows import passage_judge, ragenta_nodes
+from workflows import follow_up_budget, ragenta_follow_ups
 
 QUESTIONS = (FOLLOW_UP, "Where was Duke Orlo born?", "What is Kesh known for?")
 LEAST = {"hybrid": 4, "mara": 6}
@@ -195,7 +195,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 1000.0
-        for module in (ragenta_nodes, passage_judge):
+        for module in (follow_up_budget, ragenta_follow_ups):
             monkeypatch.setattr(module, "now", lambda: self.seconds)
 
     def late_after(self, script: Any, question: str) -> Script:

@@ -26,7 +26,7 @@ from tests.workflows.ragenta_world import (
     well_behaved,
 )
 from tests.workflows.small_world import QUICK_RETRIES, run, shown_to_model
-from workflows import ragenta, retrieval
+from workflows import ragenta, ragenta_follow_ups, retrieval
 
 PASSING = {
     "500": Reply("something broke", status=500),
@@ -140,7 +140,7 @@ def test_an_endpoint_that_hangs_is_given_up_after_mara_timeout_s(
 @pytest.fixture
 def quick_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the search of a follow-up try again without a pause, too."""
-    monkeypatch.setattr(ragenta, "_search", retrieval.build(QUICK_RETRIES).compile())
+    monkeypatch.setattr(ragenta_follow_ups, "_search", retrieval.build(QUICK_RETRIES).compile())
 
 
 @pytest.mark.usefixtures("quick_searches")

@@ -1,0 +1,227 @@
+"""Follow-up questions: which are asked, what they find, which of it is kept, and what they may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from langgraph.runtime import Runtime
+
+from agents.roles import Coverage
+from workflows import retrieval
+from workflows.claim_check import NOT_ASKED
+from workflows.claim_records import FollowUpRecord
+from workflows.context import Context, asking
+from workflows.filtered import Update, check_sources, open_run, within_filter
+from workflows.follow_up_budget import (
+    CALLS_A_PASSAGE,
+    affordable_follow_ups,
+    affordable_passages,
+    calls_for_each,
+    is_late,
+    now,
+)
+from workflows.ragenta_bars import NOT_JUDGED, SHOWN, judged_for, pass_the_bar
+from workflows.ragenta_context import RagentaContext, ragenta_context_of
+from workflows.ragenta_state import (
+    SETTLED_KEYS,
+    Budget,
+    Candidate,
+    Found,
+    JudgementRecord,
+    Keeping,
+    Merging,
+    Planning,
+    Searching,
+    SettledAnswer,
+)
+from workflows.resources import OFFLINE, chat_model_name
+from workflows.state import FIRST_NODE, PassageHit, error_of
+from workflows.watched import watched
+
+ASKED = "asked"
+FOUND = "found"
+NOTHING_FOUND = "nothing found"
+"""What became of a follow-up question."""
+
+_search: Any = retrieval.graph
+
+
+@watched
+@within_filter(*SHOWN)
+def plan_follow_ups(state: Planning, runtime: Runtime[Context]) -> Update:
+    """Choose which of the suggested follow-up questions are asked: as many as the budget lets.
+
+    Where the last round left nothing of an answer, the answer before it is the result.
+    """
+    context = ragenta_context_of(runtime)
+    earlier = state.get("settled")
+    if earlier and state.get("coverage") == Coverage.NOT:
+        message = "Nothing of the answer held once it was completed: the one before the follow-ups stays"
+        return {**earlier, "settled": None, "errors": [error_of("plan_follow_ups", "EarlierAnswer", message, 1)]}
+    round_ = state.get("round", 0) + 1
+    wanted = _suggested(state.get("follow_ups", []), round_)
+    if not wanted or round_ > context.follow_up_rounds:
+        return {}
+    calls = state.get("model_calls", 0)
+    budget = state.get("budget") or Budget(calls_before=calls, deadline=now() + context.follow_up_seconds)
+    asked = wanted[: _affordable(len(wanted), budget, calls, context)]
+    update: Update = {"budget": budget, "found": None}
+    if asked:
+        follow_ups = list(state.get("follow_ups", []))
+        for place in asked:
+            follow_ups[place] = _become(follow_ups[place], ASKED)
+        update |= {"follow_ups": follow_ups, "round": round_, "answer_attempts": 0, "answer_refusal": None}
+        update["settled"] = _settled(state)
+    if len(asked) < len(wanted):
+        message = f"{len(wanted) - len(asked)} follow-up questions were not asked: no calls or seconds are left"
+        update["errors"] = [error_of("plan_follow_ups", "BudgetSpent", message, 1)]
+    return update
+
+
+@watched
+def search_follow_up(state: Searching, runtime: Runtime[Context]) -> Update:
+    """Retrieve passages for one follow-up question, as for the question itself; malformed replies fall back at once."""
+    context = ragenta_context_of(runtime)
+    _, index, selection = open_run(state, runtime)
+    check_sources(state["sources"], index, selection)
+    settings = context.model_copy(update={"top_k": context.follow_up_passages, "max_json_retries": 0})
+    result: dict[str, Any] = _search.invoke(asking(state["question"]), context=settings)
+    return {
+        "found": [Found(follow_up=state["follow_up"], passages=result.get("passages", []))],
+        # Replies may name facts that the state does not hold, and so no later filter could tell whether to drop them.
+        "errors": [{**record, "raw": ""} for record in result["errors"] if record["node"] != FIRST_NODE],
+        "model_calls": result["model_calls"],
+    }
+
+
+@watched
+@within_filter(*SHOWN, "found")
+def merge_passages(state: Merging, runtime: Runtime[Context]) -> Update:
+    """Number the passages that follow-ups found after all others, and list those that are not kept for the judge."""
+    context = ragenta_context_of(runtime)
+    left = calls_left(state.get("budget"), state.get("model_calls", 0), context)
+    wanted = _not_kept(state)
+    judged = wanted
+    if left is not None and context.judge_passages:
+        judged = wanted[: affordable_passages(len(wanted), left)]
+    a_passage = calls_for_each(len(judged), left) if judged and left is not None else None
+    known = state.get("passages", [])
+    new = [hit for hit, _ in judged if hit["number"] > max((each["number"] for each in known), default=0)]
+    update: Update = {
+        "passages": [*known, *new],
+        "candidates": [Candidate(number=hit["number"], question=question, calls=a_passage) for hit, question in judged],
+    }
+    if len(judged) < len(wanted):
+        message = f"{len(wanted) - len(judged)} passages of follow-ups were not judged: no calls are left for them"
+        update["errors"] = [error_of("merge_passages", "BudgetSpent", message, 1)]
+    return update
+
+
+def keep_of_follow_ups(state: Keeping, context: RagentaContext) -> Update:
+    """Keep what the follow-ups of this round found; what was kept before stays."""
+    before, candidates = state.get("kept", []), state.get("candidates", [])
+    new: list[int] = []
+    judgements: list[JudgementRecord] = []
+    bars = list(state.get("bars", []))
+    follow_ups = list(state.get("follow_ups", []))
+    for place, follow_up in enumerate(follow_ups):
+        if follow_up["round"] != state.get("round", 0) or follow_up["outcome"] != ASKED:
+            continue
+        question = follow_up["question"]
+        lined_up = [each["number"] for each in candidates if each["question"] == question]
+        if state.get("judges_passages", True):
+            judged = [each for each in judged_for(state, question) if each["number"] in lined_up]
+            chosen, own_bars = pass_the_bar(judged, question, context)
+            judgements += chosen
+            bars += own_bars
+            kept = [each["number"] for each in chosen]
+            nothing = NOTHING_FOUND if own_bars or not judged else NOT_JUDGED
+        else:
+            kept, nothing = lined_up[: context.max_kept], NOTHING_FOUND
+        new += [number for number in kept if number not in new]
+        follow_ups[place] = _become(follow_up, FOUND if kept else nothing, kept)
+    cited = (state.get("draft") or {"cited": []})["cited"]
+    rest = [number for number in before if number not in cited]
+    shown = [*new, *(number for number in cited if number in before), *rest]
+    update: Update = {"kept": shown, "new_kept": new, "judgements": judgements, "bars": bars, "follow_ups": follow_ups}
+    if new and is_late(_deadline(state.get("budget"))):
+        message = "The follow-ups' seconds are over: what they found is judged, but not written into the answer"
+        update |= {"kept": before, "new_kept": [], "errors": [error_of("keep_passages", "BudgetSpent", message, 1)]}
+    return update
+
+
+def calls_left(budget: Budget | None, model_calls: int, context: RagentaContext) -> int | None:
+    """Return what follow-ups may still take; None before they begin, and where no model is asked."""
+    if not budget or not _asks_a_model(context):
+        return None
+    return max(0, context.follow_up_calls - (model_calls - budget["calls_before"]))
+
+
+def _suggested(follow_ups: Sequence[FollowUpRecord], round_: int) -> list[int]:
+    """The places of the suggestions of a round, less those that repeat a question of an earlier one."""
+    before = {each["question"].casefold() for each in follow_ups if each["round"] < round_}
+    return [
+        place
+        for place, each in enumerate(follow_ups)
+        if each["round"] == round_ and each["outcome"] == NOT_ASKED and each["question"].casefold() not in before
+    ]
+
+
+def _affordable(wanted: int, budget: Budget, calls: int, context: RagentaContext) -> int:
+    """How many follow-ups the budget lets be asked."""
+    if is_late(budget["deadline"]):
+        return 0
+    left = calls_left(budget, calls, context)
+    if left is None:
+        return wanted
+    a_passage = CALLS_A_PASSAGE if context.judge_passages else 0
+    return affordable_follow_ups(wanted, left, _calls_of_a_search(context), a_passage)
+
+
+def _settled(state: Planning) -> SettledAnswer | None:
+    """The answer as it was settled, to come back to; None where it is a refusal."""
+    if state.get("coverage") in (None, Coverage.NOT):
+        return None
+    held: Mapping[str, Any] = state
+    return cast(SettledAnswer, {key: held[key] for key in SETTLED_KEYS})
+
+
+def _not_kept(state: Merging) -> list[tuple[PassageHit, str]]:
+    """The passages that follow-ups found and that are not kept, each once, numbered, with the question it is for."""
+    numbers = {hit["id"]: hit["number"] for hit in state.get("passages", [])}
+    taken = set(state.get("kept", []))
+    follow_ups = state.get("follow_ups", [])
+    wanted = []
+    for each, hit in _in_turn(sorted(state.get("found", []), key=lambda each: each["follow_up"])):
+        number = numbers.setdefault(hit["id"], max(numbers.values(), default=0) + 1)
+        if number not in taken:
+            taken.add(number)
+            numbered = PassageHit(**{**hit, "number": number, "follow_up": each["follow_up"]})
+            wanted.append((numbered, follow_ups[each["follow_up"] - 1]["question"]))
+    return wanted
+
+
+def _deadline(budget: Budget | None) -> float | None:
+    return budget["deadline"] if budget else None
+
+
+def _calls_of_a_search(context: RagentaContext) -> int:
+    """What retrieval asks a model for one question, without retries."""
+    if not context.mode.walks:
+        return 0
+    return int(context.filter_facts) + int(context.walk_settings().beta)
+
+
+def _asks_a_model(context: Context) -> bool:
+    return chat_model_name(context) != OFFLINE
+
+
+def _become(follow_up: FollowUpRecord, outcome: str, passages: Sequence[int] = ()) -> FollowUpRecord:
+    return FollowUpRecord(**{**follow_up, "outcome": outcome, "passages": list(passages)})
+
+
+def _in_turn(found: Sequence[Found]) -> list[tuple[Found, PassageHit]]:
+    """The passages of all follow-ups, the best of each first, then the second best, and so on."""
+    deepest = max((len(each["passages"]) for each in found), default=0)
+    return [(each, each["passages"][rank]) for rank in range(deepest) for each in found if rank < len(each["passages"])]
