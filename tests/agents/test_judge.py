@@ -107,18 +107,22 @@ class TestConfidence:
             ("No 0.9", -math.log(9)),
             ("yes .75", math.log(3)),
             ("YES: 0.75.", math.log(3)),
-            ("No, 0.5", 0.0),
+            ("Yes 0.5", math.log(0.51 / 0.49)),
+            ("No, 0.5", -math.log(0.51 / 0.49)),
             ("No\n0.8", -math.log(4)),
             ("Yes 1", math.log(99)),
             ("Yes 1.0", math.log(99)),
             ("No 0.999", -math.log(99)),
-            ("No 0", math.log(99)),
-            ("Yes 0.25", -math.log(3)),
             ("<think>No 0.99</think>Yes 0.9", math.log(9)),
         ],
     )
     def test_without_log_probabilities_the_stated_confidence_counts(self, reply: str, score: float) -> None:
         assert astuple(judge(reply)) == (pytest.approx(score), JudgedBy.CONFIDENCE)
+
+    @pytest.mark.parametrize("reply", ["No 0", "Yes 0.25", "No 0.49"])
+    def test_a_confidence_that_speaks_against_its_word_is_malformed(self, reply: str) -> None:
+        with pytest.raises(MalformedReply, match=r"below 0\.5"):
+            judge(reply)
 
     def test_a_server_that_refuses_log_probabilities_is_asked_without_and_never_again_with(self) -> None:
         with scripted({"judge": ["Yes 0.9"]}, refuses=["logprobs"]) as server:

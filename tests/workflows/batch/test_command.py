@@ -112,8 +112,8 @@ def test_failed_questions_are_told_with_their_kinds_and_ctrl_c_exits_with_130(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--single-question", "Who?"), "There are questions and a single question"),
-        (("--n", "1"), "--n is about the judge"),
+        (("--single-question", "Who?"), "Both questions and a single question"),
+        (("--n", "1"), "Workflow mara has no setting n"),
         (("--workflow", "ragenta", "--n", "9"), "n: Input should be less than or equal to 5"),
         (("--workflow", "venus"), "'venus' is not one of"),
         (("--format", "pickle"), "'pickle' is not one of"),
@@ -143,4 +143,4 @@ def test_a_malformed_question_file_is_told_with_its_line(batch: BatchCommand) ->
 
 
 def test_questions_have_to_be_given(batch: BatchCommand) -> None:
-    assert "There are no questions" in batch.without_questions("--json").json["error"]["message"]
+    assert "Neither questions nor a single question" in batch.without_questions("--json").json["error"]["message"]

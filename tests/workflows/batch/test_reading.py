@@ -49,7 +49,7 @@ def test_a_single_question_has_an_id_of_its_own_text() -> None:
 @pytest.mark.parametrize(
     ("single", "limit", "said"),
     [
-        ("Who?", None, "questions and a single question"),
+        ("Who?", None, "Both questions and a single question"),
         (None, 0, "The limit is 0"),
         (None, -1, "The limit is -1"),
     ],
@@ -66,5 +66,5 @@ def test_a_single_question_has_to_be_one(single: str) -> None:
 
 
 def test_there_have_to_be_questions() -> None:
-    with pytest.raises(BadInput, match="There are no questions"):
+    with pytest.raises(BadInput, match="Neither questions nor a single question"):
         questions_of(None, None)
