@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from agents.chat import ChatModel, ask_text, prompt_messages, quoted
-from agents.citations import parse_citations, quotable, strip_citations
+from agents.citations import parse_citations, quotable, strip_citations, without_marks
 from agents.claims import citing_sentence
 from agents.locate import content_tokens, locate_quote
 from agents.roles import Answer, Citation, Feedback, NumberedPassage
@@ -114,8 +114,11 @@ def read_answer(text: str, question: str, passages: Sequence[NumberedPassage], s
     Raises:
         MalformedReply: the answer cites nothing, or a number that is not in ``shown``.
     """
-    if strip_citations(text).strip().rstrip(".").casefold() == REFUSAL.casefold():
+    text = without_marks(text).strip()
+    if _is_refusal(text):
         return refusal()
+    if any(map(_is_refusal, text.splitlines())):
+        raise MalformedReply(f"The reply refuses and answers: write {REFUSAL} alone, or leave it out", text)
     parsed = parse_citations(text, shown)
     if parsed.out_of_range:
         listed = ", ".join(map(str, parsed.out_of_range[:_MAX_LISTED]))
@@ -130,6 +133,10 @@ def read_answer(text: str, question: str, passages: Sequence[NumberedPassage], s
         span = locate_quote(citing_sentence(text, number), passage.text, question) or (None, None)
         citations.append(Citation(number, passage.id, *span))
     return Answer(text, strip_citations(text).strip(), tuple(citations))
+
+
+def _is_refusal(text: str) -> bool:
+    return strip_citations(text).strip().rstrip(".").casefold() == REFUSAL.casefold()
 
 
 def _with_citation(sentence: str, number: int) -> str:

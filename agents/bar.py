@@ -11,6 +11,10 @@ DEFAULT_N = 0.5
 """How many standard deviations the bar lies below the mean."""
 
 
+_ROUNDING = 1e-9
+"""A score that lies exactly on the bar may come out below it by so much."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
     """Where the bar lies among a question's scores.
@@ -56,5 +60,5 @@ def over_the_bar(
     height = adaptive_bar(scores, n).height
     ranked = sorted(range(len(scores)), key=lambda place: -scores[place])
     passing = [place for place in ranked if scores[place] >= floor]
-    above = sum(scores[place] >= height for place in passing)
+    above = sum(scores[place] >= height - _ROUNDING for place in passing)
     return passing[: max(above, least)][:most]

@@ -1,4 +1,4 @@
-"""The citation grammar of answers: ``[1]``, ``[1, 3]``, ``[1][2]``, ``[1-3]``.
+"""The citation grammar of answers: ``[1]``, ``[1, 3]``, ``[1][2]``, ``[1-3]``, and the same in ``【】``.
 
 A bracket with a number above 999, such as ``[2024]``, is prose.
 """
@@ -10,8 +10,12 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 _PART = r"[0-9]{1,3}(?:\s*[-–]\s*[0-9]{1,3})?"
-CITATION = rf"\[\s*{_PART}(?:\s*[,;]\s*{_PART})*\s*\]"
+_PARTS = rf"\s*{_PART}(?:\s*[,;，、；]\s*{_PART})*\s*"
+CITATION = rf"(?:\[{_PARTS}\]|【{_PARTS}】)"
 """Pattern of one bracket."""
+
+MARK = "[unsupported]"
+"""What stands, after a space, behind a claim that no passage supports."""
 
 _RUN = rf"{CITATION}(?:[ \t]*(?:[,;][ \t]*)?{CITATION})*"
 CITATIONS = rf"(?:\({_RUN}\)|{_RUN})"
@@ -19,6 +23,7 @@ CITATIONS = rf"(?:\({_RUN}\)|{_RUN})"
 
 _CITATION = re.compile(CITATION)
 _NUMBERS = re.compile(r"([0-9]+)(?:\s*[-–]\s*([0-9]+))?")
+_MARK = re.compile(rf"[ \t]*{re.escape(MARK)}", re.IGNORECASE)
 _LINE_BREAKS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
 # At the start of a line the space after a citation goes with it, elsewhere the space before it.
 _REMOVED = re.compile(rf"^{CITATIONS}[ \t]*|(?<![ \t])[ \t]*{CITATIONS}", re.MULTILINE)
@@ -72,7 +77,12 @@ def quotable(sentence: str) -> str:
 
     A list or a heading that a passage holds would otherwise take the answer apart, and leave its lines uncited.
     """
-    return _LINE_BREAKS.sub(" ", strip_citations(sentence)).strip()
+    return _LINE_BREAKS.sub(" ", without_marks(strip_citations(sentence))).strip()
+
+
+def without_marks(text: str) -> str:
+    """Return a text without anything that looks like `MARK`, which nobody but the claim check may set."""
+    return _MARK.sub("", text)
 
 
 def stripped_spans(text: str) -> list[tuple[int, int]]:

@@ -9,12 +9,9 @@ from itertools import pairwise
 
 import regex
 
-from agents.citations import CITATION, CITATIONS, parse_citations, strip_citations, stripped_spans
+from agents.citations import CITATION, CITATIONS, MARK, parse_citations, strip_citations, stripped_spans
 from agents.locate import locate_quote
 from graph.text import sentence_spans
-
-MARK = "[unsupported]"
-"""What stands, after a space, behind a claim that no passage supports."""
 
 _EVERY_NUMBER = range(1_000)
 _CLOSING = r"[\"'”’»)\]*_]"
@@ -42,6 +39,10 @@ _BLANK_LINES = regex.compile(r"\n[ \t\r]*\n\s*")
 _WORD = regex.compile(r"[[\p{L}\p{N}\p{S}]--[|<>+=~^`]]", regex.V1)
 _MARK_AFTER_SPACE = regex.compile(rf" {regex.escape(MARK)}")
 _CLAIM_END = regex.compile(rf"(?r){_STOP}(?:{_CITATIONS}|[ \t]*{_CLOSING})*")
+_ABBREVIATED = regex.compile(
+    r"(?r)\b(?:Adm|al|Art|Capt|Ch|Cmdr|Col|Eq|Fig|Gen|Gov|Hon|Lt|Maj|Nos|Op|p|pp|Pres|Prof|Rep|Rev|Sec|Sen|Sgt|Vol"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\.[ \t]+\Z"
+)
 _LINE_END = regex.compile(r"[ \t\r]*(?:\n|\Z)")
 
 
@@ -192,7 +193,8 @@ def _sentence_starts(block: str) -> list[int]:
     """Where the sentences of a block begin, with the citations and the emphasis that open them."""
     emphasis = [match.span() for match in _EMPHASIS.finditer(block)]
     plain, offsets = _without_spans(block, [*stripped_spans(block), *_mark_spans(block), *emphasis])
-    starts = {offsets[start] for start, _ in sentence_spans(plain)[1:]}
+    begins = [start for start, _ in sentence_spans(plain)[1:]]
+    starts = {offsets[start] for start in begins if not _ABBREVIATED.search(plain, 0, start)}
     starts.update(match.end() for match in _BEFORE_CLAIM.finditer(block))
     starts.update(match.start() for match in _LINE_START_CITATIONS.finditer(block))
     starts.difference_update(match.end() for match in _LINE_MARKER.finditer(block) if match["ordinal"])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agents.answerer import REFUSAL
+from agents.answerer import REFUSAL, refusal
 from agents.citations import strip_citations
 from agents.claims import Claim, join_claims, locate_claim, split_claims, strip_marks
 from agents.roles import Answer, Assessment, Citation, ClaimVerdict, Component, Coverage, NumberedPassage, Structure
@@ -26,11 +26,11 @@ class SettledClaim:
 
     Attributes:
         claim: as it was written.
-        supported_by: numbers of passages; of a claim that cites, those among them that it cites.
+        supported_by: numbers of the passages that say it, cited or not.
         component: which component of the question it is about, from 1; None for none.
-        verdict: what was found.
+        verdict: what was found; a claim that cites is supported only by passages that it cites.
         kept: whether the answer still holds it.
-        spans: where its supporting passages hold its words, as far as they do.
+        spans: where the passages that it rests on hold its words, as far as they do.
     """
 
     claim: Claim
@@ -51,7 +51,7 @@ class Settled:
         components: those of the question; one whose claims are all unsupported is not answered.
         coverage: of the whole question.
         draft: the supported claims alone, to be completed; empty where there are none.
-        cited: numbers that the draft cites.
+        cited: numbers that the draft cites, all with good reason or beside one that is.
     """
 
     answer: Answer
@@ -68,11 +68,6 @@ def nothing_answered(question: str, claims: Sequence[Claim] = ()) -> Assessment:
     return Assessment(Structure.SINGLE, (component,), tuple(ClaimVerdict(claim.number, ()) for claim in claims))
 
 
-def refusal() -> Answer:
-    """Return the answer that says that the passages do not hold it."""
-    return Answer(REFUSAL, REFUSAL, (), refused=True)
-
-
 def settle_claims(
     question: str,
     text: str,
@@ -81,11 +76,13 @@ def settle_claims(
     passages: Iterable[NumberedPassage],
     *,
     remove_unsupported: bool,
+    refuse_unanswered: bool = True,
 ) -> Settled:
     """Return what is left of an answer.
 
     A claim that cites is supported only by passages that it cites; one that does not cite gets no citation. Irrelevant
-    claims are removed, unsupported ones removed or marked: none is kept in silence.
+    claims are removed, unsupported ones removed or marked: none is kept in silence. What is supported by another
+    passage than it cites is unsupported as it stands, but no reason to refuse: its component is partially answered.
 
     Args:
         question: what was asked.
@@ -94,7 +91,10 @@ def settle_claims(
         assessment: what the claim judge said of them; one verdict a claim.
         passages: those that the answer was written from.
         remove_unsupported: whether unsupported claims go, rather than being marked.
+        refuse_unanswered: whether an answer that answers nothing becomes the refusal.
     """
+    assessment = _with_all_claims(assessment)
+    listed = {number for component in assessment.components for number in component.claims}
     by_number = {passage.number: passage for passage in passages}
     component_of = {
         number: place for place, component in enumerate(assessment.components, 1) for number in component.claims
@@ -103,19 +103,30 @@ def settle_claims(
         _settle_claim(claim, verdict, component_of.get(claim.number), question, by_number, remove=remove_unsupported)
         for claim, verdict in zip(claims, assessment.verdicts, strict=True)
     )
-    verdicts = {each.claim.number: each.verdict for each in settled}
-    components = tuple(_settle_component(component, verdicts) for component in assessment.components)
+    by_claim = {each.claim.number: each for each in settled}
+    unlisted = [each for each in settled if each.claim.number not in listed]
+    components = tuple(_settle_component(component, by_claim, unlisted) for component in assessment.components)
     coverage = replace(assessment, components=components).coverage
-    if coverage is Coverage.NOT:
+    if not any(each.kept for each in settled) or (coverage is Coverage.NOT and refuse_unanswered):
         dropped = tuple(replace(each, kept=False) for each in settled)
-        return Settled(refusal(), dropped, components, coverage, "", ())
+        components = tuple(replace(component, coverage=Coverage.NOT) for component in components)
+        return Settled(refusal(), dropped, components, Coverage.NOT, "", ())
     removed = {each.claim.number for each in settled if not each.kept}
     marked = {each.claim.number for each in settled if each.kept and each.verdict is Verdict.UNSUPPORTED}
     answer = _answer(join_claims(text, claims, remove=removed, mark=marked), settled, by_number)
     supported = [each for each in settled if each.verdict is Verdict.SUPPORTED]
-    cited = tuple(dict.fromkeys(n for each in supported for n in each.claim.cited if n in each.supported_by))
-    draft = join_claims(text, claims, remove=verdicts.keys() - {each.claim.number for each in supported})
+    cited = tuple(dict.fromkeys(number for each in supported for number in each.claim.cited if number in by_number))
+    draft = join_claims(text, claims, remove=by_claim.keys() - {each.claim.number for each in supported})
     return Settled(answer, settled, components, coverage, draft if cited else "", cited)
+
+
+def _with_all_claims(assessment: Assessment) -> Assessment:
+    """A question that asks for one thing has all relevant claims about it, listed or not."""
+    if len(assessment.components) != 1:
+        return assessment
+    (component,) = assessment.components
+    listed = dict.fromkeys([*component.claims, *(each.claim for each in assessment.verdicts if each.relevant)])
+    return replace(assessment, components=(replace(component, claims=tuple(listed)),))
 
 
 def _settle_claim(
@@ -127,22 +138,29 @@ def _settle_claim(
     *,
     remove: bool,
 ) -> SettledClaim:
-    known = [number for number in verdict.supported_by if number in passages]
+    known = tuple(number for number in verdict.supported_by if number in passages)
     support = tuple(number for number in known if not claim.cited or number in claim.cited)
     found = Verdict.SUPPORTED if support else Verdict.UNSUPPORTED
     found = found if verdict.relevant else Verdict.IRRELEVANT
     kept = found is Verdict.SUPPORTED or (found is Verdict.UNSUPPORTED and not remove)
     located = ((number, locate_claim(claim, passages[number].text, question)) for number in support)
     spans = tuple(Citation(number, passages[number].id, *span) for number, span in located if span)
-    return SettledClaim(claim, support, component, found, kept, spans)
+    return SettledClaim(claim, known, component, found, kept, spans)
 
 
-def _settle_component(component: Component, verdicts: Mapping[int, Verdict]) -> Component:
-    """A component is not answered by claims that nothing supports, and partly where that holds for some of them."""
-    found = [verdicts[number] for number in component.claims if number in verdicts]
-    if Verdict.SUPPORTED not in found:
+def _settle_component(
+    component: Component, claims: Mapping[int, SettledClaim], unlisted: Sequence[SettledClaim]
+) -> Component:
+    """A component is not answered by claims that no passage says, and not fully where one is unsupported as it stands.
+
+    What the claim judge found is lowered where it has to be, and never raised. Claims that it lists nowhere may be
+    about any component.
+    """
+    about = [claims[number] for number in component.claims if number in claims]
+    said = any(each.supported_by and each.verdict is not Verdict.IRRELEVANT for each in (*about, *unlisted))
+    if component.coverage is Coverage.NOT or not said:
         return replace(component, coverage=Coverage.NOT)
-    fully = component.coverage is Coverage.FULLY and Verdict.UNSUPPORTED not in found
+    fully = component.coverage is Coverage.FULLY and all(each.verdict is not Verdict.UNSUPPORTED for each in about)
     return replace(component, coverage=Coverage.FULLY if fully else Coverage.PARTIALLY)
 
 

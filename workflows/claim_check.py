@@ -28,7 +28,7 @@ from agents.roles import (
     NumberedPassage,
     Structure,
 )
-from agents.settling import SettledClaim, claims_of, nothing_answered
+from agents.settling import Settled, SettledClaim, Verdict, claims_of, nothing_answered
 from agents.settling import settle_claims as settle
 from graph.errors import BadInput, MalformedReply
 from workflows.choices import UnsupportedClaims
@@ -47,7 +47,8 @@ from workflows.claim_state import (
 )
 from workflows.context import Context
 from workflows.edits import check_shape
-from workflows.filtered import Node, Update, check_sources, open_run, within_filter, written_from
+from workflows.filtered import RETRIEVED, Node, Update, check_sources, open_run, within_filter, written_from
+from workflows.follow_up_budget import is_late
 from workflows.ragenta_context import RagentaContext
 from workflows.resources import OFFLINE, chat_model_name, claim_judge_for
 from workflows.retrieval import TRANSPORT_RETRIES, AfterReply, after_reply, reply_edges
@@ -55,6 +56,9 @@ from workflows.state import error_of, feedback_from, malformed_update
 from workflows.tracing import assessment_shown, claims_shown, step
 from workflows.translation import answer_update, numbered
 from workflows.watched import watched
+
+BY_WORDS = "words"
+"""Who checked the claims where the claim judge's replies stayed malformed; no reason to refuse an answer."""
 
 NOT_ASKED = "not asked"
 """The outcome of a follow-up question that is only suggested."""
@@ -82,7 +86,8 @@ def judge_claims(state: ClaimJudging, runtime: Runtime[Context]) -> Update:
         )
     except MalformedReply as fault:
         allowed = state.get("calls_allowed")
-        final = attempt > context.max_json_retries or (allowed is not None and attempt >= allowed)
+        spent = (allowed is not None and attempt >= allowed) or _is_late(state, context)
+        final = attempt > context.max_json_retries or spent
         return malformed_update("judge_claims", "claim", fault, attempt, final=final)
     update = _assessed(assessment, attempt, context)
     if assessment.dropped and wanted:
@@ -99,25 +104,27 @@ def check_words(state: ClaimJudging, runtime: Runtime[Context]) -> Update:
     message = "The claim judge's replies stayed malformed: claims are checked by their words"
     return {
         "assessment": _assessment_record(assessment),
-        "claims_checked_by": "words",
+        "claims_checked_by": BY_WORDS,
         "errors": [error_of("check_words", "Fallback", message, state.get("claim_attempts", 0))],
     }
 
 
 @watched
-@within_filter("passages", "facts", "seeds", "passage_candidates")
+@within_filter(*RETRIEVED)
 def settle_claims(state: ClaimSettling, runtime: Runtime[Context]) -> Update:
     """Remove or mark what does not hold, and say how far the question is answered."""
     context, _, passages = _open(state, runtime)
     claims = _claims(state)
     assessment = _assessment(state.get("assessment"), claims)
+    by_words = state.get("claims_checked_by") == BY_WORDS
     settled = settle(
         state["question"],
         state.get("answer", ""),
         claims,
         assessment,
         passages,
-        remove_unsupported=context.unsupported_claims is UnsupportedClaims.REMOVE,
+        remove_unsupported=context.unsupported_claims is UnsupportedClaims.REMOVE and not by_words,
+        refuse_unanswered=not by_words,
     )
     suggested = [
         FollowUpRecord(
@@ -129,8 +136,13 @@ def settle_claims(state: ClaimSettling, runtime: Runtime[Context]) -> Update:
         )
         for each in assessment.follow_ups
     ]
+    beside = _cited_beside(settled)
+    told = "Passages that do not say what a supported claim says are cited beside those that do: "
+    listed = ", ".join(f"[{number}]" for number in beside)
+    errors = [error_of("settle_claims", "UnsupportedCitations", told + listed, 1)] if beside else []
     return {
         **answer_update(settled.answer),
+        "errors": errors,
         "claims": [_claim_record(each) for each in settled.claims],
         "structure": assessment.structure.value,
         "components": [_component_record(each) for each in settled.components],
@@ -174,8 +186,19 @@ def _open(state: ClaimInput, runtime: Runtime[Context]) -> tuple[Context, Any, l
     return context, index, numbered(held[number] for number in state.get("written_from", []))
 
 
+def _cited_beside(settled: Settled) -> list[int]:
+    """The numbers that supported claims of an answer cite without being supported by them."""
+    kept = [each for each in settled.claims if each.kept and each.verdict is Verdict.SUPPORTED]
+    return sorted({number for each in kept for number in each.claim.cited if number not in each.supported_by})
+
+
 def _claims(state: ClaimInput) -> list[Claim]:
     return claims_of(state.get("answer", ""), state.get("written_from", []))
+
+
+def _is_late(state: ClaimJudging, context: Context) -> bool:
+    """Whether the answer is one of follow-ups whose time is over."""
+    return isinstance(context, RagentaContext) and is_late(state.get("follow_ups_began"), context.follow_up_seconds)
 
 
 def _follow_ups_wanted(context: Context, round_: int) -> int:

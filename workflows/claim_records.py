@@ -45,7 +45,8 @@ class FollowUpRecord(TypedDict):
     """A question for what is missing of a component.
 
     ``outcome`` is ``not asked``, ``asked`` while its passages are judged, then ``found`` with the numbers of the
-    passages that were kept for it, ``nothing found``, or ``not judged`` where none of its passages has a score.
+    passages that were kept for it, ``nothing found`` where none passed, ``nothing new`` where the answer was written
+    from all of them already, or ``not judged`` where none has a score.
     ``round`` counts from 1.
     """
 

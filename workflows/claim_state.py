@@ -72,6 +72,7 @@ class ClaimInput(Running, Retrieved):
     follow_ups: NotRequired[list[FollowUpRecord]]
     round: NotRequired[int]
     calls_allowed: NotRequired[int | None]
+    follow_ups_began: NotRequired[float | None]
 
 
 class ClaimCheckOutput(ClaimOutput, Retrieved):
@@ -106,6 +107,7 @@ class ClaimSettling(ClaimInput):
     """What settles the answer reads."""
 
     assessment: NotRequired[AssessmentRecord | None]
+    claims_checked_by: NotRequired[str]
 
 
 class ClaimReply(TypedDict):

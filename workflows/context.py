@@ -103,7 +103,7 @@ class Context(BaseModel):
         0.0,
         ge=0,
         le=2,
-        description="Temperature of the fact filter and the answerer.",
+        description="Temperature of all agents but the manager.",
         **shown("Agents · temperature", "filter_facts", "write_answer"),
     )
     manager_temperature: float = Field(

@@ -23,6 +23,9 @@ from workflows.resources import open_workspace_index
 from workflows.state import OUTSIDE_FILTER, ErrorRecord, FactHit, error_of
 from workflows.translation import fact_hit
 
+RETRIEVED = ("passages", "facts", "seeds", "passage_candidates")
+"""What of the state names passages, once they are retrieved."""
+
 Update = dict[str, Any]
 State = TypeVar("State", bound=Mapping[str, Any], contravariant=True)
 

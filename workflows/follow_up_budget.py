@@ -16,9 +16,14 @@ def now() -> float:
     return time.time()
 
 
-def is_late(deadline: float | None) -> bool:
-    """Tell whether a deadline is over; none never is."""
-    return deadline is not None and now() >= deadline
+def is_late(began: float | None, seconds: float) -> bool:
+    """Tell whether the time of follow-ups is over; never before they begin.
+
+    Args:
+        began: when they did, as `now` tells it; None before.
+        seconds: how long they may take.
+    """
+    return began is not None and now() >= began + seconds
 
 
 def affordable_follow_ups(wanted: int, calls_left: int, calls_a_search: int, calls_a_passage: int) -> int:

@@ -29,7 +29,10 @@ Row = dict[str, Any]
 
 
 class Journal:
-    """Rows of a run under way, one a line, each on the disk when `append` returns; safe across threads."""
+    """Rows of a run under way, one a line, safe across threads.
+
+    A row is in the file when `append` returns, whatever becomes of the process; the last ones may go with the power.
+    """
 
     def __init__(self, path: Path) -> None:
         """Name the file; the first row makes it."""
@@ -39,9 +42,9 @@ class Journal:
         self._closed = False
 
     def append(self, row: Row) -> bool:
-        """Write a row; return False where the journal is closed, so that the row is late and dropped. Raises OSError.
+        """Write a row; return False where the journal is closed, so that the row is late and dropped.
 
-        What a full disk took of a row is cut off when the journal is read.
+        Raises OSError where the disk takes no more; what it took of the row is taken back.
         """
         line = f"{dumps(row)}\n".encode()
         with self._lock:
@@ -49,8 +52,13 @@ class Journal:
                 return False
             if self._file is None:
                 self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            while line:
-                line = line[os.write(self._file, line) :]
+            before = os.fstat(self._file).st_size
+            try:
+                while line:
+                    line = line[os.write(self._file, line) :]
+            except OSError:
+                os.ftruncate(self._file, before)
+                raise
         return True
 
     def read(self, *keys: str) -> list[Row]:

@@ -12,10 +12,11 @@ from langgraph.types import RetryPolicy
 
 from agents.answerer import quote_passages as quote
 from agents.roles import NumberedPassage
-from graph.errors import MalformedReply
+from graph.errors import BadInput, MalformedReply
+from workflows.choices import Workflow
 from workflows.claim_check import build_claim_check
 from workflows.context import Context, Question, context_of
-from workflows.filtered import Update, within_filter
+from workflows.filtered import RETRIEVED, Update, within_filter
 from workflows.resources import answerer_for, open_workspace_index
 from workflows.retrieval import (
     RECURSION_LIMIT,
@@ -45,17 +46,19 @@ WORKFLOW = "mara"
 
 CHECKED = "claims are checked"
 
-SHOWN = ("passages", "facts", "seeds", "passage_candidates")
-"""What of the state names passages."""
-
 
 def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
     """Start afresh, the answer included, and compute the question's vectors into the cache."""
+    context = context_of(runtime)
+    if context.workflow is not Workflow.MARA:
+        raise BadInput(
+            f"Workflow {WORKFLOW} was given settings of workflow {context.workflow}", "Pass a workflows.context.Context"
+        )
     return {
         **encode(state, runtime),
         **no_answer(),
         "workflow": WORKFLOW,
-        "checks_claims": context_of(runtime).check_claims,
+        "checks_claims": context.check_claims,
     }
 
 
@@ -79,7 +82,7 @@ def no_answer() -> Update:
 
 
 @watched
-@within_filter(*SHOWN)
+@within_filter(*RETRIEVED)
 def write_answer(state: Answering, runtime: Runtime[Context]) -> Update:
     """Ask the answerer for a cited answer from the best passages."""
     context = context_of(runtime)
@@ -103,7 +106,7 @@ def write_answer(state: Answering, runtime: Runtime[Context]) -> Update:
 
 
 @watched
-@within_filter(*SHOWN)
+@within_filter(*RETRIEVED)
 def quote_passages(state: Answering, runtime: Runtime[Context]) -> Update:
     """Fallback of the answerer: quote the sentences that share most with the question."""
     message = "The answerer's replies stayed malformed: the answer quotes the best passages"

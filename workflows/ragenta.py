@@ -18,6 +18,7 @@ from langgraph.types import RetryPolicy, Send
 
 from workflows.claim_check import build_claim_check
 from workflows.context import Context, Question
+from workflows.edits import check_shape
 from workflows.filtered import Update, written_from
 from workflows.labelled import labelled
 from workflows.mara import CHECKED, no_answer
@@ -56,7 +57,7 @@ RECURSION_LIMIT = 100
 EACH_PASSAGE = "each passage"
 NONE_TO_JUDGE = "none to judge"
 OVER_THE_BAR = "over the bar"
-NOTHING_SUPPORTS = "nothing supports an answer"
+NONE_PASSES = "nothing supports an answer"
 NOTHING_NEW = "nothing new"
 EACH_FOLLOW_UP = "each follow-up"
 NOTHING_TO_ASK = "nothing to ask"
@@ -81,7 +82,8 @@ def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
         "draft": None,
         "round": 0,
         "found": None,
-        "budget": None,
+        "calls_before": None,
+        "follow_ups_began": None,
         "settled": None,
         "calls_allowed": None,
     }
@@ -89,8 +91,8 @@ def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
 
 def to_judges(state: LinedUp) -> list[Send] | str:
     """Send each passage in line to the judge."""
+    check_shape(state, LinedUp)
     hits = {hit["number"]: hit for hit in state.get("passages", [])}
-    budget = state.get("budget")
     sent = [
         Send(
             "judge_passage",
@@ -100,7 +102,7 @@ def to_judges(state: LinedUp) -> list[Send] | str:
                 generation=state.get("generation", 0),
                 passage=hits[each["number"]],
                 calls=each["calls"],
-                deadline=budget["deadline"] if budget else None,
+                follow_ups_began=state.get("follow_ups_began"),
                 sources=written_from(state),
             ),
         )
@@ -114,7 +116,7 @@ def after_keeping(state: Kept) -> str:
     """Write the answer from what was kept; without that, abstain, or leave the answer as it is."""
     if state.get("new_kept"):
         return OVER_THE_BAR
-    return NOTHING_NEW if state.get("round", 0) else NOTHING_SUPPORTS
+    return NOTHING_NEW if state.get("round", 0) else NONE_PASSES
 
 
 def after_answer(state: AnswerReply) -> str:
@@ -130,6 +132,7 @@ def after_fallback(state: AnswerToCheck) -> str:
 
 def to_searches(state: FollowUpsPlanned) -> list[Send] | str:
     """Send each follow-up question of this round to be searched for."""
+    check_shape(state, FollowUpsPlanned)
     sent = [
         Send(
             "search_follow_up",
@@ -171,7 +174,7 @@ def build(
     builder.add_conditional_edges(
         "keep_passages",
         after_keeping,
-        {OVER_THE_BAR: "write_answer", NOTHING_SUPPORTS: "abstain", NOTHING_NEW: END},
+        {OVER_THE_BAR: "write_answer", NONE_PASSES: "abstain", NOTHING_NEW: END},
     )
     builder.add_edge("abstain", END)
     builder.add_conditional_edges(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.bar import adaptive_bar, over_the_bar
+from workflows.filtered import RETRIEVED
 from workflows.ragenta_context import RagentaContext
 from workflows.ragenta_state import BarRecord, JudgementRecord, Keeping
 
 NOT_JUDGED = "not judged"
 """What came of passages that nobody judged."""
 
-SHOWN = ("passages", "facts", "seeds", "passage_candidates", "judgements")
+SHOWN = (*RETRIEVED, "judgements")
 """What of the state names passages."""
 
 
@@ -30,7 +31,9 @@ def pass_the_bar(
     scores = [score for score, _ in scored]
     if not scores:
         return [], []
-    places = over_the_bar(scores, context.n, floor=context.judge_floor, least=context.min_kept, most=context.max_kept)
+    places = over_the_bar(
+        scores, context.n, floor=context.judge_floor, least=context.min_kept, most=context.answer_passages
+    )
     bar = adaptive_bar(scores, context.n)
     record = BarRecord(
         question=question,

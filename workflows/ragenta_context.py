@@ -61,14 +61,14 @@ class RagentaContext(Context):
         2,
         ge=0,
         le=50,
-        description="So many passages are kept even below the bar, where they reach the floor.",
+        description="So many passages are kept even below the bar, where they reach the floor and the most lets them.",
         **shown("Judge · fewest kept", "keep_passages"),
     )
-    max_kept: int = Field(
+    answer_passages: int = Field(
         10,
         ge=1,
         le=50,
-        description="At most so many passages are kept, of each question.",
+        description="At most so many passages are kept for the answer to a question, and for each follow-up.",
         **shown("Judge · most kept", "keep_passages"),
     )
     check_claims: bool = Field(

@@ -8,6 +8,8 @@ from typing import Any, cast
 from langgraph.runtime import Runtime
 
 from agents.roles import Coverage
+from graph.errors import BadInput
+from graph.text import normalise_name
 from workflows import retrieval
 from workflows.claim_check import NOT_ASKED
 from workflows.claim_records import FollowUpRecord
@@ -25,7 +27,6 @@ from workflows.ragenta_bars import NOT_JUDGED, SHOWN, judged_for, pass_the_bar
 from workflows.ragenta_context import RagentaContext, ragenta_context_of
 from workflows.ragenta_state import (
     SETTLED_KEYS,
-    Budget,
     Candidate,
     Found,
     JudgementRecord,
@@ -36,13 +37,16 @@ from workflows.ragenta_state import (
     SettledAnswer,
 )
 from workflows.resources import OFFLINE, chat_model_name
-from workflows.state import FIRST_NODE, PassageHit, error_of
+from workflows.state import FIRST_NODE, ErrorRecord, PassageHit, error_of
 from workflows.watched import watched
 
 ASKED = "asked"
 FOUND = "found"
 NOTHING_FOUND = "nothing found"
+NOTHING_NEW = "nothing new"
 """What became of a follow-up question."""
+
+_RANKS: tuple[str, ...] = (Coverage.NOT, Coverage.PARTIALLY, Coverage.FULLY)
 
 _search: Any = retrieval.graph
 
@@ -52,21 +56,23 @@ _search: Any = retrieval.graph
 def plan_follow_ups(state: Planning, runtime: Runtime[Context]) -> Update:
     """Choose which of the suggested follow-up questions are asked: as many as the budget lets.
 
-    Where the last round left nothing of an answer, the answer before it is the result.
+    Where the last round left less of an answer than there was, the answer before it is the result.
     """
     context = ragenta_context_of(runtime)
     earlier = state.get("settled")
-    if earlier and state.get("coverage") == Coverage.NOT:
-        message = "Nothing of the answer held once it was completed: the one before the follow-ups stays"
+    if earlier and _is_worse(state, earlier):
+        message = "The completed answer answers less than the one before the follow-ups, which stays"
         return {**earlier, "settled": None, "errors": [error_of("plan_follow_ups", "EarlierAnswer", message, 1)]}
     round_ = state.get("round", 0) + 1
     wanted = _suggested(state.get("follow_ups", []), round_)
     if not wanted or round_ > context.follow_up_rounds:
         return {}
-    calls = state.get("model_calls", 0)
-    budget = state.get("budget") or Budget(calls_before=calls, deadline=now() + context.follow_up_seconds)
-    asked = wanted[: _affordable(len(wanted), budget, calls, context)]
-    update: Update = {"budget": budget, "found": None}
+    began, before = state.get("follow_ups_began"), state.get("calls_before")
+    began = now() if began is None else began
+    before = state.get("model_calls", 0) if before is None else before
+    begun = Planning(**{**state, "follow_ups_began": began, "calls_before": before})
+    asked = wanted[: _affordable(len(wanted), begun, context)]
+    update: Update = {"follow_ups_began": began, "calls_before": before, "found": None}
     if asked:
         follow_ups = list(state.get("follow_ups", []))
         for place in asked:
@@ -87,10 +93,17 @@ def search_follow_up(state: Searching, runtime: Runtime[Context]) -> Update:
     check_sources(state["sources"], index, selection)
     settings = context.model_copy(update={"top_k": context.follow_up_passages, "max_json_retries": 0})
     result: dict[str, Any] = _search.invoke(asking(state["question"]), context=settings)
+    # Replies may name facts that the state does not hold, and so no later filter could tell whether to drop them.
+    told: list[ErrorRecord] = result["errors"]
+    errors: list[ErrorRecord] = [{**record, "raw": ""} for record in told if record["node"] != FIRST_NODE]
+    passages = result.get("passages", [])
+    if result["generation"] != state.get("generation", result["generation"]):
+        message = "The workspace was indexed anew since the question was asked: a follow-up finds nothing in it"
+        errors.append(error_of("search_follow_up", "IndexedAnew", message, 1))
+        passages = []
     return {
-        "found": [Found(follow_up=state["follow_up"], passages=result.get("passages", []))],
-        # Replies may name facts that the state does not hold, and so no later filter could tell whether to drop them.
-        "errors": [{**record, "raw": ""} for record in result["errors"] if record["node"] != FIRST_NODE],
+        "found": [Found(follow_up=state["follow_up"], passages=passages)],
+        "errors": errors,
         "model_calls": result["model_calls"],
     }
 
@@ -98,18 +111,19 @@ def search_follow_up(state: Searching, runtime: Runtime[Context]) -> Update:
 @watched
 @within_filter(*SHOWN, "found")
 def merge_passages(state: Merging, runtime: Runtime[Context]) -> Update:
-    """Number the passages that follow-ups found after all others, and list those that are not kept for the judge."""
+    """Number the passages that follow-ups found after all others, and list those not written from for the judge."""
     context = ragenta_context_of(runtime)
-    left = calls_left(state.get("budget"), state.get("model_calls", 0), context)
-    wanted = _not_kept(state)
+    left = calls_left(state.get("calls_before"), state.get("model_calls", 0), context)
+    wanted = _not_seen(state)
     judged = wanted
-    if left is not None and context.judge_passages:
+    if left is not None and state.get("judges_passages", True):
         judged = wanted[: affordable_passages(len(wanted), left)]
     a_passage = calls_for_each(len(judged), left) if judged and left is not None else None
-    known = state.get("passages", [])
-    new = [hit for hit, _ in judged if hit["number"] > max((each["number"] for each in known), default=0)]
+    merged = {hit["number"]: hit for hit in state.get("passages", [])}
+    for hit, _ in judged:
+        merged.setdefault(hit["number"], hit)
     update: Update = {
-        "passages": [*known, *new],
+        "passages": list(merged.values()),
         "candidates": [Candidate(number=hit["number"], question=question, calls=a_passage) for hit, question in judged],
     }
     if len(judged) < len(wanted):
@@ -136,46 +150,46 @@ def keep_of_follow_ups(state: Keeping, context: RagentaContext) -> Update:
             judgements += chosen
             bars += own_bars
             kept = [each["number"] for each in chosen]
-            nothing = NOTHING_FOUND if own_bars or not judged else NOT_JUDGED
+            nothing = NOTHING_FOUND if own_bars else NOT_JUDGED
         else:
-            kept, nothing = lined_up[: context.max_kept], NOTHING_FOUND
+            kept, nothing = lined_up[: context.answer_passages], NOTHING_FOUND
+        nothing = nothing if lined_up else NOTHING_NEW
         new += [number for number in kept if number not in new]
         follow_ups[place] = _become(follow_up, FOUND if kept else nothing, kept)
     cited = (state.get("draft") or {"cited": []})["cited"]
-    rest = [number for number in before if number not in cited]
-    shown = [*new, *(number for number in cited if number in before), *rest]
+    shown = list(dict.fromkeys([*new, *(number for number in cited if number in before), *before]))
     update: Update = {"kept": shown, "new_kept": new, "judgements": judgements, "bars": bars, "follow_ups": follow_ups}
-    if new and is_late(_deadline(state.get("budget"))):
+    if new and is_late(state.get("follow_ups_began"), context.follow_up_seconds):
         message = "The follow-ups' seconds are over: what they found is judged, but not written into the answer"
         update |= {"kept": before, "new_kept": [], "errors": [error_of("keep_passages", "BudgetSpent", message, 1)]}
     return update
 
 
-def calls_left(budget: Budget | None, model_calls: int, context: RagentaContext) -> int | None:
+def calls_left(calls_before: int | None, model_calls: int, context: RagentaContext) -> int | None:
     """Return what follow-ups may still take; None before they begin, and where no model is asked."""
-    if not budget or not _asks_a_model(context):
+    if calls_before is None or chat_model_name(context) == OFFLINE:
         return None
-    return max(0, context.follow_up_calls - (model_calls - budget["calls_before"]))
+    return max(0, context.follow_up_calls - (model_calls - calls_before))
 
 
 def _suggested(follow_ups: Sequence[FollowUpRecord], round_: int) -> list[int]:
     """The places of the suggestions of a round, less those that repeat a question of an earlier one."""
-    before = {each["question"].casefold() for each in follow_ups if each["round"] < round_}
+    before = {normalise_name(each["question"]) for each in follow_ups if each["round"] < round_}
     return [
         place
         for place, each in enumerate(follow_ups)
-        if each["round"] == round_ and each["outcome"] == NOT_ASKED and each["question"].casefold() not in before
+        if each["round"] == round_ and each["outcome"] == NOT_ASKED and normalise_name(each["question"]) not in before
     ]
 
 
-def _affordable(wanted: int, budget: Budget, calls: int, context: RagentaContext) -> int:
+def _affordable(wanted: int, state: Planning, context: RagentaContext) -> int:
     """How many follow-ups the budget lets be asked."""
-    if is_late(budget["deadline"]):
+    if is_late(state.get("follow_ups_began"), context.follow_up_seconds):
         return 0
-    left = calls_left(budget, calls, context)
+    left = calls_left(state.get("calls_before"), state.get("model_calls", 0), context)
     if left is None:
         return wanted
-    a_passage = CALLS_A_PASSAGE if context.judge_passages else 0
+    a_passage = CALLS_A_PASSAGE if state.get("judges_passages", True) else 0
     return affordable_follow_ups(wanted, left, _calls_of_a_search(context), a_passage)
 
 
@@ -187,23 +201,34 @@ def _settled(state: Planning) -> SettledAnswer | None:
     return cast(SettledAnswer, {key: held[key] for key in SETTLED_KEYS})
 
 
-def _not_kept(state: Merging) -> list[tuple[PassageHit, str]]:
-    """The passages that follow-ups found and that are not kept, each once, numbered, with the question it is for."""
+def _is_worse(state: Planning, earlier: SettledAnswer) -> bool:
+    """Whether the whole, or a component that both answers have in one place, is answered less than before."""
+    pairs = [(earlier["coverage"], state.get("coverage", ""))]
+    before, now_ = earlier["components"], state.get("components", [])
+    if len(before) == len(now_):
+        pairs += [(one["coverage"], other["coverage"]) for one, other in zip(before, now_, strict=True)]
+    return any(_RANKS.index(other) < _RANKS.index(one) for one, other in pairs if {one, other} <= set(_RANKS))
+
+
+def _not_seen(state: Merging) -> list[tuple[PassageHit, str]]:
+    """The passages that follow-ups found and that the answer was not written from, numbered, each with its question.
+
+    One that several follow-ups found is there for each of them. Raises BadInput where an edit names no follow-up.
+    """
     numbers = {hit["id"]: hit["number"] for hit in state.get("passages", [])}
-    taken = set(state.get("kept", []))
+    seen = set(state.get("written_from", []))
     follow_ups = state.get("follow_ups", [])
-    wanted = []
-    for each, hit in _in_turn(sorted(state.get("found", []), key=lambda each: each["follow_up"])):
+    found = sorted(state.get("found", []), key=lambda each: each["follow_up"])
+    if any(not 1 <= each["follow_up"] <= len(follow_ups) for each in found):
+        raise BadInput("The state's `found` names a follow-up that there is not", "Correct the edit")
+    wanted: dict[tuple[int, str], PassageHit] = {}
+    for each, hit in _in_turn(found):
         number = numbers.setdefault(hit["id"], max(numbers.values(), default=0) + 1)
-        if number not in taken:
-            taken.add(number)
+        question = follow_ups[each["follow_up"] - 1]["question"]
+        if number not in seen:
             numbered = PassageHit(**{**hit, "number": number, "follow_up": each["follow_up"]})
-            wanted.append((numbered, follow_ups[each["follow_up"] - 1]["question"]))
-    return wanted
-
-
-def _deadline(budget: Budget | None) -> float | None:
-    return budget["deadline"] if budget else None
+            wanted.setdefault((number, question), numbered)
+    return [(hit, question) for (_, question), hit in wanted.items()]
 
 
 def _calls_of_a_search(context: RagentaContext) -> int:
@@ -211,10 +236,6 @@ def _calls_of_a_search(context: RagentaContext) -> int:
     if not context.mode.walks:
         return 0
     return int(context.filter_facts) + int(context.walk_settings().beta)
-
-
-def _asks_a_model(context: Context) -> bool:
-    return chat_model_name(context) != OFFLINE
 
 
 def _become(follow_up: FollowUpRecord, outcome: str, passages: Sequence[int] = ()) -> FollowUpRecord:

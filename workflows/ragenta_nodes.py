@@ -7,24 +7,27 @@ from collections.abc import Iterable, Sequence
 from langgraph.runtime import Runtime
 
 from agents.answerer import quote_passages as quote
+from agents.answerer import refusal
 from agents.citations import strip_citations
 from agents.claims import strip_marks
 from agents.roles import Answer, Coverage, Draft, NumberedPassage, Structure
-from agents.settling import refusal
 from graph.errors import MalformedReply
 from workflows.claim_records import ComponentRecord, FollowUpRecord
 from workflows.context import Context
 from workflows.filtered import Update, open_run, within_filter
+from workflows.follow_up_budget import is_late
 from workflows.ragenta_bars import NOT_JUDGED, SHOWN, judged_for, pass_the_bar
 from workflows.ragenta_context import ragenta_context_of
 from workflows.ragenta_follow_ups import FOUND, calls_left, keep_of_follow_ups
 from workflows.ragenta_state import (
     Candidate,
+    JudgementRecord,
     Keeping,
     Predicted,
     Showing,
 )
 from workflows.resources import final_predictor_for
+from workflows.retrieval_nodes import unknown_entries
 from workflows.state import error_of, feedback_from, malformed_update
 from workflows.tracing import answer_shown, numbered_documents, step
 from workflows.translation import answer_update, numbered
@@ -55,23 +58,20 @@ def keep_passages(state: Keeping, runtime: Runtime[Context]) -> Update:
         return keep_of_follow_ups(state, context)
     question, hits = state["question"], state.get("passages", [])
     if not state.get("judges_passages", True):
-        kept = [hit["number"] for hit in hits[: context.max_kept]]
+        kept = [hit["number"] for hit in hits[: context.answer_passages]]
         return {"kept": kept, "new_kept": kept, "judge_outcome": NOT_JUDGED if kept else NOTHING_SUPPORTS}
     judged = judged_for(state, question)
-    if judged and all(each["score"] is None for each in judged):
-        kept = [hit["number"] for hit in hits[: context.max_kept]]
-        message = f"No passage could be judged: the best {len(kept)} retrieved ones are kept"
-        told = [error_of("keep_passages", "Fallback", message, 1)]
-        return {"kept": kept, "new_kept": kept, "judge_outcome": FAILED, "errors": told}
     chosen, bars = pass_the_bar(judged, question, context)
+    unjudged = sorted((each for each in judged if each["score"] is None), key=lambda each: each["number"])
+    update: Update = {"judge_outcome": KEPT if chosen else NOTHING_SUPPORTS, "bars": bars}
+    if unjudged and not chosen:
+        chosen = [JudgementRecord(**{**each, "kept": True}) for each in unjudged[: context.answer_passages]]
+        message = (
+            f"Nothing passed, and {len(unjudged)} passages could not be judged: the best {len(chosen)} of them are kept"
+        )
+        update |= {"judge_outcome": FAILED, "errors": [error_of("keep_passages", "Fallback", message, 1)]}
     kept = [each["number"] for each in chosen]
-    return {
-        "kept": kept,
-        "new_kept": kept,
-        "judge_outcome": KEPT if kept else NOTHING_SUPPORTS,
-        "judgements": chosen,
-        "bars": bars,
-    }
+    return {**update, "kept": kept, "new_kept": kept, "judgements": chosen}
 
 
 @watched
@@ -96,7 +96,8 @@ def write_answer(state: Predicted, runtime: Runtime[Context]) -> Update:
     settings = ragenta_context_of(runtime)
     attempt = state.get("answer_attempts", 0) + 1
     passages, draft = _kept_passages(state), _draft(state)
-    left = calls_left(state.get("budget"), state.get("model_calls", 0), settings)
+    unknown = unknown_entries("write_answer", len(state.get("kept", [])) - len(passages)) if attempt == 1 else []
+    left = calls_left(state.get("calls_before"), state.get("model_calls", 0), settings)
     try:
         final = step(
             "chain",
@@ -109,7 +110,8 @@ def write_answer(state: Predicted, runtime: Runtime[Context]) -> Update:
             {"mara_attempt": attempt},
         )
     except MalformedReply as fault:
-        spent = left is not None and left - 1 < _ANOTHER_AND_THE_CHECK
+        late = is_late(state.get("follow_ups_began"), settings.follow_up_seconds)
+        spent = late or (left is not None and left - 1 < _ANOTHER_AND_THE_CHECK)
         return malformed_update(
             "write_answer", "answer", fault, attempt, final=attempt > settings.max_json_retries or spent
         )
@@ -120,6 +122,7 @@ def write_answer(state: Predicted, runtime: Runtime[Context]) -> Update:
         "written_from": list(final.written_from),
         "final_prompt": final.prompt,
         "calls_allowed": None if left is None else max(1, left - 1),
+        "errors": unknown,
     }
 
 
@@ -133,7 +136,7 @@ def quote_passages(state: Predicted, runtime: Runtime[Context]) -> Update:
     else:
         answer = _completed(draft, state.get("follow_ups", []), state.get("round", 0), passages)
     message = "The final predictor's replies stayed malformed: the answer quotes the best passages"
-    left = calls_left(state.get("budget"), state.get("model_calls", 0), ragenta_context_of(runtime))
+    left = calls_left(state.get("calls_before"), state.get("model_calls", 0), ragenta_context_of(runtime))
     return {
         **answer_update(answer),
         "written_from": [passage.number for passage in passages],
@@ -170,6 +173,6 @@ def _completed(
             found = [passage for passage in passages if passage.number in each["passages"]]
             quoted = quote(each["question"], found)
             parts += [] if quoted.refused else [quoted]
-    text = " ".join(part.text for part in parts)
-    plain = " ".join(part.plain_text for part in parts)
+    text = "\n\n".join(part.text for part in parts)
+    plain = "\n\n".join(part.plain_text for part in parts)
     return Answer(text, plain, tuple(citation for part in parts for citation in part.citations))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired
 
+from pydantic import FiniteFloat
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
 from workflows.claim_records import ClaimRecord, ComponentRecord, FollowUpRecord
@@ -37,7 +38,7 @@ class JudgementRecord(TypedDict):
     number: int
     question: str
     prediction: str
-    score: float | None
+    score: FiniteFloat | None
     judged_by: str
     kept: bool
 
@@ -108,13 +109,6 @@ class RagentaOutput(Output):
     final_prompt: NotRequired[str]
 
 
-class Budget(TypedDict):
-    """What follow-ups began with: the calls before them, and when their time is over (seconds since the epoch)."""
-
-    calls_before: int
-    deadline: float
-
-
 class SettledAnswer(TypedDict):
     """An answer whose claims were judged, to come back to where follow-ups leave nothing of it."""
 
@@ -139,7 +133,8 @@ class RagentaState(State, RagentaOutput):
     """What workflow ragenta works with.
 
     ``kept`` are the numbers of the passages that the answer is written from, in the order in which they are shown,
-    ``new_kept`` those that the last judging added; ``round`` is 0 before the first follow-ups.
+    ``new_kept`` those that the last judging added; ``round`` is 0 before the first follow-ups. ``calls_before`` is
+    what the run had taken when they began, ``follow_ups_began`` when that was (seconds since the epoch).
     """
 
     judges_passages: NotRequired[bool]
@@ -149,7 +144,8 @@ class RagentaState(State, RagentaOutput):
     draft: NotRequired[DraftRecord | None]
     round: NotRequired[int]
     found: Annotated[list[Found], add_found]
-    budget: NotRequired[Budget | None]
+    calls_before: NotRequired[int | None]
+    follow_ups_began: NotRequired[float | None]
     settled: NotRequired[SettledAnswer | None]
     calls_allowed: NotRequired[int | None]
 
@@ -177,7 +173,8 @@ class LinedUp(TypedDict):
     passages: NotRequired[list[PassageHit]]
     kept: NotRequired[list[int]]
     written_from: NotRequired[list[int]]
-    budget: NotRequired[Budget | None]
+    calls_before: NotRequired[int | None]
+    follow_ups_began: NotRequired[float | None]
 
 
 class OnePassage(Running):
@@ -186,7 +183,7 @@ class OnePassage(Running):
     sources: NotRequired[list[str]]
     passage: PassageHit
     calls: NotRequired[int | None]
-    deadline: NotRequired[float | None]
+    follow_ups_began: NotRequired[float | None]
 
 
 class Predicting(OnePassage):
@@ -239,7 +236,8 @@ class Keeping(Showing):
     draft: NotRequired[DraftRecord | None]
     follow_ups: NotRequired[list[FollowUpRecord]]
     round: NotRequired[int]
-    budget: NotRequired[Budget | None]
+    calls_before: NotRequired[int | None]
+    follow_ups_began: NotRequired[float | None]
 
 
 class Kept(TypedDict):
@@ -257,7 +255,8 @@ class Predicted(Showing):
     answer_attempts: NotRequired[int]
     answer_refusal: NotRequired[Refusal | None]
     round: NotRequired[int]
-    budget: NotRequired[Budget | None]
+    calls_before: NotRequired[int | None]
+    follow_ups_began: NotRequired[float | None]
     model_calls: NotRequired[int]
 
 
@@ -276,7 +275,8 @@ class Planning(Showing):
     coverage: NotRequired[str]
     follow_ups: NotRequired[list[FollowUpRecord]]
     round: NotRequired[int]
-    budget: NotRequired[Budget | None]
+    calls_before: NotRequired[int | None]
+    follow_ups_began: NotRequired[float | None]
     settled: NotRequired[SettledAnswer | None]
     model_calls: NotRequired[int]
 
@@ -309,5 +309,6 @@ class Merging(Showing):
     found: NotRequired[list[Found]]
     follow_ups: NotRequired[list[FollowUpRecord]]
     round: NotRequired[int]
-    budget: NotRequired[Budget | None]
+    calls_before: NotRequired[int | None]
+    follow_ups_began: NotRequired[float | None]
     model_calls: NotRequired[int]

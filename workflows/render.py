@@ -164,7 +164,7 @@ def _judged(console: Console, result: Mapping[str, Any]) -> None:
     for bar in result.get("bars") or ():
         console.print(
             f"[dim]judged {bar['judged']}, kept {bar['kept']}: τ {bar['tau']:.2f}, σ {bar['sigma']:.2f},"
-            f" bar {bar['bar']:.2f}, floor {bar['floor']:g}; {escape(bar['question'])}[/]"
+            f" bar {bar['bar']:.2f}, floor {bar['floor']:g}; {escape(_shorten(bar['question']))}[/]"
         )
 
 
@@ -175,7 +175,7 @@ def _checked(console: Console, result: Mapping[str, Any]) -> None:
         if claim["verdict"] != "supported":
             fate = "marked" if claim["kept"] else "removed"
             console.print(f"[yellow]{claim['verdict']}, {fate}: {escape(claim['text'])}[/]")
-    if claims:
+    if claims and not result["refused"]:
         supported = sum(claim["verdict"] == "supported" for claim in claims)
         console.print(f"[dim]{supported} of {len(claims)} claims supported ({result['claims_checked_by']})[/]")
     if result.get("coverage"):

@@ -273,7 +273,7 @@ def seed_graph(state: Seeding, runtime: Runtime[Context]) -> Update:
     return {
         "passage_weight": weight,
         "seeds": seed_set(index, entities, passages, selection),
-        "errors": _unknown_entries("seed_graph", unknown),
+        "errors": unknown_entries("seed_graph", unknown),
     }
 
 
@@ -289,7 +289,7 @@ def walk_graph(state: Walking, runtime: Runtime[Context]) -> Update:
     given = state.get("seeds") or SeedSet(entities=[], passages=[])
     unknown = _unknown_in(given["entities"], index.graph.entity_index)
     unknown += _unknown_in(given["passages"], index.graph.passage_index)
-    update["errors"] = _unknown_entries("walk_graph", unknown)
+    update["errors"] = unknown_entries("walk_graph", unknown)
     tuning = tuning_for(context)
     factors = tuned(factors_for(beta_of(state), settings), tuning)
     seeds = seeds_of(index, state, settings, selection)
@@ -327,7 +327,7 @@ def _unknown_in(entries: Iterable[Mapping[str, Any]], known: Container[str]) -> 
     return sum(entry["id"] not in known for entry in entries)
 
 
-def _unknown_entries(node: str, unknown: int) -> list[ErrorRecord]:
+def unknown_entries(node: str, unknown: int) -> list[ErrorRecord]:
     """Tell of entries that were dropped: written by hand, or of an earlier generation."""
     message = f"{unknown} entries of the state name nothing that this workspace holds and were dropped"
     return [error_of(node, "UnknownEntries", message, 1)] if unknown else []

@@ -69,7 +69,13 @@ class TestWhatBecomesOfAClaim:
 
     def test_support_counts_only_from_the_passages_that_a_claim_cites(self) -> None:
         settled = settle(verdicts(ClaimVerdict(2, (3,)), SUPPORTED_WITHOUT_CITATION))
-        assert (settled.claims[1].verdict, settled.claims[1].supported_by) == (Verdict.UNSUPPORTED, ())
+        assert (settled.claims[1].verdict, settled.claims[1].supported_by) == (Verdict.UNSUPPORTED, (3,))
+
+    def test_what_another_passage_says_is_marked_and_no_reason_to_refuse(self) -> None:
+        answer = "It closed in 1940 [3]."
+        settled = settle(verdicts(ClaimVerdict(1, (12,))), answer=answer)
+        assert (settled.answer.text, settled.coverage) == (f"{answer} {MARK}", PARTIALLY)
+        assert (settled.draft, settled.cited) == ("", ())
 
     def test_an_uncited_one_may_be_supported_and_stays_uncited(self) -> None:
         settled = settle(verdicts(SUPPORTED_WITHOUT_CITATION))
@@ -115,7 +121,7 @@ class TestCoverage:
             (FULLY, (9,), NOT),
             (PARTIALLY, (1,), PARTIALLY),
             (PARTIALLY, (2,), NOT),
-            (NOT, (1,), PARTIALLY),
+            (NOT, (1,), NOT),
             (NOT, (2,), NOT),
         ],
     )
@@ -149,10 +155,10 @@ class TestCoverage:
 
 
 class TestTheDraft:
-    def test_it_cites_only_what_supports_it(self) -> None:
+    def test_what_it_cites_has_to_stay(self) -> None:
         answer = "The yard was founded by Nils Berg [3, 12]. It closed in 1940 [12]."
         settled = settle(verdicts(ClaimVerdict(1, (3,)), ClaimVerdict(2, ())), answer=answer)
-        assert (settled.draft, settled.cited) == ("The yard was founded by Nils Berg [3, 12].", (3,))
+        assert (settled.draft, settled.cited) == ("The yard was founded by Nils Berg [3, 12].", (3, 12))
 
     def test_without_a_supported_citation_there_is_nothing_to_complete(self) -> None:
         settled = settle(verdicts(ClaimVerdict(1, ()), ClaimVerdict(2, ()), SUPPORTED_WITHOUT_CITATION))
@@ -195,8 +201,8 @@ class TestWhateverIsSaid:
             assert each.kept == (
                 each.verdict is Verdict.SUPPORTED or (each.verdict is Verdict.UNSUPPORTED and not remove)
             )
-            assert set(each.supported_by) <= ({3, 12} & set(each.claim.cited or (3, 12)))
-            assert {span.number for span in each.spans} <= set(each.supported_by)
+            assert set(each.supported_by) <= {3, 12}
+            assert {span.number for span in each.spans} <= set(each.supported_by) & set(each.claim.cited or (3, 12))
         left = split_claims(text, (3, 12))
         assert [(each.text, each.cited) for each in left] == [
             (each.claim.text, each.claim.cited) for each in settled.claims if each.kept

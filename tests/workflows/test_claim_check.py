@@ -120,7 +120,7 @@ def test_unsupported_claims_are_marked_or_removed_and_irrelevant_ones_removed(
 def test_a_claim_is_supported_by_what_it_cites_alone(check: Callable[..., Run]) -> None:
     result = check("Marn was founded in 1203 [2]. It is a town.", judged([1], [1])).result
     assert verdicts(result) == [("unsupported", True), ("supported", True)]
-    assert [claim["supported_by"] for claim in result["claims"]] == [[], [1]]
+    assert [claim["supported_by"] for claim in result["claims"]] == [[1], [1]]
     assert result["answer"] == "Marn was founded in 1203 [2]. [unsupported] It is a town."
     assert result["claims"][1]["cited"] == [], "an uncited claim gets no citation"
 

@@ -243,7 +243,7 @@ SCORES = {"Marn": 0.5, "Lake Sund": -1.0, "Ada Brandt": 4.0, "Tarn Dam": 1.5}
         pytest.param({"n": 5}, [3, 4, 1], id="the floor holds, whatever the bar"),
         pytest.param({"n": 5, "judge_floor": -1}, [3, 4, 1, 2], id="a floor is reached at its height"),
         pytest.param({"judge_floor": 4.1}, [], id="the least number does not beat the floor"),
-        pytest.param({"max_kept": 1}, [3], id="the greatest number"),
+        pytest.param({"answer_passages": 1}, [3], id="the greatest number"),
     ],
 )
 def test_passages_over_the_bar_are_kept_the_best_first_with_their_numbers(
@@ -262,7 +262,7 @@ def test_without_judges_the_best_retrieved_passages_are_kept(
     chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:
     chat_server.script(well_behaved())
-    result = run(ragenta_settings(judge_passages=False, top_k=3, max_kept=2), ONE_THING, quick_ragenta).result
+    result = run(ragenta_settings(judge_passages=False, top_k=3, answer_passages=2), ONE_THING, quick_ragenta).result
     assert told(result, "written_from", "judge_outcome") == ([1, 2], "not judged")
     assert told(result, "judgements", "bars") == ([], [])
     assert not {request.role for request in chat_server.requests} & {"predictor", "judge"}
@@ -352,10 +352,10 @@ def test_a_thread_asked_again_holds_nothing_of_the_first_run(
     other.invoke({"question": second}, fresh, context=ragenta_settings(**changes))
     again, once = graph.get_state(used).values, other.get_state(fresh).values
     assert again.keys() == once.keys()
-    times = {"timings_ms": 0, "budget": 0}
+    times = {"timings_ms": 0, "follow_ups_began": 0}
     assert {**again, **times} == {**once, **times}
     assert again["timings_ms"].keys() == once["timings_ms"].keys()
-    assert (again["budget"] is None) == (once["budget"] is None)
+    assert (again["follow_ups_began"] is None) == (once["follow_ups_began"] is None)
 
 
 def test_settings_of_another_workflow_are_refused(ragenta_settings: MakeContext) -> None:

@@ -166,16 +166,24 @@ def test_a_passage_that_is_kept_is_not_judged_again(chat_server: ScriptedServer,
 
 
 @pytest.mark.parametrize(
-    ("top_k", "supported", "judged"),
-    [pytest.param(2, ["Tarn Dam"], 3, id="rejected"), pytest.param(4, list(SAID), 4, id="kept before")],
+    ("top_k", "supported", "judged", "outcome"),
+    [
+        pytest.param(2, ["Tarn Dam"], 3, "nothing found", id="rejected"),
+        pytest.param(4, list(SAID), 4, "nothing new", id="kept before"),
+    ],
 )
 def test_a_follow_up_that_finds_nothing_leaves_the_answer_as_it_was(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, top_k: int, supported: list[str], judged: int
+    chat_server: ScriptedServer,
+    ragenta_settings: MakeContext,
+    top_k: int,
+    supported: list[str],
+    judged: int,
+    outcome: str,
 ) -> None:
     chat_server.script(well_behaved(judge=says_yes_to(supported), final_predictor=[BUILDER_ANSWERED]))
     done = run(ragenta_settings(top_k=top_k, follow_up_passages=2), TWO_THINGS, quick_ragenta)
     assert done.result["answer"] == BUILDER_ANSWERED
-    assert outcomes(done.result) == [(FOLLOW_UP, "nothing found", [])]
+    assert outcomes(done.result) == [(FOLLOW_UP, outcome, [])]
     assert done.result["coverage"] == "PARTIALLY ANSWERED"
     assert done.visits["write_answer"] == done.visits["check_claims"] == done.visits["merge_passages"] == 1
     assert len(done.result["judgements"]) == judged
@@ -195,7 +203,7 @@ def test_a_follow_up_none_of_whose_passages_could_be_judged_says_so(
     assert [error["node"] for error in result["errors"]].count("leave_unjudged") == len(unjudged)
 
 
-def test_follow_ups_take_turns_and_a_passage_of_two_is_judged_once(
+def test_follow_ups_take_turns_and_a_passage_of_two_is_judged_for_each_under_one_number(
     chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:
     orlo = "Where was Duke Orlo born?"
@@ -210,8 +218,9 @@ def test_follow_ups_take_turns_and_a_passage_of_two_is_judged_once(
     assert found[:2] == [(3, "brandt", 1), (4, "orlo", 2)]
     assert len({hit["id"] for hit in result["passages"]}) == len(result["passages"])
     assert [hit["number"] for hit in result["passages"]] == list(range(1, len(result["passages"]) + 1))
-    judged = [title for question, title in asked_of(chat_server, "judge") if question != TWO_THINGS]
+    judged = [asked for asked in asked_of(chat_server, "judge") if asked[0] != TWO_THINGS]
     assert len(judged) == len(set(judged))
+    assert {(FOLLOW_UP, "Ada Brandt"), (orlo, "Ada Brandt")} <= set(judged)
     assert outcomes(result) == [(FOLLOW_UP, "found", [3]), (orlo, "found", [4])]
     assert result["written_from"] == [1, 3, 4]
     (draft,) = [shown_to_model(r.body) for r in chat_server.requests_of("final predictor")[1:]]
@@ -366,7 +375,7 @@ def test_without_judges_the_best_passages_of_each_follow_up_are_kept(
     chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:
     chat_server.script(well_behaved())
-    context = ragenta_settings(judge_passages=False, max_kept=1, follow_up_passages=3)
+    context = ragenta_settings(judge_passages=False, answer_passages=1, follow_up_passages=3)
     result = run(context, TWO_THINGS, quick_ragenta).result
     assert outcomes(result) == [(FOLLOW_UP, "found", [3])]
     assert result["plain_answer"] == "The Tarn Dam was built by Ada Brandt. Ada Brandt was born in Lisk."

@@ -255,13 +255,13 @@ def test_where_no_passage_could_be_judged_the_best_retrieved_ones_are_kept(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, most: int, kept: list[int]
 ) -> None:
     chat_server.script(well_behaved(judge=["Perhaps"], final_predictor=[MARN_ANSWERED]))
-    result = run(ragenta_settings(top_k=3, max_kept=most, max_json_retries=0), ONE_THING, quick_ragenta).result
+    result = run(ragenta_settings(top_k=3, answer_passages=most, max_json_retries=0), ONE_THING, quick_ragenta).result
     assert (result["judge_outcome"], result["written_from"], result["bars"]) == ("failed", kept, [])
     assert {each["judged_by"] for each in result["judgements"]} == {"unjudged"}
-    assert not any(each["kept"] for each in result["judgements"])
+    assert [each["number"] for each in result["judgements"] if each["kept"]] == kept
     last = result["errors"][-1]
     assert (last["node"], last["kind"]) == ("keep_passages", "Fallback")
-    assert f"best {len(kept)} retrieved" in last["message"]
+    assert f"best {len(kept)} of them are kept" in last["message"]
 
 
 def test_quoted_passages_are_the_kept_ones_and_checked_like_an_answer(

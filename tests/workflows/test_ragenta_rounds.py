@@ -26,7 +26,7 @@ from tests.workflows.ragenta_world import (
 from tests.workflows.small_world import MALFORMED, run, shown_to_model
 
 NOTHING_HOLDS = assessment(
-    [(THE_BUILDER, "NOT ANSWERED", []), (THE_BIRTHPLACE, "NOT ANSWERED", [])], [(1, []), (2, [])]
+    [(THE_BUILDER, "NOT ANSWERED", [1]), (THE_BIRTHPLACE, "NOT ANSWERED", [2])], [(1, []), (2, [])]
 )
 OTHER_WORDS = "Who was born at Lisk?"
 

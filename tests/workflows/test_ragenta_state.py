@@ -125,7 +125,7 @@ class TestOnAThread:
         second = graph.invoke({"question": ONE_THING}, thread, context=ragenta_settings())
         assert without_timings(second) == without_timings(run(ragenta_settings(), ONE_THING, quick_ragenta).result)
         kept = graph.get_state(thread).values
-        assert (kept["round"], kept["found"], kept["budget"], kept["follow_ups"]) == (0, [], None, [])
+        assert (kept["round"], kept["found"], kept["follow_ups_began"], kept["follow_ups"]) == (0, [], None, [])
 
     def test_the_state_is_plain_json_after_every_node_and_survives_the_checkpoint(
         self, chat_server: ScriptedServer, ragenta_settings: MakeContext
@@ -234,7 +234,7 @@ class TestEdits:
             ("check_claims", {"written_from": [1, 77]}, "written from passages that this run cannot see"),
             ("check_claims", {"answer": None}, "answer: Input should be a valid string"),
             ("plan_follow_ups", {"follow_ups": [{"question": "?"}]}, r"follow_ups\.0\.component: Field required"),
-            ("plan_follow_ups", {"budget": {"calls_before": 0}}, r"budget\.deadline: Field required"),
+            ("plan_follow_ups", {"follow_ups_began": "noon"}, "follow_ups_began: Input should be a valid number"),
         ],
         ids=str,
     )

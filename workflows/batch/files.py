@@ -167,7 +167,7 @@ def _as_far_as(earlier: Row, settings: Row) -> Row:
     before, now = earlier["questions"], settings["questions"]
     if before["asked"] >= now["asked"]:
         return settings
-    return {**settings, "questions": {**now, "asked": before["asked"], "limit": before.get("limit")}}
+    return {**settings, "questions": {**now, "asked": before["asked"]}}
 
 
 def _settings_in(path: Path) -> Row:

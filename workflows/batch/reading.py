@@ -51,12 +51,12 @@ def questions_of(file: Path | None, single: str | None, limit: int | None = None
     if limit is not None and limit < 1:
         raise BadInput(f"The limit is {limit}", "Ask 1 question or more")
     if file is not None:
-        found = [BatchQuestion(each.id, each.question) for each in read_questions(file)]
+        found = [BatchQuestion(each.id, each.question) for each in read_questions(file, gold=False)]
         name, digest = file.name, hashlib.sha256(file.read_bytes())
     else:
         text = check_question(single or "")
         found = [BatchQuestion(stable_id("question", text), text)]
         name, digest = None, hashlib.sha256(text.encode())
     asked = tuple(found[:limit])
-    about = {"file": name, "sha256": digest.hexdigest(), "count": len(found), "limit": limit, "asked": len(asked)}
+    about = {"file": name, "sha256": digest.hexdigest(), "count": len(found), "asked": len(asked)}
     return Questions(asked, about)

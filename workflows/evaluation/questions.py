@@ -51,7 +51,7 @@ class EvalQuestion:
     hops: int | None
 
 
-def read_questions(path: Path) -> list[EvalQuestion]:
+def read_questions(path: Path, *, gold: bool = True) -> list[EvalQuestion]:
     """Read a question file: ``.jsonl``, one object a line, or ``.json``, a list of objects.
 
     Answers stand under ``answers``, ``answer``, ``reference``, ``gold_ans`` or PopQA's ``obj``, beside aliases; for
@@ -65,7 +65,7 @@ def read_questions(path: Path) -> list[EvalQuestion]:
     questions: list[EvalQuestion] = []
     places: dict[str, str] = {}
     for where, entry in _entries(path):
-        question = _question(entry, where)
+        question = _question(entry, where) if gold else _bare_question(entry, where)
         if question.id in places:
             raise BadInput(
                 f"{where}: its id {question.id!r} is that of {places[question.id]} too",
@@ -74,7 +74,10 @@ def read_questions(path: Path) -> list[EvalQuestion]:
         places[question.id] = where
         questions.append(question)
     if not questions:
-        raise BadInput(f"{readable_path(path)} holds no question", "Give one object a line: {question, answers, ...}")
+        raise BadInput(
+            f"{readable_path(path)} holds no question",
+            "Give objects of {question, ...}",
+        )
     return questions
 
 
@@ -140,6 +143,16 @@ def _question(entry: Any, where: str) -> EvalQuestion:
         type=kind,
         hops=_hops(entry, key, kind, len(gold) if marked else 0, where),
     )
+
+
+def _bare_question(entry: Any, where: str) -> EvalQuestion:
+    """A question to be answered and not measured: whatever else the entry holds is passed over."""
+    if not isinstance(entry, Mapping):
+        raise BadInput(f"{where}: not an object with a question", "Mend or remove it")
+    text, key = _text(entry, where), _id(entry, where)
+    if not is_unicode(key):
+        raise BadInput(f"{where}: holds broken Unicode", "Mend the text's escapes")
+    return EvalQuestion(key or stable_id("question", text), text, answers=(), gold=(), type="", hops=None)
 
 
 def _text(entry: Mapping[str, Any], where: str) -> str:

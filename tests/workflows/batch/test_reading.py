@@ -32,8 +32,8 @@ def test_a_list_and_lines_of_ids_and_questions_are_the_same(file: Path, tmp_path
 def test_a_limit_takes_the_first_questions_and_is_told(file: Path) -> None:
     found = questions_of(file, None, 2)
     assert [question.id for question in found.asked] == ["7", "b"]
-    assert {key: found.about[key] for key in ("file", "count", "limit", "asked")} == {
-        **{"file": "questions.jsonl", "count": 3, "limit": 2, "asked": 2}
+    assert {key: found.about[key] for key in ("file", "count", "asked")} == {
+        **{"file": "questions.jsonl", "count": 3, "asked": 2}
     }
     assert len(questions_of(file, None, 9).asked) == 3
 

@@ -182,7 +182,7 @@ def test_more_questions_of_a_file_and_another_format_go_on_with_a_batch(
         ({"settings": {"where": {"source": "a"}}}, "settings.context.where"),
         ({"questions": [{**QUESTIONS[0], "id": "other"}, *QUESTIONS[1:]]}, "questions.sha256 was"),
         ({"form": Format.DEBUG}, "debug was False, now True"),
-        ({"limit": 3}, "questions.limit was None, now 3"),
+        ({"limit": 3}, "questions.asked was 6, now 3"),
     ],
 )
 def test_a_batch_is_not_gone_on_with_otherwise(

@@ -78,7 +78,7 @@ class TestRagenta:
             ("ragenta+walk", {"mode": Mode.MARA}),
             ("ragenta+n=1+alpha=0.7", {"n": 1.0, "alpha": 0.7}),
             ("ragenta+no-judge", {"judge_passages": False}),
-            ("ragenta+no-judge+max_kept=5", {"judge_passages": False, "max_kept": 5}),
+            ("ragenta+no-judge+answer_passages=5", {"judge_passages": False, "answer_passages": 5}),
             ("ragenta+no-claims", {"check_claims": False}),
             ("ragenta+no-follow-ups", {"follow_up_rounds": 0}),
             ("ragenta+unsupported_claims=remove", {"unsupported_claims": UnsupportedClaims.REMOVE}),
