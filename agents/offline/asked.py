@@ -5,43 +5,63 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from agents.offline.answer_type import AnswerType, answer_type
+from agents.offline.descriptions import GRADING, NO_RELATION, class_places, describing_places
 from agents.offline.entity_spans import SpanKind, scan_entities
+from agents.offline.frames import unframed
 from agents.offline.phrases import plain_verbs
-from agents.offline.words import AUXILIARIES, DETERMINERS, FUNCTION_WORDS, PREPOSITIONS, stem, word_set
+from agents.offline.words import FUNCTION_WORDS, stem, word_set
 from graph.text import title_name, token_spans, tokens
 
 OUTER, INNER, LIGHT = 2.0, 1.0, 0.5
 """How much a word matters that says what is asked, one that describes what it is asked about, and one that grades."""
 
-_ADJECTIVE = re.compile(r"\w+(?:ish|[ie]an|ese)\Z")
+LONG = 7
+"""A question of so many names and words may describe something that it does not name, however it is put."""
+
 _IGNORED = -1
 _NAME_KINDS = (SpanKind.NAME, SpanKind.QUOTED, SpanKind.FOREIGN)
+_ADJECTIVE = re.compile(r"\w+(?:ish|[ie]an|ese)\Z")
+_CODE = re.compile(r"\b[A-Za-z]+-\d(?:[\w.]*\w)?")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _OPENINGS = FUNCTION_WORDS | word_set("give list show find explain describe please during according")
-_NO_RELATION = FUNCTION_WORDS | word_set(
-    "year date month day decade century time place location name person people much many called named known tell give "
-    "say state us me kind type"
+_PLACE_VERBS = word_set("based located situated lie lies stand stands")
+_PLACE_WORDS = _PLACE_VERBS | word_set("city country town village county region province state")
+_EMPTY_WORDS = word_set(
+    "get got gets getting go goes going gone went want wants happen happens happened put take takes come comes came "
+    "give soon quickly often"
 )
-_PLACE_WORDS = word_set("city country town village county region province state based located situated lie stand")
-_GRADING = word_set("first only largest biggest highest other today ever still now exactly actually really")
-_BEFORE_NOUN = word_set("the a an s")
-_RELATIVES = word_set("that who which whom whose where")
+_CAUSE_VERBS = frozenset(map(stem, word_set("led lead cause caused causes reason reasons called named")))
+_COMPARES = re.compile(
+    r"\b(?:both|same|either|or|common|than|between|connected|older|younger|first|oldest|youngest)\b", re.IGNORECASE
+)
+_END_OF_NOUN = (
+    r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|that|who|whom|whose|which|in|of|for|on|at|to"
+    r"|from|by)"
+)
+_ASKS_NOUN = r"\b(?P<word>what|which|how many)(?:\s+(?:kind|type|sort)s? of)?\s+"
+_NOUNS = re.compile(rf"{_ASKS_NOUN}(?P<noun>(?:[\w-]+\s+){{1,3}}?)(?={_END_OF_NOUN}\b)", re.IGNORECASE)
+_NOUN = re.compile(rf"{_ASKS_NOUN}(?P<noun>[\w-]+)", re.IGNORECASE)
+_BEHIND_VERB = re.compile(r"\s*(?:to|an|a|the|up|out|off|his|her|its|their)\b", re.IGNORECASE)
+
+
+class Role(Enum):
+    """What a word does in a question: say what is asked, name the kind of answer, or describe what it is about."""
+
+    ASKED = auto()
+    KIND = auto()
+    DESCRIBING = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of the relation that a question asks for.
-
-    Attributes:
-        text: as a token.
-        weight: how much it matters.
-        is_inner: it describes what is asked about, as "designer" does in "When was the designer of X born?".
-    """
+    """A word of the relation that a question asks for: a token, what it does, and how much it matters."""
 
     text: str
+    role: Role
     weight: float
-    is_inner: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,62 +69,133 @@ class Asked:
     """A question taken apart.
 
     Attributes:
+        text: the question without its frames.
         names: the stems of each name, in order; none where the question names nothing.
-        numbers: its tokens with digits outside names.
-        relation: its other content words, each once, in order.
+        numbers: its numbers as they stand, without commas.
+        words: its other content words, each once, in order.
         kind: of the answer; ANY where nothing is asked but who or what a name is.
-        tokens: all of the question's tokens.
+        counted: the noun that "how many" counts; empty where there is none.
+        is_nested: whether it asks about something that it does not name, but describes.
+        is_long: whether it holds so much that it may do so.
+        compares: whether it asks about several names side by side.
+        tokens: all of its tokens.
     """
 
+    text: str
     names: tuple[tuple[str, ...], ...]
     numbers: tuple[str, ...]
-    relation: tuple[Word, ...]
+    words: tuple[Word, ...]
     kind: AnswerType
+    counted: str
+    is_nested: bool
+    is_long: bool
+    compares: bool
     tokens: frozenset[str]
 
     @property
-    def is_nested(self) -> bool:
-        """Whether it asks about something that it does not name, but describes."""
-        return any(word.is_inner for word in self.relation)
+    def asks_nothing(self) -> bool:
+        """Whether it names nothing and says nothing."""
+        return not self.names and not self.words
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether it may take several passages to answer it."""
+        return self.is_nested or self.is_long or self.compares
 
 
-def read_question(question: str, titles: Iterable[str] = ()) -> Asked:
+def read_question(question: str, known_names: Iterable[str] = ()) -> Asked:
     """Take a question apart.
 
     Args:
         question: what is asked.
-        titles: of passages at hand: those that stand in the question are names even in small letters.
+        known_names: names at hand: those that stand in the question are names even in small letters.
     """
-    plain = plain_verbs(question)
-    names, items = _items(plain, titles)
-    kind = answer_type(question)
-    words = [item for item in items if item]
-    numbers = [word for word in words if any(character.isdigit() for character in word)]
-    dropped = _NO_RELATION | (_PLACE_WORDS if kind is AnswerType.PLACE else frozenset())
-    inner = {place for place in _inner(items) if items[place] not in dropped}
-    light = _appositions(items)
-    relation: dict[str, Word] = {}
-    for place, word in enumerate(items):
-        if word and word not in dropped and word not in numbers:
-            is_light = word in _GRADING or place in light
-            weight = LIGHT if is_light else INNER if place in inner else OUTER
-            relation.setdefault(stem(word), Word(word, weight, place in inner))
-    if not any(not word.is_inner for word in relation.values()):
-        relation = {key: Word(word.text, OUTER, False) for key, word in relation.items()}
-    if not relation:
+    text, asks_name = unframed(question)
+    kind = answer_type(text)
+    names, items = _items(plain_verbs(text), known_names)
+    nouns, counted = _answer_nouns(text)
+    read, is_nested = _words(items, nouns, kind)
+    words = _needed(read, kind)
+    if words and all(word.role is Role.DESCRIBING for word in words):
+        words, is_nested = tuple(Word(word.text, Role.ASKED, OUTER) for word in words), False
+    if not words and not nouns:
         kind = AnswerType.ANY
-    return Asked(names, tuple(dict.fromkeys(numbers)), tuple(relation.values()), kind, frozenset(tokens(question)))
+    return Asked(
+        text=text,
+        names=names,
+        numbers=tuple(dict.fromkeys(number.replace(",", "") for number in _NUMBER.findall(text))),
+        words=words,
+        kind=AnswerType.NAME if asks_name and kind is AnswerType.ANY else kind,
+        counted=counted,
+        is_nested=is_nested,
+        is_long=len(read) + len(names) >= LONG,
+        compares=len(names) > 1 and _COMPARES.search(text) is not None,
+        tokens=frozenset(tokens(text)),
+    )
 
 
-def _items(question: str, titles: Iterable[str]) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
+def _words(items: Sequence[str], nouns: frozenset[str], kind: AnswerType) -> tuple[list[Word], bool]:
+    """The words of the relation, and whether some describe what the others ask about."""
+    dropped = NO_RELATION | (_PLACE_WORDS if kind is AnswerType.PLACE else frozenset())
+    inner = {place for place in describing_places(items) if items[place] not in dropped}
+    classes = class_places(items)
+    asks_place = kind is AnswerType.PLACE and any(
+        word in _PLACE_VERBS for place, word in enumerate(items) if place not in inner
+    )
+    kept = [
+        (place, word)
+        for place, word in enumerate(items)
+        if word and word not in dropped and not any(map(str.isdigit, word))
+    ]
+    is_nested = bool(inner) and (asks_place or any(place not in inner for place, _ in kept))
+    is_flat = bool(inner) and not is_nested
+    words: dict[str, Word] = {}
+    for place, word in kept:
+        is_inner = is_nested and place in inner
+        role = Role.KIND if stem(word) in nouns else Role.DESCRIBING if is_inner else Role.ASKED
+        is_light = not is_flat and (word in GRADING or place in classes)
+        weight = LIGHT if is_light else INNER if is_inner else OUTER
+        words.setdefault(stem(word), Word(word, role, weight))
+    return list(words.values()), is_nested
+
+
+def _needed(words: Sequence[Word], kind: AnswerType) -> tuple[Word, ...]:
+    """The words less those that say little of what is asked: "get", "soon", and "caused" where a cause is asked.
+
+    "Get" stays where it is all that is asked.
+    """
+    asked = [word for word in words if word.role is Role.ASKED]
+    needed = [word for word in asked if word.text not in _EMPTY_WORDS]
+    if not needed and all(word.role is not Role.KIND for word in words):
+        needed = asked
+    if kind is AnswerType.CAUSE:
+        needed = [word for word in needed if stem(word.text) not in _CAUSE_VERBS]
+    return tuple(word for word in words if word.role is not Role.ASKED or word in needed)
+
+
+def _answer_nouns(text: str) -> tuple[frozenset[str], str]:
+    """The stems of the nouns that name the kind of answer ("which MEDAL", "how many ROOMS"), and what is counted."""
+    found = _NOUNS.search(text) or _NOUN.search(text)
+    if found is None:
+        return frozenset(), ""
+    nouns = [token for token in tokens(found["noun"]) if token not in FUNCTION_WORDS]
+    if found["word"].casefold() == "how many":
+        return frozenset(map(stem, nouns[:1])), tokens(found["noun"])[0]
+    if _BEHIND_VERB.match(text, found.end()):
+        return frozenset(), ""
+    return frozenset(map(stem, nouns)), ""
+
+
+def _items(question: str, known_names: Iterable[str]) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
     """The names of a question, and its tokens in order with an empty one in the place of each name.
 
     A lone adjective such as "Danish" or "Ostrian" before a noun is left out: passages leave it out as often.
     """
     taken = [0] * len(question)
     names: list[tuple[str, ...]] = []
+    codes = [match.span() for match in _CODE.finditer(question)]
     found = [(span.start, span.end) for span in scan_entities(question).spans if span.kind in _NAME_KINDS]
-    for start, end in [*found, *_title_spans(question, titles)]:
+    for start, end in [*codes, *_known_spans(question, known_names), *found]:
         words = tuple(stem(token) for token in tokens(question[start:end]) if token not in FUNCTION_WORDS)
         is_opening = start == 0 and len(words) == 1 and tokens(question[:end])[-1] in _OPENINGS
         if _ADJECTIVE.match(question, start, end) and question[end:].lstrip()[:1].islower():
@@ -123,94 +214,14 @@ def _items(question: str, titles: Iterable[str]) -> tuple[tuple[tuple[str, ...],
     return tuple(dict.fromkeys(names)), items
 
 
-def _title_spans(question: str, titles: Iterable[str]) -> list[tuple[int, int]]:
-    """Where titles of two words or more stand in a question, whatever their letters."""
+def _known_spans(question: str, known_names: Iterable[str]) -> list[tuple[int, int]]:
+    """Where known names stand in a question, whatever their letters; the longest first."""
     spans = token_spans(question)
     words = [token for token, _, _ in spans]
     found = []
-    for title in sorted(set(titles)):
-        name = tokens(title_name(title))
+    for known in sorted(set(known_names), key=lambda name: (-len(name), name)):
+        name = tokens(title_name(known))
         for first in range(len(words) - len(name) + 1):
-            if len(name) > 1 and words[first : first + len(name)] == name:
+            if name and words[first : first + len(name)] == name:
                 found.append((spans[first][1], spans[first + len(name) - 1][2]))
     return found
-
-
-def _inner(items: Sequence[str]) -> set[int]:
-    """The places of the words that describe what is asked about: a relative clause, what is X's, or what is of X."""
-    return _relative_clause(items) or _possessed(items) or _described(items)
-
-
-def _relative_clause(items: Sequence[str]) -> set[int]:
-    """The noun before a relative word, and the clause: up to the last name, and on to the verb whose subject that is.
-
-    "When was the FIRM that BUILT X established?", "In which year did the GEOLOGIST whom X MARRIED die?".
-    """
-    for place in range(2, len(items)):
-        before = place - 2 if items[place - 1] in PREPOSITIONS else place - 1
-        if items[before] in AUXILIARIES:
-            before -= 1
-        if items[place] not in _RELATIVES or not items[before] or items[before] in _NO_RELATION:
-            continue
-        end = max((name for name, word in enumerate(items) if not word), default=-1)
-        if end < place:
-            return {before, *range(place + 1, len(items))}
-        following = [word for word in items[place + 1 :] if word not in DETERMINERS]
-        if following and (not following[0] or items[place] == "whose"):
-            verbs = [name for name in range(end + 1, len(items)) if items[name] not in _NO_RELATION | _GRADING]
-            end = verbs[0] if verbs and items[place] != "whose" else end
-        return {before, *range(place + 1, end + 1)}
-    return set()
-
-
-def _possessed(items: Sequence[str]) -> set[int]:
-    """What a name has, where the question asks something else about it: "When did X's HUSBAND die?"."""
-    for place in range(len(items) - 2):
-        if items[place] or items[place + 1] != "s":
-            continue
-        end = place + 2
-        while end < len(items) and items[end] and items[end] not in FUNCTION_WORDS:
-            end += 1
-        phrase = list(range(place + 2, end))
-        if end < len(items) and not items[end]:
-            continue
-        around = [*items[:place], *items[end:]]
-        others = [word for word in around if word and word not in _NO_RELATION]
-        if not others and not AUXILIARIES.isdisjoint(items[:place]):
-            phrase = phrase[:-1]
-            others = list(items[end - 1 : end])
-        if phrase and others:
-            return set(phrase)
-    return set()
-
-
-def _described(items: Sequence[str]) -> set[int]:
-    """The noun phrase that a preposition joins to the first name, where the question asks something else about it.
-
-    "Where was the DESIGNER of X born?", but not "Who was the designer of X?".
-    """
-    last = items.index("") - 1 if "" in items else -1
-    while last in _appositions(items):
-        last -= 1
-    while last > 0 and items[last] in DETERMINERS:
-        last -= 1
-    if last <= 0 or items[last] not in PREPOSITIONS:
-        return set()
-    first = last
-    while first > 0 and items[first] not in AUXILIARIES and items[first - 1] not in _BEFORE_NOUN:
-        first -= 1
-    phrase = {place for place in range(first, last) if items[place] not in _NO_RELATION}
-    others = [place for place, word in enumerate(items) if word and word not in _NO_RELATION and place not in phrase]
-    return phrase if phrase and set(others) - _appositions(items) else set()
-
-
-def _appositions(items: Sequence[str]) -> set[int]:
-    """The places of class words right before a name: "the painter X", "the steamer Y", "Z's film X"."""
-    places: set[int] = set()
-    for end, word in enumerate(items):
-        first = end
-        while not word and first > 0 and items[first - 1] and items[first - 1] not in FUNCTION_WORDS:
-            first -= 1
-        if first > 0 and items[first - 1] in _BEFORE_NOUN:
-            places.update(range(first, end))
-    return places

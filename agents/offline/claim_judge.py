@@ -9,7 +9,7 @@ from agents.locate import locate_quote
 from agents.offline.components import split_question
 from agents.offline.quotes import Embed, Sentence, passage_sentences
 from agents.offline.support import is_supported
-from agents.offline.units import LEAST_SUPPORT, best_unit
+from agents.offline.units import LEAST_ODDS, choose, read_sentences
 from agents.roles import (
     Assessment,
     ClaimVerdict,
@@ -55,8 +55,8 @@ class OfflineClaimJudge:
 
     def _component(self, part: str, sentences: Sequence[Sentence], quoted: Mapping[Sentence, int]) -> Component:
         """How far the quoted sentences answer a part of the question."""
-        unit = best_unit(part, sentences, self._embed, quoted)
-        if unit.support < LEAST_SUPPORT:
+        unit = choose(read_sentences(part, sentences, self._embed), quoted)
+        if unit.log_odds < LEAST_ODDS:
             return Component(part, Coverage.NOT, ())
         return Component(part, Coverage.FULLY, tuple(sorted({quoted[sentence] for sentence in unit.sentences})))
 

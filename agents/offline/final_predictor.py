@@ -9,7 +9,7 @@ from agents.claims import citing_sentence
 from agents.locate import locate_quote
 from agents.offline.components import split_question
 from agents.offline.quotes import Embed, Sentence, passage_sentences, quote_sentences, refusal
-from agents.offline.units import LEAST_SUPPORT, best_unit
+from agents.offline.units import LEAST_ODDS, best_unit
 from agents.roles import Answer, Citation, Draft, Feedback, FinalAnswer, NumberedPassage
 
 
@@ -46,7 +46,7 @@ class OfflineFinalPredictor:
         quoted: dict[Sentence, None] = {}
         for part in split_question(question):
             unit = best_unit(part, sentences, self._embed)
-            if unit.support >= LEAST_SUPPORT:
+            if unit.log_odds >= LEAST_ODDS:
                 quoted.update(dict.fromkeys(unit.sentences))
         return list(quoted)
 

@@ -1,15 +1,19 @@
-"""The judge without a model: how far a passage answers a question, by its names, its words and kinds of answers."""
+"""The judge without a model: the odds that a passage answers a question, or is a step towards an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from agents.offline.asked import Asked, read_question
 from agents.offline.components import split_question
-from agents.offline.held import HALF, LONGER_TITLE, Held, log_odds, read_sentences
-from agents.offline.quotes import Embed, Sentence, passage_sentences
-from agents.offline.units import best_unit, known_names
+from agents.offline.names_held import LONGER_TITLE
+from agents.offline.quotes import Embed, passage_sentences
+from agents.offline.signals import Reading
+from agents.offline.units import NO_ODDS, choose, read_sentences
 from agents.roles import Feedback, JudgedBy, Judgement, NumberedPassage
+
+HELD = 0.5
+"""A word that comes nearer than this is held."""
+
+STEP = 0.05
+"""The least log-odds of a step: it is kept, behind what answers."""
 
 
 class OfflineJudge:
@@ -25,25 +29,30 @@ class OfflineJudge:
     def judge(
         self, question: str, passage: NumberedPassage, prediction: str, feedback: Feedback | None = None
     ) -> Judgement:
-        """Return the log-odds of the passage's best sentence, whatever the prediction is."""
+        """Return the log-odds of the passage's best sentence for any part, whatever the prediction is.
+
+        Where it may take several passages to answer, one that is a step has the odds of a step at least.
+        """
         sentences = passage_sentences([passage])
-        return Judgement(max(self._score(part, sentences) for part in split_question(question)), JudgedBy.WORDS)
-
-    def _score(self, part: str, sentences: Sequence[Sentence]) -> float:
-        asked = read_question(part, known_names(part, sentences))
-        alone = best_unit(part, sentences, self._embed).support
-        held = read_sentences(part, asked, sentences, self._embed) if asked.is_nested else []
-        step = max((_step(asked, sentence) for sentence in held), default=0.0)
-        return log_odds(max(alone, step))
+        scores = [NO_ODDS]
+        for part in split_question(question):
+            reading = read_sentences(part, sentences, self._embed)
+            scores.append(max(choose(reading).log_odds, _step(reading)))
+        return Judgement(max(scores), JudgedBy.WORDS)
 
 
-STEP = 0.6
-"""What a step towards an answer is worth: less than an answer, more than nothing."""
+def _step(reading: Reading) -> float:
+    """The odds of a step: a sentence about a name, or one with what is asked and the kind of answer.
 
-
-def _step(asked: Asked, held: Held) -> float:
-    """How far a sentence is a step: it is about all the names, or holds what is asked and the kind of answer."""
-    outer = [near for word, near in zip(asked.relation, held.relation, strict=True) if not word.is_inner]
-    is_start = held.least_name >= LONGER_TITLE
-    is_end = max(outer) >= HALF and held.kind
-    return STEP if is_start or is_end else 0.0
+    The more alike it is to the question, the better.
+    """
+    if not reading.asked.has_steps or reading.asked.asks_nothing:
+        return NO_ODDS
+    best = NO_ODDS
+    for place, names in enumerate(reading.names):
+        signals = reading.alone(place)
+        is_start = max(names, default=0.0) >= LONGER_TITLE
+        is_end = signals.asked >= HELD and signals.kind >= HELD
+        if is_start or is_end:
+            best = max(best, STEP * (1 + signals.likeness))
+    return best

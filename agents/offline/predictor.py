@@ -1,16 +1,15 @@
-"""The predictor without a model: the one sentence of a passage that answers the question best."""
+"""The predictor without a model: the sentence of a passage that answers a question best, one for each of its parts."""
 
 from __future__ import annotations
 
-from agents.citations import strip_citations
-from agents.offline.asked import read_question
-from agents.offline.held import read_sentences, support
+from agents.citations import quotable
+from agents.offline.components import split_question
 from agents.offline.quotes import Embed, passage_sentences
-from agents.offline.units import known_names
+from agents.offline.units import best_unit
 from agents.roles import Feedback, NumberedPassage
 
-LEAST_SUPPORT = 0.25
-"""A sentence below this support is no answer, nor a step towards one."""
+LEAST_ODDS = -1.5
+"""A sentence below these log-odds is no answer, nor a step towards one."""
 
 
 class OfflinePredictor:
@@ -24,10 +23,11 @@ class OfflinePredictor:
         self._embed = embed
 
     def predict(self, question: str, passage: NumberedPassage, feedback: Feedback | None = None) -> str:
-        """Return the best sentence, without citations of its own; empty below `LEAST_SUPPORT`."""
+        """Return the best sentence for each part of the question, each once and without citations of its own.
+
+        Empty where none reaches `LEAST_ODDS`.
+        """
         sentences = passage_sentences([passage])
-        asked = read_question(question, known_names(question, sentences))
-        shares = [support(asked, held) for held in read_sentences(question, asked, sentences, self._embed)]
-        if not shares or max(shares) < LEAST_SUPPORT:
-            return ""
-        return strip_citations(sentences[shares.index(max(shares))].text).strip()
+        units = [best_unit(part, sentences, self._embed) for part in split_question(question)]
+        found = [unit.sentences[0] for unit in units if unit.sentences and unit.log_odds >= LEAST_ODDS]
+        return " ".join(quotable(sentence.text) for sentence in dict.fromkeys(found))

@@ -1,99 +1,95 @@
-"""The one or two sentences that answer a question best: one alone, two of a passage, or two over a bridging name."""
+"""The one or two sentences that answer a question best: one alone, two over a bridging name, or two side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
 
-from agents.offline.asked import Asked, read_question
+from agents.offline.asked import read_question
 from agents.offline.entity_spans import scan_entities
-from agents.offline.held import LONGER_TITLE, Held, joined, read_sentences, support
+from agents.offline.odds import log_odds
 from agents.offline.quotes import Embed, Sentence
-from agents.offline.words import word_set
+from agents.offline.signals import Reading, Signals
+from agents.offline.words import FUNCTION_WORDS
 from graph.text import title_name, tokens
 
-LEAST_SUPPORT = 0.5
-"""Sentences below this support do not answer a question."""
+LEAST_ODDS = 0.0
+"""Sentences below these log-odds do not answer a question."""
 
-SECOND_SENTENCE = 0.9
-"""What a second sentence of one passage takes off: the first may be enough."""
+NO_ODDS = -10.0
+"""The log-odds of nothing."""
 
-_CLASS_BEFORE_NAME = word_set("the river lake mount city town village county province republic kingdom island of")
+_SHORTEST_LONE_NAME = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Sentences that answer a question together, and how far, from 0 to 1."""
+    """Sentences that answer a question together, and the natural log-odds that they do."""
 
     sentences: tuple[Sentence, ...]
-    support: float
+    log_odds: float
 
 
-def best_unit(
-    question: str, sentences: Sequence[Sentence], embed: Embed | None, quoted: Collection[Sentence] | None = None
-) -> Unit:
-    """Return the best one or two sentences; none, with support 0, where there is none to choose from.
+def read_sentences(question: str, sentences: Sequence[Sentence], embed: Embed | None) -> Reading:
+    """Return what all sentences of some passages hold of a question."""
+    return Reading(read_question(question, known_names(question, sentences)), sentences, embed)
 
-    Two of one passage go together where the question names what it asks about, two of different ones where it
-    describes that: the first then names what the passage of the second is about, and that one holds the answer.
+
+def best_unit(question: str, sentences: Sequence[Sentence], embed: Embed | None) -> Unit:
+    """Return the best one or two of all sentences of some passages; see `choose`."""
+    return choose(read_sentences(question, sentences, embed))
+
+
+def choose(reading: Reading, quoted: Collection[Sentence] | None = None) -> Unit:
+    """Return the best one or two sentences; none where there is none to choose from, or nothing is asked.
+
+    Two go together where the question describes something that it does not name, and the first names what the second
+    is about, or where it asks about two names side by side.
 
     Args:
-        question: what is asked.
-        sentences: all of each passage: some words may stand around the answer.
-        embed: gives unit vectors of words; None compares words alone.
+        reading: what all sentences of each passage hold of a question: some words may stand around the answer.
         quoted: the sentences to choose from; None for all.
     """
-    asked = read_question(question, known_names(question, sentences))
-    held = read_sentences(question, asked, sentences, embed)
-    best = Unit((), 0.0)
-    places = [place for place, sentence in enumerate(sentences) if quoted is None or sentence in quoted]
-    for first, second in product(places, places):
-        one, other = sentences[first], sentences[second]
-        if first == second:
-            best = _better(best, (one,), support(asked, held[first]))
-        elif other.passage is not one.passage:
-            if asked.is_nested and _leads_to(asked, one, other):
-                best = _better(best, (one, other), support(asked, _over_bridge(asked, held[first], held[second])))
-        elif second > first and not asked.is_nested and _are_about(held[first], held[second]):
-            both = support(asked, joined(held[first], held[second]))
-            best = _better(best, (one, other), SECOND_SENTENCE * both)
+    if reading.asked.asks_nothing:
+        return Unit((), NO_ODDS)
+    places = [place for place, sentence in enumerate(reading.sentences) if quoted is None or sentence in quoted]
+    best = Unit((), NO_ODDS)
+    for chosen, signals in _candidates(reading, places):
+        odds = log_odds(signals)
+        if odds > best.log_odds:
+            best = Unit(tuple(reading.sentences[place] for place in chosen), odds)
     return best
 
 
+def _candidates(reading: Reading, places: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Signals]]:
+    asked = reading.asked
+    for place in places:
+        yield (place,), reading.alone(place)
+    if asked.is_nested or asked.is_long:
+        for first, second in permutations(places, 2):
+            if reading.bridges(first, second):
+                yield (first, second), reading.over_bridge(first, second)
+    if asked.compares:
+        for first, second in combinations(places, 2):
+            if reading.face_each_other(first, second):
+                yield (first, second), reading.side_by_side(first, second)
+
+
 def known_names(question: str, sentences: Sequence[Sentence]) -> list[str]:
-    """Return names that a question may hold in small letters: titles; without capitals, all names of the passages."""
+    """Return names that a question may hold in small letters: titles of several words.
+
+    A question without capitals may hold any name of several words, and titles of one.
+    """
     passages = {sentence.passage.id: sentence.passage for sentence in sentences}.values()
-    names = [passage.title for passage in passages]
+    titles = [title_name(passage.title) for passage in passages]
+    names = [title for title in titles if len(tokens(title)) > 1]
     if question[1:].islower():
-        names.extend(span.text for passage in passages for span in scan_entities(passage.text).spans)
+        inside = [span.text for passage in passages for span in scan_entities(passage.text).spans]
+        names += [name for name in inside if len(tokens(name)) > 1]
+        names += [title for title in titles if _is_lone_name(tokens(title))]
     return names
 
 
-def _are_about(one: Held, other: Held) -> bool:
-    """Whether two sentences both are about a name of the question, where it has any."""
-    return not one.names or min(max(one.names), max(other.names)) >= LONGER_TITLE
-
-
-def _better(best: Unit, sentences: tuple[Sentence, ...], share: float) -> Unit:
-    return Unit(sentences, share) if share > best.support else best
-
-
-def _leads_to(asked: Asked, one: Sentence, other: Sentence) -> bool:
-    """Whether the first sentence names what the passage of the second is about, and the question does not."""
-    name = tokens(title_name(other.passage.title))
-    while len(name) > 1 and name[0] in _CLASS_BEFORE_NAME:
-        name = name[1:]
-    if not name or asked.tokens.issuperset(name):
-        return False
-    return f" {' '.join(name)} " in f" {' '.join(tokens(one.text))} "
-
-
-def _over_bridge(asked: Asked, one: Held, other: Held) -> Held:
-    """What both hold of the description, and the second alone of what is asked."""
-    both = joined(one, other)
-    relation = tuple(
-        near if word.is_inner else answering
-        for word, near, answering in zip(asked.relation, both.relation, other.relation, strict=True)
-    )
-    return replace(both, relation=relation, kind=other.kind)
+def _is_lone_name(words: Sequence[str]) -> bool:
+    return len(words) == 1 and len(words[0]) >= _SHORTEST_LONE_NAME and words[0] not in FUNCTION_WORDS

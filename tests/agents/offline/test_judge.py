@@ -7,7 +7,7 @@ import pytest
 from agents.offline.judge import OfflineJudge
 from agents.offline.predictor import OfflinePredictor
 from agents.roles import JudgedBy
-from tests.agents.offline.moor import ANSWERABLE, BRIDGE, FIRM, ORSA, UNANSWERABLE, WORLD
+from tests.agents.offline.moor import ANSWERABLE, BRIDGE, FIRM, ORSA, UNANSWERABLE, WORLD, passage
 
 
 @pytest.mark.parametrize(("question", "numbers"), ANSWERABLE)
@@ -40,3 +40,19 @@ def test_the_predictor_quotes_the_sentence_that_answers() -> None:
 
 def test_the_predictor_says_nothing_where_nothing_answers() -> None:
     assert OfflinePredictor().predict("Who painted the Moor Bridge?", FIRM) == ""
+
+
+def test_the_predictor_answers_each_part_of_a_question() -> None:
+    predicted = OfflinePredictor().predict("When was Tavin & Loom founded and how many men had Tavin & Loom?", FIRM)
+    assert predicted == "Tavin & Loom was a firm of bridge builders, set up in 1852 by Orsa Tavin. It had 90 men."
+
+
+def test_a_prediction_stands_on_one_line() -> None:
+    wrapped = passage(1, "Moor Mill", "The Moor Mill was\nbuilt by Ada Vale.")
+    assert OfflinePredictor().predict("Who built the Moor Mill?", wrapped) == "The Moor Mill was built by Ada Vale."
+
+
+def test_when_it_was_founded_does_not_tell_who_founded_it() -> None:
+    nissan = passage(1, "Nissan", "Nissan (日産自動車) is a car maker. Nissan was founded in 1933.")
+    assert OfflineJudge().judge("Who founded Nissan?", nissan, "").score < 0
+    assert OfflineJudge().judge("When was Nissan founded?", nissan, "").score > 0
