@@ -137,9 +137,9 @@ def settle_claims(state: ClaimSettling, runtime: Runtime[Context]) -> Update:
         for each in assessment.follow_ups
     ]
     beside = _cited_beside(settled)
-    told = "Passages that do not say what a supported claim says are cited beside those that do: "
     listed = ", ".join(f"[{number}]" for number in beside)
-    errors = [error_of("settle_claims", "UnsupportedCitations", told + listed, 1)] if beside else []
+    message = f"Passages that do not say what a supported claim says are cited beside those that do: {listed}"
+    errors = [error_of("settle_claims", "UnsupportedCitations", message, 1)] if beside else []
     return {
         **answer_update(settled.answer),
         "errors": errors,

@@ -218,16 +218,21 @@ def _not_seen(state: Merging) -> list[tuple[PassageHit, str]]:
     numbers = {hit["id"]: hit["number"] for hit in state.get("passages", [])}
     seen = set(state.get("written_from", []))
     follow_ups = state.get("follow_ups", [])
-    found = sorted(state.get("found", []), key=lambda each: each["follow_up"])
+    found = [
+        Found(
+            follow_up=each["follow_up"],
+            passages=[hit for hit in each["passages"] if numbers.get(hit["id"]) not in seen],
+        )
+        for each in sorted(state.get("found", []), key=lambda each: each["follow_up"])
+    ]
     if any(not 1 <= each["follow_up"] <= len(follow_ups) for each in found):
         raise BadInput("The state's `found` names a follow-up that there is not", "Correct the edit")
     wanted: dict[tuple[int, str], PassageHit] = {}
     for each, hit in _in_turn(found):
         number = numbers.setdefault(hit["id"], max(numbers.values(), default=0) + 1)
         question = follow_ups[each["follow_up"] - 1]["question"]
-        if number not in seen:
-            numbered = PassageHit(**{**hit, "number": number, "follow_up": each["follow_up"]})
-            wanted.setdefault((number, question), numbered)
+        numbered = PassageHit(**{**hit, "number": number, "follow_up": each["follow_up"]})
+        wanted.setdefault((number, question), numbered)
     return [(hit, question) for (_, question), hit in wanted.items()]
 
 

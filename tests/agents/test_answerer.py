@@ -60,8 +60,31 @@ def test_a_refusal_is_recognised_and_cites_nothing(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ("Denmark [3]. [unsupported]", "Denmark [3]."),
+        ("Denmark [Unsupported] [3]", "Denmark [3]"),
+        ("[unsupported] Denmark [3]", "Denmark [3]"),
+    ],
+)
+def test_what_looks_like_a_mark_of_the_claim_check_is_taken_out(reply: str, text: str) -> None:
+    assert answer(reply).text == text
+
+
+def test_a_refusal_with_a_mark_is_a_refusal() -> None:
+    assert answer(f"{REFUSAL}. [unsupported]").refused
+
+
+def test_a_quoted_sentence_loses_what_looks_like_a_mark() -> None:
+    passage = NumberedPassage(1, "p", "Salka", "The composer of Salka was born in Aalborg [unsupported].")
+    assert quote_passages(QUESTION, (passage,)).text == "The composer of Salka was born in Aalborg [1]."
+
+
+@pytest.mark.parametrize(
     ("reply", "reason"),
     [
+        (f"{REFUSAL}\nDenmark [3].", "refuses and answers"),
+        (f"Denmark [3].\n\n{REFUSAL.lower()}.", "refuses and answers"),
         ("Denmark.", "cites no passage"),
         ("Denmark, as the Act of [2024] says.", "cites no passage"),
         ("Denmark [4].", "cites 4, but the passages are numbered 1, 2, 3"),

@@ -38,6 +38,11 @@ class TestTheBar:
 
 
 class TestWhatPasses:
+    @given(st.lists(st.floats(-20, 20), min_size=2, max_size=2, unique=True), st.integers(1, 8))
+    def test_a_score_exactly_on_the_bar_passes_whatever_rounding_does(self, scores: list[float], copies: int) -> None:
+        """Of two scores, as often each, the lower one lies one standard deviation below the mean."""
+        assert len(over_the_bar(scores * copies, 1.0)) == 2 * copies
+
     @pytest.mark.parametrize(
         ("limits", "kept"),
         [

@@ -28,6 +28,11 @@ marks = st.one_of(
         ("Founded in 1933 [3-1].", (1, 2, 3)),
         ("Founded in 1933 [1-2; 4].", (1, 2, 4)),
         ("Founded [2] in 1933 [1] by him [2].", (2, 1)),
+        ("Founded in 1933 【1】.", (1,)),
+        ("成立于1933年【1，3】。", (1, 3)),
+        ("Founded in 1933 [1，2].", (1, 2)),
+        ("Founded in 1933 [1、2；4].", (1, 2, 4)),
+        ("Founded in 1933 【1-3】[4].", (1, 2, 3, 4)),
         ("Founded in 1933.", ()),
         ("Founded in [year] 1933 [].", ()),
     ],
@@ -38,7 +43,9 @@ def test_the_grammar(text: str, numbers: tuple[int, ...]) -> None:
     assert parsed.out_of_range == ()
 
 
-@pytest.mark.parametrize("prose", ["the Act of [2024] said", "see [1, 2024]", "[12345]", "a[i]", "[1.5]", "[-1]"])
+@pytest.mark.parametrize(
+    "prose", ["the Act of [2024] said", "see [1, 2024]", "[12345]", "a[i]", "[1.5]", "[-1]", "【2024】", "【1]"]
+)
 def test_a_bracket_that_is_no_citation_is_prose(prose: str) -> None:
     parsed = parse_citations(prose, range(1, 6))
     assert (parsed.numbers, parsed.out_of_range, parsed.spans) == ((), (), ())
@@ -67,6 +74,7 @@ def test_spans_are_those_of_the_brackets() -> None:
         ("Founded in 1933 ([1], [2]).", "Founded in 1933."),
         ("[1] says 1933.\n[2] agrees.", "says 1933.\nagrees."),
         ("1933 [1-3]", "1933"),
+        ("Founded in 1933 【1】【2，3】.", "Founded in 1933."),
         ("In [2024] it closed [1].", "In [2024] it closed."),
     ],
 )
@@ -88,12 +96,13 @@ def test_citing_and_stripping_is_a_round_trip(cited: list[tuple[str, str]]) -> N
     assert parse_citations(text, range(1, 10)).numbers == tuple(in_order)
 
 
-@given(st.text(alphabet="a1,;-[]() \n."), st.sets(st.integers(0, 9)))
+@given(st.text(alphabet="a1,;，-[]【】() \n."), st.sets(st.integers(0, 9)))
 def test_any_text_parses_and_every_number_is_either_in_range_or_an_error(text: str, known: set[int]) -> None:
     parsed = parse_citations(text, known)
     assert known.issuperset(parsed.numbers)
     assert known.isdisjoint(parsed.out_of_range)
-    assert parse_citations(strip_citations(text), known).spans == () or "[" in strip_citations(text)
+    left = strip_citations(text)
+    assert parse_citations(left, known).spans == () or {"[", "【"} & set(left)
 
 
 def test_long_runs_of_space_take_linear_time() -> None:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.citations import parse_citations, strip_citations
+from agents.citations import MARK, parse_citations, strip_citations
 from agents.claims import (
-    MARK,
     Claim,
     citing_sentence,
     join_claims,
@@ -111,6 +110,26 @@ def test_claims_are_sentences_items_and_headings_with_what_they_cite(
     answer: str, claims: list[tuple[str, tuple[int, ...]]]
 ) -> None:
     assert said(split_claims(answer, KNOWN)) == claims
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "It was led by Gen. Kral.",
+        "It was Prof. Berg who left.",
+        "It closed in Oct. 1912.",
+        "Besrour et al. Show it.",
+        "See pp. 12 and Fig. Two.",
+        "Sen. Lund met Gov. Berg on Sept. 3.",
+    ],
+)
+def test_an_abbreviation_does_not_end_a_claim(claim: str) -> None:
+    assert said(split_claims(f"{claim[:-1]} [1]. It fell [2].", KNOWN)) == [(claim, (1,)), ("It fell.", (2,))]
+
+
+@pytest.mark.parametrize("word", ["Portugal", "Fog", "March", "general", "Peep"])
+def test_a_word_that_ends_like_one_does(word: str) -> None:
+    assert len(split_claims(f"It was {word}. It fell.")) == 2
 
 
 def test_a_claim_tells_where_it_stands_with_its_citations() -> None:

@@ -49,6 +49,9 @@ class TestAnswer:
         assert result.text == "The yard is old. It closed in 1931 [12]."
         assert [citation.number for citation in result.citations] == [12]
 
+    def test_what_looks_like_a_mark_of_the_claim_check_is_taken_out(self) -> None:
+        assert answer(WHOLE.replace(" It", " [unsupported] It") + " [UNSUPPORTED]").answer.text == WHOLE
+
     def test_the_prompt_it_was_written_from_goes_along(self) -> None:
         with scripted([WHOLE]) as server:
             prompt = ChatFinalPredictor(model_on(server)).answer(QUESTION, PASSAGES).prompt
@@ -71,6 +74,8 @@ class TestAnswer:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
+        (f"{REFUSAL}\nIt closed in 1931 [12].", "refuses and answers"),
+        (f"It closed in 1931 [12].\n{REFUSAL} [12]", "refuses and answers"),
         ("It closed in 1931.", "cites no passage"),
         ("It closed in [1931].", "cites no passage"),
         ("It closed in 1931 [2].", "cites 2, but the passages are numbered 1, 3, 12"),

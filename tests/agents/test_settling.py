@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from agents.answerer import REFUSAL
-from agents.citations import parse_citations, strip_citations
-from agents.claims import MARK, split_claims
+from agents.answerer import REFUSAL, refusal
+from agents.citations import MARK, parse_citations, strip_citations
+from agents.claims import split_claims
 from agents.roles import Assessment, ClaimVerdict, Component, Coverage, NumberedPassage, Structure
-from agents.settling import Settled, Verdict, claims_of, nothing_answered, refusal, settle_claims
+from agents.settling import Settled, Verdict, claims_of, nothing_answered, settle_claims
 
 QUESTION = "Who founded the yard at Orsund, and when did it close?"
 YARD = NumberedPassage(3, "p-yard", "Orsund", "Orsund lies on the sound. The yard was founded by Nils Berg in 1881.")
@@ -145,6 +145,27 @@ class TestCoverage:
         assert (settled.coverage, settled.draft, settled.cited) == (NOT, "", ())
         assert [each.kept for each in settled.claims] == [False] * 3
         assert [each.claim.text for each in settled.claims][1] == "It closed in 1940."
+
+    def test_a_claim_that_no_component_lists_may_be_about_any(self) -> None:
+        asked = (Component(self.FOUNDED, FULLY, (2,)), Component(self.CLOSED, NOT, ()))
+        found = settle(verdicts(ClaimVerdict(2, ()), ClaimVerdict(3, (), relevant=False)), *asked)
+        assert found.answer.text == f"The yard was founded by Nils Berg [3]. It closed in 1940 [12]. {MARK}"
+        assert [component.coverage for component in found.components] == [PARTIALLY, NOT]
+
+    def test_of_a_question_for_one_thing_every_relevant_claim_is_about_it(self) -> None:
+        found = settle(verdicts(ClaimVerdict(1, ()), ClaimVerdict(3, (), relevant=False)), Component("?", FULLY, (1,)))
+        assert [each.component for each in found.claims] == [1, 1, None]
+        assert (found.coverage, found.answer.refused) == (PARTIALLY, False)
+
+    def test_an_answer_is_not_refused_where_nobody_judged_it(self) -> None:
+        claims = claims_of(ANSWER, (3, 12))
+        nobody = nothing_answered(QUESTION, claims)
+        for refuses in (True, False):
+            found = settle_claims(
+                QUESTION, ANSWER, claims, nobody, (YARD, BANK), remove_unsupported=False, refuse_unanswered=refuses
+            )
+            assert (found.answer.refused, found.coverage) == (refuses, NOT)
+        assert found.answer.text.count(MARK) == len(claims)
 
     def test_a_refusal_makes_no_claims_and_stays_one(self) -> None:
         assert claims_of(f" {REFUSAL}\n", (3,)) == []

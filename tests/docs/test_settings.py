@@ -70,11 +70,12 @@ def test_every_field_has_its_row_with_its_limits_and_what_it_does(form: str) -> 
 def test_of_a_workflow_s_settings_those_are_shown_that_asking_does_not_have_or_has_otherwise() -> None:
     fields, general = FORMS["ragenta"].fields, Context.model_fields
     assert {"judge_floor", "follow_up_calls"} <= set(fields) - set(general)
-    assert {name for name in fields if name in general} == {"mode", "top_k", "check_claims"}
+    assert {name for name in fields if name in general} == {"mode", "top_k", "check_claims", "answer_passages"}
     assert {name: (field.default, general[name].default) for name, field in fields.items() if name in general} == {
         "mode": (Mode.HYBRID, Mode.MARA),
         "top_k": (20, 10),
         "check_claims": (True, False),
+        "answer_passages": (10, 5),
     }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +75,24 @@ def test_what_is_no_number_is_never_written(path: Path, value: float) -> None:
 )
 def test_fractions_are_rounded_and_nothing_else(value: Any, kept: Any) -> None:
     assert json.dumps(rounded(value)) == json.dumps(kept)
+
+
+def test_a_full_disk_takes_back_what_it_took_of_a_row_and_the_journal_goes_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(path)
+    journal.append({"id": 1})
+    write = os.write
+
+    def fills_up(file: int, data: bytes) -> int:
+        if len(data) < len('{"id": 2}\n'):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(file, data[:4])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", fills_up)
+        with pytest.raises(OSError, match="No space left"):
+            journal.append({"id": 2})
+    assert path.read_text(encoding="utf-8") == '{"id": 1}\n'
+    assert journal.append({"id": 3})
+    assert journal.read("id") == [{"id": 1}, {"id": 3}]

@@ -172,6 +172,20 @@ def test_passages_that_are_not_judged_for_want_of_calls_are_not_in_the_result(
     assert error["message"].startswith("2 passages")
 
 
+def test_each_follow_up_has_a_passage_judged_also_where_its_best_one_is_in_the_answer(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    both = ("When was Marn founded?", "Who built the Tarn Dam in 1866?")
+    first = json.loads(lacking_once())
+    first["follow_ups"] = [{"component": 2, "question": question} for question in both]
+    chat_server.script(well_behaved(claim_judge=in_turn(checks, json.dumps(first)), judge=generous))
+    context = ragenta_settings(top_k=1, follow_up_calls=6, follow_up_passages=3)
+    result = run(context, TWO_THINGS, quick_ragenta).result
+    judged = [each["question"] for each in result["judgements"] if each["question"] != TWO_THINGS]
+    assert sorted(judged) == sorted(both)
+    assert [each["outcome"] for each in result["follow_ups"]] == ["found", "found"]
+
+
 def test_without_calls_for_follow_ups_the_question_itself_takes_all_it_needs(
     chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:
@@ -297,3 +311,43 @@ def test_a_thread_asked_again_begins_with_a_whole_budget(
         clock.seconds += 3600
         assert result["errors"] == []
         assert result["follow_ups"][0]["outcome"] == "found"
+
+
+@pytest.mark.parametrize(
+    ("role", "node", "stands_in"),
+    [("final predictor", "write_answer", "quote_passages"), ("claim judge", "judge_claims", "check_words")],
+)
+def test_once_the_time_is_over_no_further_attempt_is_begun(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock, role: str, node: str, stands_in: str
+) -> None:
+    proper: dict[str, Any] = {"final predictor": writes, "claim judge": checks}
+
+    def malformed_and_late(body: Mapping[str, Any]) -> ReplyLike:
+        shown = shown_to_model(body)
+        if "draft" not in shown and len(shown.get("claims", [])) < 2:
+            return proper[role](body)  # type: ignore[no-any-return]
+        clock.seconds += 3600
+        return "<think>"
+
+    chat_server.script({**well_behaved(), role: malformed_and_late})
+    result = run(ragenta_settings(max_json_retries=3), TWO_THINGS, quick_ragenta).result
+    assert len(chat_server.requests_of(role)) == 2
+    told = [(error["node"], error["kind"]) for error in result["errors"]]
+    assert told == [(node, "MalformedReply"), (stands_in, "Fallback")]
+    assert result["answer"].startswith(BUILDER_ANSWERED)
+
+
+def test_a_fork_that_brings_more_seconds_has_them(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
+) -> None:
+    graph, thread = ragenta_on_a_thread()
+    chat_server.script(well_behaved(predictor=clock.late_after(predicts, FOLLOW_UP)))
+    first = graph.invoke({"question": TWO_THINGS}, thread, context=ragenta_settings())
+    assert first["follow_ups"][0]["outcome"] == "not judged"
+    at = next(past for past in graph.get_state_history(thread) if past.next == ("merge_passages",))
+    chat_server.script(well_behaved())
+    clock.seconds -= 1
+    for seconds, outcome in ((60, "not judged"), (3600, "found")):
+        again = graph.invoke(None, at.config, context=ragenta_settings(follow_up_seconds=seconds))
+        assert again["follow_ups"][0]["outcome"] == outcome
+    assert again["errors"] == []

@@ -343,34 +343,6 @@ def test_no_more_follow_ups_are_asked_than_wanted_and_the_others_are_told(
     assert [message.split()[0] for message in dropped] == ([str(4 - most)] if most else []), "told where any is wanted"
 
 
-def test_a_walk_searches_for_follow_ups_and_asks_its_agents_once_each(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script(well_behaved())
-    done = run(ragenta_settings(mode=Mode.MARA, top_k=1), TWO_THINGS, quick_ragenta)
-    assert done.result["answer"] == f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [2]."
-    for role in ("fact filter", "manager"):
-        asked = [shown_to_model(request.body)["question"] for request in chat_server.requests_of(role)]
-        assert asked == [TWO_THINGS, FOLLOW_UP]
-    assert done.result["model_calls"] == chat_requests(chat_server) == 12
-    assert done.result["question"] == TWO_THINGS
-    assert {fact["subject"] for fact in done.result["facts"] if fact["kept"]} == {"Tarn Dam"}, "those of the question"
-
-
-def test_in_the_search_of_a_follow_up_malformed_replies_fall_back_at_once_and_are_told(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext
-) -> None:
-    chat_server.script({**well_behaved(), "fact filter": in_turn([MALFORMED], '{"facts": []}'), "manager": [MALFORMED]})
-    result = run(ragenta_settings(mode=Mode.MARA, top_k=1, max_json_retries=1), TWO_THINGS, quick_ragenta).result
-    assert len(chat_server.requests_of("fact filter")) == 2
-    assert len(chat_server.requests_of("manager")) == 3
-    nodes = [error["node"] for error in result["errors"]]
-    assert sorted(nodes[:3]) == ["neutral_relations", "weigh_relations", "weigh_relations"]
-    assert sorted(nodes[3:]) == ["filter_facts", "keep_top_facts", "neutral_relations", "weigh_relations"]
-    assert result["answer"].startswith(BUILDER_ANSWERED)
-    assert result["model_calls"] == chat_requests(chat_server)
-
-
 def test_without_judges_the_best_passages_of_each_follow_up_are_kept(
     chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:

@@ -225,6 +225,14 @@ class TestEdits:
                 {"judgements": [judgement("marn", score="high")]},
                 r"judgements\.\d\.score: Input should be a valid number",
             ),
+            *(
+                (
+                    "keep_passages",
+                    {"judgements": [judgement("marn", score=score)]},
+                    r"judgements\.\d\.score: Input should be a finite number",
+                )
+                for score in (float("nan"), float("inf"), float("-inf"))
+            ),
             ("keep_passages", {"judgements": "all good"}, "judgements: Input should be a valid list"),
             ("keep_passages", {"found": [{"follow_up": 1}]}, r"found\.0\.passages: Field required"),
             ("keep_passages", {"bars": 3}, "bars: Input should be a valid list"),
@@ -249,6 +257,9 @@ class TestEdits:
     ) -> None:
         result = done[2]("write_answer", {"kept": [1, 77]})
         assert result["written_from"] == [1]
+        (error,) = result["errors"]
+        assert (error["node"], error["kind"]) == ("write_answer", "UnknownEntries")
+        assert error["message"].startswith("1 entries of the state name nothing")
 
     def test_nothing_kept_makes_a_refusal(self, done: tuple[Any, Any, Callable[..., Any]]) -> None:
         result = done[2]("write_answer", {"kept": []})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from rich.console import Console
 from workflows.render import answer
 
 
-def shown(**passage: Any) -> str:
-    """Return what is printed of an answer that cites one passage."""
+def shown(more: Mapping[str, Any] | None = None, **passage: Any) -> str:
+    """Return what is printed of an answer that cites one passage, or of a result that differs in ``more``."""
     hit = {
         "number": 1,
         "id": "p1",
@@ -35,6 +36,7 @@ def shown(**passage: Any) -> str:
         "models": {"chat": "offline"},
         "timings_ms": {"retrieve_passages": 1.0},
         "model_calls": 0,
+        **(more or {}),
     }
     output = io.StringIO()
     answer(Console(file=output, width=100), result)
@@ -54,3 +56,14 @@ def shown(**passage: Any) -> str:
 )
 def test_a_passage_is_shown_with_where_it_stands(passage: dict[str, Any], line: str) -> None:
     assert line in shown(**passage).splitlines()
+
+
+def test_of_a_refusal_no_claims_are_counted() -> None:
+    """They are those of the answer that was refused: a supported one would look like a contradiction."""
+    claim = {"number": 1, "text": "Karv is big.", "verdict": "supported", "kept": False}
+    checked = {"claims": [claim], "claims_checked_by": "model", "coverage": "NOT ANSWERED", "components": []}
+    answered = shown({**checked, "refused": False})
+    refused = shown({**checked, "refused": True, "answer": "NOT IN THE PASSAGES", "citations": []})
+    assert "1 of 1 claims supported (model)" in answered
+    assert "claims supported" not in refused
+    assert "not answered" in refused

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,3 +69,27 @@ def test_a_single_question_has_to_be_one(single: str) -> None:
 def test_there_have_to_be_questions() -> None:
     with pytest.raises(BadInput, match="Neither questions nor a single question"):
         questions_of(None, None)
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        {"context": "The Velm is a river."},
+        {"context": {"title": 3}, "supporting_facts": "none"},
+        {"answers": 1911, "type": ["bridge"], "hops": "two"},
+        {"paragraphs": [7]},
+    ],
+    ids=str,
+)
+def test_what_else_stands_beside_a_question_is_passed_over(tmp_path: Path, gold: dict[str, Any]) -> None:
+    file = tmp_path / "questions.jsonl"
+    write_lines(file, [{"id": "a", "question": "Who?", **gold}])
+    assert questions_of(file, None).asked == (BatchQuestion("a", "Who?"),)
+
+
+@pytest.mark.parametrize("row", [["Who?"], {"id": "a"}, {"question": 7}, {"question": "\ud83d"}, "Who?"], ids=ascii)
+def test_but_there_has_to_be_one(tmp_path: Path, row: Any) -> None:
+    file = tmp_path / "questions.jsonl"
+    file.write_text(json.dumps(row), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"questions\.jsonl"):
+        questions_of(file, None)

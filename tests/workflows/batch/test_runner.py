@@ -173,6 +173,18 @@ def test_more_questions_of_a_file_and_another_format_go_on_with_a_batch(
     assert json.loads(done.file.read_text(encoding="utf-8")) == lines_of(tmp_path / "batch" / "answers.jsonl")
 
 
+@pytest.mark.parametrize(("first", "then"), [(None, len(IDS)), (len(IDS), None)])
+def test_a_limit_of_as_many_questions_as_there_are_is_none(
+    order: Orders, watch: Watch, first: int | None, then: int | None
+) -> None:
+    watch.break_off_at("q3", RuntimeError())
+    with pytest.raises(RuntimeError):
+        run_batch(order(limit=first))
+    watch.go_on()
+    assert [row["id"] for row in run_batch(order(limit=then)).rows] == IDS
+    assert watch.asked == IDS[2:]
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -338,8 +350,12 @@ def test_without_a_workspace_or_into_one_nothing_is_written(order: Orders, river
     assert not (rivers / "batch").exists()
 
 
-def test_ragenta_answers_with_claims_and_coverage_from_the_passages_it_kept(order: Orders, rivers: Path) -> None:
-    done = run_batch(order(context=make_context("ragenta", workspace=str(rivers)), limit=4))
+def test_ragenta_answers_with_claims_and_coverage_from_the_passages_it_kept(
+    small_workspace: Path, tmp_path: Path
+) -> None:
+    questions = [{"id": "marn", "question": "When was Marn founded?"}, {"id": "dam", "question": "Who built Tarn Dam?"}]
+    context = make_context("ragenta", workspace=str(small_workspace))
+    done = run_batch(order_of(small_workspace, tmp_path / "asked", questions, context=context))
     answered = [row for row in done.rows if not row["refused"]]
     assert answered
     for row in answered:

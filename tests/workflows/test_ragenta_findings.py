@@ -1,0 +1,227 @@
+"""What held is not lost, and nothing passes for what it is not: the cases between the plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from agents.final_predictor import ChatFinalPredictor
+from graph.errors import BadInput
+from tests.scripted_server import ReplyLike, ScriptedServer
+from tests.workflows.ragenta_world import (
+    BUILDER_ANSWERED,
+    NO,
+    ONE_THING,
+    THE_BIRTHPLACE,
+    THE_BUILDER,
+    TWO_THINGS,
+    YES,
+    MakeContext,
+    assessment,
+    checks,
+    judged_at,
+    quick_ragenta,
+    ragenta_on_a_thread,
+    well_behaved,
+)
+from tests.workflows.small_world import PASSAGES, Run, run, shown_to_model
+from workflows import resources
+from workflows.ask import ask
+
+FULLY, PARTIALLY, NOT = "FULLY ANSWERED", "PARTIALLY ANSWERED", "NOT ANSWERED"
+FOUNDED = "Marn was founded in 1203 [1]."
+ORGANS = "Marn exports glass organs [1]."
+MARK = "[unsupported]"
+
+Answered = Callable[..., Run]
+
+
+@pytest.fixture
+def answered(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> Answered:
+    """Run once with an answer from passages 1 and 2, and what the claim judge finds of it."""
+
+    def once(answer: str, found: ReplyLike, question: str = ONE_THING, **changes: Any) -> Run:
+        chat_server.script(well_behaved(judge=[YES], final_predictor=[answer], claim_judge=[found]))
+        return run(ragenta_settings(follow_up_rounds=0, **changes), question, quick_ragenta)
+
+    return once
+
+
+def of_one_thing(*claims: tuple[int, list[int]], listed: tuple[int, ...] = (1,), coverage: str = FULLY) -> str:
+    return assessment([(ONE_THING, coverage, list(listed))], list(claims))
+
+
+class TestWhatIsKept:
+    def test_passages_that_nobody_could_judge_are_kept_where_the_judged_ones_are_not(
+        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
+    ) -> None:
+        refused = lambda body: NO if shown_to_model(body)["title"] == "Marn" else "Perhaps"  # noqa: E731
+        chat_server.script(well_behaved(judge=refused, final_predictor=["NOT IN THE PASSAGES"]))
+        done = run(ragenta_settings(top_k=3, max_json_retries=0, follow_up_rounds=0), ONE_THING, quick_ragenta)
+        assert done.result["passages"][0]["title"] == "Marn"
+        assert (done.result["judge_outcome"], done.result["written_from"]) == ("failed", [2, 3])
+        assert [(each["number"], each["kept"]) for each in done.result["judgements"]] == [
+            (1, False),
+            (2, True),
+            (3, True),
+        ]
+        assert [bar["judged"] for bar in done.result["bars"]] == [1]
+        assert done.error_kinds["keep_passages", "Fallback"] == 1
+
+    def test_a_judged_passage_that_passes_leaves_no_room_for_unjudged_ones(
+        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
+    ) -> None:
+        helpful = lambda body: YES if shown_to_model(body)["title"] == "Marn" else "Perhaps"  # noqa: E731
+        chat_server.script(well_behaved(judge=helpful))
+        result = run(ragenta_settings(top_k=3, max_json_retries=0), ONE_THING, quick_ragenta).result
+        assert (result["judge_outcome"], result["written_from"]) == ("kept", [1])
+
+    def test_no_more_are_kept_than_wanted_even_where_the_fewest_are_more(
+        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
+    ) -> None:
+        chat_server.script(well_behaved(judge=[YES]))
+        result = run(ragenta_settings(top_k=3, min_kept=3, answer_passages=1), ONE_THING, quick_ragenta).result
+        assert (result["written_from"], result["bars"][0]["kept"]) == ([1], 1)
+
+
+def room_for(*titles: str) -> int:
+    """The characters that passages take of a prompt."""
+    return sum(len(title) + len(text) for _, title, text in PASSAGES if title in titles)
+
+
+class TestFollowUps:
+    def test_a_passage_that_was_kept_and_not_shown_for_want_of_room_is_judged_and_shown(
+        self, chat_server: ScriptedServer, ragenta_settings: MakeContext, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        small = partial(ChatFinalPredictor, budget_characters=room_for("Tarn Dam", "Flood of 1871"))
+        monkeypatch.setattr(resources, "ChatFinalPredictor", small)
+        for_the_question = judged_at({"Tarn Dam": 4.0, "Flood of 1871": 3.0, "Ada Brandt": 2.0})
+
+        def judge(body: Mapping[str, Any]) -> ReplyLike:
+            shown = shown_to_model(body)
+            if shown["question"] == TWO_THINGS:
+                return for_the_question(body)  # type: ignore[operator]
+            return YES if shown["title"] == "Ada Brandt" else NO
+
+        chat_server.script(well_behaved(judge=judge))
+        result = run(ragenta_settings(top_k=3, n=5.0), TWO_THINGS, quick_ragenta).result
+        first, second = (
+            [passage["number"] for passage in shown_to_model(request.body)["passages"]]
+            for request in chat_server.requests_of("final predictor")
+        )
+        assert (first, second) == ([1, 2], [1, 3])
+        assert [(each["number"], each["kept"]) for each in result["judgements"] if each["question"] == TWO_THINGS] == [
+            (number, True) for number in (1, 2, 3)
+        ], "the third was kept, and not shown"
+        assert [(each["outcome"], each["passages"]) for each in result["follow_ups"]] == [("found", [3])]
+        assert result["answer"] == f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [3]."
+
+    def test_a_completion_that_answers_a_component_less_gives_way_to_the_answer_before_it(
+        self, chat_server: ScriptedServer, ragenta_settings: MakeContext
+    ) -> None:
+        other = assessment(
+            [(THE_BUILDER, PARTIALLY, [1]), (THE_BIRTHPLACE, FULLY, [2])],
+            [(1, [1]), (2, [3])],
+        )
+        chat_server.script(
+            well_behaved(claim_judge=lambda body: other if len(shown_to_model(body)["claims"]) == 2 else checks(body))
+        )
+        done = run(ragenta_settings(), TWO_THINGS, quick_ragenta)
+        assert done.error_kinds == {("plan_follow_ups", "EarlierAnswer"): 1}
+        assert (done.result["answer"], done.result["written_from"]) == (BUILDER_ANSWERED, [1])
+        assert done.result["coverage"] == PARTIALLY, "as it is of the completion"
+        assert [each["coverage"] for each in done.result["components"]] == [FULLY, NOT]
+
+
+class TestClaims:
+    def test_one_that_cites_another_passage_than_says_it_is_marked_and_no_refusal(self, answered: Answered) -> None:
+        done = answered("Marn was founded in 1203 [2].", of_one_thing((1, [1])))
+        (claim,) = done.result["claims"]
+        assert (claim["verdict"], claim["kept"], claim["supported_by"]) == ("unsupported", True, [1])
+        assert (done.result["answer"], done.result["refused"]) == (f"Marn was founded in 1203 [2]. {MARK}", False)
+        assert (done.result["coverage"], done.result["errors"]) == (PARTIALLY, [])
+
+    def test_or_removed_where_that_is_wanted(self, answered: Answered) -> None:
+        reply = of_one_thing((1, [1]), (2, [2]), listed=(1, 2))
+        result = answered(f"{FOUNDED} {ORGANS}", reply, unsupported_claims="remove").result
+        assert (result["answer"], result["coverage"]) == (FOUNDED, PARTIALLY)
+        assert result["claims"][1]["supported_by"] == [2]
+
+    def test_numbers_cited_beside_one_that_supports_are_told(self, answered: Answered) -> None:
+        done = answered("Marn was founded in 1203 [1][2].", of_one_thing((1, [1])))
+        assert (done.result["claims"][0]["verdict"], done.result["coverage"]) == ("supported", FULLY)
+        assert done.error_kinds == {("settle_claims", "UnsupportedCitations"): 1}
+        assert done.result["errors"][0]["message"].endswith(": [2]")
+
+    def test_none_is_lost_since_no_component_lists_it(self, answered: Answered) -> None:
+        result = answered(f"{ORGANS} {FOUNDED}", of_one_thing((1, []), (2, [1]))).result
+        assert (result["answer"], result["refused"]) == (f"{ORGANS} {MARK} {FOUNDED}", False)
+        assert (result["coverage"], result["components"][0]["coverage"]) == (PARTIALLY, PARTIALLY)
+
+    def test_nor_where_the_question_asks_for_several_things(self, answered: Answered) -> None:
+        reply = assessment([(THE_BUILDER, FULLY, [1]), (THE_BIRTHPLACE, NOT, [])], [(1, []), (2, [1])])
+        result = answered(f"It is tall [1]. {BUILDER_ANSWERED}", reply, TWO_THINGS).result
+        assert result["answer"] == f"It is tall [1]. {MARK} {BUILDER_ANSWERED}"
+        assert [each["coverage"] for each in result["components"]] == [PARTIALLY, NOT]
+
+    def test_what_the_judge_says_is_not_answered_stays_so(self, answered: Answered) -> None:
+        result = answered(FOUNDED, of_one_thing((1, [1]), coverage=NOT)).result
+        assert (result["refused"], result["coverage"]) == (True, NOT)
+        assert [(each["verdict"], each["kept"]) for each in result["claims"]] == [("supported", False)]
+
+
+class TestWordsInPlaceOfAJudge:
+    """They are no judgement: what they do not find is marked, whatever the settings say of unsupported claims."""
+
+    @pytest.mark.parametrize("how", ["mark", "remove"])
+    def test_they_never_refuse_an_answer_and_never_remove_a_claim(self, answered: Answered, how: str) -> None:
+        paraphrased = "Sie entstand vor langer Zeit [1]."
+        result = answered(paraphrased, "of no use", unsupported_claims=how, max_json_retries=0).result
+        assert (result["answer"], result["refused"]) == (f"{paraphrased} {MARK}", False)
+        assert (result["claims_checked_by"], result["coverage"]) == ("words", NOT)
+        assert [(each["verdict"], each["kept"]) for each in result["claims"]] == [("unsupported", True)]
+        assert [mark["number"] for mark in result["citations"]] == [1]
+
+    def test_what_they_find_stays_beside_what_they_do_not(self, answered: Answered) -> None:
+        done = answered(f"{FOUNDED} {ORGANS}", "of no use", unsupported_claims="remove", max_json_retries=0)
+        assert done.result["answer"] == f"{FOUNDED} {ORGANS} {MARK}"
+        assert done.error_kinds["check_words", "Fallback"] == 1
+
+
+class TestMarks:
+    def test_a_model_that_marks_its_own_claims_is_not_believed(self, answered: Answered) -> None:
+        result = answered(f"Marn was founded in 1203 {MARK} [1]. {MARK.upper()}", of_one_thing((1, [1]))).result
+        assert (result["answer"], result["claims"][0]["verdict"]) == (FOUNDED, "supported")
+
+
+class TestOtherWorkflows:
+    def test_mara_refuses_the_settings_of_ragenta(self, ragenta_settings: MakeContext) -> None:
+        with pytest.raises(BadInput, match="Workflow mara was given settings of workflow ragenta"):
+            run(ragenta_settings(model="offline"), ONE_THING)
+
+    def test_ask_goes_by_the_settings(self, ragenta_settings: MakeContext) -> None:
+        assert ask(ONE_THING, ragenta_settings(model="offline"))["workflow"] == "ragenta"
+
+
+class TestEditsThatARouterReads:
+    @pytest.mark.parametrize(
+        ("node", "edit", "reason"),
+        [
+            ("line_up_passages", {"candidates": [{"number": "first"}]}, r"candidates\.0\."),
+            ("line_up_passages", {"candidates": "all"}, "candidates: Input should be a valid list"),
+            ("merge_passages", {"candidates": [{"number": 1, "question": ONE_THING}]}, r"candidates\.0\.calls"),
+            ("plan_follow_ups", {"follow_ups": [{"question": "?"}]}, r"follow_ups\.0\.component: Field required"),
+            ("plan_follow_ups", {"round": "next"}, "round: Input should be a valid integer"),
+        ],
+        ids=str,
+    )
+    def test_they_are_refused_by_name(
+        self, ragenta_settings: MakeContext, node: str, edit: dict[str, Any], reason: str
+    ) -> None:
+        graph, thread = ragenta_on_a_thread()
+        graph.invoke({"question": ONE_THING}, thread, context=ragenta_settings(model="offline"))
+        with pytest.raises(BadInput, match=reason):
+            graph.update_state(graph.get_state(thread).config, edit, as_node=node)
