@@ -16,7 +16,7 @@ from graph.minilm import MiniLMEmbedder
 from tests.builders import HashEmbedder
 
 # The same examples in every run, however busy the machine is; `--hypothesis-profile=default` looks for new and more.
-settings.register_profile("suite", derandomize=True, deadline=None, max_examples=30)
+settings.register_profile("suite", derandomize=True, deadline=None, max_examples=20)
 settings.load_profile("suite")
 
 # What is imported and collected stays: looking through it for garbage again and again is a tenth of the suite's time.

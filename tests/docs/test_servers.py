@@ -42,6 +42,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_configuration_is_valid_and_a_dockerfile_comes_of_it(project: Path) -> None:
     said = langgraph(project, "validate")
     assert "is valid" in said

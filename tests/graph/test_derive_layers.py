@@ -137,6 +137,7 @@ class TestPublishing:
         assert generations(changed) == {"3"}
         assert assert_opens(changed, content) == 3
 
+    @pytest.mark.slow
     def test_so_does_what_adds_up(self, workspace: Workspace) -> None:
         new: dict[str, int] = {}
         while (base := layer_of(workspace).base) == 1:
@@ -160,6 +161,7 @@ class TestPublishing:
         assert sorted(layer_of(changed).removed["passages"]) == ["c", "f"]
         assert assert_opens(changed, {**SECOND, "x": 1}) == 3
 
+    @pytest.mark.slow
     def test_no_layer_lies_on_a_base_that_another_process_has_replaced(
         self, changed: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -173,6 +175,7 @@ class TestPublishing:
         assert assert_opens(changed, {**SECOND, "x": 1, **dict.fromkeys("klmnopqr", 3), "y": 1}) == 5
 
     @pytest.mark.parametrize("warm", mostly_slow([False, True], 1))
+    @pytest.mark.slow
     def test_no_layer_lies_over_vectors_that_were_replaced(self, changed: Workspace, warm: bool) -> None:
         write(changed.root, {"c": 1})
         retrained = Retrained()
@@ -190,6 +193,7 @@ class TestPublishing:
 
 
 class TestReaders:
+    @pytest.mark.slow
     def test_a_base_stays_while_a_reader_holds_a_layer_over_it(self, changed: Workspace) -> None:
         hold = changed.hold(2)
         write(changed.root, dict.fromkeys("abcdefgh", 3))
@@ -198,6 +202,7 @@ class TestReaders:
         changed.prune()
         assert generations(changed) == {"3"}
 
+    @pytest.mark.slow
     def test_open_indexes_that_share_a_base_do_not_disturb_each_other(self, changed: Workspace) -> None:
         older = open_index(changed.root, Silent())
         write(changed.root, {"x": 1})
@@ -311,6 +316,7 @@ class TestDerivingAgain:
         assert assert_opens(changed, {**SECOND, "x": 1}) == changed.current()
 
     @pytest.mark.parametrize("damage", mostly_slow([base_garbled, base_gone], 1))
+    @pytest.mark.slow
     def test_what_the_process_that_made_it_lays_on_it_is_made_whole_when_it_is_opened(
         self, changed: Workspace, damage: Callable[[Workspace], None]
     ) -> None:

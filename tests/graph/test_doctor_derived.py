@@ -338,6 +338,7 @@ class TestServer:
     @pytest.mark.parametrize(
         "name", mostly_slow(["a missing passage", "no collection", "a fact's vector", "an older passage"], 1)
     )
+    @pytest.mark.slow
     def test_what_it_lacks_is_found_and_written_again(self, served: Workspace, name: str) -> None:
         change, check = UNSEARCHABLE[name]
         with_store(served, change)

@@ -126,6 +126,7 @@ def test_dropping_the_collections_is_noticed_and_mended(where: str, tmp_path: Pa
 
 
 class TestMoving:
+    @pytest.mark.slow
     def test_a_workspace_that_was_embedded_moves_to_the_server_and_back(
         self, tmp_path: Path, chroma_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -346,6 +347,7 @@ class TestReadersInOtherProcesses:
 
 
 class TestWhileAWriterIsAtWork:
+    @pytest.mark.slow
     def test_what_the_server_lost_cannot_be_mended(self, tmp_path: Path, served: str) -> None:
         publish_workspace(tmp_path, CARS, BUILT)
         index = open_index(tmp_path, HashEmbedder())
@@ -356,6 +358,7 @@ class TestWhileAWriterIsAtWork:
             with pytest.raises(WorkspaceLocked, match=rf"process {writer.process.pid}"):
                 open_index(tmp_path, Silent())
 
+    @pytest.mark.slow
     def test_a_snapshot_of_another_model_does_not_answer(self, tmp_path: Path) -> None:
         """As while `mara reembed` derives what it has committed."""
         workspace = publish_workspace(tmp_path, CARS, BUILT)

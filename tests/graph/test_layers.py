@@ -76,6 +76,7 @@ class TestALayerOverABase:
         within=st.sets(st.sampled_from(KEYS)),
         question=st.sampled_from(["one", "another", "same"]),
     )
+    @pytest.mark.slow
     def test_they_are_one_store(
         self, chroma: VectorStore, base: Content, wanted: Content, within: set[str], question: str
     ) -> None:

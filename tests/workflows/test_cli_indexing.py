@@ -35,6 +35,7 @@ def test_indexing_on_paper_names_the_counts(mara: Mara, corpus: Path, tmp_path: 
     assert shown.err == "", "no progress bar where there is no terminal"
 
 
+@pytest.mark.slow
 def test_fields_metadata_and_lengths_of_passages_are_options(mara: Mara, tmp_path: Path) -> None:
     rows = [{"key": "a", "body": "Karv is a town. " * 60, "year": 1870}, {"key": "b", "body": "Velm is a river."}]
     path = tmp_path / "rows.jsonl"

@@ -97,6 +97,7 @@ def test_no_workspace_exits_with_2(doctor: Doctor, tmp_path: Path) -> None:
     assert (failed.code, failed.json["error"]["kind"]) == (2, "WorkspaceMissing")
 
 
+@pytest.mark.slow
 def test_a_repair_beside_a_writer_is_refused(doctor: Doctor, root: Path) -> None:
     shutil.rmtree(root / "index" / "1" / "bm25")
     with Child(HOLD_LOCK, root) as writer:

@@ -128,6 +128,7 @@ def test_passages_that_were_not_given_again_stay(index: Indexer, root: Path) -> 
 
 
 @pytest.mark.parametrize("order", mostly_slow([[2, 1, 0], [0, 1, 2]], 1))
+@pytest.mark.slow
 def test_one_by_one_in_any_order_gives_the_workspace_of_all_at_once(
     index: Indexer, root: Path, at_once: dict[str, Any], order: list[int]
 ) -> None:
@@ -239,6 +240,7 @@ def test_progress_is_told_stage_by_stage_to_the_end(index: Indexer, monkeypatch:
     assert [done for name, done, _ in told if name == "commit"] == [2, 4, 5]
 
 
+@pytest.mark.slow
 def test_reembedding_moves_a_workspace_to_another_model_and_back(
     index: Indexer, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

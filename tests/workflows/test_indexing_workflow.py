@@ -285,6 +285,7 @@ class TestSessions:
         assert not sessions._CANCELLED
         assert index_sources([corpus], root).unchanged in (2, 4)
 
+    @pytest.mark.slow
     def test_a_paused_run_gives_the_workspace_up_once_it_is_idle_and_then_goes_on_after_the_other(
         self, corpus: Path, settings: IndexingContext, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -118,6 +118,7 @@ def panels() -> list[Any]:
 
 class TestFiles:
     @pytest.mark.parametrize("name", mostly_slow(["a.svg", "a.png"], 1))
+    @pytest.mark.slow
     def test_the_same_walk_gives_the_same_bytes(self, tmp_path: Path, name: str) -> None:
         path = tmp_path / name
         draw_walk(path, EXPLANATION.to_json())
@@ -129,6 +130,7 @@ class TestFiles:
         assert [each.name for each in tmp_path.iterdir()] == [name]
 
     @pytest.mark.parametrize("plot", mostly_slow([plot_relations, plot_degrees], 1))
+    @pytest.mark.slow
     def test_the_same_workspace_gives_the_same_bytes(self, workspace: Path, tmp_path: Path, plot: Any) -> None:
         told = [plot(workspace, tmp_path / "a.svg"), plot(workspace, tmp_path / "b.svg")]
         assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
@@ -305,6 +307,7 @@ class TestWorkspaces:
         assert degrees["degrees"]["passages"]["nodes"] == 1
         assert (tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
 
+    @pytest.mark.slow
     def test_one_passage_without_facts_is_drawn(self, tmp_path: Path) -> None:
         root = publish_workspace(tmp_path / "w", [passage_of("velm", "", "It is raining.")]).root
         assert plot_degrees(root, tmp_path / "d.png")["best_connected"] == []

@@ -317,6 +317,7 @@ def test_judgements_and_errors_stand_in_the_order_of_the_passages_whoever_is_fir
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
+@pytest.mark.slow
 def test_a_caller_may_let_fewer_passages_be_judged_at_once(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, at_once: int
 ) -> None:
@@ -326,6 +327,7 @@ def test_a_caller_may_let_fewer_passages_be_judged_at_once(
     assert {**slower, "timings_ms": {}} == {**usual, "timings_ms": {}}
 
 
+@pytest.mark.slow
 def test_runs_side_by_side_do_not_mix(chat_server: ScriptedServer, ragenta_settings: MakeContext) -> None:
     chat_server.script(well_behaved())
     questions = [ONE_THING, TWO_THINGS] * 2

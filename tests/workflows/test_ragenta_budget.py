@@ -301,6 +301,7 @@ def test_what_is_being_written_when_the_time_is_over_is_waited_for_and_nothing_f
     assert [(error["node"], error["kind"]) for error in result["errors"]] == [("plan_follow_ups", SPENT)]
 
 
+@pytest.mark.slow
 def test_a_thread_asked_again_begins_with_a_whole_budget(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, clock: Clock
 ) -> None:

@@ -101,6 +101,7 @@ class TestOneFilter:
         assert "OutsideFilter" not in {record["kind"] for record in result["errors"]}
 
     @EITHER_RETRIEVAL
+    @pytest.mark.slow
     def test_without_one_everything_is_found(self, root: Path, chat_server: ScriptedServer, mode: Mode) -> None:
         """What the other tests do not find is there to be found."""
         chat_server.script(echoing())
@@ -136,6 +137,7 @@ class TestOneFilter:
         assert hidden_in(events, "ann")
         assert hidden_in(sent, "ann")
 
+    @pytest.mark.slow
     def test_a_second_question_on_a_thread_may_bring_another(self, root: Path, chat_server: ScriptedServer) -> None:
         graph, thread = ragenta_on_a_thread()
         for where in ({}, ANN):
@@ -209,6 +211,7 @@ class TestForksUnderANarrowerOne:
         assert forked["citations"]
         assert hidden_in(forked, "bob") == []
 
+    @pytest.mark.slow
     def test_what_was_dropped_is_told_once(self, root: Path, chat_server: ScriptedServer) -> None:
         graph, thread = ragenta_on_a_thread()
         chat_server.script(echoing(follow_up=False))
@@ -222,6 +225,7 @@ class TestForksUnderANarrowerOne:
         ]
 
     @pytest.mark.parametrize("where", mostly_slow({"everything": {"owner": {"$in": ["ann", "bob"]}}, "none": {}}, 1))
+    @pytest.mark.slow
     def test_a_filter_that_hides_nothing_changes_nothing(
         self, root: Path, chat_server: ScriptedServer, where: dict[str, Any]
     ) -> None:

@@ -97,6 +97,7 @@ def test_in_a_newer_generation_a_follow_up_finds_nothing_and_says_so(
     assert len(result["written_from"]) == 1
 
 
+@pytest.mark.slow
 def test_nor_does_one_that_is_gone_on_with_from_a_thread(
     own_world: Path, chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:

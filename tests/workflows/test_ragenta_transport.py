@@ -127,6 +127,7 @@ def test_passages_that_cannot_be_judged_fail_the_run_with_the_documented_error_a
 
 
 @pytest.mark.parametrize("role", [ROLES[0], *(pytest.param(role, marks=pytest.mark.slow) for role in ROLES[1:])])
+@pytest.mark.slow
 def test_an_endpoint_that_hangs_is_given_up_after_mara_timeout_s(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, monkeypatch: pytest.MonkeyPatch, role: str
 ) -> None:
@@ -175,6 +176,7 @@ def test_in_a_follow_up_faults_are_as_in_the_question_itself(
 
 
 @FOR_ALL
+@pytest.mark.slow
 def test_a_failed_run_goes_on_where_it_stopped(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, role: str
 ) -> None:
@@ -189,6 +191,7 @@ def test_a_failed_run_goes_on_where_it_stopped(
     assert {request.role for request in chat_server.requests} == set(ROLES[ROLES.index(role) :])
 
 
+@pytest.mark.slow
 def test_a_run_after_a_failed_one_on_the_same_thread_is_clean(
     chat_server: ScriptedServer, ragenta_settings: MakeContext
 ) -> None:

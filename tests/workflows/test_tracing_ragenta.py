@@ -84,6 +84,7 @@ def test_each_agent_is_a_step_below_its_node_with_its_request(
 
 
 @either_way_slowly
+@pytest.mark.slow
 def test_all_of_it_says_what_the_run_was_about(
     ask: Ask, chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
 ) -> None:
@@ -119,6 +120,7 @@ def test_passages_are_judged_below_runs_of_their_own(
     assert judged[0].one("judge").outputs["score"] == pytest.approx(YES_SCORE)
 
 
+@pytest.mark.slow
 def test_the_claims_and_what_is_said_of_them_are_shown(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
 ) -> None:
@@ -149,6 +151,7 @@ def test_a_follow_ups_retrieval_stands_below_the_search_for_it(
         [("score_passage", judges), ("judge_claims", checks), ("predict_answer", predicts), ("write_answer", writes)], 2
     ),
 )
+@pytest.mark.slow
 def test_a_malformed_reply_is_the_steps_error_and_the_next_attempt_a_sibling(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer, node: str, proper: Replies
 ) -> None:
@@ -169,6 +172,7 @@ def test_a_malformed_reply_is_the_steps_error_and_the_next_attempt_a_sibling(
     assert not root.error
 
 
+@pytest.mark.slow
 def test_tracing_changes_no_result(
     chat_server: ScriptedServer, ragenta_settings: MakeContext, traces: TraceServer
 ) -> None:

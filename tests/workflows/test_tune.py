@@ -132,6 +132,7 @@ class TestWhatHelps:
 
 
 class TestWhatDoesNot:
+    @pytest.mark.slow
     def test_strengths_that_serve_already_are_left_alone(self, root: Path) -> None:
         mark(root, lambda number: f"storm{number}")
         found = tune_workspace(context_of(root))
@@ -178,6 +179,7 @@ class TestWhatDoesNot:
 
 
 class TestAgain:
+    @pytest.mark.slow
     def test_it_goes_on_from_the_current_version(self, root: Path) -> None:
         strong = {relation: 4.0 if relation is TEMPORAL else 1.0 for relation in TUNED_RELATIONS}
         adopt(root, Tuning(0, strong, 0, {}, 0.0, 0.0))

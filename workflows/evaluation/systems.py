@@ -209,7 +209,7 @@ def _of_answering(context: Context) -> frozenset[str]:
     useful = _OF_THE_ANSWER if context.check_claims else _OF_THE_ANSWER - {"unsupported_claims"}
     if not isinstance(context, RagentaContext):
         return useful
-    useful = (useful | _OF_RAGENTA) - {"answer_passages"}
+    useful |= _OF_RAGENTA
     if not context.judge_passages:
         useful -= _OF_THE_JUDGE
     if not context.check_claims:

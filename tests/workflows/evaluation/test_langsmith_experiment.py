@@ -371,6 +371,7 @@ class TestUpload:
         assert len(langsmith_server.examples) == len(ROWS)
         assert len(langsmith_server.sessions) == 2
 
+    @pytest.mark.slow
     def test_a_data_set_that_was_made_in_part_is_completed(self, langsmith_server: FakeLangSmith) -> None:
         push_run(run_of(mara=ROWS))
         langsmith_server.examples.pop(next(iter(langsmith_server.examples)))

@@ -71,6 +71,7 @@ def test_the_hybrid_of_either_is_that_of_the_mode(run: Runs, order: Orders, tmp_
     assert {row["written_from"] is None for rows in done.results.values() for row in rows} == {True}
 
 
+@pytest.mark.slow
 def test_two_runs_are_the_same_to_the_byte(offline: Run, run: Runs, order: Orders, tmp_path: Path) -> None:
     again = run(order(systems=SYSTEMS, out=tmp_path / "again", concurrency=3))
     written = [(each.folder / "results.jsonl").read_bytes() for each in (offline, again)]

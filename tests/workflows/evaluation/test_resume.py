@@ -66,6 +66,7 @@ def test_a_run_that_is_broken_off_goes_on_and_asks_nothing_twice(
     assert not (done.folder / "journal.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_run_of_several_questions_at_once_is_broken_off_and_goes_on(run: Runs, order: Orders, watch: Watch) -> None:
     watch.break_off_at("dense", "q3", RuntimeError("the process dies"))
     with pytest.raises(RuntimeError, match="the process dies"):
@@ -99,6 +100,7 @@ def test_ctrl_c_stops_at_once_and_keeps_what_was_answered(run: Runs, order: Orde
     assert [row["id"] for row in done.results["mara"]] == IDS
 
 
+@pytest.mark.slow
 def test_a_row_that_was_not_written_whole_is_asked_again(
     run: Runs, order: Orders, watch: Watch, tmp_path: Path
 ) -> None:
@@ -151,6 +153,7 @@ def test_further_systems_are_asked_beside_those_of_a_run(run: Runs, order: Order
     assert list(done.metrics["systems"]) == [*SYSTEMS, "sparse"]
 
 
+@pytest.mark.slow
 def test_more_questions_of_the_same_draw_are_asked_beside_those_of_a_run(
     run: Runs, order: Orders, watch: Watch, tmp_path: Path
 ) -> None:

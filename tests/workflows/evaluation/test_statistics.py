@@ -34,6 +34,7 @@ def test_bootstrap_bounds_are_those_of_the_binomial_where_differences_are_0_and_
     assert (found.low, found.high) == (14 / 40, 26 / 40)
 
 
+@pytest.mark.slow
 def test_bootstrap_agrees_with_scipy() -> None:
     from scipy.stats import bootstrap
 

@@ -119,7 +119,6 @@ class TestRagenta:
             ("ragenta+mode=dense", "'mode=dense' in 'ragenta+mode=dense' is not a switch"),
             ("ragenta+no-beta", "changes nothing in workflow ragenta with mode hybrid"),
             ("ragenta+oracle-filter", "changes nothing in workflow ragenta with mode hybrid"),
-            ("ragenta+answer_passages=3", "changes nothing in workflow ragenta"),
             ("ragenta+no-judge+n=1", "'n=1' in 'ragenta+no-judge+n=1' changes nothing"),
             ("ragenta+no-claims+max_follow_ups=1", "changes nothing"),
             ("ragenta+no-claims+unsupported_claims=mark", "changes nothing"),

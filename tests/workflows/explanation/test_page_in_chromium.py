@@ -73,6 +73,7 @@ def test_the_policy_stops_what_would_ask_the_network(browser: Page) -> None:
     assert all("Content Security Policy" in complaint for complaint in browser.complaints())
 
 
+@pytest.mark.slow
 def test_every_node_and_edge_is_drawn_each_kind_with_its_shape(page: Page) -> None:
     assert page.run("return [cy.nodes().length, cy.edges().length]") == [len(DATA["nodes"]), len(DATA["edges"])]
     shapes = page.run(
@@ -121,6 +122,7 @@ def test_tapping_an_edge_tells_its_weight_its_flows_and_its_predicates(page: Pag
     assert f"{edge['forward'][-1] * 100:.3g} %" in words
 
 
+@pytest.mark.slow
 def test_the_slider_changes_sizes_widths_ranks_and_what_is_said_of_them(page: Page) -> None:
     look = (
         "return [cy.nodes().map((node) => node.width()), cy.edges().map((edge) => edge.width()),"
@@ -138,6 +140,7 @@ def test_the_slider_changes_sizes_widths_ranks_and_what_is_said_of_them(page: Pa
     assert f"{moved['label']} rises from rank {moved['rank'][0]} to {moved['rank'][-1]}" in story
 
 
+@pytest.mark.slow
 def test_the_passages_stand_in_the_order_of_their_ranks_at_every_stop(page: Page) -> None:
     for stop in range(len(DATA["stops"])):
         slide(page, stop)
@@ -284,6 +287,7 @@ def test_where_nothing_walked_the_page_says_so_and_shows_the_passages(browser: P
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_a_run_without_beta_has_one_stop_and_no_slider(browser: Page) -> None:
     data = copy.deepcopy(DATA) | {"stops": [{"strength": 1.0, "label": "as walked"}], "beta": None}
     for each in data["nodes"]:
