@@ -1,7 +1,8 @@
-"""Cases for parametrize, most of them slow."""
+"""Cases for parametrize, most of them slow; and what counts as a warning."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -24,3 +25,10 @@ def mostly_slow(cases: Mapping[str, Any] | Iterable[Any], quick: int) -> list[An
         arguments = case if isinstance(case, tuple) else (case,)
         params.append(pytest.param(*arguments, id=name, marks=[pytest.mark.slow] if number >= quick else []))
     return params
+
+
+def refuse_warnings() -> None:
+    """Make every warning of a test an error, but for sockets that earlier tests left to the garbage collector."""
+    warnings.simplefilter("error")
+    for harmless in (ResourceWarning, pytest.PytestUnraisableExceptionWarning):
+        warnings.simplefilter("ignore", harmless)

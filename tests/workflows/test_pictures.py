@@ -14,7 +14,7 @@ from graph.edges import EdgeKind, PassageLink
 from graph.errors import BadInput, DependencyMissing, WorkspaceMissing
 from graph.schema import ENTITY_RELATIONS, RelationType
 from tests.builders import TripleParts, passage_of, publish_workspace, typed_graph
-from tests.cases import mostly_slow
+from tests.cases import mostly_slow, refuse_warnings
 from workflows.explanation.model import Beta, Edge, Explanation, Models, Node, Shown, Stop
 from workflows.pictures import style
 from workflows.pictures.structure import (
@@ -51,7 +51,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def few_pixels_and_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(style, "DPI", 20)
-    warnings.simplefilter("error")
+    refuse_warnings()
 
 
 def node(key: str, label: str = "", mass: float = 0.1, restart: float = 0.0, number: int | None = None) -> Node:

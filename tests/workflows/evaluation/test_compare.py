@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.errors import BadInput
+from tests.cases import refuse_warnings
 from tests.workflows.evaluation.compared_rows import TEMPORAL, UNIFORM, beta, row
 from workflows.evaluation.compare import Comparison, Difference, compare_systems, paired_differences
 from workflows.evaluation.comparison_page import comparison_page, verdict
@@ -26,7 +26,7 @@ rankings = st.lists(st.permutations(["a", "b", "x", "y", "z", "u", "v"]), min_si
 
 @pytest.fixture(autouse=True)
 def no_warning_is_raised() -> None:
-    warnings.simplefilter("error")
+    refuse_warnings()
 
 
 def compared(a: list[dict[str, Any]], b: list[dict[str, Any]], **options: Any) -> Comparison:

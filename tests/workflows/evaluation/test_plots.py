@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cases import refuse_warnings
 from workflows.evaluation import plots
 from workflows.evaluation.compare import Difference
 
@@ -20,7 +20,7 @@ CURVE = {1: 0.2, 2: 0.4, 5: 0.6, 10: 0.7, 20: 0.8}
 
 @pytest.fixture(autouse=True)
 def no_warning_is_raised() -> None:
-    warnings.simplefilter("error")
+    refuse_warnings()
 
 
 @pytest.fixture

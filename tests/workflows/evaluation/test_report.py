@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cases import refuse_warnings
 from tests.workflows.evaluation.compared_rows import TEMPORAL, beta, row, write_run
 from workflows.evaluation import plots
 from workflows.evaluation.report import write_report
@@ -19,7 +19,7 @@ POOR = [{**each, "retrieved_ids": ["x", "a", "y"], "relation_factors": None} for
 
 @pytest.fixture(autouse=True)
 def no_warning_is_raised() -> None:
-    warnings.simplefilter("error")
+    refuse_warnings()
 
 
 @pytest.fixture(autouse=True)

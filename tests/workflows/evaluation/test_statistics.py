@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import refuse_warnings
 from workflows.evaluation import statistics
 from workflows.evaluation.statistics import bootstrap_interval, holm, mcnemar_p, permutation_p
 
@@ -18,7 +17,7 @@ some_ps = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 @pytest.fixture(autouse=True)
 def no_warning_is_raised() -> None:
-    warnings.simplefilter("error")
+    refuse_warnings()
 
 
 def test_bootstrap_of_two_questions_ranges_over_both() -> None:

@@ -14,6 +14,8 @@ from tests.cases import mostly_slow
 from tests.workflows.explanation.browser import Page, chromium
 from tests.workflows.explanation.made_up import explanation, without_walk
 
+pytestmark = pytest.mark.slow
+
 DATA = explanation()
 BREAK = "document.title='broken'"
 HOSTILE = f'</script><img src=x onerror="{BREAK}"><script>{BREAK}</script>\u2028\u202e\'`\x00'
@@ -73,7 +75,6 @@ def test_the_policy_stops_what_would_ask_the_network(browser: Page) -> None:
     assert all("Content Security Policy" in complaint for complaint in browser.complaints())
 
 
-@pytest.mark.slow
 def test_every_node_and_edge_is_drawn_each_kind_with_its_shape(page: Page) -> None:
     assert page.run("return [cy.nodes().length, cy.edges().length]") == [len(DATA["nodes"]), len(DATA["edges"])]
     shapes = page.run(
@@ -122,7 +123,6 @@ def test_tapping_an_edge_tells_its_weight_its_flows_and_its_predicates(page: Pag
     assert f"{edge['forward'][-1] * 100:.3g} %" in words
 
 
-@pytest.mark.slow
 def test_the_slider_changes_sizes_widths_ranks_and_what_is_said_of_them(page: Page) -> None:
     look = (
         "return [cy.nodes().map((node) => node.width()), cy.edges().map((edge) => edge.width()),"
@@ -140,7 +140,6 @@ def test_the_slider_changes_sizes_widths_ranks_and_what_is_said_of_them(page: Pa
     assert f"{moved['label']} rises from rank {moved['rank'][0]} to {moved['rank'][-1]}" in story
 
 
-@pytest.mark.slow
 def test_the_passages_stand_in_the_order_of_their_ranks_at_every_stop(page: Page) -> None:
     for stop in range(len(DATA["stops"])):
         slide(page, stop)
@@ -222,7 +221,6 @@ def test_hostile_texts_are_shown_and_do_nothing(browser: Page) -> None:
     assert browser.complaints() == []
 
 
-@pytest.mark.slow
 def test_labels_keep_to_their_nodes_when_the_drawing_changes_its_size(page: Page) -> None:
     sizes = page.driver.execute_async_script("""
         const done = arguments[0], stage = document.querySelector('.canvas');
@@ -238,7 +236,6 @@ def test_labels_keep_to_their_nodes_when_the_drawing_changes_its_size(page: Page
     assert sizes == [sizes[-1]] * 4
 
 
-@pytest.mark.slow
 def test_a_long_question_leaves_room_for_the_rest_and_is_shown_whole_when_asked(browser: Page) -> None:
     browser.open(DATA | {"question": "When was the car maker founded, and where? " * 200})
     height = "return document.getElementById('question').clientHeight"
@@ -252,7 +249,6 @@ def test_a_long_question_leaves_room_for_the_rest_and_is_shown_whole_when_asked(
     assert not browser.find("#whole-question").is_displayed()
 
 
-@pytest.mark.slow
 def test_of_a_large_graph_the_faint_edges_are_drawn_from_near_or_where_a_node_is_chosen(browser: Page) -> None:
     data = explanation(entities=110, passages=35, seeds=3)
     browser.open(data)
@@ -287,7 +283,6 @@ def test_where_nothing_walked_the_page_says_so_and_shows_the_passages(browser: P
     assert browser.complaints() == []
 
 
-@pytest.mark.slow
 def test_a_run_without_beta_has_one_stop_and_no_slider(browser: Page) -> None:
     data = copy.deepcopy(DATA) | {"stops": [{"strength": 1.0, "label": "as walked"}], "beta": None}
     for each in data["nodes"]:
@@ -303,7 +298,6 @@ def test_a_run_without_beta_has_one_stop_and_no_slider(browser: Page) -> None:
     assert browser.complaints() == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), mostly_slow([(360, "dark"), (768, "light"), (1920, "dark")], 1))
 def test_the_page_fits_its_window_in_both_colour_schemes(browser: Page, width: int, scheme: str) -> None:
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
@@ -322,7 +316,6 @@ def test_the_page_fits_its_window_in_both_colour_schemes(browser: Page, width: i
         browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-@pytest.mark.slow
 def test_two_thousand_nodes_are_drawn_and_answer_to_slider_search_and_paths(browser: Page) -> None:
     data = explanation(entities=1500, passages=500, seeds=6)
     browser.open(data)
