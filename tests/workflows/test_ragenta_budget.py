@@ -86,8 +86,7 @@ def spent_on_follow_ups(server: ScriptedServer) -> int:
 
 FEW = (0, 1, 2, 3, 4, 5, 6, 8, 9, 11, 13, 20)
 BUDGETS = [(mode, calls, share) for mode in ("hybrid", "mara") for calls in (7, 13) for share in (0.5,)]
-MORE_FEW = (0, 1, 2, 3, 4, 5, 6, 8, 9, 11, 13, 20)
-BUDGETS = [(mode, calls, share) for mode in LEAST for calls in FEW for share in (0.0, 0.5, 0.9)]
+MORE_BUDGETS = [(mode, calls, share) for mode in LEAST for calls in FEW for share in (0.0, 0.5, 0.9)]
 
 
 @pytest.mark.parametrize(
