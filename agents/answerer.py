@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ DEFAULT_BUDGET_CHARACTERS = 12_000
 _MAX_QUOTES = 2
 _MAX_LISTED = 10
 _MAX_QUOTE_CHARACTERS = 600
+_LINE_MARKER = re.compile(r"^\s*(?:[-+*•>#]+|[0-9]{1,3}[.)])\s+")
 _STOPS = ".!?。！？।"
 
 
@@ -136,7 +138,7 @@ def read_answer(text: str, question: str, passages: Sequence[NumberedPassage], s
 
 
 def _is_refusal(text: str) -> bool:
-    return strip_citations(text).strip().rstrip(".").casefold() == REFUSAL.casefold()
+    return _LINE_MARKER.sub("", strip_citations(text)).strip(" \t\n.*_").casefold() == REFUSAL.casefold()
 
 
 def _with_citation(sentence: str, number: int) -> str:

@@ -82,7 +82,9 @@ def quotable(sentence: str) -> str:
 
 def without_marks(text: str) -> str:
     """Return a text without anything that looks like `MARK`, which nobody but the claim check may set."""
-    return _MARK.sub("", text)
+    while (bare := _MARK.sub("", text)) != text:
+        text = bare
+    return text
 
 
 def stripped_spans(text: str) -> list[tuple[int, int]]:

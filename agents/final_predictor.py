@@ -13,6 +13,7 @@ from agents.answerer import (
     within_budget,
 )
 from agents.chat import ChatModel, ask_text, prompt_messages, quoted
+from agents.citations import parse_citations
 from agents.roles import Draft, Feedback, FinalAnswer, NumberedPassage
 from graph.errors import MalformedReply
 from prompts import fill
@@ -44,13 +45,14 @@ class ChatFinalPredictor:
 
         Raises:
             MalformedReply: the reply cites nothing, or a number that no shown passage has, or no longer what the
-                draft cites; or it is empty, cut, or never ends its thinking.
+                draft cites with good reason; or it is empty, cut, or never ends its thinking.
             TransportFault: the endpoint could not be reached, was busy or broke off.
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
         if not passages:
             return FinalAnswer(refusal(), ())
-        kept = {passage.number for passage in passages}.intersection(draft.cited if draft else ())
+        given = {passage.number for passage in passages}
+        kept = set(parse_citations(draft.text, given).numbers) if draft else set()
         shown = within_budget(sorted(passages, key=lambda passage: passage.number not in kept), self._budget_characters)
         material: dict[str, object] = {"question": question, "passages": passages_material(shown)}
         if draft:
@@ -60,7 +62,8 @@ class ChatFinalPredictor:
         text = ask_text(self._model, messages)
         seen = dict.fromkeys([*(passage.number for passage in shown), *sorted(kept)])
         answer = read_answer(text, question, passages, seen.keys())
-        lost = sorted(kept.difference(citation.number for citation in answer.citations))
+        needed = given.intersection(draft.cited if draft else ())
+        lost = sorted(needed.difference(citation.number for citation in answer.citations))
         if lost:
             listed = ", ".join(f"[{number}]" for number in lost)
             raise MalformedReply(f"The answer no longer cites {listed}: keep what the draft says from there", text)

@@ -51,7 +51,7 @@ class Settled:
         components: those of the question; one whose claims are all unsupported is not answered.
         coverage: of the whole question.
         draft: the supported claims alone, to be completed; empty where there are none.
-        cited: numbers that the draft cites, all with good reason or beside one that is.
+        cited: numbers that the draft cites with good reason.
     """
 
     answer: Answer
@@ -115,7 +115,7 @@ def settle_claims(
     marked = {each.claim.number for each in settled if each.kept and each.verdict is Verdict.UNSUPPORTED}
     answer = _answer(join_claims(text, claims, remove=removed, mark=marked), settled, by_number)
     supported = [each for each in settled if each.verdict is Verdict.SUPPORTED]
-    cited = tuple(dict.fromkeys(number for each in supported for number in each.claim.cited if number in by_number))
+    cited = tuple(dict.fromkeys(n for each in supported for n in each.claim.cited if n in each.supported_by))
     draft = join_claims(text, claims, remove=by_claim.keys() - {each.claim.number for each in supported})
     return Settled(answer, settled, components, coverage, draft if cited else "", cited)
 

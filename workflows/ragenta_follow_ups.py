@@ -202,11 +202,11 @@ def _settled(state: Planning) -> SettledAnswer | None:
 
 
 def _is_worse(state: Planning, earlier: SettledAnswer) -> bool:
-    """Whether the whole, or a component that both answers have in one place, is answered less than before."""
+    """Whether the whole, or a component that both answers name alike, is answered less than before."""
     pairs = [(earlier["coverage"], state.get("coverage", ""))]
-    before, now_ = earlier["components"], state.get("components", [])
-    if len(before) == len(now_):
-        pairs += [(one["coverage"], other["coverage"]) for one, other in zip(before, now_, strict=True)]
+    found = {normalise_name(each["text"]): each["coverage"] for each in state.get("components", [])}
+    before = ((each["coverage"], found.get(normalise_name(each["text"]))) for each in earlier["components"])
+    pairs += [(one, other) for one, other in before if other is not None]
     return any(_RANKS.index(other) < _RANKS.index(one) for one, other in pairs if {one, other} <= set(_RANKS))
 
 

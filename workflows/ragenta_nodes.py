@@ -96,31 +96,32 @@ def write_answer(state: Predicted, runtime: Runtime[Context]) -> Update:
     settings = ragenta_context_of(runtime)
     attempt = state.get("answer_attempts", 0) + 1
     passages, draft = _kept_passages(state), _draft(state)
-    unknown = unknown_entries("write_answer", len(state.get("kept", [])) - len(passages)) if attempt == 1 else []
+    lacking = 0 if settings.where or attempt > 1 else len(state.get("kept", [])) - len(passages)
+    unknown = unknown_entries("write_answer", lacking)
     left = calls_left(state.get("calls_before"), state.get("model_calls", 0), settings)
     try:
-        final = step(
+        written = step(
             "chain",
             "final_predictor",
             lambda: {"question": state["question"], **numbered_documents(passages), "draft": draft and draft.text},
             lambda: final_predictor_for(context, index).answer(
                 state["question"], passages, draft, feedback_from(state.get("answer_refusal"))
             ),
-            lambda final: answer_shown(final.answer),
+            lambda written: answer_shown(written.answer),
             {"mara_attempt": attempt},
         )
     except MalformedReply as fault:
         late = is_late(state.get("follow_ups_began"), settings.follow_up_seconds)
         spent = late or (left is not None and left - 1 < _ANOTHER_AND_THE_CHECK)
-        return malformed_update(
-            "write_answer", "answer", fault, attempt, final=attempt > settings.max_json_retries or spent
-        )
+        final = attempt > settings.max_json_retries or spent
+        update = malformed_update("write_answer", "answer", fault, attempt, final=final)
+        return {**update, "errors": [*unknown, *update["errors"]]}
     return {
         "answer_attempts": attempt,
         "answer_refusal": None,
-        **answer_update(final.answer),
-        "written_from": list(final.written_from),
-        "final_prompt": final.prompt,
+        **answer_update(written.answer),
+        "written_from": list(written.written_from),
+        "final_prompt": written.prompt,
         "calls_allowed": None if left is None else max(1, left - 1),
         "errors": unknown,
     }

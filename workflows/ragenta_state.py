@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired
 
-from pydantic import FiniteFloat
+from pydantic import Field, FiniteFloat
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
 from workflows.claim_records import ClaimRecord, ComponentRecord, FollowUpRecord
@@ -25,6 +25,9 @@ from workflows.state import (
     add_errors,
     add_timings,
 )
+
+Round = Annotated[int, Field(ge=0)]
+"""How many rounds of follow-ups were begun."""
 
 
 class JudgementRecord(TypedDict):
@@ -235,7 +238,7 @@ class Keeping(Showing):
     bars: NotRequired[list[BarRecord]]
     draft: NotRequired[DraftRecord | None]
     follow_ups: NotRequired[list[FollowUpRecord]]
-    round: NotRequired[int]
+    round: NotRequired[Round]
     calls_before: NotRequired[int | None]
     follow_ups_began: NotRequired[float | None]
 
@@ -244,7 +247,7 @@ class Kept(TypedDict):
     """What chooses how to go on from the kept passages reads."""
 
     new_kept: NotRequired[list[int]]
-    round: NotRequired[int]
+    round: NotRequired[Round]
 
 
 class Predicted(Showing):
@@ -254,7 +257,7 @@ class Predicted(Showing):
     follow_ups: NotRequired[list[FollowUpRecord]]
     answer_attempts: NotRequired[int]
     answer_refusal: NotRequired[Refusal | None]
-    round: NotRequired[int]
+    round: NotRequired[Round]
     calls_before: NotRequired[int | None]
     follow_ups_began: NotRequired[float | None]
     model_calls: NotRequired[int]
@@ -274,7 +277,7 @@ class Planning(Showing):
     components: NotRequired[list[ComponentRecord]]
     coverage: NotRequired[str]
     follow_ups: NotRequired[list[FollowUpRecord]]
-    round: NotRequired[int]
+    round: NotRequired[Round]
     calls_before: NotRequired[int | None]
     follow_ups_began: NotRequired[float | None]
     settled: NotRequired[SettledAnswer | None]
@@ -286,7 +289,7 @@ class FollowUpsPlanned(TypedDict):
 
     mode: str
     generation: NotRequired[int]
-    round: NotRequired[int]
+    round: NotRequired[Round]
     follow_ups: NotRequired[list[FollowUpRecord]]
     passages: NotRequired[list[PassageHit]]
     kept: NotRequired[list[int]]
@@ -308,7 +311,7 @@ class Merging(Showing):
 
     found: NotRequired[list[Found]]
     follow_ups: NotRequired[list[FollowUpRecord]]
-    round: NotRequired[int]
+    round: NotRequired[Round]
     calls_before: NotRequired[int | None]
     follow_ups_began: NotRequired[float | None]
     model_calls: NotRequired[int]

@@ -119,8 +119,8 @@ def test_claims_are_sentences_items_and_headings_with_what_they_cite(
         "It was Prof. Berg who left.",
         "It closed in Oct. 1912.",
         "Besrour et al. Show it.",
-        "See pp. 12 and Fig. Two.",
-        "Sen. Lund met Gov. Berg on Sept. 3.",
+        "See pp. 12 and Fig. 2.",
+        "Prof. Lund met Gov. Berg on Sept. 3.",
     ],
 )
 def test_an_abbreviation_does_not_end_a_claim(claim: str) -> None:
@@ -280,3 +280,17 @@ def test_a_claim_is_located_by_its_words_and_by_those_of_the_question() -> None:
 )
 def test_degenerate_answers_take_linear_time(degenerate: str) -> None:
     assert grows_with_length_alone(lambda length: split_claims(f"X. {degenerate * length}y"), 150)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The prize went to Amartya Sen [1]. He was born elsewhere [2].",
+        "It hangs in the Museum of Art [1]. It was stolen in 1950 [2].",
+        "It opened in Dec [1]. It closed soon [2].",
+        "He studied Art. She did not [2].",
+        "They met the Gen [1]. He left [2].",
+    ],
+)
+def test_a_word_that_looks_like_an_abbreviation_ends_a_claim_where_the_sentence_does(answer: str) -> None:
+    assert len(split_claims(answer)) == 2

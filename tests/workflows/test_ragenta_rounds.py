@@ -28,6 +28,7 @@ from tests.workflows.small_world import MALFORMED, run, shown_to_model
 NOTHING_HOLDS = assessment(
     [(THE_BUILDER, "NOT ANSWERED", [1]), (THE_BIRTHPLACE, "NOT ANSWERED", [2])], [(1, []), (2, [])]
 )
+COMPLETED = f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [3]."
 OTHER_WORDS = "Who was born at Lisk?"
 
 
@@ -97,3 +98,30 @@ def test_a_question_is_asked_in_one_round_only(
 def _is_completed(body: Mapping[str, Any]) -> bool:
     """Whether a claim judge is shown the answer of the round of follow-ups."""
     return len(shown_to_model(body)["claims"]) == 2
+
+
+def test_components_in_another_order_are_still_the_same(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    completed = assessment(
+        [(THE_BIRTHPLACE, "FULLY ANSWERED", [2]), (THE_BUILDER, "FULLY ANSWERED", [1])], [(1, [1]), (2, [3])]
+    )
+    chat_server.script(well_behaved(claim_judge=lambda body: completed if _is_completed(body) else checks(body)))
+    found = run(ragenta_settings(top_k=2), TWO_THINGS, quick_ragenta)
+    assert found.result["coverage"] == "FULLY ANSWERED"
+    assert found.error_kinds == {}
+
+
+def test_a_completion_may_drop_a_citation_that_supports_nothing(
+    chat_server: ScriptedServer, ragenta_settings: MakeContext
+) -> None:
+    twice = BUILDER_ANSWERED.replace("[1]", "[1, 2]")
+    chat_server.script(
+        well_behaved(
+            judge=[YES],
+            final_predictor=lambda body: COMPLETED if "draft" in shown_to_model(body) else twice,
+        )
+    )
+    found = run(ragenta_settings(top_k=2), TWO_THINGS, quick_ragenta)
+    assert found.result["answer"] == COMPLETED
+    assert ("write_answer", "MalformedReply") not in found.error_kinds
