@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from agents.answerer import REFUSAL, refusal
-from agents.citations import strip_citations
-from agents.claims import Claim, join_claims, locate_claim, split_claims, strip_marks
+from agents.claims import Claim, join_claims, locate_claim, plain_text, split_claims
 from agents.roles import Answer, Assessment, Citation, ClaimVerdict, Component, Coverage, NumberedPassage, Structure
 
 
@@ -173,7 +172,7 @@ def _answer(text: str, claims: Iterable[SettledClaim], passages: Mapping[int, Nu
         for number in each.claim.cited:
             if number in passages:
                 citations.setdefault(number, spans.get(number) or Citation(number, passages[number].id))
-    return Answer(text, strip_citations(strip_marks(text)).strip(), tuple(citations.values()))
+    return Answer(text, plain_text(text), tuple(citations.values()))
 
 
 def claims_of(text: str, numbers: Iterable[int]) -> list[Claim]:

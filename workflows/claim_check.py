@@ -48,8 +48,7 @@ from workflows.claim_state import (
 from workflows.context import Context
 from workflows.edits import check_shape
 from workflows.filtered import RETRIEVED, Node, Update, check_sources, open_run, within_filter, written_from
-from workflows.follow_up_budget import is_late
-from workflows.ragenta_context import RagentaContext
+from workflows.ragenta_context import RagentaContext, follow_ups_are_over
 from workflows.resources import OFFLINE, chat_model_name, claim_judge_for
 from workflows.retrieval import TRANSPORT_RETRIES, AfterReply, after_reply, reply_edges
 from workflows.state import error_of, feedback_from, malformed_update
@@ -86,7 +85,9 @@ def judge_claims(state: ClaimJudging, runtime: Runtime[Context]) -> Update:
         )
     except MalformedReply as fault:
         allowed = state.get("calls_allowed")
-        spent = (allowed is not None and attempt >= allowed) or _is_late(state, context)
+        spent = (allowed is not None and attempt >= allowed) or follow_ups_are_over(
+            context, state.get("follow_ups_began")
+        )
         final = attempt > context.max_json_retries or spent
         return malformed_update("judge_claims", "claim", fault, attempt, final=final)
     update = _assessed(assessment, attempt, context)
@@ -194,11 +195,6 @@ def _cited_beside(settled: Settled) -> list[int]:
 
 def _claims(state: ClaimInput) -> list[Claim]:
     return claims_of(state.get("answer", ""), state.get("written_from", []))
-
-
-def _is_late(state: ClaimJudging, context: Context) -> bool:
-    """Whether the answer is one of follow-ups whose time is over."""
-    return isinstance(context, RagentaContext) and is_late(state.get("follow_ups_began"), context.follow_up_seconds)
 
 
 def _follow_ups_wanted(context: Context, round_: int) -> int:

@@ -18,8 +18,7 @@ from graph.errors import BadInput, MalformedReply
 from graph.index import Index
 from workflows.context import Context
 from workflows.filtered import Node, Update, check_sources, open_run, sees
-from workflows.follow_up_budget import is_late
-from workflows.ragenta_context import RagentaContext
+from workflows.ragenta_context import follow_ups_are_over
 from workflows.ragenta_state import (
     JudgementRecord,
     JudgeReply,
@@ -48,7 +47,7 @@ _CALLS_OF_THE_JUDGE = 1
 def predict_answer(state: Predicting, runtime: Runtime[Context]) -> Update:
     """Ask the predictor what this passage alone answers."""
     context, index, passage = _open(state, runtime)
-    if _is_late(state, context):
+    if follow_ups_are_over(context, state.get("follow_ups_began")):
         return {"prediction": "", "predict_refusal": None}
     attempt = state.get("predict_attempts", 0) + 1
     try:
@@ -83,7 +82,7 @@ def score_passage(state: Scoring, runtime: Runtime[Context]) -> Update:
     """Ask the judge how far this passage supports an answer."""
     context, index, passage = _open(state, runtime)
     attempt = state.get("score_attempts", 0) + 1
-    if _is_late(state, context):
+    if follow_ups_are_over(context, state.get("follow_ups_began")):
         message = f"The follow-ups' seconds are over: {_named(state)} is left unjudged"
         return {
             "judgements": [_judgement(state, None, UNJUDGED)],
@@ -171,11 +170,6 @@ def _open(state: OnePassage, runtime: Runtime[Context]) -> tuple[Context, Index,
             "Fork before the passages were retrieved, or ask again",
         )
     return context, index, numbered([state["passage"]])[0]
-
-
-def _is_late(state: OnePassage, context: Context) -> bool:
-    """Whether the passage is for a follow-up whose time is over."""
-    return isinstance(context, RagentaContext) and is_late(state.get("follow_ups_began"), context.follow_up_seconds)
 
 
 def _is_spent(state: OnePassage, calls: int) -> bool:

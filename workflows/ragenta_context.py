@@ -15,6 +15,7 @@ from graph.modes import Mode
 from workflows.choices import Workflow
 from workflows.context import Context
 from workflows.filtered import Node, Update
+from workflows.follow_up_budget import is_late
 from workflows.forms import shown
 
 State = TypeVar("State", bound=Mapping[str, Any], contravariant=True)
@@ -122,6 +123,11 @@ def ragenta_context_of(runtime: Runtime[Context]) -> RagentaContext:
             "Pass a workflows.ragenta_context.RagentaContext, or make_context(workflow='ragenta', ...)",
         )
     return context
+
+
+def follow_ups_are_over(context: Context, began: float | None) -> bool:
+    """Tell whether the time of a run's follow-ups is over; never before they begin, nor in a workflow without them."""
+    return isinstance(context, RagentaContext) and is_late(began, context.follow_up_seconds)
 
 
 def with_defaults(node: Node[State]) -> Node[State]:

@@ -20,11 +20,10 @@ from workflows.follow_up_budget import (
     affordable_follow_ups,
     affordable_passages,
     calls_for_each,
-    is_late,
     now,
 )
 from workflows.ragenta_bars import NOT_JUDGED, SHOWN, judged_for, pass_the_bar
-from workflows.ragenta_context import RagentaContext, ragenta_context_of
+from workflows.ragenta_context import RagentaContext, follow_ups_are_over, ragenta_context_of
 from workflows.ragenta_state import (
     SETTLED_KEYS,
     Candidate,
@@ -159,7 +158,7 @@ def keep_of_follow_ups(state: Keeping, context: RagentaContext) -> Update:
     cited = (state.get("draft") or {"cited": []})["cited"]
     shown = list(dict.fromkeys([*new, *(number for number in cited if number in before), *before]))
     update: Update = {"kept": shown, "new_kept": new, "judgements": judgements, "bars": bars, "follow_ups": follow_ups}
-    if new and is_late(state.get("follow_ups_began"), context.follow_up_seconds):
+    if new and follow_ups_are_over(context, state.get("follow_ups_began")):
         message = "The follow-ups' seconds are over: what they found is judged, but not written into the answer"
         update |= {"kept": before, "new_kept": [], "errors": [error_of("keep_passages", "BudgetSpent", message, 1)]}
     return update
@@ -184,7 +183,7 @@ def _suggested(follow_ups: Sequence[FollowUpRecord], round_: int) -> list[int]:
 
 def _affordable(wanted: int, state: Planning, context: RagentaContext) -> int:
     """How many follow-ups the budget lets be asked."""
-    if is_late(state.get("follow_ups_began"), context.follow_up_seconds):
+    if follow_ups_are_over(context, state.get("follow_ups_began")):
         return 0
     left = calls_left(state.get("calls_before"), state.get("model_calls", 0), context)
     if left is None:

@@ -8,16 +8,15 @@ from langgraph.runtime import Runtime
 
 from agents.answerer import quote_passages as quote
 from agents.answerer import refusal
-from agents.citations import strip_citations
-from agents.claims import strip_marks
+from agents.claims import plain_text
 from agents.roles import Answer, Coverage, Draft, NumberedPassage, Structure
 from graph.errors import MalformedReply
 from workflows.claim_records import ComponentRecord, FollowUpRecord
 from workflows.context import Context
 from workflows.filtered import Update, open_run, within_filter
-from workflows.follow_up_budget import is_late
+from workflows.follow_up_budget import CALLS_AT_THE_END
 from workflows.ragenta_bars import NOT_JUDGED, SHOWN, judged_for, pass_the_bar
-from workflows.ragenta_context import ragenta_context_of
+from workflows.ragenta_context import follow_ups_are_over, ragenta_context_of
 from workflows.ragenta_follow_ups import FOUND, calls_left, keep_of_follow_ups
 from workflows.ragenta_state import (
     Candidate,
@@ -111,8 +110,8 @@ def write_answer(state: Predicted, runtime: Runtime[Context]) -> Update:
             {"mara_attempt": attempt},
         )
     except MalformedReply as fault:
-        late = is_late(state.get("follow_ups_began"), settings.follow_up_seconds)
-        spent = late or (left is not None and left - 1 < _ANOTHER_AND_THE_CHECK)
+        late = follow_ups_are_over(settings, state.get("follow_ups_began"))
+        spent = late or (left is not None and left - 1 < CALLS_AT_THE_END)
         final = attempt > settings.max_json_retries or spent
         update = malformed_update("write_answer", "answer", fault, attempt, final=final)
         return {**update, "errors": [*unknown, *update["errors"]]}
@@ -146,9 +145,6 @@ def quote_passages(state: Predicted, runtime: Runtime[Context]) -> Update:
     }
 
 
-_ANOTHER_AND_THE_CHECK = 2
-
-
 def _kept_passages(state: Predicted) -> list[NumberedPassage]:
     """The kept passages, as far as the state holds them, in the order in which they are shown."""
     by_number = {passage.number: passage for passage in numbered(state.get("passages", []))}
@@ -168,7 +164,7 @@ def _completed(
     draft: Draft, follow_ups: Iterable[FollowUpRecord], round_: int, passages: Sequence[NumberedPassage]
 ) -> Answer:
     """Return a draft with quotes for each follow-up of a round from the passages that it found."""
-    parts = [Answer(draft.text, strip_citations(strip_marks(draft.text)).strip(), ())]
+    parts = [Answer(draft.text, plain_text(draft.text), ())]
     for each in follow_ups:
         if each["round"] == round_ and each["outcome"] == FOUND:
             found = [passage for passage in passages if passage.number in each["passages"]]

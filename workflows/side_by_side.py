@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
 from graph.errors import (
+    BadInput,
     DependencyMissing,
     EmbeddingMismatch,
     MaraError,
@@ -90,6 +91,15 @@ class SideBySide:
             advance()
         if fault is not None and gives_up:
             raise fault
+
+
+def check_generation(answered: int, begun: int) -> None:
+    """Raise BadInput where a question was answered from another generation of the workspace than the run began with."""
+    if answered != begun:
+        raise BadInput(
+            f"The workspace was indexed anew while it was asked (generation {answered}, not {begun})",
+            "Start the run afresh with --restart, or name another folder with --out",
+        )
 
 
 def may_pass(failed: Mapping[str, str] | None) -> bool:

@@ -21,7 +21,7 @@ from workflows.evaluation.systems import System
 from workflows.interruptible import interruptibly
 from workflows.journal import Row
 from workflows.resources import OFFLINE, chat_model_name, models_of, open_workspace_index
-from workflows.side_by_side import OF_ALL_QUESTIONS, SideBySide, may_pass
+from workflows.side_by_side import OF_ALL_QUESTIONS, SideBySide, check_generation, may_pass
 from workflows.versions import ANSWERING, versions_of
 
 CONCURRENCY = 4
@@ -170,12 +170,7 @@ class _Asking:
             self._keep(question, {}, None, failure(fault))
             return fault if isinstance(fault, ServiceUnavailable) else None
         total_ms = (time.perf_counter() - start) * 1000
-        if result["generation"] != self._generation:
-            raise BadInput(
-                f"The workspace was indexed anew while it was asked (generation {result['generation']}, not"
-                f" {self._generation})",
-                "Start the run afresh with --restart, or name another folder with --out",
-            )
+        check_generation(result["generation"], self._generation)
         self._keep(question, result, total_ms, None)
         return None
 

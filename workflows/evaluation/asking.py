@@ -14,14 +14,13 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
 from graph.errors import (
-    BadInput,
     MaraError,
     ServiceUnavailable,
 )
 from workflows import retrieval
 from workflows.ask import graph_of
 from workflows.context import Question
-from workflows.evaluation.attribution import attribution_of, checking_of, unattributed
+from workflows.evaluation.attribution import attribution_of, checking_of, cited_passages, unattributed
 from workflows.evaluation.citations import supported_citations
 from workflows.evaluation.metrics import exact_match, token_f1
 from workflows.evaluation.oracle import context_for
@@ -30,7 +29,7 @@ from workflows.evaluation.run_files import Answered, Row
 from workflows.evaluation.systems import System
 from workflows.journal import rounded
 from workflows.resources import OFFLINE, open_workspace_index
-from workflows.side_by_side import OF_ALL_QUESTIONS
+from workflows.side_by_side import OF_ALL_QUESTIONS, check_generation
 
 SHOWN_PASSAGE_SEEDS = 20
 """How many of the passage seeds, heaviest first, a row of results tells."""
@@ -135,12 +134,7 @@ class Asker:
             raise
         except MaraError as fault:
             return self.failed(system, question, fault, tokens)
-        if result["generation"] != self._generation:
-            raise BadInput(
-                f"The workspace was indexed anew while it was asked (generation {result['generation']}, not"
-                f" {self._generation})",
-                "Start the run afresh with --restart, or name another folder with --out",
-            )
+        check_generation(result["generation"], self._generation)
         timing = {"total_ms": round(total_ms, 3), "timings_ms": result["timings_ms"], "tokens": tokens.as_row()}
         return self._answered(system, question, result, None, timing)
 
@@ -215,9 +209,7 @@ def _score(
 
 def _judged_citations(result: Mapping[str, Any], gold_ids: Sequence[str]) -> list[Row]:
     """Return the citations of an answer, whether each is supported, and whether it names a gold passage."""
-    texts = {hit["id"]: f"{hit['title']}\n{hit['text']}" for hit in result["passages"]}
-    cited = {mark["number"]: mark["passage_id"] for mark in result["citations"]}
-    passages = {number: texts[key] for number, key in cited.items() if key in texts}
+    cited, passages = cited_passages(result)
     supported = supported_citations(result["answer"], passages)
     return [
         {"number": number, "passage_id": key, "supported": supported.get(number, False), "gold": key in gold_ids}

@@ -60,11 +60,16 @@ def _is_needed(sentence: str, sources: Sequence[str], place: int) -> bool:
     return is_supported(sentence, sources[place]) or not _support(sentence, others)
 
 
-def attribution_of(result: Mapping[str, Any], gold_ids: Collection[str]) -> Row:
-    """Return what a row tells of an answer's citations; a refusal cites nothing, and has no sentence to carry."""
+def cited_passages(result: Mapping[str, Any]) -> tuple[dict[int, str], dict[int, str]]:
+    """Return the ids of the passages that an answer cites, and title and text of those it shows, by their numbers."""
     texts = {hit["id"]: f"{hit['title']}\n{hit['text']}" for hit in result["passages"]}
     cited = {mark["number"]: mark["passage_id"] for mark in result["citations"]}
-    passages = {number: texts[key] for number, key in cited.items() if key in texts}
+    return cited, {number: texts[key] for number, key in cited.items() if key in texts}
+
+
+def attribution_of(result: Mapping[str, Any], gold_ids: Collection[str]) -> Row:
+    """Return what a row tells of an answer's citations; a refusal cites nothing, and has no sentence to carry."""
+    cited, passages = cited_passages(result)
     quality = None if result["refused"] else citation_quality(result["answer"], passages)
     precision, recall = passage_overlap(cited.values(), gold_ids)
     return {
