@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SAMPLE := .mara-demo
 
-.PHONY: demo test test-slow lint format dev drawings setup lock bench clean
+.PHONY: demo test test-slow soak lint format dev drawings setup lock bench clean
 
 demo: setup
 	@$(BIN)/mara demo --workspace $(SAMPLE)
@@ -15,6 +15,10 @@ test: setup
 
 test-slow: setup
 	@$(BIN)/python -m pytest -m slow -n 2 --dist loadfile -o faulthandler_timeout=0
+
+# Kills, mutated replies and many threads, whole: an hour at most.
+soak: setup
+	@$(BIN)/python -m pytest -m soak --soak -n 2 --dist loadfile -o faulthandler_timeout=0
 
 lint: setup
 	@$(BIN)/ruff check .

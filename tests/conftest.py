@@ -58,6 +58,16 @@ def pytest_collection_finish() -> None:
 CONFIGURING = ("OPENAI_", "MARA_", "LANGSMITH_", "LANGCHAIN_")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="run the tests marked soak whole, not a tenth of them")
+
+
+@pytest.fixture(scope="session")
+def soak_share(request: pytest.FixtureRequest) -> float:
+    """The share of a soak test's work that this run does: 1.0 under `make soak`, a tenth in the slow suite."""
+    return 1.0 if request.config.getoption("--soak") else 0.1
+
+
 @pytest.fixture(autouse=True)
 def unconfigured(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
