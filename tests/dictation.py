@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 from tests.workflows.small_world import QUESTION
 from workflows.context import Context
+from workflows.results import Result
 from workflows.streaming import Answered, Event, NodeStarted, Token, aask_stream
 
 PATIENCE_S = 10.0
@@ -62,7 +62,7 @@ def screens(events: list[Event]) -> list[str]:
     return [text for text in shown if text]
 
 
-def result_in(events: list[Event]) -> dict[str, Any]:
+def result_in(events: list[Event]) -> Result:
     last = events[-1]
     assert isinstance(last, Answered)
     assert not any(isinstance(event, Answered) for event in events[:-1])

@@ -24,7 +24,7 @@ from graph.pagerank import Engine
 from graph.seeds import EntityPooling, EntityRarity
 from graph.where import read_conditions, where_schema
 from workflows.choices import UnsupportedClaims, Workflow
-from workflows.forms import shown
+from workflows.forms import offered_at
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
@@ -62,196 +62,227 @@ class Context(BaseModel):
     workflow: ClassVar[Workflow] = Workflow.MARA
 
     workspace: str = Field(
-        "",
+        default="",
         description="Workspace to ask: empty for MARA_WORKSPACE or ./.mara.",
         max_length=4096,
-        **shown("Workspace", "encode_question"),
+        title="Workspace",
+        json_schema_extra=offered_at("encode_question"),
     )
     mode: Mode = Field(
-        Mode.MARA,
+        default=Mode.MARA,
         description="How passages are found: a relation-aware walk (mara), the published baseline (hipporag2), the"
         " baseline with β on its fact edges (mara-matrix), or similarity alone (dense, sparse, hybrid).",
-        **shown("Retrieval · mode", "retrieve_passages", "walk_graph"),
+        title="Retrieval · mode",
+        json_schema_extra=offered_at("retrieve_passages", "walk_graph"),
     )
     preset: Preset = Field(
-        Preset.MARA,
+        default=Preset.MARA,
         description="Settings of the mara walk: measured ones (mara), or those of its documents (seed).",
-        **shown("Retrieval · preset", "retrieve_facts", "seed_graph", "walk_graph"),
+        title="Retrieval · preset",
+        json_schema_extra=offered_at("retrieve_facts", "seed_graph", "walk_graph"),
     )
     top_k: int = Field(
-        10,
+        default=10,
         ge=1,
         le=200,
         description="How many passages are returned.",
-        **shown("Retrieval · passages returned", "retrieve_passages", "walk_graph"),
+        title="Retrieval · passages returned",
+        json_schema_extra=offered_at("retrieve_passages", "walk_graph"),
     )
     where: Annotated[dict[str, Any], WithJsonSchema(where_schema())] = Field(
-        {},
+        default={},
         description="Which passages may be seen, by their metadata: values, or conditions with $in, $ne, $nin, $gt,"
         " $gte, $lt, $lte; all are to hold. Dates are ISO 8601 texts.",
         examples=[{"tenant": "a", "date": {"$gte": "2020", "$lt": "2021-07"}}],
-        **shown("Retrieval · filter by metadata", "encode_question", "retrieve_facts", "retrieve_passages"),
+        title="Retrieval · filter by metadata",
+        json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
     )
     model: str = Field(
-        "",
+        default="",
         description="Chat model. Empty: MARA_CHAT_MODEL where a key or a server is configured, else the offline"
         " agents; 'offline': always the offline agents.",
         max_length=256,
-        **shown("Agents · chat model", "filter_facts", "weigh_relations", "write_answer"),
+        title="Agents · chat model",
+        json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),
     )
     temperature: float = Field(
-        0.0,
+        default=0.0,
         ge=0,
         le=2,
         description="Temperature of all agents but the manager.",
-        **shown("Agents · temperature", "filter_facts", "write_answer"),
+        title="Agents · temperature",
+        json_schema_extra=offered_at("filter_facts", "write_answer"),
     )
     manager_temperature: float = Field(
-        0.3,
+        default=0.3,
         ge=0,
         le=2,
         description="Temperature of the manager.",
-        **shown("Agents · temperature of the manager", "weigh_relations"),
+        title="Agents · temperature of the manager",
+        json_schema_extra=offered_at("weigh_relations"),
     )
     answer_passages: int = Field(
-        5,
+        default=5,
         ge=1,
         le=50,
         description="How many of the best passages the answer is written from.",
-        **shown("Agents · passages for the answer", "write_answer"),
+        title="Agents · passages for the answer",
+        json_schema_extra=offered_at("write_answer"),
     )
     filter_facts: bool = Field(
-        True,
+        default=True,
         description="Let the recognition-memory filter choose among the candidate facts.",
-        **shown("Agents · filter facts", "filter_facts"),
+        title="Agents · filter facts",
+        json_schema_extra=offered_at("filter_facts"),
     )
     max_facts: int = Field(
-        4,
+        default=4,
         ge=1,
         le=50,
         description="How many facts the filter may keep.",
-        **shown("Agents · facts kept", "filter_facts", "keep_top_facts"),
+        title="Agents · facts kept",
+        json_schema_extra=offered_at("filter_facts", "keep_top_facts"),
     )
     weigh_relations: bool = Field(
-        True,
+        default=True,
         description="Let the manager's β steer the walk (modes mara, mara-matrix).",
-        **shown("Agents · weigh relations (β)", "weigh_relations"),
+        title="Agents · weigh relations (β)",
+        json_schema_extra=offered_at("weigh_relations"),
     )
     max_json_retries: int = Field(
-        2,
+        default=2,
         ge=0,
         le=5,
         description="How often a malformed reply is asked for again.",
-        **shown("Agents · retries of a malformed reply", "filter_facts", "weigh_relations", "write_answer"),
+        title="Agents · retries of a malformed reply",
+        json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),
     )
     check_claims: bool = Field(
-        False,
+        default=False,
         description="Let the claim judge check the answer sentence by sentence.",
-        **shown("Claims · check them", "write_answer"),
+        title="Claims · check them",
+        json_schema_extra=offered_at("write_answer"),
     )
     unsupported_claims: UnsupportedClaims = Field(
-        UnsupportedClaims.MARK,
+        default=UnsupportedClaims.MARK,
         description="What becomes of a sentence that no passage supports: it is marked, or removed.",
-        **shown("Claims · unsupported ones", "check_claims"),
+        title="Claims · unsupported ones",
+        json_schema_extra=offered_at("check_claims"),
     )
     engine: Engine = Field(
-        Engine.AUTO,
+        default=Engine.AUTO,
         description="What computes the walk: forward push from few seeds (push), power iteration (matrix), PRPACK"
         " (igraph), or push where it is faster and can be used, else matrix (auto).",
-        **shown("Walk · engine", "walk_graph"),
+        title="Walk · engine",
+        json_schema_extra=offered_at("walk_graph"),
     )
     damping: float | None = Field(
-        None,
+        default=None,
         ge=0,
         le=0.99,
         description="Probability of following an edge (mara 0.7).",
-        **shown("Walk · damping", "walk_graph"),
+        title="Walk · damping",
+        json_schema_extra=offered_at("walk_graph"),
     )
     tuned: bool = Field(
-        True,
+        default=True,
         description="Walk with the strengths of relation types that `mara tune` learned (mode mara).",
-        **shown("Walk · tuned strengths", "walk_graph"),
+        title="Walk · tuned strengths",
+        json_schema_extra=offered_at("walk_graph"),
     )
     policy: FactorPolicy | None = Field(
-        None,
+        default=None,
         description="How β becomes a factor: around 1 (neutral), as it is (category), or on facts alone (facts).",
-        **shown("Walk · policy of β", "walk_graph"),
+        title="Walk · policy of β",
+        json_schema_extra=offered_at("walk_graph"),
     )
     relation_strength: float | None = Field(
-        None,
+        default=None,
         ge=0,
         le=1,
         description="λ: how far the neutral policy follows β; 0 is the walk without β (mara 1).",
-        **shown("Walk · strength of β (λ)", "walk_graph"),
+        title="Walk · strength of β (λ)",
+        json_schema_extra=offered_at("walk_graph"),
     )
     synonymy: SynonymyPolicy | None = Field(
-        None,
+        default=None,
         description="Factor of synonym edges: their own (neutral), that of ATTRIBUTION, or 0 (none).",
-        **shown("Walk · synonym edges", "walk_graph"),
+        title="Walk · synonym edges",
+        json_schema_extra=offered_at("walk_graph"),
     )
     fact_candidates: int | None = Field(
-        None,
+        default=None,
         ge=1,
         le=200,
         description="How many facts are looked up (mara 10).",
-        **shown("Seeds · candidate facts", "retrieve_facts"),
+        title="Seeds · candidate facts",
+        json_schema_extra=offered_at("retrieve_facts"),
     )
     entity_seeds: int | None = Field(
-        None,
+        default=None,
         ge=0,
         le=200,
         description="How many entities of the kept facts are seeds (mara 5).",
-        **shown("Seeds · entities of facts", "seed_graph"),
+        title="Seeds · entities of facts",
+        json_schema_extra=offered_at("seed_graph"),
     )
     entity_rarity: EntityRarity | None = Field(
-        None,
+        default=None,
         description="How a fact's entity weighs less the more passages spell it: 1/n (inverse), log-idf (mara).",
-        **shown("Seeds · rarity of entities", "seed_graph"),
+        title="Seeds · rarity of entities",
+        json_schema_extra=offered_at("seed_graph"),
     )
     entity_pooling: EntityPooling | None = Field(
-        None,
+        default=None,
         description="How an entity's facts come together: their mean (mara), their sum, or noisy-or.",
-        **shown("Seeds · pooling of facts", "seed_graph"),
+        title="Seeds · pooling of facts",
+        json_schema_extra=offered_at("seed_graph"),
     )
     name_weight: float | None = Field(
-        None,
+        default=None,
         ge=0,
         le=10,
         description="Weight of a name in the question as a seed; 0 for none (mara 3).",
-        **shown("Seeds · names in the question", "seed_graph"),
+        title="Seeds · names in the question",
+        json_schema_extra=offered_at("seed_graph"),
     )
     passage_seeds: int | None = Field(
-        None,
+        default=None,
         ge=0,
         le=SHOWN_SEEDS,
         description="How many of the best passages are seeds; 0 for all (mara 200).",
-        **shown("Seeds · passages", "retrieve_passages", "seed_graph"),
+        title="Seeds · passages",
+        json_schema_extra=offered_at("retrieve_passages", "seed_graph"),
     )
     passage_weight: float | None = Field(
-        None,
+        default=None,
         ge=0,
         le=10,
         description="Weight of the best passage seed, beside entity seeds of about 1 (mara 1).",
-        **shown("Seeds · passage weight", "seed_graph"),
+        title="Seeds · passage weight",
+        json_schema_extra=offered_at("seed_graph"),
     )
     adaptive_passage_weight: bool | None = Field(
-        None,
+        default=None,
         description="Let the manager's passage weight scale that weight (mara: no, mara-matrix: yes).",
-        **shown("Seeds · adaptive passage weight", "seed_graph"),
+        title="Seeds · adaptive passage weight",
+        json_schema_extra=offered_at("seed_graph"),
     )
     seed_sharpness: float | None = Field(
-        None,
+        default=None,
         ge=1,
         le=20,
         description="Power on the passage seeds' scores; 1 is linear (mara 8).",
-        **shown("Seeds · sharpness of passage scores", "seed_graph"),
+        title="Seeds · sharpness of passage scores",
+        json_schema_extra=offered_at("seed_graph"),
     )
     alpha: float | None = Field(
-        None,
+        default=None,
         ge=0,
         le=1,
         description="Share of the dense score in the hybrid one (0.65).",
-        **shown("Seeds · dense share of the hybrid score", "retrieve_passages"),
+        title="Seeds · dense share of the hybrid score",
+        json_schema_extra=offered_at("retrieve_passages"),
     )
 
     _fact_filter: FactFilter | None = PrivateAttr(None)

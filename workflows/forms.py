@@ -1,24 +1,13 @@
-"""How a setting looks in Studio's form: its title, which begins with its group, and the nodes that go by it."""
+"""Where Studio offers a setting; the title of its field, "group · name", is what its form calls it.
+
+The fields name everything themselves: type checkers do not look into ``**``, and would ask for every setting.
+"""
 
 from __future__ import annotations
-
-from typing import TypedDict
 
 from pydantic import JsonValue
 
 
-class Shown(TypedDict):
-    """What a pydantic field takes for that."""
-
-    title: str
-    json_schema_extra: dict[str, JsonValue]
-
-
-def shown(title: str, *nodes: str) -> Shown:
-    """Return how a field is shown.
-
-    Args:
-        title: "group · name"; a setting that stands for itself has a name alone.
-        nodes: at these nodes of a drawing Studio offers the setting.
-    """
-    return Shown(title=title, json_schema_extra={"langgraph_nodes": list(nodes)})
+def offered_at(*nodes: str) -> dict[str, JsonValue]:
+    """Return what tells Studio to offer a setting at these nodes of a workflow's drawing."""
+    return {"langgraph_nodes": list(nodes)}

@@ -14,7 +14,7 @@ from graph.errors import BadInput
 from graph.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
 from graph.weights import PassageClasses
 from workflows.context import problems_of
-from workflows.forms import shown
+from workflows.forms import offered_at
 
 SOURCES_LIMIT = 1_000
 """Sources that a run takes; a folder counts as one."""
@@ -31,13 +31,13 @@ class Sources(BaseModel):
         examples=[["documents"]],
     )
     triples: str = Field(
-        "",
+        default="",
         title="Triples",
         description="File of precomputed triples to take instead of extracting: HippoRAG OpenIE JSON, or JSONL.",
         max_length=4096,
     )
     sync: bool = Field(
-        False, title="Sync", description="Remove what the sources do not hold: the workspace is to equal them."
+        default=False, title="Sync", description="Remove what the sources do not hold: the workspace is to equal them."
     )
 
 
@@ -47,99 +47,118 @@ class IndexingContext(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     workspace: str = Field(
-        "",
+        default="",
         description="Workspace to write: empty for MARA_WORKSPACE or ./.mara.",
         max_length=4096,
-        **shown("Workspace", "load_documents"),
+        title="Workspace",
+        json_schema_extra=offered_at("load_documents"),
     )
     chunk_tokens: int = Field(
-        CHUNK_TOKENS,
+        default=CHUNK_TOKENS,
         ge=16,
         le=8192,
         description="Length of a document's passages, in tokens of the embedding model.",
-        **shown("Reading · tokens of a passage", "load_documents"),
+        title="Reading · tokens of a passage",
+        json_schema_extra=offered_at("load_documents"),
     )
     chunk_overlap: int = Field(
-        CHUNK_OVERLAP,
+        default=CHUNK_OVERLAP,
         ge=0,
         le=4096,
         description="Tokens that neighbouring passages share; under half of that length.",
-        **shown("Reading · tokens that passages share", "load_documents"),
+        title="Reading · tokens that passages share",
+        json_schema_extra=offered_at("load_documents"),
     )
     fields: dict[str, str] = Field(
-        {},
+        default={},
         description="Which column or key of tables and corpora holds the id, title and text, and which are metadata.",
         examples=[{"text": "body", "metadata": "year,author"}],
-        **shown("Reading · columns and keys", "load_documents"),
+        title="Reading · columns and keys",
+        json_schema_extra=offered_at("load_documents"),
     )
     metadata: dict[str, str | int | float | bool] = Field(
-        {},
+        default={},
         description="Metadata that every passage of the sources is given.",
         examples=[{"tenant": "a"}],
-        **shown("Reading · metadata of every passage", "load_documents"),
+        title="Reading · metadata of every passage",
+        json_schema_extra=offered_at("load_documents"),
     )
     model: str = Field(
-        "",
+        default="",
         description="Chat model that extracts. Empty: MARA_CHAT_MODEL where a key or a server is configured, else the"
         " offline extractor; 'offline': always the offline extractor.",
         max_length=256,
-        **shown("Extraction · chat model", "extract"),
+        title="Extraction · chat model",
+        json_schema_extra=offered_at("extract"),
     )
     temperature: float = Field(
-        0.0, ge=0, le=2, description="Temperature of the extractor.", **shown("Extraction · temperature", "extract")
+        default=0.0,
+        ge=0,
+        le=2,
+        description="Temperature of the extractor.",
+        title="Extraction · temperature",
+        json_schema_extra=offered_at("extract"),
     )
     concurrency: int = Field(
-        8,
+        default=8,
         ge=1,
         le=256,
         description="How many requests to the model are on their way at most.",
-        **shown("Extraction · requests at once", "extract"),
+        title="Extraction · requests at once",
+        json_schema_extra=offered_at("extract"),
     )
     requests_per_minute: float | None = Field(
-        None,
+        default=None,
         gt=0,
         le=1e6,
         description="Most requests to the model in a minute; empty for no limit.",
-        **shown("Extraction · requests a minute", "extract"),
+        title="Extraction · requests a minute",
+        json_schema_extra=offered_at("extract"),
     )
     tokens_per_minute: float | None = Field(
-        None,
+        default=None,
         gt=0,
         le=1e9,
         description="Most tokens to and from the model in a minute, on average; empty for no limit.",
-        **shown("Extraction · tokens a minute", "extract"),
+        title="Extraction · tokens a minute",
+        json_schema_extra=offered_at("extract"),
     )
     max_json_retries: int = Field(
-        2,
+        default=2,
         ge=0,
         le=5,
         description="How often a malformed reply is asked for again.",
-        **shown("Extraction · retries of a malformed reply", "extract"),
+        title="Extraction · retries of a malformed reply",
+        json_schema_extra=offered_at("extract"),
     )
     price_in: float | None = Field(
-        None,
+        default=None,
         ge=0,
         le=1e6,
         description="What a million tokens to the model cost.",
-        **shown("Extraction · price of a million tokens in", "publish"),
+        title="Extraction · price of a million tokens in",
+        json_schema_extra=offered_at("publish"),
     )
     price_out: float | None = Field(
-        None,
+        default=None,
         ge=0,
         le=1e6,
         description="What a million tokens from the model cost.",
-        **shown("Extraction · price of a million tokens out", "publish"),
+        title="Extraction · price of a million tokens out",
+        json_schema_extra=offered_at("publish"),
     )
     passage_classes: PassageClasses | None = Field(
-        None,
+        default=None,
         description="Where PRIMARY, SECONDARY and PERIPHERAL are cut: by thirds of the corpus, or at the published 0.6"
         " and 0.3. Empty: as the workspace has it, thirds at first.",
-        **shown("Graph · classes of passage edges", "plan_changes"),
+        title="Graph · classes of passage edges",
+        json_schema_extra=offered_at("plan_changes"),
     )
     replace_all: bool = Field(
-        False,
+        default=False,
         description="Let a sync remove everything that the workspace holds.",
-        **shown("Sync · may remove everything", "plan_changes"),
+        title="Sync · may remove everything",
+        json_schema_extra=offered_at("plan_changes"),
     )
 
     _extractor: Extractor | None = PrivateAttr(None)

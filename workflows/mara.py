@@ -129,9 +129,11 @@ def after_fallback(state: AnswerToCheck) -> str:
     return CHECKED if state.get("checks_claims") and not state.get("refused") else VALID
 
 
-def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[State, Context, Question, Output]:
+def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[State, Context, Question | Asked, Output]:
     """Return the builder of the main workflow, to compile with a checkpointer of one's own."""
-    builder = StateGraph(State, context_schema=Context, input_schema=Question, output_schema=Output)
+    builder: StateGraph[State, Context, Question | Asked, Output] = StateGraph(
+        State, context_schema=Context, input_schema=Question, output_schema=Output
+    )
     add_retrieval(builder, encode_question, "write_answer", transport_retries)
     builder.add_node("write_answer", write_answer, retry_policy=transport_retries)
     builder.add_node("quote_passages", quote_passages)

@@ -152,10 +152,12 @@ def to_searches(state: FollowUpsPlanned) -> list[Send] | str:
 
 def build(
     transport_retries: RetryPolicy = TRANSPORT_RETRIES,
-) -> StateGraph[RagentaState, Context, Question, RagentaOutput]:
+) -> StateGraph[RagentaState, Context, Question | Asked, RagentaOutput]:
     """Return the builder of the workflow, to compile with a checkpointer of one's own."""
     settings: type[Context] = RagentaContext
-    builder = StateGraph(RagentaState, context_schema=settings, input_schema=Question, output_schema=RagentaOutput)
+    builder: StateGraph[RagentaState, Context, Question | Asked, RagentaOutput] = StateGraph(
+        RagentaState, context_schema=settings, input_schema=Question, output_schema=RagentaOutput
+    )
     add_retrieval(builder, encode_question, "line_up_passages", transport_retries, with_defaults)
     builder.add_node("line_up_passages", with_defaults(line_up_passages))
     builder.add_node("judge_passage", build_passage_judge(transport_retries, with_defaults), input_schema=OnePassage)

@@ -16,7 +16,7 @@ from workflows.choices import Workflow
 from workflows.context import Context
 from workflows.filtered import Node, Update
 from workflows.follow_up_budget import is_late
-from workflows.forms import shown
+from workflows.forms import offered_at
 
 State = TypeVar("State", bound=Mapping[str, Any], contravariant=True)
 
@@ -27,90 +27,103 @@ class RagentaContext(Context):
     workflow: ClassVar[Workflow] = Workflow.RAGENTA
 
     mode: Mode = Field(
-        Mode.HYBRID,
+        default=Mode.HYBRID,
         description="How passages are found: by the hybrid of dense and sparse similarity (hybrid), by a relation-aware"
         " walk (mara), or as in any other mode.",
-        **shown("Retrieval · mode", "retrieve_passages", "walk_graph"),
+        title="Retrieval · mode",
+        json_schema_extra=offered_at("retrieve_passages", "walk_graph"),
     )
     top_k: int = Field(
-        20,
+        default=20,
         ge=1,
         le=200,
         description="How many passages are retrieved, and judged.",
-        **shown("Retrieval · passages retrieved", "retrieve_passages", "walk_graph"),
+        title="Retrieval · passages retrieved",
+        json_schema_extra=offered_at("retrieve_passages", "walk_graph"),
     )
     judge_passages: bool = Field(
-        True,
+        default=True,
         description="Let a predictor and a judge look at each passage; without them the best retrieved ones are kept.",
-        **shown("Judge · judge passages", "line_up_passages"),
+        title="Judge · judge passages",
+        json_schema_extra=offered_at("line_up_passages"),
     )
     n: float = Field(
-        DEFAULT_N,
+        default=DEFAULT_N,
         ge=-5,
         le=5,
         description="A passage is kept at the mean of the scores less n standard deviations, or above.",
-        **shown("Judge · n, how far the bar lies below the mean", "keep_passages"),
+        title="Judge · n, how far the bar lies below the mean",
+        json_schema_extra=offered_at("keep_passages"),
     )
     judge_floor: float = Field(
-        0.0,
+        default=0.0,
         ge=-50,
         le=50,
         description="No passage below this score is kept, whatever the bar: log P(Yes) - log P(No), 0 for even odds.",
-        **shown("Judge · floor", "keep_passages"),
+        title="Judge · floor",
+        json_schema_extra=offered_at("keep_passages"),
     )
     min_kept: int = Field(
-        2,
+        default=2,
         ge=0,
         le=50,
         description="So many passages are kept even below the bar, where they reach the floor and the most lets them.",
-        **shown("Judge · fewest kept", "keep_passages"),
+        title="Judge · fewest kept",
+        json_schema_extra=offered_at("keep_passages"),
     )
     answer_passages: int = Field(
-        10,
+        default=10,
         ge=1,
         le=50,
         description="At most so many passages are kept for the answer to a question, and for each follow-up.",
-        **shown("Judge · most kept", "keep_passages"),
+        title="Judge · most kept",
+        json_schema_extra=offered_at("keep_passages"),
     )
     check_claims: bool = Field(
-        True,
+        default=True,
         description="Let the claim judge check the answer sentence by sentence, and ask for what is missing.",
-        **shown("Claims · check them", "write_answer"),
+        title="Claims · check them",
+        json_schema_extra=offered_at("write_answer"),
     )
     max_follow_ups: int = Field(
-        3,
+        default=3,
         ge=0,
         le=3,
         description="How many follow-up questions are asked for what is missing, in each round.",
-        **shown("Follow-ups · questions in a round", "check_claims"),
+        title="Follow-ups · questions in a round",
+        json_schema_extra=offered_at("check_claims"),
     )
     follow_up_rounds: int = Field(
-        1,
+        default=1,
         ge=0,
         le=3,
         description="How often follow-up questions are asked; 0 for never.",
-        **shown("Follow-ups · rounds", "plan_follow_ups"),
+        title="Follow-ups · rounds",
+        json_schema_extra=offered_at("plan_follow_ups"),
     )
     follow_up_passages: int = Field(
-        10,
+        default=10,
         ge=1,
         le=50,
         description="How many passages are retrieved for a follow-up question.",
-        **shown("Follow-ups · passages retrieved", "search_follow_up"),
+        title="Follow-ups · passages retrieved",
+        json_schema_extra=offered_at("search_follow_up"),
     )
     follow_up_calls: int = Field(
-        80,
+        default=80,
         ge=0,
         le=1000,
         description="Calls to the chat model that all follow-ups of a question may take together.",
-        **shown("Follow-ups · budget of model calls", "plan_follow_ups"),
+        title="Follow-ups · budget of model calls",
+        json_schema_extra=offered_at("plan_follow_ups"),
     )
     follow_up_seconds: float = Field(
-        60.0,
+        default=60.0,
         ge=0,
         le=3600,
         description="Seconds after which nothing more is asked for follow-ups; what is on its way is waited for.",
-        **shown("Follow-ups · budget of seconds", "plan_follow_ups"),
+        title="Follow-ups · budget of seconds",
+        json_schema_extra=offered_at("plan_follow_ups"),
     )
 
 

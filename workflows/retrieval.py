@@ -153,9 +153,11 @@ def add_retrieval(
 
 def build(
     transport_retries: RetryPolicy = TRANSPORT_RETRIES,
-) -> StateGraph[RetrievalState, Context, Question, RetrievalOutput]:
+) -> StateGraph[RetrievalState, Context, Question | Asked, RetrievalOutput]:
     """Return the builder of the retrieval workflow, to compile with a checkpointer of one's own."""
-    builder = StateGraph(RetrievalState, context_schema=Context, input_schema=Question, output_schema=RetrievalOutput)
+    builder: StateGraph[RetrievalState, Context, Question | Asked, RetrievalOutput] = StateGraph(
+        RetrievalState, context_schema=Context, input_schema=Question, output_schema=RetrievalOutput
+    )
     add_retrieval(builder, encode_question, END, transport_retries)
     return builder
 

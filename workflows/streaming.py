@@ -15,8 +15,9 @@ from typing import Any, Literal, TypeAlias
 from langchain_core.callbacks import BaseCallbackHandler
 
 from agents.spoken import SpokenText
-from workflows.ask import graph_of, result_of
+from workflows.ask import graph_of
 from workflows.context import Context, asking, check_question
+from workflows.results import Result, result_of
 
 ANSWERING = "write_answer"
 """The node whose model's words are the answer."""
@@ -69,7 +70,7 @@ class Answered:
         result: what `workflows.ask.ask` returns.
     """
 
-    result: dict[str, Any]
+    result: Result
     kind: Literal["answered"] = field(default="answered", init=False)
 
 

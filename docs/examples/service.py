@@ -1,7 +1,6 @@
 """A web service over mara: answers as JSON, and as server-sent events while they are written.
 
 MARA_WORKSPACE=.mara-demo uvicorn --app-dir docs/examples service:app
-curl -N 'http://127.0.0.1:8000/ask/stream?question=When+was+Nissan+founded%3F'
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from graph.modes import Mode
 from workflows.ask import ask
 from workflows.context import make_context
 from workflows.resources import close_indexes
+from workflows.results import Result
 from workflows.streaming import Event, aask_stream, event_json
 
 STATUSES = {
@@ -68,7 +68,7 @@ async def tell(request: Request, error: MaraError) -> JSONResponse:
 
 
 @app.post("/ask")
-def answer(asked: Asked) -> dict[str, Any]:
+def answer(asked: Asked) -> Result:
     """Answer a question."""
     return ask(asked.question, make_context(mode=asked.mode, top_k=asked.top_k))
 

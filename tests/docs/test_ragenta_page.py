@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ def test_a_command_prints_what_the_page_shows(sample: Path, command: str, shown:
 @pytest.mark.slow
 def test_the_result_holds_what_the_page_shows_of_it(sample: Path) -> None:
     question = PAGE.split('--top-k 1 "')[1].split('"')[0]
-    result: dict[str, Any] = ask(question, make_context(Workflow.RAGENTA, workspace=".mara-demo", top_k=1))
+    result: Mapping[str, Any] = ask(question, make_context(Workflow.RAGENTA, workspace=".mara-demo", top_k=1))
     assert {key: result[key] for key in PARTS} == PARTS
 
 

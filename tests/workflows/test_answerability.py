@@ -16,6 +16,7 @@ from workflows.ask import ask
 from workflows.indexing import index_sources
 from workflows.ragenta_context import RagentaContext
 from workflows.resources import close_indexes
+from workflows.results import Result
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +34,7 @@ class Asked:
 
     world: str
     question: dict[str, Any]
-    result: dict[str, Any]
+    result: Result
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from graph.errors import BadInput, ModelUnavailable, WorkspaceDamaged, WorkspaceMissing
+from graph.modes import Mode
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, well_behaved
 from workflows.ask import ask
 from workflows.context import Context, make_context
+from workflows.results import Result
 
 MakeContext = Callable[..., Context]
 
@@ -50,15 +54,34 @@ def test_the_keys_come_in_the_documented_order(settings: MakeContext, mode: str)
     assert None not in [value for key, value in result.items() if key not in of_walks_alone]
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [*({"mode": mode} for mode in Mode), {"check_claims": True}, {"where": {"nothing": "has this"}}],
+    ids=lambda changes: "-".join(map(str, changes.values())),
+)
+def test_the_result_is_of_the_type_that_it_is_declared_to_be(settings: MakeContext, changes: dict[str, Any]) -> None:
+    result = ask(QUESTION, settings(**changes))
+    TypeAdapter(Result).validate_python(result, strict=True)
+    assert result.keys() <= Result.__annotations__.keys()
+
+
+def test_the_result_of_ragenta_is_of_that_type_and_holds_all_of_it(ragenta_settings: MakeContext) -> None:
+    result = ask(QUESTION, ragenta_settings())
+    TypeAdapter(Result).validate_python(result, strict=True)
+    assert result.keys() == Result.__annotations__.keys()
+
+
 def test_the_parts_of_the_result_have_the_documented_keys(settings: MakeContext) -> None:
     result = ask(QUESTION, settings())
     assert result["citations"][0].keys() == {"number", "passage_id", "start", "end"}
     assert result["passages"][0].keys() == {"number", "id", "title", "text", "source", "metadata", "score"}
     assert {"subject", "predicate", "object", "relation", "score", "kept"} <= result["facts"][0].keys()
+    assert result["relation_factors"]
     assert result["relation_factors"].keys() == {"entity_entity", "entity_passage"}
     assert result["seeds"]["entities"][0].keys() == {"id", "text", "weight"}
     assert result["seeds"]["passages"][0].keys() == {"id", "weight"}
     assert {"chat", "embedding"} <= result["models"].keys()
+    assert result["walk"]
     assert result["walk"].keys() == {"engine", "error", "arcs"}
 
 

@@ -17,10 +17,10 @@ from langgraph_sdk.schema import StreamMode
 from tests.workflows.dev_server import ROOT, Case, Server, dev_server
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
 from workflows.ask import ask
-from workflows.ask import result_of as asked_result_of
 from workflows.context import Context
 from workflows.indexing_context import IndexingContext, Sources
 from workflows.ragenta_context import RagentaContext
+from workflows.results import result_of as asked_result_of
 from workflows.retrieval import AGAIN
 from workflows.state import Walking
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -56,7 +56,7 @@ NODE_NAMES = st.sampled_from(["filter_facts", "walk_graph", "write_answer"])
 MILLISECONDS = st.dictionaries(NODE_NAMES, st.floats(0, 1e6))
 
 
-def without_timings(state: dict[str, Any]) -> dict[str, Any]:
+def without_timings(state: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in state.items() if key != "timings_ms"}
 
 

@@ -40,8 +40,8 @@ def test_the_last_event_holds_what_ask_returns(settings: MakeContext, mode: str)
     asked = ask(QUESTION, settings(mode=mode))
     streamed = result_in(list(ask_stream(QUESTION, settings(mode=mode))))
     assert list(streamed) == list(asked)
-    assert streamed.pop("timings_ms").keys() == asked.pop("timings_ms").keys()
-    assert streamed == asked
+    assert streamed["timings_ms"].keys() == asked["timings_ms"].keys()
+    assert {**streamed, "timings_ms": {}} == {**asked, "timings_ms": {}}
 
 
 def test_events_can_be_written_as_json(settings: MakeContext) -> None:

@@ -123,6 +123,7 @@ def test_the_walk_is_a_tool_with_its_seeds_factors_and_best_passages(
         {"text": seed["text"], "weight": seed["weight"]} for seed in result["seeds"]["entities"]
     ]
     assert walk.inputs["seeds"]["passages"] == len(result["seeds"]["passages"])
+    assert result["relation_factors"]
     beta = result["relation_factors"]["entity_entity"]
     factors = walk.inputs["factors"]
     assert factors["TEMPORAL"]["from_entity"] == pytest.approx(0.3 * 5 * beta["TEMPORAL"])
@@ -130,6 +131,7 @@ def test_the_walk_is_a_tool_with_its_seeds_factors_and_best_passages(
     assert [(hit["id"], hit["score"]) for hit in walk.outputs["top"]] == [
         (hit["id"], hit["score"]) for hit in result["passages"]
     ]
+    assert result["walk"]
     assert (walk.outputs["engine"], walk.outputs["error"]) == (result["walk"]["engine"], result["walk"]["error"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.trace_server import TracedRun
@@ -26,5 +27,5 @@ def shape(run: TracedRun) -> dict[str, list[str]]:
     }
 
 
-def without_timings(result: dict[str, Any]) -> dict[str, Any]:
+def without_timings(result: Mapping[str, Any]) -> dict[str, Any]:
     return {**result, "timings_ms": {}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -174,7 +174,9 @@ class _Asking:
         self._keep(question, result, total_ms, None)
         return None
 
-    def _keep(self, question: BatchQuestion, result: Row, total_ms: float | None, failed: Row | None) -> None:
+    def _keep(
+        self, question: BatchQuestion, result: Mapping[str, Any], total_ms: float | None, failed: Row | None
+    ) -> None:
         if self._order.form is Format.DEBUG:
             row = whole_row(question, result, failed)
         else:

