@@ -88,7 +88,8 @@ class TestRunsOfClients:
     def run(self, **given: Any) -> dict[str, Any]:
         """Index as a client asks for it, and return the report."""
         context = IndexingContext(**given.pop("context", {}))
-        result = graph.invoke({"sources": ["deep"], **given}, context=context)
+        asked: Any = {"sources": ["deep"], **given}
+        result = graph.invoke(asked, context=context)
         report: dict[str, Any] = result["report"]
         return report
 
