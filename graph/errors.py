@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from graph.clients import told
+
 
 class MaraError(RuntimeError):
-    """Root of every error this project raises on purpose.
+    """Root of every error this project raises on purpose. In a LangGraph server, it names no folder of the machine.
 
     Attributes:
         exit_code: what the command line exits with.
@@ -16,6 +18,7 @@ class MaraError(RuntimeError):
     exit_code = 1
 
     def __init__(self, message: str, hint: str = "") -> None:
+        message, hint = told(message), told(hint)
         super().__init__(f"{message}. {hint}" if hint else message)
         self.message = message
         self.hint = hint

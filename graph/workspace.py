@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from graph.clients import serves_clients
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
 from graph.layers import Layer
 from graph.lease import LEASE_S, Lease, claim_lease
 from graph.record import FORMAT_VERSION, Record
 
 DEFAULT_WORKSPACE = ".mara"
+
+NEW_WORKSPACES_VARIABLE = "MARA_NEW_WORKSPACES"
+"""Says up to how many workspaces, beside the default one, the clients of a server may make more; 0 by default."""
+
+_NAMED_WORKSPACES = ".mara-workspaces"
+_RECORD = "record.sqlite"
+_NAME_LENGTH = 64
+_CLIENTS_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_NAME_LENGTH - 1}}}")
+# What Windows opens as a device, whatever the folder and the suffix.
+_DEVICE = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?")
 _NO_WORKSPACE_HINT = "Index some documents first: `mara index SOURCE...`, or `mara demo` for the sample corpus"
 
 
@@ -28,22 +39,62 @@ def default_workspace() -> Path:
 def resolve_workspace(name: str) -> Path:
     """Return the folder of the workspace that a caller names; the default one for an empty name.
 
-    In a LangGraph server the name comes from a client: there it is a plain name beside the default workspace,
-    never a path.
+    In a LangGraph server the name comes from a client: there it is a plain name, never a path. It stands for a folder
+    beside the workspace of ``MARA_WORKSPACE`` or, where that is not set, in a folder that holds nothing else.
 
     Raises:
-        BadInput: a client of a server gave a path.
+        BadInput: what a client of a server gave is no such name.
     """
-    default = default_workspace()
     if not name:
-        return default
-    if "langgraph_api" not in sys.modules:
+        return default_workspace()
+    if not serves_clients():
         return Path(name)
-    if name in (".", "..") or Path(name).name != name or "\\" in name:
+    if not _CLIENTS_NAME.fullmatch(name) or name.endswith(".") or _DEVICE.fullmatch(name):
         raise BadInput(
-            f"{name!r} is not the name of a workspace", "Give the name of a folder beside the default workspace"
+            f"{name[:_NAME_LENGTH]!a} is not the name of a workspace",
+            f"Give the name of a workspace: letters a to z, digits, '-', '_' and '.', at most {_NAME_LENGTH} of them,"
+            " with no '.' at either end",
         )
-    return default.absolute().parent / name
+    return _named_workspaces() / name
+
+
+def check_may_be_written(root: Path) -> None:
+    """Refuse a client of a server a workspace that is not there, unless the operator lets clients make more.
+
+    Raises:
+        BadInput: there are as many workspaces as ``MARA_NEW_WORKSPACES`` allows, or the folder holds something else.
+        WorkspaceMissing: clients may make none.
+    """
+    if not serves_clients() or root.absolute() == default_workspace().absolute() or (root / _RECORD).exists():
+        return
+    allowed = _new_workspaces()
+    if not allowed:
+        raise WorkspaceMissing(
+            f"There is no workspace {root.name}",
+            f"Name one that is there, or let clients make workspaces: {NEW_WORKSPACES_VARIABLE}",
+        )
+    if sum(1 for _ in root.parent.glob(f"*/{_RECORD}")) >= allowed:
+        raise BadInput(
+            f"There are {allowed} workspaces, and clients may make no more",
+            f"Name one that is there, or raise {NEW_WORKSPACES_VARIABLE}",
+        )
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise BadInput(f"{root.name} is no workspace and holds something else", "Choose another name")
+
+
+def _named_workspaces() -> Path:
+    """Return the folder that holds the workspaces which clients name."""
+    if os.environ.get("MARA_WORKSPACE"):
+        return default_workspace().parent
+    return Path(_NAMED_WORKSPACES)
+
+
+def _new_workspaces() -> int:
+    """Return up to how many workspaces clients may make more. Raises BadInput where the setting is no number."""
+    text = os.environ.get(NEW_WORKSPACES_VARIABLE) or "0"
+    if not text.isdecimal():
+        raise BadInput(f"{NEW_WORKSPACES_VARIABLE} is {text!r}", "Set it to a number of workspaces, 0 for none")
+    return int(text)
 
 
 class Workspace:
@@ -55,7 +106,7 @@ class Workspace:
     @property
     def record_path(self) -> Path:
         """Where the record is."""
-        return self.root / "record.sqlite"
+        return self.root / _RECORD
 
     def index_folder(self, generation: int) -> Path:
         """Where the derived files of a generation are."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from graph.clients import told
 from graph.loaders.document import Refused
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
     added = counts["written"] - counts["replaced"]
     spent = {name: counts[name] for name in ("cached", "requests", "tokens_in", "tokens_out", "tokens_unknown")}
     report = IndexReport(
-        workspace=str(session.root),
+        workspace=told(str(session.root)),
         passages=session.record.count_passages(),
         added=added,
         replaced=counts["replaced"],
@@ -125,7 +126,7 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
         unmatched_triples=session.imported.rows - len(set(map(id, given))) if session.imported else 0,
         long_passages=counts["long_passages"],
         identical=documents.identical,
-        refused=tuple(documents.refused[:SHOWN_REFUSED]),
+        refused=tuple(Refused(told(one.source), told(one.reason)) for one in documents.refused[:SHOWN_REFUSED]),
         skipped=documents.skipped,
         notes=dict(Counter(documents.notes) + Counter(state["notes"])),
         models={"extractor": session.extractor.name, "embedding": session.embedder.model_id},

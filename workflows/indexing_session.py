@@ -22,6 +22,7 @@ from agents.roles import Extractor
 from agents.throttle import Throttle
 from graph.build import PASSAGE_CLASSES
 from graph.changes import Changes, plan_changes
+from graph.clients import serves_clients
 from graph.documents import LINK_TO_NOTHING, READABLE_HINT, Documents, read_documents, readable_path
 from graph.embeddings import check_embedder, configured_embedder
 from graph.entries import content_hash
@@ -31,7 +32,7 @@ from graph.loaders.links import is_link_list
 from graph.record import Record
 from graph.schema import Extraction, Passage
 from graph.triples import read_triples
-from graph.workspace import Workspace, resolve_workspace
+from graph.workspace import Workspace, check_may_be_written, resolve_workspace
 from graph.writer import EmbeddedBatch, Writer
 from workflows.indexing_context import IndexingContext
 from workflows.indexing_sources import resolve_source
@@ -92,11 +93,18 @@ class Session:
     changes: Changes
 
     def __init__(self, key: RunKey, context: IndexingContext) -> None:
-        """Read the documents and triples. Raises BadInput where there is nothing, or something cannot be used."""
+        """Read the documents and triples.
+
+        Raises:
+            BadInput: there is nothing, something cannot be used, or a client of a server may not do it.
+        """
+        if context.replace_all and serves_clients():
+            raise BadInput("A client may not replace everything", "Leave replace_all out: it is for the command line")
         self.key = key
         self.context = context
         self.prices = context.prices()
         self.root = resolve_workspace(context.workspace)
+        check_may_be_written(self.root)
         self._sources = [resolve_source(name) for name in key["sources"]]
         self.documents = read_documents(self._sources, context.read_options())
         self.imported = read_triples(resolve_source(key["triples"])) if key["triples"] else None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from graph.clients import serves_clients
 from graph.errors import BadInput
 
 SOURCES_VARIABLE = "MARA_SOURCES"
@@ -21,16 +21,16 @@ def resolve_source(name: str) -> Path:
     Raises:
         BadInput: a client of a server named something else.
     """
-    if "langgraph_api" not in sys.modules:
+    if not serves_clients():
         return Path(name)
     plain, windows = PurePosixPath(name), PureWindowsPath(name)
     parts = {*plain.parts, *windows.parts}
     if not name or plain.is_absolute() or windows.drive or windows.root or any(part.startswith(".") for part in parts):
         raise _refused(name, "is no path below the folder of sources")
-    base = Path(os.environ.get(SOURCES_VARIABLE) or ".").resolve()
+    base = Path(os.environ.get(SOURCES_VARIABLE) or ".")
     path = base / name
     try:
-        inside = path.resolve().is_relative_to(base)
+        inside = path.resolve().is_relative_to(base.resolve())
     except (OSError, ValueError, RuntimeError) as fault:
         raise _refused(name, "cannot be followed") from fault
     if not inside:

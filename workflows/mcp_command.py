@@ -25,10 +25,15 @@ def mcp(
     ] = None,
 ) -> None:
     """Serve a workspace over stdio to agents that speak MCP: the tools ask and retrieve."""
+    import anyio
+
     from graph.where import parse_where
     from workflows.mcp_server import make_server
 
     # What a library prints is held back no longer than a line: at the end it would follow the protocol.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    make_server((workspace or default_workspace()).absolute(), parse_where(where or [])).run("stdio")
+    server = make_server((workspace or default_workspace()).absolute(), parse_where(where or []))
+    from workflows.mcp_stdio import serve_stdio
+
+    anyio.run(serve_stdio, server)

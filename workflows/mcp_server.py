@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_model
 
+from graph.clients import without_folders
 from graph.errors import BadInput, DependencyMissing, MaraError
 from graph.modes import Mode
 from graph.where import Condition, read_conditions
@@ -124,7 +125,7 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
     ) -> AskResult:
         """Answer a question from the documents, with citations; says so where they do not hold the answer."""
-        with _told_to_the_client():
+        with _told_to_the_client(workspace):
             return await _answer(question, settings(mode, top_k, where), client)
 
     def retrieve(
@@ -134,7 +135,7 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
     ) -> RetrieveResult:
         """Find the passages that together answer a question, even when it takes several; no answer is written."""
-        with _told_to_the_client():
+        with _told_to_the_client(workspace):
             return _found(question, settings(mode, top_k, where))
 
     return mcpserver.MCPServer(
@@ -210,13 +211,14 @@ async def _closing_indexes(server: "mcpserver.MCPServer[None]") -> AsyncIterator
 
 
 @contextmanager
-def _told_to_the_client() -> Iterator[None]:
+def _told_to_the_client(workspace: Path) -> Iterator[None]:
+    """Say what goes wrong as the tool's error, with names in place of paths."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     try:
         yield
     except MaraError as error:
-        raise ToolError(f"{error.kind}: {error}") from error
+        raise ToolError(f"{error.kind}: {without_folders(str(error), workspace.parent)}") from error
 
 
 def _context(workspace: Path, fixed: Sequence[Condition], mode: Mode, top_k: int, where: Mapping[str, Any]) -> Context:

@@ -10,7 +10,13 @@ import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.record import FORMAT_VERSION
-from graph.workspace import GenerationHold, Workspace, default_workspace, resolve_workspace
+from graph.workspace import (
+    GenerationHold,
+    Workspace,
+    check_may_be_written,
+    default_workspace,
+    resolve_workspace,
+)
 from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_passages
 
 HOLD_GENERATION = """
@@ -253,14 +259,77 @@ class TestResolvingInAServer:
         monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
         monkeypatch.setenv("MARA_WORKSPACE", "/data/mara")
 
-    @pytest.mark.parametrize("name", ["other", "日本", "with space", ".hidden"])
+    @pytest.mark.parametrize("name", ["other", "Other-2", "a.b", "_x", "0", "x" * 64])
     def test_a_name_stands_beside_the_default(self, name: str) -> None:
         assert resolve_workspace(name) == Path("/data") / name
 
     def test_no_name_is_the_default(self) -> None:
         assert resolve_workspace("") == Path("/data/mara")
 
-    @pytest.mark.parametrize("name", ["..", ".", "../other", "/etc", "a/b", "a\\b", "a/", "..\\x", "./a"])
+    @pytest.mark.parametrize("name", ["..", ".", "../other", "/etc", "a/b", "a\\b", "a/", "..\\x", "./a", "C:x"])
     def test_a_path_is_refused(self, name: str) -> None:
         with pytest.raises(BadInput, match=r"is not the name of a workspace"):
             resolve_workspace(name)
+
+    @pytest.mark.parametrize(
+        "name",
+        [".hidden", "with space", "日本", "a\0b", "a\n", "\ud800", "x" * 65, "x" * 300, "a.", "-é", "NUL", "com1.txt"],
+    )
+    def test_a_name_that_not_every_machine_takes_is_refused(self, name: str) -> None:
+        with pytest.raises(BadInput, match=r"is not the name of a workspace") as refused:
+            resolve_workspace(name)
+        assert len(str(refused.value)) < 300
+
+    def test_without_a_configured_workspace_named_ones_have_a_folder_of_their_own(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("MARA_WORKSPACE")
+        monkeypatch.chdir(tmp_path)
+        assert resolve_workspace("workflows").absolute().parent not in (tmp_path, *tmp_path.parents)
+        assert resolve_workspace("").absolute() == tmp_path / ".mara"
+
+
+class TestWorkspacesThatClientsMake:
+    @pytest.fixture(autouse=True)
+    def place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """The folder of the default workspace, which a server's clients may name others beside."""
+        monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+        monkeypatch.setenv("MARA_WORKSPACE", str(tmp_path / "default"))
+        Workspace(tmp_path / "there").create()
+        return tmp_path
+
+    def test_what_is_there_and_the_default_may_be_written(self, place: Path) -> None:
+        check_may_be_written(resolve_workspace("there"))
+        check_may_be_written(resolve_workspace("default"))
+        check_may_be_written(resolve_workspace(""))
+
+    def test_no_other_may_be_made_unless_the_operator_says_so(self) -> None:
+        with pytest.raises(WorkspaceMissing, match="There is no workspace other"):
+            check_may_be_written(resolve_workspace("other"))
+
+    def test_the_operator_says_up_to_how_many(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_NEW_WORKSPACES", "2")
+        check_may_be_written(resolve_workspace("other"))
+        Workspace(place / "other").create()
+        check_may_be_written(resolve_workspace("other"))
+        with pytest.raises(BadInput, match="may make no more"):
+            check_may_be_written(resolve_workspace("third"))
+
+    def test_none_is_made_of_a_folder_that_holds_something_else(
+        self, place: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_NEW_WORKSPACES", "9")
+        (place / "workflows").mkdir()
+        check_may_be_written(resolve_workspace("workflows"))
+        (place / "workflows" / "code.py").write_text("")
+        with pytest.raises(BadInput, match="holds something else"):
+            check_may_be_written(resolve_workspace("workflows"))
+
+    def test_a_number_that_is_none_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_NEW_WORKSPACES", "many")
+        with pytest.raises(BadInput, match="MARA_NEW_WORKSPACES is 'many'"):
+            check_may_be_written(resolve_workspace("other"))
+
+    def test_outside_a_server_anything_may_be_written(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delitem(sys.modules, "langgraph_api")
+        check_may_be_written(place / "other")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from langgraph_sdk.schema import StreamMode
 
+from graph.workspace import Workspace
 from tests.workflows.dev_server import ROOT, Case, Server, dev_server
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
 from workflows.ask import ask
@@ -68,6 +69,11 @@ REFUSED = {
     "absolute path": (Case({"question": QUESTION}, {"workspace": "/etc"}), "not the name of a workspace"),
     "windows path": (Case({"question": QUESTION}, {"workspace": "a\\b"}), "not the name of a workspace"),
     "parent": (Case({"question": QUESTION}, {"workspace": ".."}), "not the name of a workspace"),
+    "long name": (Case({"question": QUESTION}, {"workspace": "x" * 300}), "not the name of a workspace"),
+    "name with a line end": (Case({"question": QUESTION}, {"workspace": "a\n"}), "not the name of a workspace"),
+    "hidden name": (Case({"question": QUESTION}, {"workspace": ".hid"}), "not the name of a workspace"),
+    "new workspace": (Case({"sources": ["."]}, {"workspace": "other"}, "indexing"), "no workspace other"),
+    "all replaced": (Case({"sources": ["."], "sync": True}, {"replace_all": True}, "indexing"), "may not replace"),
     "missing workspace": (Case({"question": QUESTION}, {"workspace": "nobody"}), "no workspace.*nobody.*mara index"),
     "model without a key": (Case({"question": QUESTION}, {"model": "any"}), "ModelUnavailable.*OPENAI_API_KEY"),
 }
@@ -189,11 +195,14 @@ def test_retrieval_is_served_by_itself(outcomes: Outcomes) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_run_fails_with_a_readable_message(outcomes: Outcomes, name: str) -> None:
+def test_what_cannot_be_run_fails_with_a_message_that_is_readable_and_names_no_folder(
+    server: Server, outcomes: Outcomes, name: str
+) -> None:
     message = outcomes[name]
     assert isinstance(message, str)
     assert re.search(REFUSED[name][1], message, re.DOTALL), message
     assert "internal error" not in message
+    assert str(server.sources.parent) not in message
 
 
 def test_a_thread_goes_on_after_a_refused_question_and_its_state_can_be_edited(server: Server) -> None:
@@ -288,7 +297,9 @@ def test_the_documented_fork_walks_again_without_beta(server: Server) -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_is_indexed_asked_and_synchronised_and_no_other_can_be_reached(server: Server) -> None:
+def test_a_folder_is_indexed_asked_and_synchronised_and_no_other_can_be_reached(
+    server: Server, small_workspace: Path
+) -> None:
     (assistant,) = server.client.assistants.search(graph_id="indexing")
     schemas = server.client.assistants.get_schemas(assistant["assistant_id"])
     assert (schemas["input_schema"] or {})["properties"] == Sources.model_json_schema()["properties"]
@@ -301,6 +312,7 @@ def test_a_folder_is_indexed_asked_and_synchronised_and_no_other_can_be_reached(
     folder.mkdir()
     (folder / "marn.txt").write_text("Marn is a town in Ostra. It was founded in 1203.", encoding="utf-8")
     (folder / "kesh.txt").write_text("Kesh is a harbour in Belavia.", encoding="utf-8")
+    Workspace(small_workspace.with_name("indexed")).create()
     there = {"workspace": "indexed"}
     first = result_of(server.run(Case({"sources": ["documents"]}, there, "indexing")))["report"]
     assert (first["added"], first["refused"]) == (2, [])

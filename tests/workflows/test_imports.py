@@ -21,7 +21,11 @@ HEAVY = (
     *("chromadb", "openai", "langchain_openai", "igraph", "onnxruntime", "onnx", "bm25s", "tokenizers"),
     *("matplotlib", "numba", "mcp", "scipy.sparse.csgraph"),
 )
-NEED_AN_EXTRA = {"graph/engines/kernels.py": {"numba"}, "workflows/mcp_server.py": {"mcp"}}
+NEED_AN_EXTRA = {
+    "graph/engines/kernels.py": {"numba"},
+    "workflows/mcp_server.py": {"mcp"},
+    "workflows/mcp_stdio.py": {"mcp"},
+}
 """The files that are imported only where their package is wanted."""
 MAY_IMPORT = {
     "prompts": set(),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
-from graph.errors import BadInput
+from graph.errors import BadInput, MaraError
+from workflows.ask import ask
+from workflows.context import Context
+from workflows.indexing import graph
+from workflows.indexing_context import IndexingContext
 from workflows.indexing_sources import resolve_source
 
 
@@ -64,6 +70,70 @@ def test_the_default_folder_is_the_servers_working_directory(
 ) -> None:
     monkeypatch.delenv("MARA_SOURCES")
     monkeypatch.chdir(tmp_path)
-    assert resolve_source("base") == tmp_path / "base"
+    assert resolve_source("base").absolute() == tmp_path / "base"
     with pytest.raises(BadInput):
         resolve_source("nul\0byte")
+
+
+class TestRunsOfClients:
+    """The indexing workflow as a server runs it, with what a client may send."""
+
+    @pytest.fixture(autouse=True)
+    def served(self, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A server with a workspace and a document."""
+        (base / "deep" / "notes.txt").write_text("Marn is a town in Ostra.")
+        (base / "deep" / "broken.pdf").write_text("no pdf")
+        monkeypatch.setenv("MARA_WORKSPACE", str(tmp_path / "spaces" / "default"))
+
+    def run(self, **given: Any) -> dict[str, Any]:
+        """Index as a client asks for it, and return the report."""
+        context = IndexingContext(**given.pop("context", {}))
+        asked: Any = {"sources": ["deep"], **given}
+        result = graph.invoke(asked, context=context)
+        report: dict[str, Any] = result["report"]
+        return report
+
+    def test_the_report_names_no_folder_of_the_machine(self, tmp_path: Path) -> None:
+        report = self.run()
+        assert (report["workspace"], report["passages"], report["refused_count"]) == ("default", 1, 1)
+        assert report["refused"][0]["source"] == "deep/broken.pdf"
+        assert tmp_path.name not in json.dumps(report)
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"context": {"workspace": "other"}},
+            {"context": {"workspace": "x" * 300}},
+            {"context": {"workspace": "a\0b"}},
+            {"context": {"workspace": "../base"}},
+            {"context": {"replace_all": True}, "sync": True},
+            {"sources": ["missing"]},
+            {"sources": ["x" * 300]},
+            {"sources": ["deep/broken.pdf"]},
+            {"triples": "missing.json"},
+            {"triples": "deep"},
+            {"triples": "x" * 300},
+        ],
+    )
+    def test_what_is_refused_is_said_without_folders_and_leaves_nothing(
+        self, given: dict[str, Any], tmp_path: Path
+    ) -> None:
+        with pytest.raises(MaraError) as refused:
+            self.run(**given)
+        assert tmp_path.name not in str(refused.value)
+        assert not (tmp_path / "spaces").exists()
+
+    def test_a_question_to_what_is_no_workspace_is_refused_without_folders(self, tmp_path: Path) -> None:
+        self.run()
+        for name in ("nobody", "x" * 300, "a\0b", "default\n", ".hid"):
+            with pytest.raises(MaraError) as refused:
+                ask("Where is Marn?", Context(workspace=name))
+            assert tmp_path.name not in str(refused.value)
+        assert [folder.name for folder in (tmp_path / "spaces").iterdir()] == ["default"]
+
+    def test_a_damaged_workspace_is_told_by_its_name(self, tmp_path: Path) -> None:
+        (tmp_path / "spaces" / "default").mkdir(parents=True)
+        (tmp_path / "spaces" / "default" / "record.sqlite").write_bytes(b"no database" * 100)
+        with pytest.raises(MaraError, match=r"default/record\.sqlite") as refused:
+            ask("Where is Marn?", Context())
+        assert tmp_path.name not in str(refused.value)

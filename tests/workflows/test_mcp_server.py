@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from workflows.mcp_command import mcp
 from workflows.mcp_server import make_server
 from workflows.resources import close_indexes
 
+INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 SERVE = "import typer; from workflows.mcp_command import mcp; typer.run(mcp)"
 
 
@@ -49,6 +51,27 @@ def call(root: Path, name: str, **arguments: Any) -> CallToolResult:
             return await client.call_tool(name, arguments)
 
     return asyncio.run(once())
+
+
+def exchange(program: str, root: Path, lines: Iterable[str], n_answers: int) -> tuple[list[Any], str, str]:
+    """Return so many answers of a server over stdio, and what else it wrote on its two outputs until its end."""
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "-w", str(root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        server.stdin.writelines(f"{line}\n" for line in lines)
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(n_answers)]
+        server.stdin.close()
+        rest, told = server.stdout.read(), server.stderr.read()
+        assert server.wait(PATIENCE_S) == 0
+    return answers, rest, told
 
 
 def text_of(result: CallToolResult) -> str:
@@ -164,8 +187,9 @@ def test_an_argument_that_a_tool_has_not_is_refused_by_name(served: Path, name: 
 def test_a_missing_workspace_is_a_tool_error_that_says_what_to_do(tmp_path: Path, name: str) -> None:
     result = call(tmp_path / "none", name, question=QUESTION)
     assert result.is_error
-    assert "WorkspaceMissing" in text_of(result)
+    assert "WorkspaceMissing: There is no workspace at none." in text_of(result)
     assert "mara index" in text_of(result)
+    assert tmp_path.name not in text_of(result)
 
 
 def test_a_model_that_refuses_is_a_tool_error(chat_server: ScriptedServer, served: Path) -> None:
@@ -257,29 +281,36 @@ def test_nothing_but_the_protocol_is_on_standard_output(small_workspace: Path) -
         f"mcp_server._found = found; {SERVE}"
     )
     asked = {"name": "retrieve", "arguments": {"question": QUESTION, "mode": "sparse"}}
-    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE},
+        INITIALIZED,
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked},
     ]
-    with subprocess.Popen(
-        [sys.executable, "-c", noisy, "-w", str(small_workspace)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        assert server.stderr is not None
-        server.stdin.writelines(f"{json.dumps(message)}\n" for message in messages)
-        server.stdin.flush()
-        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
-        server.stdin.close()
-        rest, told = server.stdout.read(), server.stderr.read()
-        assert server.wait(PATIENCE_S) == 0
+    answers, rest, told = exchange(noisy, small_workspace, map(json.dumps, messages), 2)
     assert [answer["id"] for answer in answers] == [1, 2]
     assert answers[1]["result"]["structuredContent"]["passages"]
     assert rest == ""
     assert told.count("noise") == 2
+
+
+@pytest.mark.slow
+def test_every_request_over_stdio_is_answered_also_one_that_cannot_be_read(tmp_path: Path) -> None:
+    asked = '{"jsonrpc": "2.0", "id": %s, "method": "tools/call", "params": {"name": "ask", "arguments": %s}}'
+    begin = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE})
+    lines = {
+        2: asked % (2, '{"question": "Who \\ud800?"}'),
+        "three": asked % ('"three"', '{"question": "Who \\udfff\\ud800?"}'),
+        4: '{"jsonrpc": "2.0", "id": 4}',
+        None: "no message",
+        5: asked % (5, '{"question": "Who?"}'),
+    }
+    told, rest, _ = exchange(
+        SERVE, tmp_path / "none", [begin, json.dumps(INITIALIZED), *lines.values()], 1 + len(lines)
+    )
+    answers = {answer["id"]: answer for answer in told}
+    assert answers.keys() == {1, *lines}
+    refused = {key for key, answer in answers.items() if "error" in answer}
+    assert refused == {2, "three", 4, None}
+    assert "surrogate" in answers[2]["error"]["message"]
+    assert "WorkspaceMissing" in answers[5]["result"]["content"][0]["text"]
+    assert rest == ""
