@@ -151,8 +151,7 @@ def test_as_many_metadata_as_the_record_takes_can_be_derived(workspace: Workspac
 def test_a_passage_that_cannot_be_derived_is_named_and_blocks_nothing_once_it_is_gone(workspace: Workspace) -> None:
     metadata = json.dumps({f"k{i}": 1 for i in range(10_000)})
     with closing(sqlite3.connect(workspace.record_path)) as db, db:
-        db.execute("UPDATE passages SET metadata = ? WHERE id = 'b'", (metadata,))
-        db.execute("UPDATE passages SET fingerprint = 'of an older version' WHERE id = 'b'")
+        db.execute("UPDATE passages SET metadata = ?, fingerprint = 'older' WHERE id = 'b'", (metadata,))
     with workspace.writing(), workspace.open_record() as record:
         record.advance_generation()
         with pytest.raises(WorkspaceDamaged, match=r"'b' has 10,002 metadata.*mara remove ID"):
