@@ -66,6 +66,32 @@ def is_published(workspace: Workspace, record: Record) -> bool:
     return bool(header.get("commit_id") == record.commit_id)
 
 
+def is_behind(workspace: Workspace, record: Record) -> bool:
+    """Tell whether something was committed that readers were not given yet: a command was broken off, or is at work."""
+    published = workspace.current()
+    return published != record.generation if record.count_passages() else published is not None
+
+
+def publish_committed(workspace: Workspace) -> int | None:
+    """Give readers what a command committed before it was broken off.
+
+    Returns:
+        The record's generation; None where nothing was left to do.
+
+    Raises:
+        WorkspaceLocked: a writer is at work, who publishes by himself.
+        WorkspaceDamaged: what was committed cannot be derived.
+    """
+    with workspace.writing() as lease, workspace.open_record(lease) as record:
+        if not is_behind(workspace, record):
+            return None
+        if record.count_passages():
+            publish(workspace, record)
+        else:
+            workspace.withdraw(record)
+        return record.generation
+
+
 def open_store(workspace: Workspace, workspace_id: str, generation: int) -> SearchIndex:
     """Open the search index: the server that ``MARA_CHROMA_URL`` names, or the generation's embedded one."""
     url = os.environ.get("MARA_CHROMA_URL")

@@ -258,6 +258,8 @@ def _repair(workspace: Workspace, record: RecordMender, found: Examination) -> I
     if found.misfits:
         record.mend(found.misfits)
         yield "Put the record's tables of names, facts, links and synonyms right"
+        if found.misfits.renamed:
+            yield f"Gave {len(found.misfits.renamed)} passages ids without control characters"
     if broken == {"manifest"}:
         workspace.publish(record)
         yield "Wrote manifest.json again"

@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.errors import BadInput
 from graph.schema import Extraction, Fact, MetadataValue, Passage, RelationType, Triple, entity_id, stable_id
-from graph.text import normalise_name, title_name
+from graph.text import has_controls, normalise_name, title_name
+
+MAX_METADATA = 2_000
+"""Metadata that a passage can be kept with: Chroma writes those of a passage in one statement, and dates twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,20 @@ class NewVectors:
 
     texts: Mapping[str, str]
     vectors: NDArray[np.float32]
+
+
+def check_passage(passage: Passage) -> None:
+    """Raise BadInput where a passage cannot be kept: whoever made it, what is kept has to be found again by its id."""
+    if not passage.id.strip() or has_controls(passage.id):
+        raise BadInput(
+            f"{passage.id!r} is no id of a passage", "Give ids that are not empty, without control characters"
+        )
+    odd = next((key for key in passage.metadata if has_controls(key)), None)
+    if odd is not None:
+        raise BadInput(f"The passage {passage.id!r} has metadata under {odd!r}", "Give keys without control characters")
+    if len(passage.metadata) > MAX_METADATA:
+        message = f"The passage {passage.id!r} has {len(passage.metadata):,} metadata"
+        raise BadInput(message, f"Give {MAX_METADATA:,} at most")
 
 
 def fingerprint(passage: Passage, extraction: Extraction) -> str:

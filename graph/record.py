@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.entries import Entry, NewVectors, State, facts_of, from_row, hash_of, names_of, to_row
+from graph.entries import Entry, NewVectors, State, check_passage, facts_of, from_row, hash_of, names_of, to_row
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.tables import COLUMNS, HELD_BY, SCHEMA
 
@@ -26,7 +26,8 @@ FORMAT_VERSION = 2
 _BUSY_TIMEOUT_S = 30.0
 _PAGE_BYTES = 8192
 _VECTORS = "vectors"
-_AMONG = "WHERE id IN (SELECT value FROM json_each(?))"
+_PAGE = 5_000
+"""Ids that one statement asks for: SQLite takes 32,766 parameters."""
 
 
 class Record:
@@ -118,7 +119,7 @@ class Record:
     def states(self, ids: Collection[str]) -> dict[str, State]:
         """Return {passage id: what it was made of} of those of some passages that the record holds."""
         columns = "id, fingerprint, extractor, failure, title, text, source, metadata"
-        rows = self._rows(f"SELECT {columns} FROM passages {_AMONG}", json.dumps([*ids]))
+        rows = self._rows_of(columns, ids)
         return {key: State(made, extractor, failure, hash_of(*given)) for key, made, extractor, failure, *given in rows}
 
     def missing_names(self, ids: Iterable[str]) -> set[str]:
@@ -131,11 +132,8 @@ class Record:
 
     def entries(self, ids: Collection[str] | None = None) -> Iterator[Entry]:
         """Yield every entry, or those of some passages, by passage id."""
-        if ids is None:
-            rows = self._rows(f"SELECT {COLUMNS} FROM passages ORDER BY id")
-        else:
-            rows = self._rows(f"SELECT {COLUMNS} FROM passages {_AMONG} ORDER BY id", json.dumps([*ids]))
-        for row in rows:
+        every = f"SELECT {COLUMNS} FROM passages ORDER BY id"
+        for row in self._rows(every) if ids is None else self._rows_of(COLUMNS, ids):
             try:
                 yield from_row(row)
             except (ValueError, TypeError) as fault:
@@ -187,7 +185,12 @@ class Record:
 
         Returns:
             The ids of the names that went.
+
+        Raises:
+            BadInput: an entry's passage cannot be kept, see `check_passage`.
         """
+        for entry in entries:
+            check_passage(entry.passage)
         with self.transaction():
             held_before = self._delete([*(entry.passage.id for entry in entries), *removed])
             self._db.executemany("INSERT INTO passages VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", map(to_row, entries))
@@ -301,18 +304,12 @@ class Record:
 
     def _delete(self, ids: Sequence[str]) -> dict[str, set[str]]:
         """Delete passages; return the names and facts that they held, by table."""
-        these = json.dumps(ids)
-        held = {
-            table: {
-                key
-                for (key,) in self._db.execute(
-                    f"SELECT {column} FROM passage_{table} WHERE passage_id IN (SELECT value FROM json_each(?))",
-                    (these,),
-                )
-            }
-            for table, column in HELD_BY.items()
-        }
-        self._db.execute("DELETE FROM passages WHERE id IN (SELECT value FROM json_each(?))", (these,))
+        held: dict[str, set[str]] = {table: set() for table in HELD_BY}
+        for among, page in _pages(ids):
+            for table, column in HELD_BY.items():
+                rows = self._db.execute(f"SELECT {column} FROM passage_{table} WHERE passage_id {among}", page)
+                held[table].update(key for (key,) in rows)
+            self._db.execute(f"DELETE FROM passages WHERE id {among}", page)
         return held
 
     def _drop_unheld(self, table: str, candidates: Iterable[str]) -> set[str]:
@@ -372,6 +369,11 @@ class Record:
             raise WorkspaceDamaged(f"{self._path} lacks {key!r}", "Restore it from a backup or index again")
         return str(values[0])
 
+    def _rows_of(self, columns: str, ids: Iterable[str]) -> Iterator[Any]:
+        """Yield some columns of some passages, by passage id."""
+        for among, page in _pages(sorted(ids)):
+            yield from self._rows(f"SELECT {columns} FROM passages WHERE id {among} ORDER BY id", *page)
+
     def _rows(self, query: str, *parameters: str) -> Iterator[Any]:
         with self._damage_named():
             yield from self._db.execute(query, parameters)
@@ -391,6 +393,13 @@ class Record:
             raise WorkspaceDamaged(
                 f"{self._path} cannot be read ({fault})", "Restore it from a backup, or index into a new workspace"
             ) from fault
+
+
+def _pages(ids: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield a condition and the ids that it asks for; a list in JSON would end each id at a NUL character."""
+    for start in range(0, len(ids), _PAGE):
+        page = ids[start : start + _PAGE]
+        yield f"IN ({','.join('?' * len(page))})", page
 
 
 def _is_refused(fault: sqlite3.OperationalError) -> bool:

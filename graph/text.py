@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import regex
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
 _FIRST_IN_NAME = regex.compile(r"[\p{L}\p{M}\p{N}]")
 _LAST_IN_NAME = regex.compile(r"(?r)[\p{L}\p{M}\p{N}]")
@@ -38,6 +39,16 @@ def normalise_name(name: str) -> str:
     spaced = " ".join(folded.split())
     first, last = _FIRST_IN_NAME.search(spaced), _LAST_IN_NAME.search(spaced)
     return spaced[first.start() : last.end()] if first and last else spaced
+
+
+def without_controls(text: str) -> str:
+    """Return a text with U+FFFD in place of each control character: C0, DEL and C1, line ends and tabs among them."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+def has_controls(text: str) -> bool:
+    """Tell whether a text holds a control character."""
+    return _CONTROL.search(text) is not None
 
 
 def tokens(text: str) -> list[str]:

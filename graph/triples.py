@@ -14,6 +14,7 @@ from graph.documents import json_lines, read_text, readable_path
 from graph.errors import BadInput
 from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple
 from graph.taxonomy import relation_type_of, type_triple
+from graph.text import has_controls
 
 _PICKLES = frozenset({".pickle", ".pkl", ".p"})
 IMPORTED = "import"
@@ -60,6 +61,8 @@ def read_triples(path: Path) -> ImportedTriples:
         key, body = row.get("id", row.get("idx")), row.get("passage", row.get("text"))
         if key is None and not isinstance(body, str):
             raise BadInput(f"{where}: neither an id nor a passage to match by", "Give an id")
+        if has_controls(str(key)):
+            raise BadInput(f"{where}: its id {str(key)[:200]!r} holds a control character", "Give the passage's own id")
         if key is not None:
             by_id[str(key)] = extraction
         if isinstance(body, str):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
+from pathlib import Path
 from typing import Any, NoReturn, ParamSpec
 
 import typer
 from rich.console import Console
 
-from graph.errors import BadInput, MaraError
+from graph.errors import BadInput, MaraError, WorkspaceLocked
+from graph.workspace import Workspace, default_workspace
 from workflows import render
 
 P = ParamSpec("P")
@@ -23,6 +25,8 @@ STOPPED = 130
 
 _ASKING = ("ask", "walk", "mcp")
 """Commands that write nothing into a workspace."""
+_WRITE_NOTHING_FIRST = ("dry_run", "repair")
+"""Options of commands that write nothing, or that publish as a part of their work and tell what was wrong before."""
 _KEPT = " What was committed is kept; run the same command to go on."
 
 
@@ -40,11 +44,16 @@ def error_body(error: MaraError) -> dict[str, Any]:
 
 
 def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn the project's errors, and what the disk refuses, into a message and an exit code."""
+    """Turn the project's errors, and what the disk refuses, into a message and an exit code.
+
+    A command on a workspace first publishes what another one, which was broken off, left committed.
+    """
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
+            if "workspace" in kwargs and not any(kwargs.get(name) for name in _WRITE_NOTHING_FIRST):
+                _publish_what_was_committed(kwargs["workspace"])
             command(*args, **kwargs)
         except MaraError as error:
             _fail(error, as_json=bool(kwargs.get("as_json")))
@@ -60,6 +69,34 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(STOPPED) from None
 
     return guarded
+
+
+def _publish_what_was_committed(given: object) -> None:
+    """Finish a command that was killed between its commit and its publication; say so on standard error.
+
+    Whatever is wrong with the workspace besides is for the command to tell, which may well get along with it.
+    """
+    from graph.derive import is_behind, publish_committed
+
+    workspace = Workspace(given if isinstance(given, Path) else default_workspace())
+    behind = False
+    with suppress(MaraError, OSError), workspace.open_record() as record:
+        behind = is_behind(workspace, record)
+    if not behind:
+        return
+    try:
+        generation = publish_committed(workspace)
+    except WorkspaceLocked:
+        return
+    except (MaraError, OSError) as fault:
+        _say(f"What an interrupted command committed cannot be published: {fault}")
+        return
+    if generation is not None:
+        _say(f"Published what an interrupted command had committed, as generation {generation}")
+
+
+def _say(text: str) -> None:
+    Console(stderr=True, emoji=False, highlight=False, markup=False, soft_wrap=True).print(text)
 
 
 @contextmanager

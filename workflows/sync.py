@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from agents.reply_cache import ReplyCache
 from agents.roles import Extractor
 from graph.changes import Changes
 from graph.checks.record_reader import RecordReader
-from graph.derive import publish
+from graph.derive import is_behind, publish
 from graph.entries import NewVectors
 from graph.errors import BadInput
 from graph.record import Record
@@ -30,6 +32,7 @@ from workflows.indexing_state import RunKey
 from workflows.inspection import REPLY_CACHE
 
 _NAMED_UNKNOWN = 10
+_REMOVAL = "removal"
 
 
 def sync_folder(
@@ -118,6 +121,8 @@ def preview_changes(
 def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] = ()) -> dict[str, Any]:
     """Remove passages from a workspace; no model is asked. Of a workspace without any, questions say so.
 
+    Asked for once more after it was broken off, a removal ends as if it had not been.
+
     Args:
         root: the workspace.
         ids: of passages, or of documents: then all of its passages go.
@@ -132,17 +137,65 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
         raise BadInput("Nothing is named that is to be removed", "Give ids of passages or documents, or --source")
     workspace = Workspace(root)
     with workspace.open_record() as record:
-        workspace.check_passages(record)
+        if not record.note(_REMOVAL):
+            workspace.check_passages(record)
     with workspace.writing() as lease, workspace.open_record(lease) as record:
-        going = _named(record, ids, sources)
+        removal = _Removal.of(record, ids, sources)
+        removal.keep(record)
         nothing = NewVectors({}, np.zeros((0, record.dimension), dtype=np.float32))
-        record.commit([], nothing, nothing, [], record.embedding_model, going)
+        if not removal.is_committed(record):
+            record.commit([], nothing, nothing, [], record.embedding_model, removal.passages)
         left = record.count_passages()
-        if left:
+        if left and is_behind(workspace, record):
             publish(workspace, record)
-        else:
+        elif not left:
             workspace.withdraw(record)
-        return {"workspace": str(root), "removed": sorted(going), "passages": left, "generation": record.generation}
+        removal.forget(record)
+        return {
+            "workspace": str(root),
+            "removed": list(removal.passages),
+            "passages": left,
+            "generation": record.generation,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Removal:
+    """What is to be removed, as it was asked for; the record keeps it until readers know.
+
+    Attributes:
+        ids: as they were asked for.
+        sources: as they were asked for.
+        passages: the passages that these mean, or meant when the removal was begun.
+    """
+
+    ids: Sequence[str]
+    sources: Sequence[str]
+    passages: Sequence[str]
+
+    @classmethod
+    def of(cls, record: Record, ids: Sequence[str], sources: Sequence[str]) -> Self:
+        """Return what is to be removed now; where the same was broken off, that. Raises BadInput for unknown names."""
+        asked = {"ids": sorted(ids), "sources": sorted(sources)}
+        with suppress(ValueError, TypeError):
+            begun = cls(**json.loads(record.note(_REMOVAL) or "null"))
+            if asdict(begun) == {**asked, "passages": begun.passages} and begun.is_committed(record):
+                return begun
+        return cls(**asked, passages=sorted(_named(record, ids, sources)))
+
+    def is_committed(self, record: Record) -> bool:
+        """Tell whether the record holds none of the passages any more."""
+        return not record.states(self.passages)
+
+    def keep(self, record: Record) -> None:
+        """Note in the record what is to be removed."""
+        with record.transaction():
+            record.set_note(_REMOVAL, json.dumps(asdict(self)))
+
+    def forget(self, record: Record) -> None:
+        """Note in the record that nothing is left to do."""
+        with record.transaction():
+            record.set_note(_REMOVAL, "")
 
 
 def _named(record: Record, ids: Collection[str], sources: Collection[str]) -> set[str]:

@@ -155,8 +155,8 @@ def _check_vectors(record: RecordReader) -> Finding:
 
 
 def _check_fit(misfits: Misfits) -> list[Finding]:
-    """Return what is to be said of the rows that follow from others."""
-    findings = []
+    """Return what is to be said of ids, and of the rows that follow from others."""
+    findings = [_check_ids(misfits)]
     for table in TABLES:
         unheld, respelled = misfits.unheld[table], misfits.respelled[table]
         if unheld or respelled:
@@ -176,6 +176,13 @@ def _check_fit(misfits: Misfits) -> list[Finding]:
     else:
         findings.append(sound("synonyms", "All synonyms are as near to each other as is noted"))
     return findings
+
+
+def _check_ids(misfits: Misfits) -> Finding:
+    if misfits.renamed:
+        message = f"{len(misfits.renamed)} ids of passages hold control characters: a repair puts U+FFFD in their place"
+        return repairable("passage ids", message, map(repr, misfits.renamed))
+    return sound("passage ids", "No id of a passage holds a control character")
 
 
 def _check_synonyms_lacking(record: RecordReader, vectors: NameVectors) -> Finding:

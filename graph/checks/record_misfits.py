@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graph.checks.record_reader import KEY, LINKS, TABLES, TEXT, Needed, RecordReader
 from graph.record import Record
+from graph.text import has_controls, without_controls
 from graph.writer import SYNONYM_COSINE
 
 COSINE_TOLERANCE = 1e-5
@@ -26,6 +27,7 @@ class Misfits:
         lacking_links: by table, rows that are not there for what it holds.
         loose_pairs: synonyms between names that are not there, or not alike, or not in their order.
         cosines: {synonyms: right cosine} where it is another.
+        renamed: {id of a passage: the one to keep it under}, where the id holds a control character.
     """
 
     unheld: Mapping[str, set[str]]
@@ -34,11 +36,13 @@ class Misfits:
     lacking_links: Mapping[str, set[tuple[str, str]]]
     loose_pairs: set[tuple[str, str]]
     cosines: Mapping[tuple[str, str], float]
+    renamed: Mapping[str, str]
 
     def __bool__(self) -> bool:
         """Whether there are any."""
         by_table = (self.unheld, self.respelled, self.extra_links, self.lacking_links)
-        return bool(self.loose_pairs or self.cosines or any(rows for found in by_table for rows in found.values()))
+        of_tables = any(rows for found in by_table for rows in found.values())
+        return bool(of_tables or self.loose_pairs or self.cosines or self.renamed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,20 @@ def find_misfits(record: RecordReader, needed: Needed, vectors: NameVectors) -> 
         lacking_links={table: needed.links[table] - links[table] for table in TABLES},
         loose_pairs=synonyms.keys() - alike.keys(),
         cosines={pair: cosine for pair, cosine in alike.items() if not _is_near(synonyms[pair], cosine)},
+        renamed=_printable_ids(record.fingerprints().keys()),
     )
+
+
+def _printable_ids(ids: Collection[str]) -> dict[str, str]:
+    """Return {id: a free id without control characters} of those ids that hold some."""
+    taken, renamed = set(ids), {}
+    for key in sorted(filter(has_controls, ids)):
+        name = without_controls(key)
+        while name in taken:
+            name += "\ufffd"
+        taken.add(name)
+        renamed[key] = name
+    return renamed
 
 
 def _is_near(held: object, right: float) -> bool:
@@ -91,7 +108,7 @@ class RecordMender(Record):
     """A record that is open for writing what follows from the rest of it; the caller is the workspace's writer."""
 
     def mend(self, misfits: Misfits) -> None:
-        """Put rows right in one commit; no passage and no vector is touched, but those of what no passage holds."""
+        """Put rows right in one commit; of passages only ids change, and no vector goes that a passage needs."""
         with self.transaction():
             for table in TABLES:
                 self._mend_texts(table, misfits)
@@ -99,7 +116,16 @@ class RecordMender(Record):
             self._db.executemany("DELETE FROM synonyms WHERE a = ? AND b = ?", misfits.loose_pairs)
             cosines = ((cosine, a, b) for (a, b), cosine in misfits.cosines.items())
             self._db.executemany("UPDATE synonyms SET cosine = ? WHERE a = ? AND b = ?", cosines)
+            self._rename(misfits.renamed)
             self._count_up()
+
+    def _rename(self, ids: Mapping[str, str]) -> None:
+        """Give passages other ids, with the rows that refer to them, which SQLite is to check at the end."""
+        self._db.execute("PRAGMA defer_foreign_keys = ON")
+        changes = [(new, old) for old, new in ids.items()]
+        self._db.executemany("UPDATE passages SET id = ? WHERE id = ?", changes)
+        for rows in LINKS.values():
+            self._db.executemany(f"UPDATE {rows} SET passage_id = ? WHERE passage_id = ?", changes)
 
     def _mend_texts(self, table: str, misfits: Misfits) -> None:
         self._db.executemany(f"DELETE FROM {table} WHERE id = ?", ((key,) for key in misfits.unheld[table]))

@@ -13,7 +13,8 @@ from typing import Any
 from graph.errors import BadInput
 from graph.loaders.document import is_unicode
 from graph.schema import MetadataValue, Passage, stable_id
-from graph.where import askable_metadata
+from graph.text import has_controls
+from graph.where import MAX_CHARACTERS, askable_metadata
 
 ID_KEYS, TEXT_KEYS = ("id", "_id", "idx"), ("text", "passage", "contents", "content", "paragraph_text")
 """Where an entry's id and text are looked for when no field map names them."""
@@ -25,6 +26,15 @@ PLACE_KEYS = frozenset(
 
 NO_METADATA = "values that are no metadata"
 """The note that counts values which are neither text nor a finite number nor true or false."""
+
+MAX_KEYS = 200
+"""Metadata that a passage takes from its file: the search index keeps a row for each, and breaks at some thousands."""
+
+MAX_VALUE = 10_000
+"""Characters of one value; a longer one is a text of its own, and nobody can filter on it."""
+
+OVER_LIMIT = "metadata over the limits"
+"""The note that counts values left out as their key or they are too long, or the passage has too many already."""
 
 _NAMES = ("id", "title", "text", "metadata")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -92,12 +102,36 @@ def parse_metadata(texts: Sequence[str]) -> dict[str, MetadataValue]:
 def check_metadata(metadata: Mapping[str, object]) -> None:
     """Raise BadInput when a user's metadata hold no scalars, or a key that passages have of their own."""
     for key, value in metadata.items():
-        if not isinstance(key, str) or not is_unicode(key) or key in PLACE_KEYS or key == "source":
+        if not isinstance(key, str) or not is_unicode(key) or has_controls(key) or key in PLACE_KEYS or key == "source":
             raise BadInput(f"The metadata {key!r} cannot be set", "It is set by the documents themselves: rename it")
+        if len(metadata) > MAX_KEYS or not _is_within_limits(key, value):
+            raise BadInput(f"The metadata {key[:60]!r} cannot be set", f"Give {_LIMITS}")
         if not askable_metadata({key: ""}):
             raise BadInput(f"The metadata {key!r} cannot be set", "It is reserved: rename it")
         if as_metadata(value) is None:
             raise BadInput(f"The metadata {key!r} are no scalar", "Give text, a finite number, true or false")
+
+
+def within_limits(found: Iterable[tuple[str, MetadataValue]], notes: Counter[str]) -> dict[str, MetadataValue]:
+    """Return the metadata that a passage keeps, the first ones of too many; the rest is counted.
+
+    Line ends in a key, as spreadsheets have them in the names of columns, become spaces.
+    """
+    kept: dict[str, MetadataValue] = {}
+    for key, value in found:
+        name = " ".join(key.split()) if has_controls(key) else key
+        if len(kept) < MAX_KEYS and name not in kept and not has_controls(name) and _is_within_limits(name, value):
+            kept[name] = value
+        else:
+            notes[OVER_LIMIT] += 1
+    return kept
+
+
+_LIMITS = f"at most {MAX_KEYS}, of {MAX_CHARACTERS:,} characters a key and {MAX_VALUE:,} a value"
+
+
+def _is_within_limits(key: str, value: object) -> bool:
+    return len(key) <= MAX_CHARACTERS and not (isinstance(value, str) and len(value) > MAX_VALUE)
 
 
 def scalar(text: str) -> MetadataValue:
@@ -159,6 +193,8 @@ def row_passage(
         raise BadInput(f"{where}: holds broken Unicode", "Mend the text's escapes")
     if not key.strip():
         raise BadInput(f"{where}: its id is empty", "Give it an id, or none at all")
+    if has_controls(key):
+        raise BadInput(f"{where}: its id {key[:200]!r} holds a control character", "Give it an id of printable text")
     return Passage(key, title.strip(), text, source, metadata)
 
 
@@ -189,15 +225,15 @@ def _kept(
     row: Mapping[str, Any], names: Iterable[str], read: Callable[[Any], Any], notes: Counter[str]
 ) -> dict[str, MetadataValue]:
     wanted = set(names)
-    metadata: dict[str, MetadataValue] = {}
+    found: dict[str, MetadataValue] = {}
     for key, value in row.items():
         if key not in wanted or value is None:
             continue
         known = read(value)
         if isinstance(known, str):
-            metadata[key] = known
+            found[key] = known
         elif (number := as_metadata(known)) is not None:
-            metadata[key] = number
+            found[key] = number
         else:
             notes[NO_METADATA] += 1
-    return metadata
+    return within_limits(found.items(), notes)

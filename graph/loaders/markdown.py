@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from graph.loaders.document import Document, Heading, first_heading
-from graph.loaders.fields import PLACE_KEYS, scalar
+from graph.loaders.fields import PLACE_KEYS, scalar, within_limits
 from graph.loaders.text import MAX_TEXT_BYTES, read_text
 from graph.schema import MetadataValue
 from graph.where import askable_metadata
@@ -127,4 +127,5 @@ def _as_metadata(entries: Mapping[str, str], notes: Counter[str]) -> dict[str, M
     free = {key: text for key, text in entries.items() if key not in reserved and askable_metadata({key: ""})}
     if len(free) < len(entries):
         notes[FRONT_MATTER_LEFT] += len(entries) - len(free)
-    return {key: _unquoted(text) if _is_quoted(text) else scalar(text) for key, text in free.items()}
+    read = ((key, _unquoted(text) if _is_quoted(text) else scalar(text)) for key, text in free.items())
+    return within_limits(read, notes)

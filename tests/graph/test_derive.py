@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import json
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 from graph.build import build_graph
 from graph.derive import open_store, publish
+from graph.entries import MAX_METADATA
 from graph.errors import WorkspaceDamaged
 from graph.knowledge_graph import KnowledgeGraph, load
 from graph.sparse import SparseIndex
@@ -136,6 +140,24 @@ class TestDerivingAgain:
         with workspace.writing(), workspace.open_record() as record, pytest.raises(WorkspaceDamaged):
             publish(workspace, record)
         assert workspace.current() == 1
+
+
+def test_as_many_metadata_as_the_record_takes_can_be_derived(workspace: Workspace) -> None:
+    dates = {f"k{i}": "2020-01-01" for i in range(MAX_METADATA)}
+    publish_workspace(workspace.root, [passage_of("e", "Title e", "text", **dates)])
+    assert len(published(workspace).passages) == 5
+
+
+def test_a_passage_that_cannot_be_derived_is_named_and_blocks_nothing_once_it_is_gone(workspace: Workspace) -> None:
+    metadata = json.dumps({f"k{i}": 1 for i in range(10_000)})
+    with closing(sqlite3.connect(workspace.record_path)) as db, db:
+        db.execute("UPDATE passages SET metadata = ?, fingerprint = 'older' WHERE id = 'b'", (metadata,))
+    with workspace.writing(), workspace.open_record() as record:
+        record.advance_generation()
+        with pytest.raises(WorkspaceDamaged, match=r"'b' has 10,002 metadata.*mara remove ID"):
+            publish(workspace, record)
+    publish_workspace(workspace.root, [], removed=["b"])
+    assert [passage.id for passage in published(workspace).passages] == ["a", "c", "d"]
 
 
 def test_the_environment_says_which_store(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

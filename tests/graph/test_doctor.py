@@ -12,6 +12,7 @@ import pytest
 from graph import doctor
 from graph.checks.findings import Finding
 from graph.checks.index_checks import compare_snapshot
+from graph.derive import publish
 from graph.doctor import examine_workspace, repair_workspace
 from graph.errors import WorkspaceLocked, WorkspaceMissing
 from graph.knowledge_graph import KnowledgeGraph, load
@@ -27,6 +28,7 @@ from tests.damages import (
     gone,
     problems,
     published,
+    rename_passage,
     said,
     tidyings,
     truncated,
@@ -119,6 +121,18 @@ class TestLooking:
         assert found.ok, problems(found)
         assert looked == [1, 2]
         assert found.generation == 2
+
+
+def test_ids_that_an_older_version_took_are_told_and_mended(workspace: Workspace) -> None:
+    rename_passage(workspace.record_path, "ab", "a\x00b")
+    with workspace.writing(), workspace.open_record() as record:
+        record.advance_generation()
+        publish(workspace, record)
+    before, done, after = repair_workspace(workspace.root)
+    assert problems(before) == {"passage ids": True}
+    assert "Gave 1 passages ids without control characters" in done
+    assert after.ok, problems(after)
+    assert [passage.id for passage in load(published(workspace)).passages] == ["a\ufffdb", "cd", "ef", "gh"]
 
 
 class TestWriters:

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graph.entries import Entry, NewVectors, facts_of, fingerprint, names_of
-from graph.errors import WorkspaceDamaged
+from graph.entries import MAX_METADATA, Entry, NewVectors, facts_of, fingerprint, names_of
+from graph.errors import BadInput, WorkspaceDamaged
 from graph.record import Record
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from tests.builders import DIMENSION, HashEmbedder, extraction_of, passage_of, write_passages
+from tests.damages import rename_passage
 
 FOUNDED = ("Nissan", "founded", "1933", RelationType.TEMPORAL, 0.9)
 BASED = ("Nissan", "headquartered in", "Yokohama", RelationType.SPATIAL, 0.8)
@@ -87,6 +88,53 @@ class TestKeeping:
     def test_creating_where_there_is_a_record_opens_it(self, record: Record, path: Path) -> None:
         with Record(path, create=True) as again:
             assert again.count_passages() == 2
+
+
+CONTROLS = ["\x00", "\t", "\n", "\x1b", "\x7f", "\x85", "\x9f"]
+
+
+class TestControlCharacters:
+    @pytest.mark.parametrize("control", CONTROLS)
+    def test_an_id_that_holds_one_is_refused_and_nothing_written(
+        self, record: Record, path: Path, hash_embedder: HashEmbedder, control: str
+    ) -> None:
+        before = dump(path)
+        with pytest.raises(BadInput, match="is no id of a passage"):
+            write_passages(
+                record, [passage_of("velm", "Velm", "A."), passage_of(f"a{control}b", "T", "B.")], {}, hash_embedder
+            )
+        with pytest.raises(BadInput, match="'velm' has metadata under"):
+            write_passages(record, [passage_of("velm", "Velm", "A.", **{f"k{control}": 1})], {}, hash_embedder)
+        assert dump(path) == before
+
+    def test_a_passage_of_thousands_of_metadata_is_refused(self, record: Record, hash_embedder: HashEmbedder) -> None:
+        metadata = {f"k{i}": "2020-01-01" for i in range(MAX_METADATA + 1)}
+        with pytest.raises(BadInput, match="'velm' has 2,001 metadata"):
+            write_passages(record, [passage_of("velm", "Velm", "A.", **metadata)], {}, hash_embedder)
+
+    def test_text_titles_and_metadata_may_hold_any(self, record: Record, hash_embedder: HashEmbedder) -> None:
+        given = passage_of("velm", "Ve\x00lm", "A\x00 lake\x1f.", about="a\x00b")
+        write_passages(record, [given], {}, hash_embedder)
+        (entry,) = record.entries(["velm"])
+        assert entry.passage == given
+
+    @pytest.mark.parametrize("control", CONTROLS)
+    def test_an_id_of_an_older_version_is_found_whole_and_goes_when_it_is_removed(
+        self, record: Record, path: Path, control: str
+    ) -> None:
+        old = f"nissan{control}b"
+        rename_passage(path, "nissan", old)
+        assert [entry.passage.id for entry in record.entries(["yokohama", old])] == [old, "yokohama"]
+        assert record.states([old, "nissan"]).keys() == {old}
+        record.commit([], NOTHING, NOTHING, [], "hash", removed=[old])
+        assert record.fingerprints().keys() == {"yokohama"}
+        assert names_in(record) == {"nissan", "yokohama"}
+
+    def test_many_ids_are_asked_for_at_once(self, record: Record) -> None:
+        ids = ["yokohama", *(f"n{i}" for i in range(40_000)), "nissan"]
+        assert [entry.passage.id for entry in record.entries(ids)] == ["nissan", "yokohama"]
+        record.commit([], NOTHING, NOTHING, [], "hash", removed=ids)
+        assert record.count_passages() == 0
 
 
 class TestGoing:

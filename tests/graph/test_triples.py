@@ -27,6 +27,10 @@ def extraction_of(folder: Path, *triples: Any, entities: Any = ()) -> Extraction
 
 
 class TestShapes:
+    def test_an_id_with_a_control_character_is_named_by_line(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match=r"triples\.jsonl, line 2: its id 'a\\x00b' holds a control character"):
+            imported(tmp_path, {"id": "a", "triples": []}, {"id": "a\x00b", "triples": []})
+
     def test_openie_results_of_hipporag_are_matched_by_their_passages(self, tmp_path: Path) -> None:
         path = tmp_path / "openie_results_ner_gpt.json"
         doc = {

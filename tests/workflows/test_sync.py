@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ from tests.builders import HashEmbedder
 from tests.cases import mostly_slow
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import KARV, ROWS, SUND, VELM, ask, content_of, texts_in, use_embedder
+from workflows import sync
 from workflows.doctor import run_doctor
 from workflows.indexing import index_sources
 from workflows.inspection import workspace_stats
@@ -235,6 +237,32 @@ class TestRemoving:
                 reader(root)
         assert index_sources([tmp_path / "corpus.jsonl"], root).added == 1
         assert ask(root, "Where does the Velm flow?")["passages"]
+
+    @pytest.mark.parametrize("last", [False, True])
+    def test_one_that_was_broken_off_before_readers_knew_ends_when_it_is_asked_for_again(
+        self, filled: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: bool
+    ) -> None:
+        with Workspace(filled).open_record() as record:
+            every, sources = sorted(record.fingerprints()), sorted(set(record.sources().values()))
+        ids, named = ([], sources) if last else (["velm", "karv"], [])
+        gone = every if last else ["karv", "velm"]
+        whole = Path(shutil.copytree(filled, tmp_path / "whole"))
+        undisturbed = remove_passages(whole, ids, named)
+        assert undisturbed["removed"] == gone
+        with monkeypatch.context() as broken:
+            for name in ("publish", "withdraw"):
+                place = Workspace if name == "withdraw" else sync
+                broken.setattr(place, name, lambda *given: os.kill(os.getpid(), signal.SIGINT))
+            with pytest.raises(KeyboardInterrupt):
+                remove_passages(filled, ids, named)
+        with pytest.raises(BadInput, match="no passage or document named 'nobody'"):
+            remove_passages(filled, ["nobody"])
+        again = remove_passages(filled, ids, named)
+        assert again | {"workspace": "", "generation": 0} == undisturbed | {"workspace": "", "generation": 0}
+        assert run_doctor(filled)["ok"]
+        assert last or content_of(filled) == content_of(whole)
+        with pytest.raises(BadInput):
+            remove_passages(filled, ids, named)
 
     def test_no_embedding_model_is_needed(self, filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         use_embedder(monkeypatch, HashEmbedder("another"))

@@ -19,6 +19,7 @@ from graph.errors import WorkspaceDamaged
 from graph.record import Record
 from graph.schema import RelationType
 from tests.builders import DIMENSION, HashEmbedder, TripleParts, passage_of, write_passages
+from tests.damages import rename_passage
 
 PASSAGES = [passage_of(key, f"Title {key}", f"Text of {key}", year=1900) for key in ("ab", "cd", "ef")]
 TRIPLES: dict[str, list[TripleParts]] = {
@@ -117,6 +118,26 @@ def test_what_follows_from_the_passages_is_found_and_mended(path: Path, sql: str
         assert (record.generation, record.commit_id != commit) == (generation + 1, True)
     assert dump(path) == whole
     assert not problems(examine(path)[0])
+
+
+def test_ids_with_control_characters_are_found_and_mended_to_ids_that_are_free(path: Path) -> None:
+    rename_passage(path, "ab", "cd\ufffd")
+    expected = dump(path)
+    rename_passage(path, "cd\ufffd", "a\nb")
+    rename_passage(path, "ef", "a\x00b")
+    findings, misfits = examine(path)
+    assert problems(findings) == {"passage ids": True}
+    (finding,) = (finding for finding in findings if not finding.ok)
+    assert finding.examples == (r"'a\nb'", r"'a\x00b'")
+    assert misfits
+    assert misfits.renamed == {"a\x00b": "a\ufffdb", "a\nb": "a\ufffdb\ufffd"}
+    with RecordMender(path) as record:
+        assert isinstance(record, RecordMender)
+        record.mend(misfits)
+    assert not problems(examine(path)[0])
+    rename_passage(path, "a\ufffdb", "ef")
+    rename_passage(path, "a\ufffdb\ufffd", "cd\ufffd")
+    assert dump(path) == expected
 
 
 def test_rows_that_refer_to_nothing_are_found_and_mended(path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from graph.documents import FieldMap, ReadOptions, parse_fields, parse_metadata, read_documents
 from graph.errors import BadInput
-from graph.loaders.fields import NO_METADATA, PLACE_KEYS
+from graph.loaders.fields import MAX_KEYS, MAX_VALUE, NO_METADATA, OVER_LIMIT, PLACE_KEYS
 from graph.schema import Passage
+from graph.where import MAX_CHARACTERS
 from tests.graph.loaders.files import lines, write
 
 
@@ -72,6 +73,17 @@ class TestJsonRows:
         with pytest.raises(BadInput, match=rf"c\.jsonl, {complaint}"):
             self.read(tmp_path, row, **fields)
 
+    @pytest.mark.parametrize("control", ["\x00", "\t", "\n", "\x1b", "\x7f", "\x9f"])
+    @pytest.mark.parametrize("fields", [{}, {"id": "key", "text": "body"}])
+    def test_an_id_with_a_control_character_is_named_by_file_and_line(
+        self, tmp_path: Path, control: str, fields: dict[str, Any]
+    ) -> None:
+        given = f"a{control}b"
+        row = {"key": given, "body": "x"} if fields else {"id": given, "text": "x"}
+        path = write(tmp_path / "c.jsonl", lines(row))
+        with pytest.raises(BadInput, match=r"c\.jsonl, line 1: its id 'a\\.*b' holds a control character"):
+            read_documents([path], ReadOptions(fields=FieldMap(**fields)))
+
     def test_values_that_are_no_metadata_are_left_out_and_counted(self, tmp_path: Path) -> None:
         row: dict[str, Any] = {
             "text": "x",
@@ -86,6 +98,55 @@ class TestJsonRows:
         (passage,) = documents.passages.values()
         assert passage.metadata == {"big": str(2**64)}
         assert documents.notes == {NO_METADATA: 4}
+
+
+class TestLimits:
+    """Of metadata that a file gives: one row may not cost all others."""
+
+    def read(self, path: Path) -> tuple[Passage, dict[str, int]]:
+        documents = read_documents([path])
+        (passage,) = documents.passages.values()
+        return passage, documents.notes
+
+    def test_the_first_of_too_many_keys_are_kept_and_the_rest_is_counted(self, tmp_path: Path) -> None:
+        row = {"text": "x", **{f"k{i}": i for i in range(10_000)}}
+        passage, notes = self.read(write(tmp_path / "c.jsonl", lines(row)))
+        assert passage.metadata == {f"k{i}": i for i in range(MAX_KEYS)}
+        assert notes == {OVER_LIMIT: 10_000 - MAX_KEYS}
+
+    def test_of_a_table_with_too_many_columns_the_first_are_kept(self, tmp_path: Path) -> None:
+        columns = ",".join(f"c{i}" for i in range(100_000))
+        path = write(tmp_path / "c.csv", f"text,{columns}\nx,{columns}\n")
+        passage, notes = self.read(path)
+        assert list(passage.metadata) == [f"c{i}" for i in range(MAX_KEYS)]
+        assert notes == {OVER_LIMIT: 100_000 - MAX_KEYS}
+
+    def test_front_matter_is_held_to_them_too(self, tmp_path: Path) -> None:
+        entries = "\n".join(f"k{i}: {i}" for i in range(300))
+        passage, notes = self.read(write(tmp_path / "c.md", f"---\n{entries}\n---\nText.\n"))
+        assert {f"k{i}" for i in range(MAX_KEYS)} == passage.metadata.keys() - PLACE_KEYS
+        assert notes == {OVER_LIMIT: 100}
+
+    def test_keys_and_values_that_are_too_long_are_left_out_and_counted(self, tmp_path: Path) -> None:
+        longest = {"k" * MAX_CHARACTERS: 1, "v": "x" * MAX_VALUE}
+        row = {"text": "x", "k" * (MAX_CHARACTERS + 1): 1, "w": "x" * (MAX_VALUE + 1), **longest}
+        passage, notes = self.read(write(tmp_path / "c.jsonl", lines(row)))
+        assert passage.metadata == longest
+        assert notes == {OVER_LIMIT: 2}
+
+    def test_a_line_end_in_a_key_is_a_space_and_other_control_characters_are_left_out(self, tmp_path: Path) -> None:
+        row = {"text": "x", "total\n(EUR)": 5, "total (EUR)": 6, "a\x00b": 7, "\x9f": 8}
+        passage, notes = self.read(write(tmp_path / "c.jsonl", lines(row)))
+        assert passage.metadata == {"total (EUR)": 5}
+        assert notes == {OVER_LIMIT: 3}
+
+    @pytest.mark.parametrize(
+        "metadata",
+        [{f"k{i}": 1 for i in range(MAX_KEYS + 1)}, {"k" * (MAX_CHARACTERS + 1): 1}, {"k": "x" * (MAX_VALUE + 1)}],
+    )
+    def test_what_is_given_to_every_passage_is_refused_beyond_them(self, metadata: dict[str, Any]) -> None:
+        with pytest.raises(BadInput, match=r"cannot be set.*at most 200, of 1,000 characters a key and 10,000 a value"):
+            ReadOptions(metadata=metadata)
 
 
 class TestMetadata:
