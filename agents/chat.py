@@ -33,6 +33,7 @@ _PLACEHOLDER_KEY = "no-key"
 _MAX_FED_BACK = 4_000
 _MAX_DETAIL = 300
 _MAX_REASONS = 3
+_MOST_TOKENS = 10**9
 
 _THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
 _FENCED = re.compile(r"^```[\w-]*[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -139,15 +140,15 @@ class ChatModel:
         client = self._open()
         try:
             message = client.invoke(list(messages), **extra, **how)
-        except _endpoint_faults() as fault:
+            reply = _read_message(message, with_logprobs=bool(top_logprobs))
+        # Whatever a server sends, the client may raise anything over it.
+        except Exception as fault:
             if not self._gives_up(fault, bool(response_format), bool(top_logprobs)):
                 raise as_mara_error(fault, "chat", self._detail(fault)) from None
             reply = self._reply(messages, response_format, how, top_logprobs)
             return replace(reply, usage=Usage(requests=1) + reply.usage)
         count_call()
-        metadata = message.response_metadata
-        cut = str(metadata.get("finish_reason")).startswith("length")
-        return ChatReply(str(message.text), cut, _usage_of(message), read_logprobs(metadata) if top_logprobs else ())
+        return reply
 
     def _gives_up(self, fault: Exception, with_format: bool, with_logprobs: bool) -> bool:
         """Whether the server refused an extra of the request, which it is not asked for from now on."""
@@ -182,7 +183,8 @@ class ChatModel:
             return ""
         body = getattr(fault, "body", None)
         said = body.get("message") if isinstance(body, dict) else None
-        detail = " ".join(str(said or getattr(fault, "message", "")).split())
+        told = said if isinstance(said, str) and said else getattr(fault, "message", "")
+        detail = " ".join(str(told).split())
         return detail.replace(self._api_key.get_secret_value(), "***")[:_MAX_DETAIL]
 
 
@@ -361,20 +363,27 @@ def _reasons(error: ValidationError) -> str:
     return "The reply does not fit the schema: " + "; ".join(reasons)
 
 
+def _read_message(message: BaseMessage, *, with_logprobs: bool) -> ChatReply:
+    """What the client made of a reply's envelope. Raises ValueError for a message that no assistant wrote."""
+    from langchain_core.messages import AIMessage
+
+    if not isinstance(message, AIMessage):
+        raise ValueError(f"the reply's role is {message.type!r}")
+    metadata = message.response_metadata
+    cut = str(metadata.get("finish_reason")).startswith("length")
+    return ChatReply(str(message.text), cut, _usage_of(message), read_logprobs(metadata) if with_logprobs else ())
+
+
 def _usage_of(message: AIMessage) -> Usage:
     """The tokens that the server says it took; a server that says nothing, or 0, counts as unknown."""
     told = message.usage_metadata
-    prompt, completion = (told["input_tokens"], told["output_tokens"]) if told else (0, 0)
-    return Usage(1, max(0, prompt), max(0, completion), unknown=0 if prompt > 0 else 1)
+    prompt, completion = (_tokens(told[key]) for key in ("input_tokens", "output_tokens")) if told else (0, 0)
+    return Usage(1, prompt, completion, unknown=0 if prompt > 0 else 1)
 
 
-def _endpoint_faults() -> tuple[type[Exception], ...]:
-    """What the client raises when the endpoint is at fault; the built-in ones, when a body is not the protocol's."""
-    import httpx
-    import openai
-
-    protocol = (ValueError, KeyError, TypeError, IndexError, AttributeError)
-    return (openai.OpenAIError, httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, *protocol)
+def _tokens(told: object) -> int:
+    """A number of tokens within what one reply can take, so that sums of them can be stored; 0 for no number."""
+    return min(max(0, told), _MOST_TOKENS) if isinstance(told, int) else 0
 
 
 def _refuses(fault: Exception, statuses: tuple[int, ...], words: re.Pattern[str]) -> bool:

@@ -130,10 +130,12 @@ class OpenAIEmbedder:
             return np.zeros((0, self._dimension), dtype=np.float32)
         try:
             # A blank input is refused by OpenAI; a space stands for it.
-            vectors = np.asarray(self._open().embed_documents([text or " " for text in texts]), dtype=np.float32)
+            told = self._open().embed_documents([text or " " for text in texts])
+            with np.errstate(over="ignore"):
+                vectors = np.asarray(told, dtype=np.float32)
         except Exception as fault:
             raise as_mara_error(fault, "embedding") from fault
-        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size or not _have_lengths(vectors):
             raise TransportFault(
                 "The embedding endpoint's reply is not one vector of numbers for each text",
                 "Check that it is an OpenAI-compatible server and that MARA_EMBEDDING_MODEL is an embedding model",
@@ -157,6 +159,12 @@ class OpenAIEmbedder:
                     check_embedding_ctx_length=False,
                 )
             return self._client
+
+
+def _have_lengths(vectors: NDArray[np.float32]) -> bool:
+    """Tell whether each row has a length: none where a number is missing, endless, or too large to be squared."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.linalg.norm(vectors, axis=1)).all())
 
 
 @lru_cache(maxsize=8)

@@ -64,6 +64,7 @@ class Reply:
         finish_reason: "stop", "length", "content_filter".
         fault: what to do in place of answering, or while answering.
         body: a raw body to send in place of a well-formed one.
+        events: what is streamed in place of a well-formed stream, each piece as it is.
         usage: the tokens to tell; empty for a server that tells none, None for a count of the words.
         pieces: what is streamed in place of the text; may take its time over each piece.
         tokens: told to a request for log-probabilities that is not streamed; None for a server that tells none.
@@ -74,7 +75,8 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     finish_reason: str = "stop"
     fault: Fault | None = None
-    body: str | None = None
+    body: str | bytes | None = None
+    events: Iterable[bytes] | None = None
     usage: Mapping[str, int] | None = None
     pieces: Iterable[str] | None = None
     tokens: Sequence[Token] | None = None
@@ -272,7 +274,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, reply: Reply, body: Mapping[str, Any] | None = None) -> None:
         """Answer at once; a truncated reply promises more bytes than it sends."""
-        data = (reply.body if reply.body is not None else _whole_body(reply, body or {})).encode()
+        whole = reply.body if reply.body is not None else _whole_body(reply, body or {})
+        data = whole.encode() if isinstance(whole, str) else whole
         self.send_response(reply.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Connection", "close")
@@ -291,12 +294,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.send_header("Connection", "close")
         self.end_headers()
-        events: Iterable[str] = _stream_events(reply, body)
+        wellformed = (f"data: {event}\n\n".encode() for event in _stream_events(reply, body))
+        events: Iterable[bytes] = wellformed if reply.events is None else filter(None, reply.events)
         if reply.fault is Fault.TRUNCATED:
             whole = list(events)
             events = whole[: len(whole) // 2]
-        for event in events:
-            data = f"data: {event}\n\n".encode()
+        for data in events:
             self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         if reply.fault is not Fault.TRUNCATED:
             self.wfile.write(b"0\r\n\r\n")

@@ -247,7 +247,9 @@ class _Telling:
         """Tell of one chunk of the modes ``tasks``, ``custom`` and ``messages``."""
         if mode == "messages":
             message, metadata = chunk
-            yield from self._words(metadata["langgraph_node"], message.id, str(message.text))
+            # A reply with half of a surrogate pair is refused once it is whole; until then it has to be printable.
+            text = str(message.text).encode("utf-8", "replace").decode()
+            yield from self._words(metadata["langgraph_node"], message.id, text)
         elif mode == "custom":
             yield from self._told(_progress(chunk))
         elif "input" in chunk and chunk["name"] not in FANNED_OUT:

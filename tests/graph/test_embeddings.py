@@ -30,6 +30,8 @@ from graph.writer import Writer
 from tests.builders import HashEmbedder, extraction_of, passage_of
 from tests.scripted_server import Fault, Reply, Script, ScriptedServer, hashed_vector, scripted
 
+ENDLESS_DATE = "Fri, 31 Dec 100000000000000 23:59:59 GMT"
+
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
@@ -176,11 +178,12 @@ class TestEndpointFaults:
             (Reply("too long", status=400), ModelUnavailable, "refused the request"),
             (Reply("oops", status=500, headers={"retry-after-ms": "1"}), TransportFault, "answered 500.*later"),
             (Reply("busy", status=429, headers={"retry-after-ms": "1"}), TransportFault, "answered 429"),
+            (Reply("busy", status=429, headers={"Retry-After": ENDLESS_DATE}), TransportFault, "answered 429"),
             (Reply(fault=Fault.RESET), TransportFault, "cannot be reached"),
             (Reply(body='{"no": "data"}'), TransportFault, "/v1"),
             (Reply(body="<html>"), TransportFault, "/v1"),
         ],
-        ids=["401", "404", "400", "500", "429", "reset", "no data", "not JSON"],
+        ids=["401", "404", "400", "500", "429", "429 until the year 10^14", "reset", "no data", "not JSON"],
     )
     def test_each_is_an_error_that_says_what_to_do(
         self, server: ScriptedServer, reply: Reply, error: type[Exception], message: str
@@ -212,10 +215,39 @@ class TestEndpointFaults:
             reply_with([1.0, 0.0], [1.0, 0.0], [1.0, 0.0]),
             reply_with([1.0, 0.0], [1.0]),
             reply_with([1.0, 0.0], [float("nan"), 0.0]),
+            reply_with([1.0, 0.0], [1e300, 0.0]),
+            reply_with([1.0, 0.0], [1e30, 1e30]),
+            reply_with([], []),
             reply_with(),
+            [Reply(body='{"data": [{"embedding": ["one"]}, {"embedding": ["two"]}]}')],
+            [Reply(body='{"data": [{"embedding": {}}, {"embedding": null}]}')],
+            [Reply(body='{"data": [5, null]}')],
+            [Reply(body='{"data": 7}')],
+            [Reply(body="null")],
+            [Reply(body='{"data": ' + "[" * 100_000)],
+            [Reply(body='{"data": [{"embedding": [1' + "0" * 400 + ']}, {"embedding": [1]}]}')],
+            [Reply(body='{"data": []}', headers={"Content-Encoding": "gzip"})],
         ],
-        ids=["one short", "one over", "ragged", "not a number", "none"],
+        ids=[
+            "one short",
+            "one over",
+            "ragged",
+            "not a number",
+            "endless",
+            "too large to be squared",
+            "of no dimension",
+            "none",
+            "words",
+            "no lists",
+            "no objects",
+            "no data",
+            "null",
+            "nested",
+            "a number of 400 digits",
+            "not in the encoding that it says",
+        ],
     )
+    @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
     def test_a_reply_without_one_vector_of_numbers_a_text_is_refused(
         self, server: ScriptedServer, script: Script
     ) -> None:
