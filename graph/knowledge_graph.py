@@ -21,6 +21,7 @@ from graph.edges import EDGE_KINDS, Edges
 from graph.names import NameMatcher
 from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.typed_graph import TypedGraph
+from graph.where import askable_keys
 
 SNAPSHOT_VERSION = 3
 
@@ -84,6 +85,11 @@ class KnowledgeGraph:
         passages = self.passages
         ids = passages.ids if isinstance(passages, _StoredPassages) else [passage.id for passage in passages]
         return {key: index for index, key in enumerate(ids)}
+
+    @cached_property
+    def metadata_keys(self) -> frozenset[str]:
+        """The keys that a filter may ask for, of all passages."""
+        return frozenset(key for passage in self.passages for key in askable_keys(passage))
 
     @cached_property
     def entity_index(self) -> Mapping[str, int]:

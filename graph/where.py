@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graph.errors import BadInput
-from graph.schema import MetadataValue
+from graph.schema import MetadataValue, Passage
 
 MAX_CONDITIONS = 50
 """Conditions that a filter may have."""
@@ -65,7 +65,7 @@ def read_conditions(where: object) -> tuple[Condition, ...]:
         BadInput: something in it is no condition, or there is too much of it; the message names what and the limits.
     """
     if not isinstance(where, Mapping):
-        raise BadInput(f"`where` is a {type(where).__name__}", "Give an object of keys and conditions")
+        raise BadInput(f"`where` is {_kind(where)}", "Give an object of keys and conditions")
     _check_number(len(where))
     conditions: list[Condition] = []
     for key, given in where.items():
@@ -115,6 +115,16 @@ def askable_metadata(metadata: Mapping[str, MetadataValue]) -> dict[str, Metadat
     askable = {key: value for key, value in metadata.items() if not _is_reserved(key)}
     spans = {key: date_span(value) for key, value in askable.items() if isinstance(value, str)}
     return {**askable, **{f"{_DATE_PREFIX}{key}": span[0] for key, span in spans.items() if span}}
+
+
+def askable_keys(passage: Passage) -> set[str]:
+    """Return the keys of a passage that conditions may ask for; its source has one, too."""
+    return {"source", *(key for key in passage.metadata if not _is_reserved(key))}
+
+
+def excludes(condition: Condition) -> bool:
+    """Tell whether a condition also holds for passages that have nothing under its key."""
+    return condition.operator in ("$ne", "$nin")
 
 
 def date_span(text: str) -> tuple[float, float] | None:
@@ -169,7 +179,7 @@ def _check_number(count: int) -> None:
 
 def _check_key(key: object) -> None:
     if not isinstance(key, str):
-        raise BadInput(f"`where` has a {type(key).__name__} for a key", "Name the metadata by text")
+        raise BadInput(f"`where` has {_kind(key)} for a key", "Name the metadata by text")
     if _is_reserved(key):
         reserved = ", ".join(("the empty key", FINGERPRINT, *(f"{prefix}..." for prefix in _RESERVED_PREFIXES)))
         raise BadInput(f"`where` asks for {_shown(key)}, which is reserved", f"These cannot be asked for: {reserved}")
@@ -183,7 +193,7 @@ def _check_key(key: object) -> None:
 
 def _read_condition(key: str, operator: object, operand: object) -> Condition:
     if operator not in _OPERATORS:
-        named = _shown(operator) if isinstance(operator, str) else f"a {type(operator).__name__}"
+        named = _shown(operator) if isinstance(operator, str) else _kind(operator)
         raise _unusable(key, f"has {named} for an operator", f"Use one of {', '.join(_OPERATORS)}")
     assert isinstance(operator, str)
     if operator in _LISTS:
@@ -205,7 +215,7 @@ def _read_condition(key: str, operator: object, operand: object) -> Condition:
 def _value(key: str, value: object) -> MetadataValue:
     """Return a value that a condition can compare with. Raises BadInput."""
     if not isinstance(value, str | int | float):
-        raise _unusable(key, f"compares with a {type(value).__name__}", _ALLOWED)
+        raise _unusable(key, f"compares with {_kind(value)}", _ALLOWED)
     if isinstance(value, str) and len(value) > MAX_CHARACTERS:
         raise _unusable(key, f"compares with {len(value):,} characters", f"Give {MAX_CHARACTERS:,} at most")
     if isinstance(value, str) and _is_broken(value):
@@ -213,6 +223,15 @@ def _value(key: str, value: object) -> MetadataValue:
     if isinstance(value, int | float) and not _is_storable(value):
         raise _unusable(key, "compares with a number beyond what is stored", "Give a finite one, of 64 bits at most")
     return value
+
+
+def _kind(value: object) -> str:
+    """Return what a value is in JSON's terms."""
+    if value is None:
+        return "null"
+    kinds = ((bool, "a truth value"), (str, "a text"), (int | float, "a number"), (Mapping, "an object"))
+    named = next((name for kind, name in kinds if isinstance(value, kind)), None)
+    return named or ("a list" if isinstance(value, list | tuple) else "what JSON does not know")
 
 
 def _unusable(key: str, fault: str, hint: str) -> BadInput:

@@ -39,13 +39,16 @@ from workflows.options import (
     MetadataOption,
     PriceInOption,
     PriceOutOption,
+    QuestionArgument,
     RateOption,
     SampleOption,
     TriplesOption,
     WorkflowOption,
     WorkspaceOption,
+    asking_settings,
     indexing_settings,
     named_path,
+    words_of_question,
 )
 from workflows.plot_command import plot
 from workflows.progress_bars import progress_bars
@@ -200,7 +203,7 @@ def _index(
 @app.command()
 @reports_errors
 def ask(
-    question: Annotated[str, typer.Argument(help="The question; at most 10,000 characters.")],
+    question: QuestionArgument,
     workspace: WorkspaceOption = None,
     workflow: WorkflowOption = Workflow.MARA,
     mode: Annotated[Mode | None, typer.Option(help="How passages are found.")] = None,
@@ -236,12 +239,14 @@ def ask(
     explain_nodes: Annotated[
         int | None, typer.Option(help="Most entities and passages that the explanation shows (60).", min=2, max=2000)
     ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Tell ids, facts, β and the judge's numbers, and what ranked the passages."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask a question; the answer cites its passages."""
-    from graph.where import parse_where
     from workflows.ask import ask as run
-    from workflows.context import make_context
     from workflows.explain import DEFAULT_NODES, check_target, write_explanation
     from workflows.explain import explain as explained
 
@@ -249,21 +254,22 @@ def ask(
         check_target(explain)
     elif explain_nodes is not None:
         raise BadInput("--explain-nodes is about no explanation", "Give --explain with it")
-    context = make_context(
+    asked = words_of_question(question)
+    context = asking_settings(
+        workspace,
+        where,
         workflow,
-        workspace=str(workspace) if workspace else None,
         mode=mode,
         preset=preset,
         model=model,
         top_k=top_k,
-        where=parse_where(where or []),
         engine=engine,
         alpha=alpha,
         n=n,
         check_claims=check_claims,
     )
-    result = run(question, context)
-    write(result, lambda console: render.answer(console, result), as_json=as_json)
+    result = run(asked, context)
+    write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
     if explain is not None:
         with told_beside_the_result():
             write_explanation(explained(result, context, max_nodes=explain_nodes or DEFAULT_NODES), explain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
@@ -25,13 +26,10 @@ from graph.seeds import EntityPooling, EntityRarity
 from graph.where import read_conditions, where_schema
 from workflows.choices import UnsupportedClaims, Workflow
 from workflows.forms import offered_at
+from workflows.problems import SETTINGS_HINT, problems_of
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
-
-
-PROBLEMS_TOLD = 5
-"""Of so many things that are wrong with settings or a state a message tells at most."""
 
 SHOWN_SEEDS = 200
 """Passage seeds that the state holds at most; where every passage is a seed, the walk computes the rest itself."""
@@ -337,19 +335,23 @@ def make_context(workflow: str = Workflow.MARA, **settings: Any) -> Context:
     Raises:
         BadInput: the workflow or a setting is unknown, or out of its range, named in the message.
     """
+    return context_of_settings(workflow, settings)
+
+
+def context_of_settings(workflow: str, settings: Mapping[str, Any], spelled: Callable[[str], str] = str) -> Context:
+    """Return a workflow's context as `make_context` does; errors name a setting as ``spelled`` writes its name."""
     form = _form_of(workflow)
     given = {name: value for name, value in settings.items() if value is not None}
     elsewhere = given.keys() - form.model_fields.keys() & _form_of(Workflow.RAGENTA).model_fields.keys()
     if elsewhere:
-        named = ", ".join(sorted(elsewhere))
+        named = ", ".join(sorted(map(spelled, elsewhere)))
         raise BadInput(
             f"Workflow {workflow} has no setting {named}", f"Ask with workflow {Workflow.RAGENTA}, or leave it out"
         )
     try:
         return form(**given)
     except ValidationError as fault:
-        hint = f"The fields of {form.__module__}.{form.__name__} are the settings, with their limits"
-        raise BadInput(f"A setting cannot be used ({problems_of(fault)})", hint) from fault
+        raise BadInput(f"A setting cannot be used ({problems_of(fault, spelled)})", SETTINGS_HINT) from fault
 
 
 def _form_of(workflow: str) -> type[Context]:
@@ -360,13 +362,6 @@ def _form_of(workflow: str) -> type[Context]:
     if workflow != Workflow.MARA:
         raise BadInput(f"{workflow!r} is no workflow", f"Take one of {', '.join(Workflow)}")
     return Context
-
-
-def problems_of(fault: ValidationError) -> str:
-    """Return what is wrong with settings or a state, each by name, on one line; of many the first few."""
-    found = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in fault.errors()]
-    more = [f"and {len(found) - PROBLEMS_TOLD} more"] if len(found) > PROBLEMS_TOLD else []
-    return "; ".join([*found[:PROBLEMS_TOLD], *more])
 
 
 def asking(question: str) -> Any:

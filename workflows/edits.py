@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from graph.errors import BadInput
 from graph.modes import Mode
-from workflows.context import problems_of
+from workflows.problems import problems_of
 from workflows.state import Refusal, Refused
 
 _HINT = "Correct the edit, or ask again from the start"

@@ -13,7 +13,7 @@ from graph.errors import BadInput
 from graph.feedback import MarkKind
 from graph.workspace import default_workspace
 from workflows.command import reports_errors, write
-from workflows.options import JsonOption, WorkspaceOption, named_path
+from workflows.options import JsonOption, WorkspaceOption, asking_settings, named_path
 from workflows.progress_bars import progress_bars
 from workflows.render import escape
 
@@ -113,7 +113,6 @@ def tune(
     as_json: JsonOption = False,
 ) -> None:
     """Learn from marks how strong each relation type should be; adopt it if held-out recall rises."""
-    from workflows.context import make_context
     from workflows.indexing import no_progress
     from workflows.tune import revert_tuning, tune_workspace, tuning_history
 
@@ -127,7 +126,7 @@ def tune(
         reverted = revert_tuning(root, revert)
         write(reverted, lambda console: _show_reverted(console, reverted), as_json=as_json)
     else:
-        context = make_context(workspace=str(root), model=model)
+        context = asking_settings(root, model=model)
         with nullcontext(no_progress) if as_json else progress_bars() as progress:
             found = tune_workspace(context, folds=folds, seed=seed, dry_run=dry_run, progress=progress)
         write(found, lambda console: _show_tuning(console, found), as_json=as_json)

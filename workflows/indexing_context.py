@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -13,8 +14,8 @@ from graph.documents import ReadOptions, parse_fields
 from graph.errors import BadInput
 from graph.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
 from graph.weights import PassageClasses
-from workflows.context import problems_of
 from workflows.forms import offered_at
+from workflows.problems import SETTINGS_HINT, problems_of
 
 SOURCES_LIMIT = 1_000
 """Sources that a run takes; a folder counts as one."""
@@ -212,7 +213,12 @@ def make_indexing_context(**settings: Any) -> IndexingContext:
     Raises:
         BadInput: a setting is unknown or out of its range, named in the message.
     """
+    return indexing_context_of_settings(settings)
+
+
+def indexing_context_of_settings(settings: Mapping[str, Any], spelled: Callable[[str], str] = str) -> IndexingContext:
+    """Return settings as `make_indexing_context` does; errors name a setting as ``spelled`` writes its name."""
     try:
         return IndexingContext(**{name: value for name, value in settings.items() if value is not None})
     except ValidationError as fault:
-        raise BadInput(f"A setting cannot be used ({problems_of(fault)})", "See `mara index --help`") from fault
+        raise BadInput(f"A setting cannot be used ({problems_of(fault, spelled)})", SETTINGS_HINT) from fault

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
+from graph.errors import ServiceUnavailable, WorkspaceMissing
 from graph.workspace import default_workspace
 from workflows.command import reports_errors
-from workflows.options import WorkspaceOption
+from workflows.options import WorkspaceOption, asking_settings
 
 
 @reports_errors
@@ -29,11 +31,15 @@ def mcp(
 
     from graph.where import parse_where
     from workflows.mcp_server import make_server
+    from workflows.mcp_stdio import serve_stdio
 
+    filter_of_all = parse_where(where or [])
+    if where:
+        # Documents may still be to come, and a server be about to start: calls tell of that.
+        with suppress(WorkspaceMissing, ServiceUnavailable):
+            asking_settings(workspace, where)
     # What a library prints is held back no longer than a line: at the end it would follow the protocol.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    server = make_server((workspace or default_workspace()).absolute(), parse_where(where or []))
-    from workflows.mcp_stdio import serve_stdio
-
+    server = make_server((workspace or default_workspace()).absolute(), filter_of_all)
     anyio.run(serve_stdio, server)

@@ -4,6 +4,7 @@ The official SDK does the protocol; what is here is two functions with described
 server is made, and reads their annotations: they are no strings in this module.
 """
 
+from asyncio import to_thread
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import partial
@@ -15,10 +16,12 @@ from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_m
 
 from graph.clients import without_folders
 from graph.errors import BadInput, DependencyMissing, MaraError
+from graph.filter_keys import unknown_keys
 from graph.modes import Mode
 from graph.where import Condition, read_conditions
-from workflows.context import QUESTION_LIMIT, Context, asking, make_context, problems_of
-from workflows.resources import close_indexes
+from workflows.context import QUESTION_LIMIT, Context, asking, make_context
+from workflows.problems import problems_of
+from workflows.resources import close_indexes, open_workspace_index
 from workflows.streaming import Answered, NodeStarted, aask_stream
 
 if TYPE_CHECKING:
@@ -126,7 +129,7 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
     ) -> AskResult:
         """Answer a question from the documents, with citations; says so where they do not hold the answer."""
         with _told_to_the_client(workspace):
-            return await _answer(question, settings(mode, top_k, where), client)
+            return await _answer(question, await to_thread(settings, mode, top_k, where), client)
 
     def retrieve(
         question: Asked,
@@ -222,7 +225,20 @@ def _told_to_the_client(workspace: Path) -> Iterator[None]:
 
 
 def _context(workspace: Path, fixed: Sequence[Condition], mode: Mode, top_k: int, where: Mapping[str, Any]) -> Context:
-    return make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=_both(fixed, where))
+    context = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=_both(fixed, where))
+    if context.where:
+        _check_keys(context, _both(fixed, {}))
+    return context
+
+
+def _check_keys(context: Context, fixed: Mapping[str, Any]) -> None:
+    """Raise BadInput where a filter asks for what no passage has; a client is told of those that it may see alone."""
+    index = open_workspace_index(context)
+    if unknown_keys(index, fixed):
+        raise BadInput("The server's own filter asks for metadata that no passage has", "Tell whoever runs the server")
+    unknown = unknown_keys(index, context.where, fixed)
+    if unknown:
+        raise BadInput(unknown.message, unknown.hint)
 
 
 async def _answer(question: str, context: Context, client: "mcpserver.Context") -> AskResult:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graph.errors import BadInput
 from graph.weights import PassageClasses
 from workflows.choices import Workflow
 
 if TYPE_CHECKING:
+    from workflows.context import Context
     from workflows.indexing_context import IndexingContext
+
+_SPELLED = {"fields": "field"}
+_QUESTION_REPEATED = 200
+_MEANT_BY_SHELLS = frozenset('"$`\\!')
+"""Characters that mean something to a shell even in double quotes."""
+
+
+def option_of(setting: str) -> str:
+    """Return the option that sets a setting."""
+    return f"--{_SPELLED.get(setting, setting).replace('_', '-')}"
 
 
 def named_path(text: str) -> Path:
@@ -21,6 +34,9 @@ def named_path(text: str) -> Path:
     return Path(text)
 
 
+QuestionArgument = Annotated[
+    list[str], typer.Argument(metavar="QUESTION", help="The question, in quotes; at most 10,000 characters.")
+]
 WorkspaceOption = Annotated[
     Path | None,
     typer.Option(
@@ -95,8 +111,51 @@ SampleOption = Annotated[
 def indexing_settings(fields: list[str] | None, metadata: list[str] | None, **given: Any) -> IndexingContext:
     """Return the settings of a run from the options of a command. Raises BadInput."""
     from graph.documents import parse_fields, parse_metadata
-    from workflows.indexing_context import make_indexing_context
+    from workflows.indexing_context import indexing_context_of_settings
 
     parse_fields(fields or [])
     named = dict(field.split("=", 1) for field in fields or [])
-    return make_indexing_context(fields=named, metadata=dict(parse_metadata(metadata or [])), **given)
+    settings = {"fields": named, "metadata": dict(parse_metadata(metadata or [])), **given}
+    return indexing_context_of_settings(settings, option_of)
+
+
+def asking_settings(
+    workspace: Path | None, where: list[str] | None = None, workflow: Workflow = Workflow.MARA, **given: Any
+) -> Context:
+    """Return the settings of a question from the options of a command; the keys of its filter are looked up.
+
+    Raises:
+        BadInput: an option cannot be used, or no passage of the workspace has what its filter asks for.
+        MaraError: with a filter, whatever keeps the workspace from being opened.
+    """
+    from graph.where import parse_where
+    from workflows.context import context_of_settings
+
+    settings = {
+        "workspace": str(workspace) if workspace else None,
+        "where": parse_where(where) if where else None,
+        **given,
+    }
+    context = context_of_settings(workflow, settings, option_of)
+    if where:
+        _check_keys(context)
+    return context
+
+
+def words_of_question(words: list[str]) -> str:
+    """Return the question of a command line. Raises BadInput where the shell took it apart for want of quotes."""
+    if len(words) > 1:
+        question = " ".join(words)
+        plain = f'"{question}"' if len(question) <= _QUESTION_REPEATED else '"..."'
+        quoted = shlex.quote(question) if _MEANT_BY_SHELLS.intersection(question) else plain
+        raise BadInput(f"The question came as {len(words)} words", f"Put it in quotes: {quoted}")
+    return words[0]
+
+
+def _check_keys(context: Context) -> None:
+    from graph.filter_keys import unknown_keys
+    from workflows.resources import open_workspace_index
+
+    unknown = unknown_keys(open_workspace_index(context), context.where)
+    if unknown:
+        raise BadInput(unknown.message, unknown.hint)

@@ -11,7 +11,14 @@ import typer
 from graph.modes import Mode, Preset
 from graph.workspace import default_workspace
 from workflows.command import reports_errors, write
-from workflows.options import JsonOption, WorkspaceOption, named_path
+from workflows.options import (
+    JsonOption,
+    QuestionArgument,
+    WorkspaceOption,
+    asking_settings,
+    named_path,
+    words_of_question,
+)
 from workflows.pictures.walk import MOST_NODES
 from workflows.render import escape
 
@@ -31,7 +38,7 @@ OutOption = Annotated[
 @plot.command()
 @reports_errors
 def walk(
-    question: Annotated[str, typer.Argument(help="The question; at most 10,000 characters.")],
+    question: QuestionArgument,
     out: OutOption,
     workspace: WorkspaceOption = None,
     mode: Annotated[Mode | None, typer.Option(help="How passages are found; one that walks.")] = None,
@@ -46,23 +53,21 @@ def walk(
     as_json: JsonOption = False,
 ) -> None:
     """Ask a question, and draw the part of the graph that carried its walk."""
-    from graph.where import parse_where
     from workflows.ask import ask
-    from workflows.context import make_context
     from workflows.explain import explain
     from workflows.pictures.style import picture_format
     from workflows.pictures.walk import draw_walk
 
     picture_format(out)
-    context = make_context(
-        workspace=str(workspace) if workspace else None,
+    context = asking_settings(
+        workspace,
+        where,
         mode=mode,
         preset=preset,
         model=model,
         top_k=5 if top_k is None else top_k,
-        where=parse_where(where or []),
     )
-    explanation = explain(ask(question, context), context, max_nodes=nodes)
+    explanation = explain(ask(words_of_question(question), context), context, max_nodes=nodes)
     drawn = draw_walk(out, explanation.to_json())
     write(drawn, lambda console: _show_walk(console, drawn), as_json=as_json)
 

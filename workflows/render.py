@@ -117,26 +117,49 @@ def _suffixes(skipped: Mapping[str, int]) -> dict[str, int]:
     return {suffix or "(no suffix)": count for suffix, count in skipped.items()}
 
 
-def _place(passage: Mapping[str, Any]) -> str:
-    """Return where a passage stands: its id, source, section and page, as far as there are any."""
+def _place(passage: Mapping[str, Any], *, verbose: bool) -> str:
+    """Return where a passage stands: its source, section and page; its id where that is asked for, or all there is."""
     metadata = passage["metadata"]
     section, page, last = (metadata.get(key) for key in ("section", "page", "page_end"))
     pages = [f"page {page}" if last is None else f"pages {page} to {last}"] if page is not None else []
-    return " · ".join(str(part) for part in (passage["id"], passage["source"], section, *pages) if part)
+    key = passage["id"] if verbose or not (passage["title"] or passage["source"]) else ""
+    return " · ".join(str(part) for part in (key, passage["source"], section, *pages) if part)
 
 
-def answer(console: Console, result: Mapping[str, Any]) -> None:
-    """Print an answer with its passages, its claims where they were checked, and what happened on the way."""
+def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False) -> None:
+    """Print an answer with its passages, its claims where they were checked, and what went wrong on the way.
+
+    Args:
+        console: where to.
+        result: of a question.
+        verbose: whether ids, facts, β, the judge's numbers and what ranked the passages are told, too.
+    """
     console.print(escape(result["answer"]), style="bold")
     console.print()
     cited = {citation["number"] for citation in result["citations"]}
     for passage in _shown_passages(result, cited):
         mark = "[green]●[/]" if passage["number"] in cited else " "
-        named = " ".join(f"[bold]{escape(part)}[/]" for part in (f"[{passage['number']}]", passage["title"]) if part)
-        console.print(f"{mark} {named} [dim]{escape(_place(passage))}[/]")
+        parts = [f"[bold]{escape(part)}[/]" for part in (f"[{passage['number']}]", passage["title"]) if part]
+        if place := _place(passage, verbose=verbose):
+            parts.append(f"[dim]{escape(f'· {place}' if passage['title'] else place)}[/]")
+        console.print(f"{mark} {' '.join(parts)}")
         console.print(Padding(escape(_shorten(passage["text"])), (0, 0, 0, 6)), soft_wrap=False)
-    _judged(console, result)
+    if verbose:
+        _judged(console, result)
     _checked(console, result)
+    if verbose:
+        _walked(console, result)
+    for record in result["errors"]:
+        origin = f"{record['node']} (attempt {record['attempt']}): " if verbose else ""
+        console.print(f"[yellow]{escape(origin + record['message'])}[/]")
+    if not verbose:
+        chat = result["models"]["chat"]
+        by = "the offline agents" if chat == "offline" else chat
+        console.print(f"\n[dim]answered by {escape(by)}; --verbose tells how the passages were found[/]")
+
+
+def _walked(console: Console, result: Mapping[str, Any]) -> None:
+    """Tell from which facts and with which β the passages were ranked, by what, and who took part."""
     kept = [fact for fact in result["facts"] if fact["kept"]]
     if kept:
         facts = "; ".join(f"{fact['subject']} {fact['predicate']} {fact['object']}" for fact in kept)
@@ -148,8 +171,6 @@ def answer(console: Console, result: Mapping[str, Any]) -> None:
     engine = f" ({result['walk']['engine']})" if result["walk"] else ""
     calls = f"; {result['model_calls']} calls" if result["model_calls"] else ""
     console.print(f"[dim]ranked by {ranked_by}{engine}; {_pairs(result['models'])}{calls}{_spent(result)}[/]")
-    for record in result["errors"]:
-        console.print(f"[yellow]{escape(record['node'])} (attempt {record['attempt']}): {escape(record['message'])}[/]")
 
 
 def _shown_passages(result: Mapping[str, Any], cited: Collection[int]) -> list[Mapping[str, Any]]:

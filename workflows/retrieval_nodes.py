@@ -8,6 +8,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from graph.errors import MalformedReply
+from graph.filter_keys import unknown_keys
 from graph.index import Index
 from graph.modes import Mode
 from graph.schema import ScoredFact
@@ -104,6 +105,9 @@ def encode_question(state: Asked, runtime: Runtime[Context]) -> Update:
     if not index.complete:
         unfinished = "The last indexing run was broken off: documents may be missing; run `mara index` again"
         errors.append(error_of(FIRST_NODE, "IndexingUnfinished", unfinished, 1))
+    unknown = unknown_keys(index, context.where)
+    if unknown and unknown.held:
+        errors.append(error_of(FIRST_NODE, "UnknownKeys", unknown.note, 1))
     if _is_empty(selection):
         errors.append(nothing_selected(FIRST_NODE))
     else:

@@ -13,6 +13,7 @@ from graph.factors import Directions
 from graph.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, WalkSettings
 from workflows.context import Context, Question
 from workflows.indexing_context import IndexingContext, Sources
+from workflows.options import option_of
 from workflows.ragenta_context import RagentaContext
 
 if TYPE_CHECKING:
@@ -61,7 +62,6 @@ FORMS: Mapping[str, Form] = {
 }
 """The forms by name."""
 
-_SPELLED = {"fields": "field"}
 _PLACEHOLDERS = {int: "N", float: "X", Path: "PATH"}
 _OPERATOR = re.compile(r"(?<!`)\$\w+")
 
@@ -79,7 +79,7 @@ def setting_tables(form: str) -> str:
     groups: dict[str, list[Sequence[str]]] = {}
     for name, field in shown.fields.items():
         group, _, _ = (field.title or "").rpartition(GROUP)
-        flag = f"--{_SPELLED.get(name, name).replace('_', '-')}"
+        flag = option_of(name)
         row = (
             f"`{name}`" + (f"<br>`{flag}`" if flag in flags else ""),
             _default_of(name, field),

@@ -36,9 +36,11 @@ def owned(corpus: Path) -> Path:
 def test_a_question_is_answered_with_its_citation(mara: Mara, workspace: Path) -> None:
     shown = mara("ask", "Into which lake does the Velm flow?", "-w", workspace)
     assert shown.code == 0
-    assert "It flows into Lake Sund. [1]" in shown.out
-    assert "chat offline" in shown.out
-    assert "all-MiniLM-L6-v2" in shown.out
+    assert "It flows into Lake Sund. [1]" in shown.out.splitlines()[0]
+    assert "● [1] Velm · corpus.jsonl\n" in shown.out
+    assert "answered by the offline agents" in shown.out
+    verbose = mara("ask", "Into which lake does the Velm flow?", "-w", workspace, "--verbose")
+    assert "chat offline, embedding all-MiniLM-L6-v2" in verbose.out
 
 
 def test_a_question_that_needs_two_passages_finds_both(mara: Mara, workspace: Path) -> None:
@@ -81,13 +83,31 @@ def test_conditions_that_no_passage_meets_are_said_on_paper(mara: Mara, owned: P
     shown = mara("ask", "What flows into Lake Sund?", "-w", owned, "--where", "tenant=8")
     assert shown.code == 0
     assert shown.out.startswith("NOT IN THE PASSAGES")
-    assert "ranked by nothing" in shown.out
     assert "No passage meets the conditions" in shown.out
+
+
+@pytest.mark.parametrize("condition", ["yaer=1999", "yaer!=1999", "yaer>1998"])
+def test_a_key_that_no_passage_has_is_refused_with_those_that_there_are(
+    mara: Mara, owned: Path, tmp_path: Path, condition: str
+) -> None:
+    question = "What flows into Lake Sund?"
+    for command in (
+        ["ask", question],
+        ["batch", "--single-question", question, "--out", tmp_path / "out"],
+        ["plot", "walk", question, "--out", tmp_path / "walk.png"],
+        ["mcp"],
+    ):
+        as_json = [] if command == ["mcp"] else ["--json"]
+        failed = mara(*command, "-w", owned, "--where", condition, "--where", "draft=true", *as_json)
+        assert failed.code == 2
+        told = " ".join((failed.out + failed.err).split())
+        assert "No passage has metadata called `yaer`" in told
+        assert "Did you mean `year`? The keys there are: `day`, `draft`, `source`, `tenant`, `year`" in told
 
 
 @pytest.mark.parametrize("engine", ["igraph", "matrix", "push"])
 def test_an_engine_can_be_asked_for_and_is_told(mara: Mara, workspace: Path, engine: str) -> None:
-    shown = mara("ask", "What flows into Lake Sund?", "-w", workspace, "--engine", engine)
+    shown = mara("ask", "What flows into Lake Sund?", "-w", workspace, "--engine", engine, "--verbose")
     assert shown.code == 0
     assert f"ranked by walk ({engine})" in shown.out
 

@@ -21,7 +21,10 @@ from workflows import cli
         (["ask", "   \n "], "BadInput", "empty"),
         (["ask", "q" * 100_000], "BadInput", "100,000 characters"),
         (["ask", "x", "--mode", "bogus"], "BadInput", "bogus"),
-        (["ask", "x", "--top-k", "0"], "BadInput", "top_k"),
+        (["ask", "x", "--top-k", "0"], "BadInput", "--top-k has to be 1 or more, not 0"),
+        (["ask", "x", "--n", "1"], "BadInput", "workflow mara has no setting --n"),
+        (["ask", "who", "founded", "nissan"], "BadInput", "came as 3 words"),
+        (["plot", "walk", "who", "founded", "nissan", "-o", "x.png"], "BadInput", "came as 3 words"),
         (["ask", "x", "--top-k", "many"], "BadInput", "--top-k"),
         (["ask", "x", "--no-such-option"], "BadInput", "--no-such-option"),
         (["ask", "x", "--engine", "fast"], "BadInput", "fast"),
@@ -39,7 +42,9 @@ from workflows import cli
         (["export", "bogus"], "BadInput", "bogus"),
         (["index", "/nonexistent/documents"], "BadInput", "does not exist"),
         (["index"], "BadInput", "sources"),
-        (["index", "x", "--concurrency", "0"], "BadInput", "concurrency"),
+        (["index", "x", "--concurrency", "0"], "BadInput", "--concurrency has to be 1 or more, not 0"),
+        (["index", "x", "--price-in", "-1"], "BadInput", "--price-in has to be 0 or more, not -1"),
+        (["eval", "x", "--out", "o", "--model", "m" * 300], "BadInput", "--model has to have 256 characters at most"),
         (["index", "x", "--field", "text"], "BadInput", "text"),
         (["index", "x", "--chunk-tokens", "100", "--chunk-overlap", "90"], "BadInput", "100 tokens"),
         (["index", "x", "--price-in", "1"], "BadInput", "one price"),
@@ -56,6 +61,27 @@ def test_bad_input_is_told_in_json_and_exits_with_2(mara: Mara, arguments: list[
     assert failed.json["error"]["kind"] == kind
     assert says.casefold() in failed.json["error"]["message"].casefold()
     assert failed.json["error"]["hint"]
+
+
+@pytest.mark.parametrize(
+    ("words", "quoted"),
+    [
+        (["who", "founded", "nissan"], '"who founded nissan"'),
+        (["what", 'is "it"'], "'what is \"it\"'"),
+        (["*"] * 5_000, '"..."'),
+    ],
+)
+def test_a_question_without_quotes_is_told_how_to_quote_it(mara: Mara, words: list[str], quoted: str) -> None:
+    assert mara("ask", *words, "--json").json["error"]["hint"] == f"Put it in quotes: {quoted}"
+
+
+def test_no_setting_that_cannot_be_used_is_told_in_terms_of_python(mara: Mara) -> None:
+    for arguments in (["ask", "x", "--top-k", "0"], ["index", "x", "--chunk-tokens", "1"]):
+        error = mara(*arguments, "--json").json["error"]
+        told = f"{error['message']} {error['hint']}"
+        assert [
+            word for word in ("Context", "workflows.", "Input should", "top_k", "chunk_tokens") if word in told
+        ] == []
 
 
 def test_without_json_the_message_goes_to_standard_error(mara: Mara) -> None:

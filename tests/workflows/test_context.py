@@ -125,7 +125,7 @@ def test_a_default_told_in_a_description_is_the_modes_own(name: str, value: str)
 
 @pytest.mark.parametrize(("name", "value"), BAD_SETTINGS)
 def test_a_bad_setting_is_refused_by_name(name: str, value: Any) -> None:
-    with pytest.raises(BadInput, match=rf"A setting cannot be used \({name}: ") as failure:
+    with pytest.raises(BadInput, match=rf"A setting cannot be used \({name}(?:: | has to )") as failure:
         make_context(**{name: value})
     assert failure.value.hint
 
@@ -151,7 +151,7 @@ def test_a_setting_that_was_not_given_keeps_its_default() -> None:
 
 
 def test_several_bad_settings_are_told_together() -> None:
-    with pytest.raises(BadInput, match=r"top_k: .*; damping: "):
+    with pytest.raises(BadInput, match=r"\(top_k has to be 1 or more, not 0; damping has to be 0.99 or less, not 5\)"):
         make_context(top_k=0, damping=5)
 
 

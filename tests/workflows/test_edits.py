@@ -40,10 +40,10 @@ def go_on(context: Context, node: str, edit: dict[str, Any], then: Context | Non
     [
         ({"seeds": "junk"}, "seeds"),
         ({"seeds": None}, "seeds"),
-        ({"seeds": NAMELESS}, "seeds.entities.0.text: Field required"),
-        ({"seeds": {"entities": []}}, "seeds.passages: Field required"),
+        ({"seeds": NAMELESS}, "seeds.entities.0.text is missing"),
+        ({"seeds": {"entities": []}}, "seeds.passages is missing"),
         ({"relation_factors": "x"}, "relation_factors"),
-        ({"relation_factors": {"entity_entity": {}}}, "entity_passage: Field required"),
+        ({"relation_factors": {"entity_entity": {}}}, "entity_passage is missing"),
         ({"passage_weight": "heavy"}, "passage_weight"),
         ({"mode": "bogus"}, "mode is 'bogus'.*Give one of"),
         ({"mode": None}, "mode"),
@@ -61,7 +61,7 @@ def test_facts_are_to_say_whether_they_are_kept(settings: MakeContext) -> None:
     facts = before["seed_graph"].values["facts"]
     unkept = [{key: value for key, value in fact.items() if key != "kept"} for fact in facts]
     fork = graph.update_state(before["seed_graph"].config, {"facts": unkept}, as_node="filter_facts")
-    with pytest.raises(BadInput, match=r"facts\.0\.kept: Field required.*and 5 more"):
+    with pytest.raises(BadInput, match=r"facts\.0\.kept is missing.*and 5 more"):
         graph.invoke(None, fork, context=settings())
 
 
@@ -108,7 +108,7 @@ def test_modes_of_one_kind_may_take_over_from_each_other(settings: MakeContext, 
 
 
 def test_a_trace_changes_nothing_of_that(settings: MakeContext) -> None:
-    with TraceServer() as server, server.tracing(), pytest.raises(BadInput, match="Field required"):
+    with TraceServer() as server, server.tracing(), pytest.raises(BadInput, match="is missing"):
         go_on(settings(), "walk_graph", {"seeds": NAMELESS})
 
 

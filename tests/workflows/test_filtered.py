@@ -277,6 +277,38 @@ class TestNothingSelected:
         assert leaked(forked, ONLY["bob"]) == []
 
 
+class TestUnknownKeys:
+    KEYS = "the keys there are: `day`, `owner`, `source`"
+
+    @pytest.mark.parametrize("wanted", ["2021", {"$in": ["2021"]}, {"$gte": "2020"}])
+    def test_a_key_that_no_passage_has_is_told_with_those_that_there_are(self, root: Path, wanted: object) -> None:
+        done = run(context(root, {"dya": wanted}), QUESTION)
+        assert kinds(done.result) == [("encode_question", "UnknownKeys"), ("encode_question", "NothingSelected")]
+        message = f"`where` asks for metadata that no passage has; {self.KEYS}"
+        assert done.result["errors"][0]["message"] == message
+
+    def test_one_that_excludes_nothing_is_told_though_passages_are_found(self, root: Path) -> None:
+        result = run(context(root, {"dya": {"$ne": "2021-01-01"}}), QUESTION).result
+        assert result["passages"]
+        assert kinds(result) == [("encode_question", "UnknownKeys")]
+
+    def test_a_known_key_that_no_selected_passage_has_is_none(self, root: Path) -> None:
+        for where in ({"owner": "bob", "day": "1900"}, {"source": "bob-3.txt", "day": {"$ne": "1900"}}):
+            assert "UnknownKeys" not in {kind for _, kind in kinds(run(context(root, where), QUESTION).result)}
+
+    def test_keys_that_hidden_passages_alone_have_are_not_told(self, tmp_path: Path) -> None:
+        passages = [
+            passage_of("ann-1", "Sund", "Lake Sund lies in Ostra.", owner="ann", day="2020-05-31"),
+            passage_of("bob-1", "Sund", "Lake Sund lies in Belavia.", owner="bob", dyas="2021"),
+        ]
+        root = publish_workspace(tmp_path / "workspace", passages, {}).root
+        result = run(context(root, {"owner": "ann", "dya": "2021"}), QUESTION).result
+        assert self.KEYS in result["errors"][0]["message"]
+        assert "dyas" not in told(result)
+        for where in ({"owner": "carl", "dya": "2021"}, {"owner": "carl", "dyas": "2021"}):
+            assert kinds(run(context(root, where), QUESTION).result) == [("encode_question", "NothingSelected")]
+
+
 class TestOnAThread:
     def test_a_second_question_may_bring_another_filter(self, root: Path) -> None:
         graph, thread = on_a_thread()

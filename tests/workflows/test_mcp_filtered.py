@@ -184,6 +184,39 @@ def test_an_operator_that_the_server_uses_on_a_key_is_refused_by_name(root: Path
         assert "a condition with $in on 'owner'" in result.model_dump_json()
 
 
+def answers(root: Path, where: dict[str, Any]) -> list[str]:
+    """What a client of an open server is told of a filter of its own, as a whole."""
+    return [result.model_dump_json() for result in Talk(make_server(root, OPEN), {"where": where}).results]
+
+
+def test_a_misspelt_key_is_told_with_the_keys_of_what_the_client_may_see(tmp_path: Path) -> None:
+    hidden = passage_of("closed-1", "Sund", "Ember drains it.", owner="closed", budget=3, days=4)
+    workspace = publish_workspace(tmp_path / "w", [*PASSAGES[:2], hidden], {}).root
+    for told in answers(workspace, {"dya": "2020"}):
+        assert "Did you mean `day`? The keys there are: `day`, `owner`, `source`" in told
+
+
+@pytest.mark.parametrize("key", ["budget", "dyas"])
+@pytest.mark.parametrize("wanted", [3, {"$ne": 3}, {"$gte": 3}])
+def test_a_client_cannot_learn_which_keys_hidden_passages_have(tmp_path: Path, key: str, wanted: Any) -> None:
+    told = []
+    for name, more in (("with", {key: 3}), ("without", {})):
+        hidden = passage_of("closed-1", "Sund", "Ember drains it.", owner="closed", **more)
+        told.append(answers(publish_workspace(tmp_path / name, [*PASSAGES[:2], hidden], {}).root, {key: wanted}))
+    assert told[0] == told[1]
+    assert all("No passage has metadata called" in each for each in told[0])
+
+
+def test_where_the_servers_own_filter_is_misspelt_a_client_is_told_no_key(root: Path) -> None:
+    for fixed in ({"onwer": "open"}, {"onwer": {"$ne": "open"}}):
+        talk = Talk(make_server(root, fixed), {}, {"where": {"dya": "2020"}})
+        assert talk.leaked == []
+        for result in talk.results:
+            assert result.is_error
+            assert "The server's own filter asks for metadata that no passage has" in result.model_dump_json()
+            assert "onwer" not in result.model_dump_json()
+
+
 def test_a_filter_that_cannot_be_used_is_refused_before_anything_is_served(root: Path) -> None:
     with pytest.raises(BadInput, match="'owner' has '\\$or' for an operator"):
         make_server(root, {"owner": {"$or": ["open"]}})

@@ -211,10 +211,10 @@ class TestEditsThatARouterReads:
         ("node", "edit", "reason"),
         [
             ("line_up_passages", {"candidates": [{"number": "first"}]}, r"candidates\.0\."),
-            ("line_up_passages", {"candidates": "all"}, "candidates: Input should be a valid list"),
+            ("line_up_passages", {"candidates": "all"}, "candidates has to be a list"),
             ("merge_passages", {"candidates": [{"number": 1, "question": ONE_THING}]}, r"candidates\.0\.calls"),
-            ("plan_follow_ups", {"follow_ups": [{"question": "?"}]}, r"follow_ups\.0\.component: Field required"),
-            ("plan_follow_ups", {"round": "next"}, "round: Input should be a valid integer"),
+            ("plan_follow_ups", {"follow_ups": [{"question": "?"}]}, r"follow_ups\.0\.component is missing"),
+            ("plan_follow_ups", {"round": "next"}, "round has to be a whole number"),
         ],
         ids=str,
     )

@@ -217,32 +217,32 @@ class TestEdits:
     @pytest.mark.parametrize(
         ("node", "edit", "reason"),
         [
-            ("line_up_passages", {"passages": "none"}, "passages: Input should be a valid list"),
-            ("line_up_passages", {"passages": [{"id": "marn"}]}, r"passages\.0\.number: Field required"),
-            ("keep_passages", {"judgements": [{"passage_id": "marn", "question": "?"}]}, "judgements.*Field required"),
+            ("line_up_passages", {"passages": "none"}, "passages has to be a list"),
+            ("line_up_passages", {"passages": [{"id": "marn"}]}, r"passages\.0\.number is missing"),
+            ("keep_passages", {"judgements": [{"passage_id": "marn", "question": "?"}]}, "judgements.*is missing"),
             (
                 "keep_passages",
                 {"judgements": [judgement("marn", score="high")]},
-                r"judgements\.\d\.score: Input should be a valid number",
+                r"judgements\.\d\.score has to be a number",
             ),
             *(
                 (
                     "keep_passages",
                     {"judgements": [judgement("marn", score=score)]},
-                    r"judgements\.\d\.score: Input should be a finite number",
+                    r"judgements\.\d\.score has to be a finite number",
                 )
                 for score in (float("nan"), float("inf"), float("-inf"))
             ),
-            ("keep_passages", {"judgements": "all good"}, "judgements: Input should be a valid list"),
-            ("keep_passages", {"found": [{"follow_up": 1}]}, r"found\.0\.passages: Field required"),
-            ("keep_passages", {"bars": 3}, "bars: Input should be a valid list"),
-            ("write_answer", {"kept": ["first"]}, r"kept\.0: Input should be a valid integer"),
-            ("write_answer", {"draft": {"text": "So."}}, r"draft\.cited: Field required"),
-            ("write_answer", {"round": "second"}, "round: Input should be a valid integer"),
+            ("keep_passages", {"judgements": "all good"}, "judgements has to be a list"),
+            ("keep_passages", {"found": [{"follow_up": 1}]}, r"found\.0\.passages is missing"),
+            ("keep_passages", {"bars": 3}, "bars has to be a list"),
+            ("write_answer", {"kept": ["first"]}, r"kept\.0 has to be a whole number"),
+            ("write_answer", {"draft": {"text": "So."}}, r"draft\.cited is missing"),
+            ("write_answer", {"round": "second"}, "round has to be a whole number"),
             ("check_claims", {"written_from": [1, 77]}, "written from passages that this run cannot see"),
-            ("check_claims", {"answer": None}, "answer: Input should be a valid string"),
-            ("plan_follow_ups", {"follow_ups": [{"question": "?"}]}, r"follow_ups\.0\.component: Field required"),
-            ("plan_follow_ups", {"follow_ups_began": "noon"}, "follow_ups_began: Input should be a valid number"),
+            ("check_claims", {"answer": None}, "answer has to be a text"),
+            ("plan_follow_ups", {"follow_ups": [{"question": "?"}]}, r"follow_ups\.0\.component is missing"),
+            ("plan_follow_ups", {"follow_ups_began": "noon"}, "follow_ups_began has to be a number"),
         ],
         ids=str,
     )

@@ -13,7 +13,15 @@ from graph.modes import Mode
 from workflows.batch.files import Format
 from workflows.choices import Workflow
 from workflows.command import reports_errors, write
-from workflows.options import AlphaOption, BarOption, JsonOption, WorkflowOption, WorkspaceOption, named_path
+from workflows.options import (
+    AlphaOption,
+    BarOption,
+    JsonOption,
+    WorkflowOption,
+    WorkspaceOption,
+    asking_settings,
+    named_path,
+)
 from workflows.progress_bars import progress_bars
 from workflows.render import escape
 
@@ -75,19 +83,17 @@ def batch(
     as_json: JsonOption = False,
 ) -> None:
     """Answer the questions of a file into a folder; run again, it goes on where it was broken off."""
-    from graph.where import parse_where
     from workflows.batch.runner import Order, run_batch
-    from workflows.context import make_context
 
-    context = make_context(
+    context = asking_settings(
+        workspace,
+        where,
         workflow,
-        workspace=str(workspace) if workspace else None,
         mode=mode,
         alpha=alpha,
         n=n,
         top_k=top_k,
         model=model,
-        where=parse_where(where or []),
     )
     order = Order(
         out=out,

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from graph.modes import Mode
 from workflows.command import reports_errors, write
-from workflows.options import JsonOption, PriceInOption, PriceOutOption, WorkspaceOption, named_path
+from workflows.options import JsonOption, PriceInOption, PriceOutOption, WorkspaceOption, asking_settings, named_path
 from workflows.progress_bars import progress_bars
 from workflows.render import escape
 
@@ -70,7 +70,6 @@ def evaluate(
 ) -> None:
     """Ask systems the questions of a file; write recall, answers, latency and a report into a folder."""
     from agents.usage import prices_of
-    from workflows.context import make_context
     from workflows.evaluation.langsmith_experiment import langsmith_key, push_run
     from workflows.evaluation.runner import Order
     from workflows.evaluation.runner import evaluate as run_evaluation
@@ -84,7 +83,7 @@ def evaluate(
         questions=questions,
         out=out,
         systems=[*systems, *(name for name in ABLATIONS if name not in systems)] if ablations else systems,
-        context=make_context(workspace=str(workspace) if workspace else None, model=model),
+        context=asking_settings(workspace, model=model),
         limit=limit,
         seed=seed,
         retrieval_only=retrieval_only,

@@ -13,7 +13,8 @@ from graph.errors import BadInput
 from graph.index import Index
 from graph.modes import WalkSettings
 from graph.selection import Selection
-from workflows.context import Context, problems_of
+from workflows.context import Context
+from workflows.problems import problems_of
 from workflows.resources import open_workspace_index
 from workflows.state import Output
 

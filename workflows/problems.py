@@ -1,0 +1,78 @@
+"""What pydantic finds wrong with settings or a state, in words that name what the user typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+PROBLEMS_TOLD = 5
+"""Of so many things that are wrong with settings or a state a message tells at most."""
+
+SETTINGS_HINT = "The documentation lists every setting with its limits in docs/settings.md"
+"""What to do about a setting that cannot be used."""
+
+_WORDS: Mapping[str, str] = {
+    "greater_than_equal": "has to be {ge} or more",
+    "greater_than": "has to be more than {gt}",
+    "less_than_equal": "has to be {le} or less",
+    "less_than": "has to be less than {lt}",
+    "int_type": "has to be a whole number",
+    "int_parsing": "has to be a whole number",
+    "int_parsing_size": "has to be a whole number of fewer digits",
+    "int_from_float": "has to be a whole number",
+    "float_type": "has to be a number",
+    "float_parsing": "has to be a number",
+    "finite_number": "has to be a finite number",
+    "bool_type": "has to be true or false",
+    "bool_parsing": "has to be true or false",
+    "string_type": "has to be a text",
+    "string_too_long": "has to have {max_length} characters at most",
+    "string_too_short": "has to have {min_length} characters at least",
+    "enum": "has to be {expected}",
+    "literal_error": "has to be {expected}",
+    "dict_type": "has to be an object of keys and values",
+    "mapping_type": "has to be an object of keys and values",
+    "list_type": "has to be a list",
+    "tuple_type": "has to be a list",
+    "too_long": "has to have {max_length} entries at most",
+    "too_short": "has to have {min_length} entries at least",
+    "none_required": "has to be empty",
+    "extra_forbidden": "is not known",
+    "missing": "is missing",
+}
+"""What each kind of error says of the value that stands at a name; other kinds are told in pydantic's words."""
+
+_ABSENT = ("missing", "extra_forbidden")
+"""Kinds whose input is no value that was given for the name."""
+
+
+def problems_of(fault: ValidationError, spelled: Callable[[str], str] = str) -> str:
+    """Return what is wrong with settings or a state, each by name, on one line; of many the first few.
+
+    Args:
+        fault: what pydantic found.
+        spelled: how the name of a setting is written where the user gave it.
+    """
+    found = [_problem(error, spelled) for error in fault.errors()]
+    more = [f"and {len(found) - PROBLEMS_TOLD} more"] if len(found) > PROBLEMS_TOLD else []
+    return "; ".join([*found[:PROBLEMS_TOLD], *more])
+
+
+def _problem(error: Mapping[str, Any], spelled: Callable[[str], str]) -> str:
+    name = ".".join([*(spelled(str(part)) for part in error["loc"][:1]), *map(str, error["loc"][1:])])
+    words = _WORDS.get(error["type"])
+    if words is None:
+        return f"{name}: {error['msg'].removeprefix('Value error, ')}"
+    given = "" if error["type"] in _ABSENT else _given(error["input"])
+    limits = {
+        key: f"{limit:.15g}" if isinstance(limit, float) else limit for key, limit in error.get("ctx", {}).items()
+    }
+    return f"{name} {words.format_map(limits)}{given}".lstrip()
+
+
+def _given(value: object) -> str:
+    """Return what was given, where it is a number: a text may be of a passage that its reader must not see."""
+    told = isinstance(value, int | float) and not isinstance(value, bool)
+    return f", not {value:.15g}" if told else ""
