@@ -7,12 +7,12 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from agents.chat import ChatModel, ask_text, prompt_messages, quoted
-from agents.citations import parse_citations, quotable, strip_citations, without_marks
+from agents.citations import joined_quotes, parse_citations, quotable, strip_citations, without_marks
 from agents.claims import citing_sentence
 from agents.locate import content_tokens, locate_quote
 from agents.roles import Answer, Citation, Feedback, NumberedPassage
 from graph.errors import MalformedReply
-from graph.text import sentence_spans
+from graph.sentences import quotable_spans
 from prompts import fill
 
 REFUSAL = "NOT IN THE PASSAGES"
@@ -78,7 +78,7 @@ def quote_passages(question: str, passages: Sequence[NumberedPassage]) -> Answer
     ranked = sorted(
         (-len(wanted & content_tokens(f"{passage.title} {passage.text[start:end]}")), position, start, end)
         for position, passage in enumerate(passages)
-        for start, end in sentence_spans(passage.text)
+        for start, end in quotable_spans(passage.text)
     )
     best = [entry for entry in ranked if entry[0] < 0][:_MAX_QUOTES]
     if not best:
@@ -88,9 +88,10 @@ def quote_passages(question: str, passages: Sequence[NumberedPassage]) -> Answer
     for _, position, start, end in best:
         passage = passages[position]
         end = min(end, start + _MAX_QUOTE_CHARACTERS)
-        quotes.append(_with_citation(quotable(passage.text[start:end]), passage.number))
+        words = quotable(passage.text[start:end])
+        quotes.append((words, _with_citation(words, passage.number)))
         citations.setdefault(passage.number, Citation(passage.number, passage.id, start, end))
-    text = " ".join(quotes)
+    text = joined_quotes(quotes)
     return Answer(text, strip_citations(text), tuple(citations.values()))
 
 

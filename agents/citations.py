@@ -6,7 +6,7 @@ A bracket with a number above 999, such as ``[2024]``, is prose.
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 _PART = r"[0-9]{1,3}(?:\s*[-–]\s*[0-9]{1,3})?"
@@ -24,7 +24,13 @@ CITATIONS = rf"(?:\({_RUN}\)|{_RUN})"
 _CITATION = re.compile(CITATION)
 _NUMBERS = re.compile(r"([0-9]+)(?:\s*[-–]\s*([0-9]+))?")
 _MARK = re.compile(rf"[ \t]*{re.escape(MARK)}", re.IGNORECASE)
-_LINE_BREAKS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
+_LINE_BREAKS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*(?:>[> \t]*)?")
+_LINK = re.compile(r"!?\[([^\[\]]{1,200})\]\([^()\s]{1,500}\)")
+_CODE = re.compile(r"(?<!`)(`{1,2})([^`]{1,300})\1(?!`)")
+_EMPHASIS = re.compile(r"(?<![\w*_])(\*{1,3}|_{1,3})(?=\S)([^*_]{1,300})(?<=\S)\1(?![\w*_])")
+_LOOSE_EMPHASIS = re.compile(r"^(?:\*\*|__)(?=\S)|(?<=\S)(?:\*\*|__)$")
+_BAR = re.compile(r"[ \t]\|[ \t]")
+_STOPPED = re.compile(r"[.!?。！？।؟…][\"'”’»)\]]*$")
 # At the start of a line the space after a citation goes with it, elsewhere the space before it.
 _REMOVED = re.compile(rf"^{CITATIONS}[ \t]*|(?<![ \t])[ \t]*{CITATIONS}", re.MULTILINE)
 
@@ -73,11 +79,23 @@ def strip_citations(text: str) -> str:
 
 
 def quotable(sentence: str) -> str:
-    """Return a sentence of a passage as an answer quotes it: without citations of its own, and on one line.
+    """Return a sentence of a passage as an answer quotes it: its words alone, on one line.
 
-    A list or a heading that a passage holds would otherwise take the answer apart, and leave its lines uncited.
+    Left out are citations of its own and the signs of Markdown: emphasis, code, quotes, bars between cells, addresses
+    of links. A list or a heading that a passage holds would otherwise take the answer apart, and leave its lines
+    uncited.
     """
-    return _LINE_BREAKS.sub(" ", without_marks(strip_citations(sentence))).strip()
+    line = _LINE_BREAKS.sub(" ", without_marks(strip_citations(_LINK.sub(r"\1", sentence)))).strip()
+    return _BAR.sub("; ", _LOOSE_EMPHASIS.sub("", _EMPHASIS.sub(r"\2", _CODE.sub(r"\2", line))))
+
+
+def joined_quotes(quotes: Sequence[tuple[str, str]]) -> str:
+    """Return quotes, each as (its words, the same with its citation), as one text with the citations.
+
+    A quote that ends without a stop, as a row of a table does, ends a paragraph: else it would run into the next.
+    """
+    parts = [cited + (" " if _STOPPED.search(words) else "\n\n") for words, cited in quotes]
+    return "".join(parts).strip()
 
 
 def without_marks(text: str) -> str:

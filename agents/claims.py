@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ import regex
 
 from agents.citations import CITATION, CITATIONS, MARK, parse_citations, strip_citations, stripped_spans
 from agents.locate import locate_quote
-from graph.text import sentence_spans
+from graph.sentences import text_units
 
 _EVERY_NUMBER = range(1_000)
 _CLOSING = r"[\"'”’»)\]*_]"
@@ -39,11 +39,6 @@ _BLANK_LINES = regex.compile(r"\n[ \t\r]*\n\s*")
 _WORD = regex.compile(r"[[\p{L}\p{N}\p{S}]--[|<>+=~^`]]", regex.V1)
 _MARK_AFTER_SPACE = regex.compile(rf" {regex.escape(MARK)}")
 _CLAIM_END = regex.compile(rf"(?r){_STOP}(?:{_CITATIONS}|[ \t]*{_CLOSING})*")
-# Titles before a name, and what a number follows: no claim ends at the stop of these.
-_ABBREVIATED = regex.compile(
-    r"(?r)\b(?:Adm|Capt|Cmdr|Col|Gen|Gov|Lt|Maj|Prof|Rev|Sgt|et al|(?P<before_number>Art|Ch|Eq|Fig|Nos|Op|pp?|Sec|Vol"
-    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec))\.[ \t]+\Z"
-)
 _LINE_END = regex.compile(r"[ \t\r]*(?:\n|\Z)")
 
 
@@ -190,21 +185,11 @@ def _line_markers(answer: str) -> list[regex.Match[str]]:
     ]
 
 
-def _is_abbreviated(plain: str, offsets: Sequence[int], start: int) -> bool:
-    """Whether what looks like a sentence's end before a place is an abbreviation's stop, nothing cited before it."""
-    found = _ABBREVIATED.search(plain, 0, start)
-    if found is None or (found["before_number"] and not plain[start].isdigit()):
-        return False
-    stop = plain.rindex(".", 0, start)
-    return offsets[stop] == offsets[stop - 1] + 1
-
-
 def _sentence_starts(block: str) -> list[int]:
     """Where the sentences of a block begin, with the citations and the emphasis that open them."""
     emphasis = [match.span() for match in _EMPHASIS.finditer(block)]
     plain, offsets = _without_spans(block, [*stripped_spans(block), *_mark_spans(block), *emphasis])
-    begins = [start for start, _ in sentence_spans(plain)[1:]]
-    starts = {offsets[start] for start in begins if not _is_abbreviated(plain, offsets, start)}
+    starts = {offsets[unit.opens] for unit in text_units(plain)[1:]}
     starts.update(match.end() for match in _BEFORE_CLAIM.finditer(block))
     starts.update(match.start() for match in _LINE_START_CITATIONS.finditer(block))
     starts.difference_update(match.end() for match in _LINE_MARKER.finditer(block) if match["ordinal"])

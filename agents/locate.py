@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agents.citations import strip_citations
-from graph.text import sentence_spans, tokens
+from graph.sentences import sentence_spans
+from graph.text import tokens
 
 MIN_OVERLAP = 0.3
 """The least share of a citing sentence's content tokens that a quoted sentence must hold."""

@@ -1,4 +1,4 @@
-"""Unicode-aware text: normal forms of names, tokens in any script, sentences with their spans."""
+"""Unicode-aware text: normal forms of names, tokens in any script."""
 
 from __future__ import annotations
 
@@ -21,10 +21,6 @@ _TOKEN = regex.compile(
 )
 _UNSPACED_TOKEN = regex.compile(rf"[{_UNSPACED}]")
 _TRAILING_PARENTHESIS = re.compile(r"\([^()]*\)\s*$")
-_SENTENCE_END = regex.compile(
-    r"(?<=[\p{Ll}\p{N}\)\]\"'”’»%][.!?]|[。！？।؟…]|[.!?][\"'”’»\)])(?<!\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Inc|Ltd|Co|Corp|approx|ca|e\.g|i\.e|etc)\.)"
-    r"(?:\s+(?=[\p{Lu}\p{Lo}\p{N}\"'“‘«\(\[])|(?<=[。！？।])\s*)|\n\s*\n"
-)
 
 
 @lru_cache(maxsize=50_000)
@@ -88,21 +84,3 @@ def name_length(name: str) -> int:
 def title_name(title: str) -> str:
     """Return the name a title stands for: the title without a trailing parenthesis."""
     return _TRAILING_PARENTHESIS.sub("", title).strip() or title.strip()
-
-
-def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return (start, end) of each sentence; together they cover all that is not white space."""
-    spans = []
-    start = 0
-    for match in _SENTENCE_END.finditer(text):
-        spans.append((start, match.start()))
-        start = match.end()
-    spans.append((start, len(text)))
-    trimmed = []
-    for begin, end in spans:
-        piece = text[begin:end]
-        left = begin + len(piece) - len(piece.lstrip())
-        right = begin + len(piece.rstrip())
-        if right > left:
-            trimmed.append((left, right))
-    return trimmed

@@ -74,7 +74,8 @@ _AFTER_PARTICIPLE = PREPOSITIONS | DETERMINERS | PRONOUNS | ADVERBS | RELATIVES 
 def sentence_items(scan: EntityScan, text: str) -> list[list[Item]]:
     """Return the items of each sentence, in order; an item that crosses a sentence's end belongs to where it starts.
 
-    A sentence also ends after a name and a stop before a capitalised word that is no name: "World War I. It ...".
+    What stands outside of all sentences is left out: the numbers and bullets of a list. A sentence also ends after a
+    name and a stop before a capitalised word that is no name: "World War I. It ...".
     """
     entities = [Item("", span.start, span.end, span) for span in scan.spans]
     merged = []
@@ -93,12 +94,18 @@ def sentence_items(scan: EntityScan, text: str) -> list[list[Item]]:
         while current + 1 < len(scan.sentences) and item.start >= scan.sentences[current + 1][0]:
             current += 1
             is_next = True
+        if not _is_within(item, scan.sentences[current : current + 1]):
+            continue
         last = sentences[-1][-1] if sentences[-1] else item
         after_name = last.span is not None and item.is_word and text[item.start].isupper()
         if is_next or (after_name and text[last.end - 1 : item.start].endswith(". ")):
             sentences.append([])
         sentences[-1].append(item)
     return sentences
+
+
+def _is_within(item: Item, sentence: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= item.start < end for start, end in sentence)
 
 
 def joined_places(items: Sequence[Item], text: str) -> tuple[list[Item], list[tuple[str, str]]]:

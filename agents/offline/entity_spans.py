@@ -12,7 +12,8 @@ import regex
 
 from agents.offline.name_runs import LONGEST_NAME, NameFinder, Token
 from graph.dates import date_spans
-from graph.text import is_unspaced, sentence_spans
+from graph.sentences import sentence_spans
+from graph.text import is_unspaced
 
 
 class SpanKind(Enum):

@@ -18,7 +18,7 @@ from graph.schema import Extraction, Passage, RelationType, Triple
 from graph.taxonomy import type_triple
 from graph.text import normalise_name
 
-OFFLINE_EXTRACTOR = "offline-3"
+OFFLINE_EXTRACTOR = "offline-4"
 """The rules' name and version: passages that other rules were applied to are extracted again."""
 
 

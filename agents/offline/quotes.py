@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.answerer import REFUSAL
-from agents.citations import quotable, strip_citations
+from agents.citations import joined_quotes, quotable, strip_citations
 from agents.offline.words import content_stems
 from agents.roles import Answer, Citation, NumberedPassage
-from graph.text import sentence_spans
+from graph.sentences import quotable_spans
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 """Texts to unit vectors, one row a text."""
@@ -39,7 +39,7 @@ def passage_sentences(passages: Sequence[NumberedPassage]) -> list[Sentence]:
     found = []
     for rank, passage in enumerate(passages):
         title_stems = content_stems(passage.title)
-        for start, end in sentence_spans(passage.text):
+        for start, end in quotable_spans(passage.text):
             stems = frozenset(content_stems(passage.text[start:end])).union(title_stems)
             if strip_citations(passage.text[start:end]).strip():
                 found.append(Sentence(passage, rank, start, end, stems))
@@ -47,19 +47,15 @@ def passage_sentences(passages: Sequence[NumberedPassage]) -> list[Sentence]:
 
 
 def quote_sentences(sentences: Sequence[Sentence]) -> Answer:
-    """Return the answer made of these sentences, each followed by its citation; see `quotable`.
-
-    A sentence that ends without a mark, as a heading does, ends a paragraph: else it would run into the next.
-    """
+    """Return the answer made of these sentences, each followed by its citation; see `quotable` and `joined_quotes`."""
     texts = [quotable(sentence.text) for sentence in sentences]
     citations: dict[int, Citation] = {}
     for sentence in sentences:
         passage = sentence.passage
         citations.setdefault(passage.number, Citation(passage.number, passage.id, sentence.start, sentence.end))
     cited = [f"{text} [{sentence.passage.number}]" for text, sentence in zip(texts, sentences, strict=True)]
-    ends = ["\n\n" if text[-1:].isalnum() else " " for text in texts]
-    answer, plain = ("".join(map("".join, zip(parts, ends, strict=True))).strip() for parts in (cited, texts))
-    return Answer(answer, plain, tuple(citations.values()))
+    answer = joined_quotes(list(zip(texts, cited, strict=True)))
+    return Answer(answer, joined_quotes(list(zip(texts, texts, strict=True))), tuple(citations.values()))
 
 
 def refusal() -> Answer:

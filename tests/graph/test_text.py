@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graph.text import is_unspaced, name_length, normalise_name, sentence_spans, title_name, token_spans, tokens
+from graph.text import is_unspaced, name_length, normalise_name, title_name, token_spans, tokens
 from tests.growth import grows_with_length_alone
 
 SCRIPTS = {
@@ -136,36 +136,6 @@ class TestTitleName:
         assert title_name(title) == name
 
 
-class TestSentences:
-    @pytest.mark.parametrize(
-        ("text", "sentences"),
-        [
-            ("It rained. It stopped! Did it?", ["It rained.", "It stopped!", "Did it?"]),
-            ("Dr. Moor met Mr. Hale. They left.", ["Dr. Moor met Mr. Hale.", "They left."]),
-            ("It cost 3.5 million. Then 4.", ["It cost 3.5 million.", "Then 4."]),
-            ("He said “stop.” She did.", ["He said “stop.”", "She did."]),
-            ("日産は会社。横浜にある。", ["日産は会社。", "横浜にある。"]),
-            ("यह गाँव है। वह नदी है।", ["यह गाँव है।", "वह नदी है।"]),
-            ("A heading\n\nand its text", ["A heading", "and its text"]),
-            ("no end", ["no end"]),
-            ("  \n ", []),
-        ],
-    )
-    def test_sentences_end_where_a_reader_would_end_them(self, text: str, sentences: list[str]) -> None:
-        assert [text[start:end] for start, end in sentence_spans(text)] == sentences
-
-    @given(st.text(st.sampled_from('aB1 .!?"”)\n\t。।…।é日'), max_size=80) | st.text(max_size=80))
-    def test_spans_cover_all_that_is_not_space_in_order_and_begin_and_end_on_it(self, text: str) -> None:
-        spans = sentence_spans(text)
-        covered = "".join("".join(text[start:end].split()) for start, end in spans)
-        assert covered == "".join(text.split())
-        position = 0
-        for start, end in spans:
-            assert position <= start < end
-            assert text[start:end] == text[start:end].strip()
-            position = end
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -188,7 +158,6 @@ def test_pathological_text_takes_no_longer_than_its_length_explains(text: str) -
         piece = text[:length]
         normalise_name.__wrapped__(piece)
         title_name(piece)
-        sentence_spans(piece)
         token_spans(piece)
 
     assert grows_with_length_alone(work, len(text) // 8)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import regex
 
-from graph.text import sentence_spans, title_name
+from graph.sentences import sentence_spans
+from graph.text import title_name
 
 CORPUS, QUESTIONS = "corpus.jsonl", "questions.jsonl"
 EAST_ASIAN = r"[\p{Han}\p{Hiragana}\p{Katakana}]"

@@ -1,0 +1,279 @@
+"""Sentences, and what stands in their place: items of lists, rows of tables, key-value lines and headings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import regex
+
+from graph.sentence_ends import sentence_ends
+
+_BULLET = r"[-*+•‣◦▪▫●○■□➢►✓✔⁃∙·\uf0b7\uf0a7–—]"
+# What opens a line without being part of what it says: quotes, bullets, boxes to tick, numbers, marks of headings.
+_SIGN = regex.compile(
+    rf"[ \t]*+(?:>[ \t]*+)*+(?:(?P<heading>\#{{1,6}})[ \t]++(?=\S)"
+    rf"|(?P<bullet>{_BULLET})[ \t]++(?=\S)(?:\[[ xX]\][ \t]++(?=\S))?+"
+    r"|(?P<ordinal>\(?(?:[0-9]{1,3}(?:\.[0-9]{1,3})*+[.)]|[a-zA-Z]\)|[ivxIVX]{1,5}\)))[ \t]++(?=\S))?+"
+)
+_LONE_BULLET = regex.compile(rf"\s*+{_BULLET}\s*+")
+_REST_OF_DATE = regex.compile(r"\p{L}+\.?[ \t]+[0-9]{3,4}\b")
+# What may stand within a wrapped sentence, at the start of a line, is no such sign: a dash, "12." or "b)".
+_INTERRUPTING = regex.compile(r"[^–—(0-9a-zA-Z]|\(?[1aAiI][.)]")
+_CLAUSE_NUMBER = regex.compile(r"(?:§[ \t]?[0-9]+[a-z]?|[0-9]{1,3}(?:\.[0-9]{1,3})++)[ \t]++(?=\p{Lu})")
+_RULE = regex.compile(r"[ \t]*+(?:[-=*_~`|:+>][ \t]*+)*+|[ \t]*+(?:`{3,}+|~{3,}+)[^`~]*+")
+_UNDERLINE = regex.compile(r"[ \t]*+(?:={2,}+|-{2,}+)[ \t]*+")
+_KEY = regex.compile(r"[*_]{0,2}[\p{L}\p{N}(\"„“«][^:;!?|\n]{0,59}:[*_]{0,2}[ \t]++(?=\S)")
+_WORD_START = regex.compile(r"[\"'“‘„«(\[*_]*+(?P<lower>\p{Ll})?")
+_CLOSERS = "\"'”’»)]*_`"
+_LONGEST_KEY = 5
+_LONGEST_ROW = 400
+_LONGEST_HEADING = 8
+_LEAST_WIDTH = 60
+_WRAPPED_FROM = 0.6
+
+
+class _Kind(Enum):
+    HEADING = auto()
+    ITEM = auto()
+    ROW = auto()
+    PAIR = auto()
+    PROSE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class TextUnit:
+    """A sentence, or an item of a list, a row of a table, a key-value line, or a heading.
+
+    Attributes:
+        start: where its words begin, behind the sign of its line.
+        end: where they end.
+        opens: where the sign of its line begins; ``start`` where there is none.
+        is_heading: it names what follows, and says nothing by itself.
+    """
+
+    start: int
+    end: int
+    opens: int
+    is_heading: bool = False
+
+
+@dataclass(slots=True)
+class _Line:
+    """A line that holds words: where its sign and its words begin, where they end, and what it is."""
+
+    opens: int
+    start: int
+    end: int
+    kind: _Kind
+    sign: str
+    is_indented: bool
+    is_lower: bool
+
+
+@dataclass(slots=True)
+class _Block:
+    """Lines that are read as one text; of the first one, the sign and what it is."""
+
+    opens: int
+    start: int
+    end: int
+    kind: _Kind
+    sign: str
+    n_lines: int = 1
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of each unit of a text; together they cover all but white space and the signs of lines."""
+    return [(unit.start, unit.end) for unit in text_units(text)]
+
+
+def quotable_spans(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of each unit that says something by itself: no headings, unless there is nothing else."""
+    units = text_units(text)
+    told = [unit for unit in units if not unit.is_heading] or units
+    return [(unit.start, unit.end) for unit in told]
+
+
+def text_units(text: str) -> list[TextUnit]:
+    """Return the units of a text in order; linear in its length.
+
+    Lines that are wrapped within a paragraph are one text. Items of lists, rows of tables, key-value lines and
+    headings begin a unit of their own; all but rows are taken apart into their sentences, long rows too.
+    """
+    blocks = list(_blocks(text))
+    units: list[TextUnit] = []
+    for block, is_heading in zip(blocks, _headings(text, blocks), strict=True):
+        for start, end in _sentences(text, block):
+            units.append(TextUnit(start, end, block.opens if start == block.start else start, is_heading))
+    return units
+
+
+def _sentences(text: str, block: _Block) -> Iterator[tuple[int, int]]:
+    start = block.start
+    if block.kind is not _Kind.ROW or block.end - start > _LONGEST_ROW:
+        for end, following in sentence_ends(text, start, block.end):
+            yield from _trimmed(text, start, end)
+            start = following
+    yield from _trimmed(text, start, block.end)
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the span without the white space at its ends; nothing where it holds nothing else."""
+    piece = text[start:end]
+    if piece.strip():
+        yield start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    for lines in _paragraphs(text):
+        width = max(line.end - line.opens for line in lines)
+        block, last = _block_of(lines[0]), lines[0]
+        for line in lines[1:]:
+            if _begins_block(text, line, last, block, width):
+                yield block
+                block = _block_of(line)
+            else:
+                block.end = line.end
+                block.n_lines += 1
+            last = line
+        yield block
+
+
+def _block_of(line: _Line) -> _Block:
+    return _Block(line.opens, line.start, line.end, line.kind, line.sign)
+
+
+def _paragraphs(text: str) -> Iterator[list[_Line]]:
+    """Yield the lines that hold words, up to each line that holds none."""
+    lines: list[_Line] = []
+    offset = 0
+    bullet: int | None = None
+    for content in text.split("\n"):
+        start, offset = offset, offset + len(content) + 1
+        if _RULE.fullmatch(content.rstrip()) or _LONE_BULLET.fullmatch(content):
+            if lines and lines[-1].kind is _Kind.PROSE and _UNDERLINE.fullmatch(content):
+                lines[-1].kind = _Kind.HEADING
+            if lines:
+                yield lines
+            lines = []
+            bullet = start if _LONE_BULLET.fullmatch(content) else None
+            continue
+        line = _read_line(start, content)
+        if bullet is not None and line.kind is not _Kind.HEADING:
+            line.opens, line.kind, line.sign = bullet, _Kind.ITEM, line.sign or "-"
+        bullet = None
+        lines.append(line)
+    if lines:
+        yield lines
+
+
+def _read_line(offset: int, content: str) -> _Line:
+    found = _SIGN.match(content)
+    begin = found.end() if found else 0
+    sign = (found["ordinal"] or found["bullet"] or "") if found else ""
+    if found and found["ordinal"] and _REST_OF_DATE.match(content, begin):
+        begin, sign = found.start("ordinal"), ""
+    end = len(content.rstrip())
+    if found and found["heading"]:
+        kind, end = _Kind.HEADING, len(_unclosed(content[:end]))
+    elif _is_piped(content[begin:end]):
+        kind, sign = _Kind.ROW, "|"
+        end = len(content.rstrip("| \t"))
+        begin += len(content[begin:end]) - len(content[begin:end].lstrip("| \t"))
+    elif sign:
+        kind = _Kind.ITEM
+    elif _is_row(content[begin:]):
+        kind = _Kind.ROW
+    else:
+        kind = _Kind.PAIR if _has_key(content[begin:]) else _Kind.PROSE
+    space = len(content) - len(content.lstrip())
+    begin += len(content[begin:]) - len(content[begin:].lstrip())
+    first = _WORD_START.match(content, begin)
+    is_lower = first is not None and first["lower"] is not None
+    return _Line(offset + space, offset + begin, offset + max(begin, end), kind, sign, space > 1, is_lower)
+
+
+def _unclosed(heading: str) -> str:
+    bare = heading.rstrip("#")
+    return bare.rstrip() if bare.endswith((" ", "\t")) else heading
+
+
+def _is_piped(content: str) -> bool:
+    """Tell whether a text has cells between bars: "| bolt | 3 |", "bolt | 3", but no sentence with a bar in it."""
+    if content.startswith("|"):
+        return True
+    n_bars = content.count(" | ")
+    return n_bars > 1 or (n_bars == 1 and not _ends_sentence(content, 0, len(content)))
+
+
+def _has_key(content: str) -> bool:
+    """Tell whether a text begins with a few words and a colon: "Term: two years"."""
+    key = _KEY.match(content)
+    return key is not None and len(key[0].split()) <= _LONGEST_KEY
+
+
+def _is_row(content: str) -> bool:
+    """Tell whether a text is made of key-value pairs, as in "customer: Moor Ltd; country: Corland"."""
+    cells = content.split("; ")
+    return len(cells) > 1 and all(map(_has_key, cells))
+
+
+def _begins_block(text: str, line: _Line, last: _Line, block: _Block, width: int) -> bool:
+    """Tell whether a line begins a text of its own, rather than go on with the line before it."""
+    if _Kind.HEADING in (line.kind, last.kind) or line.kind is _Kind.ROW or block.sign == "|":
+        return True
+    is_list = block.kind is not _Kind.PROSE
+    is_wrapped = _is_wrapped(text, line, last, max(width, _LEAST_WIDTH) if is_list else width)
+    is_open = is_wrapped and not _ends_sentence(text, last.start, last.end)
+    if line.kind is _Kind.ITEM:
+        return block.kind is _Kind.ITEM or not is_open or _INTERRUPTING.fullmatch(line.sign) is not None
+    if line.kind is _Kind.PAIR:
+        return not (line.is_lower and is_open)
+    if _CLAUSE_NUMBER.match(text, line.start):
+        return not is_open
+    return not line.is_lower and not (is_list and line.is_indented) and not is_wrapped
+
+
+def _is_wrapped(text: str, line: _Line, last: _Line, width: int) -> bool:
+    """Tell whether a line may be broken because its next word did not fit, rather than by choice."""
+    word = len(text[line.start : min(line.end, line.start + width)].split(None, 1)[0])
+    return last.end - last.opens + 1 + word > _WRAPPED_FROM * width
+
+
+def _ends_sentence(text: str, start: int, end: int) -> bool:
+    return text[start:end].rstrip(_CLOSERS)[-1:] in tuple(".!?。！？।؟…")
+
+
+def _headings(text: str, blocks: Sequence[_Block]) -> list[bool]:
+    """Tell for each block whether it is a heading: marked as one, or a few words alone over what they name."""
+    flags = [block.kind is _Kind.HEADING for block in blocks]
+    for place in range(len(blocks) - 2, -1, -1):
+        block, following = blocks[place], blocks[place + 1]
+        if flags[place] or not _is_short_line(text, block):
+            continue
+        if block.kind is _Kind.ITEM:
+            after_item = place > 0 and blocks[place - 1].kind is _Kind.ITEM
+            is_named = not after_item and following.kind is _Kind.PROSE
+        else:
+            is_named = True
+        flags[place] = is_named and (flags[place + 1] or _says_something(text, following))
+    return flags
+
+
+def _is_short_line(text: str, block: _Block) -> bool:
+    """Tell whether a block is one line of a few words without a mark at its end and without a number in it."""
+    if block.n_lines > 1 or not (block.kind is _Kind.PROSE or block.sign[:1].isdigit()):
+        return False
+    number = _CLAUSE_NUMBER.match(text, block.start)
+    words = text[number.end() if number else block.start : block.end].rstrip(_CLOSERS)
+    is_short = len(words.split()) <= _LONGEST_HEADING and not any(map(str.isdigit, words))
+    return is_short and any(map(str.isalpha, words)) and words[-1] not in ".!?:;,。！？।؟…"
+
+
+def _says_something(text: str, block: _Block) -> bool:
+    if block.kind is not _Kind.PROSE:
+        return True
+    is_long = len(text[block.start : block.end].split()) > _LONGEST_HEADING
+    return is_long or _ends_sentence(text, block.start, block.end)

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.sentences import quotable_spans, sentence_spans, text_units
+from tests.growth import grows_with_length_alone
+
+SIGN = regex.compile(r"[\s>|#*•–—`~=_:+-]*(?:\[[ xX]\]|\(?(?:[0-9.]+[.)]|[a-zA-Z]\)|[ivxIVX]+\)))?[\s|#]*")
+
+
+def units(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+class TestSentences:
+    @pytest.mark.parametrize(
+        ("text", "sentences"),
+        [
+            ("It rained. It stopped! Did it?", ["It rained.", "It stopped!", "Did it?"]),
+            ("Dr. Moor met Mr. Hale. They left.", ["Dr. Moor met Mr. Hale.", "They left."]),
+            ("It cost 3.5 million. Then 4.", ["It cost 3.5 million.", "Then 4."]),
+            ("He said “stop.” She did.", ["He said “stop.”", "She did."]),
+            ("The **term is two years.** It ends.", ["The **term is two years.**", "It ends."]),
+            ("日産は会社。横浜にある。", ["日産は会社。", "横浜にある。"]),
+            ("यह गाँव है। वह नदी है।", ["यह गाँव है।", "वह नदी है।"]),
+            ("ذهب أحمد. عاد عمر.", ["ذهب أحمد.", "عاد عمر."]),
+            ("A heading\n\nand its text", ["A heading", "and its text"]),
+            ("no end", ["no end"]),
+            ("  \n ", []),
+        ],
+    )
+    def test_they_end_where_a_reader_would_end_them(self, text: str, sentences: list[str]) -> None:
+        assert units(text) == sentences
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Der Vertrag ruht z.Z. Verhandlungen laufen noch.",
+            "Z.z. Verhandlungen mit dem Kunden.",
+            "Das gilt u.a. Reisen z. B. Kosten der Bahn.",
+            "Wir liefern, d.h. Schrauben, Muttern etc. Schrauben zuerst.",
+            "Siehe Abs. 2, Nr. 5 und Art. 3 gem. Abs. 4.",
+            "Er zahlt bis zum 31. Dezember 2024.",
+            "Im 19. Jahrhundert war der 2. Stock leer.",
+            "Am 3. Oktober beginnt die Laufzeit.",
+            "Prof. Dr. Eva Moor, Dipl.-Ing. Bo Lind und St. Gallen.",
+            "Die Muster GmbH. & Co. KG liefert.",
+            "Moor Inc. Germany and Hale Co. Ltd. Corland deliver.",
+            "J. R. Moor of the U.S. Army met Ludwig XIV. Bourbon.",
+            "It costs approx. 12 euros, see p. 12 and No. 7.",
+            "DR. MOOR left.",
+        ],
+    )
+    def test_the_stop_of_an_abbreviation_ends_none(self, text: str) -> None:
+        assert units(text) == [text]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "The supplier is Muster GmbH.|The contract runs two years.",
+            "Der Lieferant ist die Muster GmbH.|Kündigungen sind schriftlich.",
+            "The buyer is Moor Inc.|It pays.",
+            "He works at IBM.|Then he left.",
+            "She moved to the U.S.|The flat is hers.",
+            "We sell bolts, nuts etc.|They are cheap.",
+            "Er liefert Schrauben usw.|Die Preise sind netto.",
+            "He met Martin Luther King Jr.|He was born there.",
+            "It fell in World War II.|It was rebuilt.",
+            "It opens at 5 p.m.|Tickets are free.",
+            "The answer is No.|He studied Art.|She did not.",
+            "It grew by 12 %.|Costs fell.",
+            "The prize went to Amartya Sen.|He was born elsewhere.",
+            "There were 12.|In 1933 there were more.",
+        ],
+    )
+    def test_one_ends_where_the_next_visibly_begins(self, text: str) -> None:
+        assert units(text.replace("|", " ")) == text.split("|")
+
+
+class TestLines:
+    @pytest.mark.parametrize(
+        "sign", ["- ", "* ", "• ", "+ ", "1. ", "2) ", "(a) ", "b) ", "iv) ", "- [x] ", "> - ", "  – "]
+    )
+    def test_an_item_of_a_list_is_one_without_its_sign(self, sign: str) -> None:
+        text = f"{sign}Eva Moor pays\n{sign}Bo Lind signs"
+        assert units(text) == ["Eva Moor pays", "Bo Lind signs"]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "The museum was built for the town by\nEva Moor.",
+            "- Eva Moor takes over\n  the kick-off on 3 May",
+            "- Eva Moor takes over the kick-off and all of what follows from\nVertrag und Angebot",
+            "The contract begins on 12. May 1933 and it ends with the delivery on\n12. May 1934 or later.",
+            "The two halves of it were built by the same hand, as the town\n– it paid – was told.",
+        ],
+    )
+    def test_wrapped_lines_are_one(self, text: str) -> None:
+        assert len(units(text)) == 1
+
+    def test_sentences_of_an_item_stay_apart(self) -> None:
+        assert units("- It rained. It stopped.\n- It was dry.") == ["It rained.", "It stopped.", "It was dry."]
+
+    def test_key_value_lines_are_units(self) -> None:
+        text = "Customer: Muster GmbH\nTerm of notice: two months\n**Price:** 30 EUR\nunit: piece"
+        assert units(text) == text.split("\n")
+
+    def test_a_row_is_one_unit_whatever_its_cells_hold(self) -> None:
+        text = "customer: Moor Ltd; note: They pay. On time; city: Upper Moor\ncustomer: Hale; note: none; city: Corl"
+        assert units(text) == text.split("\n")
+
+    def test_rows_between_bars_lose_those_at_their_ends_and_the_line_below_the_header(self) -> None:
+        assert units("| part | price |\n|---|---:|\n| bolt | 3 |") == ["part | price", "bolt | 3"]
+
+    def test_a_long_row_is_taken_apart(self) -> None:
+        sentence = "The supplier delivers all parts in time and bears the cost."
+        assert len(units(f"clause: 4; text: {' '.join([sentence] * 10)}")) == 10
+
+    def test_a_quote_loses_its_sign_and_a_bullet_alone_belongs_to_the_next_line(self) -> None:
+        assert units("> It rained.\n> It stopped.\n\n•\nIt was dry") == ["It rained.", "It stopped.", "It was dry"]
+
+    def test_a_sentence_may_hold_a_bar_or_a_colon(self) -> None:
+        assert len(units("The odds P(A | B) are even. It has three parts: two halls and a yard. It grew.")) == 3
+
+
+class TestHeadings:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "# Payment terms\nThe buyer pays at once.",
+            "## Payment terms ##\n\nThe buyer pays at once.",
+            "Payment terms\n-------------\nThe buyer pays at once.",
+            "Payment terms\n\nThe buyer pays at once.",
+            "3. Payment terms\n\nThe buyer pays at once.",
+            "§ 3 Payment terms\n\nThe buyer pays at once.",
+            "**Payment terms**\n\nThe buyer pays at once.",
+            "Payment terms\n\n- The buyer pays at once.",
+            "Contract\n\nPayment terms\n\nThe buyer pays at once.",
+            "Payment terms\nThe buyer pays at once, and not later than thirty days after he received it.",
+        ],
+    )
+    def test_one_is_not_glued_to_what_follows_and_is_no_quote(self, text: str) -> None:
+        quoted = [text[start:end] for start, end in quotable_spans(text)]
+        assert len(quoted) == 1
+        assert quoted[0].startswith("The buyer pays at once")
+        assert "Payment terms" in "".join(text[unit.start : unit.end] for unit in text_units(text) if unit.is_heading)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Wi-Fi is free\n\nBreakfast",
+            "Payment within 30 days\n\nThe buyer pays at once.",
+            "1. Bolt\n2. Nut\n\nAll prices are net.",
+            "Payment terms:\n- thirty days",
+            "Payment terms",
+            "# Payment terms",
+        ],
+    )
+    def test_a_line_that_tells_something_or_stands_alone_may_be_quoted(self, text: str) -> None:
+        assert quotable_spans(text) == sentence_spans(text)
+
+
+@given(st.text(st.sampled_from('aB1 .!?"”)\n\t。।…।é日-#>|*:;(•'), max_size=80) | st.text(max_size=80))
+def test_spans_cover_all_but_space_and_signs_in_order_and_begin_and_end_on_text(text: str) -> None:
+    position = 0
+    for unit in text_units(text):
+        assert position <= unit.opens <= unit.start < unit.end
+        assert text[unit.start : unit.end] == text[unit.start : unit.end].strip()
+        for left in text[position : unit.start].split("\n"):
+            assert SIGN.fullmatch(left) or not regex.search(r"\p{L}", left)
+        position = unit.end
+    assert not regex.search(r"\p{L}", regex.sub(r"(?:`{3}|~{3}).*", "", text[position:]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" + "!" * 100_000 + "x",
+        "x" + " " * 100_000 + "x",
+        "." * 100_000,
+        "a. " * 40_000,
+        "a." + " " * 100_000 + "b",
+        ("\n" + " " * 50) * 2_000,
+        "\n" + " " * 100_000 + "x",
+        "(" * 100_000,
+        "( " * 50_000,
+        'a."""' * 20_000,
+        "Mr. " * 25_000,
+        "z.B. A" * 17_000,
+        "a" * 100_000 + ". B",
+        "> " * 50_000 + "x",
+        "- " * 50_000 + "x",
+        "- x\n" * 25_000,
+        "| a " * 25_000,
+        "a: b; " * 17_000,
+        "Key: v\n" * 14_000,
+        "Key " * 25_000,
+        "#" * 100_000,
+        "1." * 50_000 + " x",
+        "`~" * 50_000,
+        "Word\n" * 20_000,
+        "Word word word\n\n" * 6_000,
+    ],
+    ids=lambda text: f"{text[:6]!r}",
+)
+def test_pathological_text_takes_no_longer_than_its_length_explains(text: str) -> None:
+    def work(length: int) -> None:
+        text_units(text[:length])
+
+    assert grows_with_length_alone(work, len(text) // 8)
