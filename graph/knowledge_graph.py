@@ -23,7 +23,7 @@ from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.typed_graph import TypedGraph
 from graph.where import askable_keys
 
-SNAPSHOT_VERSION = 3
+SNAPSHOT_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +244,9 @@ _EDGE_TYPES = {
     "count": np.float32,
     "offset": np.int32,
 }
+_NUMBERED = {"relations": [str(relation) for relation in _RELATIONS], "edge_kinds": [kind.name for kind in EDGE_KINDS]}
+"""What a snapshot's numbers stand for: names in the order of this version."""
+
 _HEADER_TYPES = {
     "generation": int,
     "commit_id": str,
@@ -283,6 +286,7 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
         "entities": graph.n_entities,
         "facts": len(graph.facts),
         "edges": len(graph.edges),
+        **_NUMBERED,
     }
     (folder / "snapshot.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
 
@@ -295,6 +299,9 @@ def load_header(folder: Path) -> dict[str, Any]:
     lacking = [name for name, kind in _HEADER_TYPES.items() if not isinstance(header.get(name), kind)]
     if lacking:
         raise ValueError(f"the header of the snapshot does not tell {lacking}")
+    other = [name for name, names in _NUMBERED.items() if header.get(name) != names]
+    if other:
+        raise ValueError(f"the snapshot numbers its {' and '.join(other)} otherwise than this version")
     return header
 
 

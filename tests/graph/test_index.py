@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from graph import index as module
 from graph.derive import open_store
+from graph.edges import EDGE_KINDS
 from graph.errors import EmbeddingMismatch, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.index import Index, open_index
 from graph.layers import SearchIndex
@@ -288,6 +290,24 @@ class TestDerivingAgain:
         index = open_index(workspace.root, Silent())
         assert [passage.id for passage in index.graph.passages] == ["new", "nissan", "sund"]
         assert workspace.current() == index.graph.generation == 2
+        index.close()
+
+    @pytest.mark.parametrize(("names", "numbers"), [("relations", "fact_relations"), ("edge_kinds", "edge_kind")])
+    def test_a_snapshot_of_a_version_that_numbered_relations_otherwise(
+        self, workspace: Workspace, names: str, numbers: str
+    ) -> None:
+        folder = workspace.index_folder(1)
+        header = json.loads((folder / "snapshot.json").read_text())
+        turned = np.load(folder / f"{numbers}.npy")
+        np.save(folder / f"{numbers}.npy", (len(header[names]) - 1 - turned).astype(turned.dtype))
+        (folder / "snapshot.json").write_text(json.dumps({**header, names: header[names][::-1]}))
+        index = open_index(workspace.root, Silent())
+        assert index.graph.generation == 2
+        facts = {fact.fact.text: fact.fact.relation for fact in index.graph.facts.values()}
+        assert facts["Lake Sund lies in Ostra"] is RelationType.SPATIAL
+        held = {EDGE_KINDS[kind].relation for kind in index.graph.edges.kind.tolist()}
+        assert {RelationType.TEMPORAL, RelationType.SPATIAL, RelationType.PRIMARY} <= held
+        assert RelationType.CAUSALITY not in held
         index.close()
 
     def test_it_is_done_once(self, workspace: Workspace) -> None:

@@ -164,6 +164,14 @@ class TestSnapshot:
         assert (header["passages"], header["entities"], header["facts"]) == (3, graph.n_entities, 2)
         assert (header["edges"], header["generation"], header["embedding_model"]) == (len(graph.edges), 1, "hash")
 
+    def test_the_header_names_what_numbers_stand_for(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
+        save(graph, tmp_path)
+        header = load_header(tmp_path)
+        assert header["relations"] == [relation.value for relation in RelationType]
+        assert len(set(header["edge_kinds"])) == len(EDGE_KINDS)
+        assert header["edge_kinds"][KIND_INDEX[EdgeKind(RelationType.SYNONYMY)]] == "SYNONYMY"
+        assert header["edge_kinds"][KIND_INDEX[EDGE_KINDS[-1]]] == "PERIPHERAL (mention)"
+
 
 class TestOrder:
     def test_entities_out_of_the_order_of_their_ids_are_not_saved(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
@@ -273,7 +281,9 @@ class TestDamage:
         "change",
         [{"snapshot_version": version} for version in (0, SNAPSHOT_VERSION - 1, SNAPSHOT_VERSION + 1, None)]
         + [{name: count} for name in ("passages", "entities", "facts", "edges") for count in (0, 1000, -1, "3", None)]
-        + [{"generation": "1"}, {"commit_id": None}, {"embedding_model": 3}],
+        + [{"generation": "1"}, {"commit_id": None}, {"embedding_model": 3}]
+        + [{"relations": [*RelationType][::-1]}, {"relations": [*RelationType, "NEW"]}, {"relations": None}]
+        + [{"edge_kinds": [kind.name for kind in EDGE_KINDS][:-1]}, {"edge_kinds": None}],
     )
     def test_another_version_or_another_count_is_refused(self, folder: Path, change: dict[str, object]) -> None:
         path = folder / "snapshot.json"
