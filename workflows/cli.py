@@ -20,7 +20,7 @@ from graph.workspace import default_workspace
 from workflows import render
 from workflows.batch.command import batch
 from workflows.choices import Workflow
-from workflows.command import STOPPED, error_body, reports_errors, told_beside_the_result, write
+from workflows.command import REFUSED, STOPPED, error_body, reports_errors, told_beside_the_result, write
 from workflows.evaluation.command import evaluate
 from workflows.evaluation.compare_command import compare
 from workflows.feedback_commands import feedback, tune
@@ -194,10 +194,14 @@ def _index(
     if sample is not None:
         found = preview_changes(sources, root, triples, sync=sync, settings=settings, sample=sample)
         write(found, lambda console: render.preview(console, found), as_json=as_json)
-        return
-    with nullcontext(no_progress) if as_json else progress_bars() as progress:
-        report = index_sources(sources, root, triples, progress=progress, sync=sync, settings=settings)
-    write(report.to_json(), lambda console: render.index_report(console, report), as_json=as_json)
+        refused = len(found["refused"])
+    else:
+        with nullcontext(no_progress) if as_json else progress_bars() as progress:
+            report = index_sources(sources, root, triples, progress=progress, sync=sync, settings=settings)
+        write(report.to_json(), lambda console: render.index_report(console, report), as_json=as_json)
+        refused = report.refused_count
+    if refused:
+        raise typer.Exit(REFUSED)
 
 
 @app.command()

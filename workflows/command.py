@@ -22,6 +22,9 @@ P = ParamSpec("P")
 STOPPED = 130
 """Exit code after Ctrl-C."""
 
+REFUSED = 5
+"""Exit code where all was done but for files that were refused."""
+
 
 _ASKING = ("ask", "walk", "mcp")
 """Commands that write nothing into a workspace."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -51,10 +51,6 @@ def index_report(console: Console, report: IndexReport) -> None:
         console.print(f"[dim]dropped or defaulted: {escape(_pairs(report.notes))}[/]")
     if report.skipped:
         console.print(f"[yellow]skipped files of other kinds: {escape(_pairs(_suffixes(report.skipped)))}[/]")
-    for refused in report.refused:
-        console.print(f"[yellow]refused: {escape(refused.reason)}[/]")
-    if report.refused_count > len(report.refused):
-        console.print(f"[yellow]refused: {report.refused_count} files in all[/]")
     if report.failed_count:
         console.print(
             f"[yellow]nothing could be extracted from {report.failed_count} passages; index again to retry[/]"
@@ -63,6 +59,17 @@ def index_report(console: Console, report: IndexReport) -> None:
             console.print(f"[yellow]  {escape(key)}: {escape(_shorten(reason))}[/]")
     if not report.facts:
         console.print("[yellow]no facts: the walk has only names and passages to go by[/]")
+    _refusals(console, [refused.reason for refused in report.refused], report.refused_count)
+
+
+def _refusals(console: Console, reasons: Sequence[str], count: int, done: str = "everything else is done") -> None:
+    """Tell how many files were refused and why, the last thing of a report."""
+    if count:
+        console.print(f"[yellow]refused: {count} file{'s' if count > 1 else ''}; {done}[/]")
+    for reason in reasons:
+        console.print(f"[yellow]  {escape(reason)}[/]")
+    if count > len(reasons):
+        console.print(f"[yellow]  and {count - len(reasons)} more[/]")
 
 
 def _spending(console: Console, report: IndexReport) -> None:
@@ -102,10 +109,10 @@ def preview(console: Console, found: Mapping[str, Any]) -> None:
         console.print(f"[yellow]kept, since their source cannot be read: {found['kept_of_refused']}[/]")
     if found["skipped"]:
         console.print(f"[yellow]skipped files of other kinds: {escape(_pairs(_suffixes(found['skipped'])))}[/]")
-    for refused in found["refused"]:
-        console.print(f"[yellow]refused: {escape(refused['reason'])}[/]")
     asked = took["sample"]["usage"]["requests"]
     console.print(f"[dim]Nothing was written{' but the replies to the sample' if asked else ''}[/]")
+    reasons = [refused["reason"] for refused in found["refused"]]
+    _refusals(console, reasons, len(reasons), "everything else can be indexed")
 
 
 def removal(console: Console, done: Mapping[str, Any]) -> None:

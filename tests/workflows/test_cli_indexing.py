@@ -152,7 +152,32 @@ def test_in_a_folder_the_good_files_are_indexed_and_the_bad_ones_named(mara: Mar
     (folder / "good.md").write_text("# Karv\n\nKarv is a town in Ostra.", encoding="utf-8")
     (folder / "bad.txt").write_bytes(b"\xff\xfe\x00")
     (folder / "photo.png").write_bytes(b"\x89PNG")
-    report = mara("index", folder, "-w", tmp_path / "w", "--json").json
-    assert report["added"] == 1
-    assert "bad.txt" in report["refused"][0]["source"]
-    assert report["skipped"] == {".png": 1}
+    done = mara("index", folder, "-w", tmp_path / "w", "--json")
+    assert done.code == 5
+    assert done.json["added"] == 1
+    assert "bad.txt" in done.json["refused"][0]["source"]
+    assert done.json["skipped"] == {".png": 1}
+
+
+@pytest.mark.parametrize("command", ["index", "sync"])
+@pytest.mark.parametrize(
+    ("options", "says"), [([], "everything else is done"), (["--dry-run"], "everything else can be indexed")]
+)
+def test_files_that_were_refused_are_told_last_and_have_an_exit_code_of_their_own(
+    mara: Mara, tmp_path: Path, command: str, options: list[str], says: str
+) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "good.md").write_text("# Karv\n\nKarv is a town in Ostra.", encoding="utf-8")
+    for name in ("bad.txt", "worse.txt"):
+        (folder / name).write_bytes(b"\xff\xfe\x00")
+    run = mara(command, folder, "-w", tmp_path / "w", *options)
+    assert run.code == 5
+    told, first, second = (" ".join(line.split()) for line in run.out.splitlines()[-3:])
+    assert told == f"refused: 2 files; {says}"
+    assert "bad.txt" in first
+    assert "worse.txt" in second
+    (folder / "bad.txt").unlink()
+    (folder / "worse.txt").unlink()
+    (folder / "photo.png").write_bytes(b"\x89PNG")
+    assert mara(command, folder, "-w", tmp_path / "w", *options).code == 0, "a file of another kind is skipped"
