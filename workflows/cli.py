@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import nullcontext
@@ -53,6 +52,7 @@ from workflows.options import (
 from workflows.plot_command import plot
 from workflows.progress_bars import progress_bars
 from workflows.trace_delivery import traces_delivered
+from workflows.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from workflows.indexing_context import IndexingContext
@@ -277,7 +277,7 @@ def ask(
     if explain is not None:
         with told_beside_the_result():
             write_explanation(explained(result, context, max_nodes=explain_nodes or DEFAULT_NODES), explain)
-            print(f"explained in {explain}", file=sys.stderr)  # noqa: T201
+            print(visible(f"explained in {explain}"), file=sys.stderr)  # noqa: T201
 
 
 @app.command()
@@ -374,7 +374,7 @@ def main() -> None:
     except TyperException as fault:
         message = getattr(fault, "format_message", fault.__str__)()
         usage = BadInput(message.rstrip("."), "See `mara --help`")
-        print(json.dumps(error_body(usage), ensure_ascii=False))  # noqa: T201
+        print(visible_json(error_body(usage)))  # noqa: T201
         sys.exit(usage.exit_code)
     except BrokenPipeError:
         sys.stderr.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from rich.console import Console
 from graph.errors import BadInput, MaraError, WorkspaceLocked
 from graph.workspace import Workspace, default_workspace
 from workflows import render
+from workflows.visible import VisibleConsole, visible_json
 
 P = ParamSpec("P")
 
@@ -35,9 +35,9 @@ _KEPT = " What was committed is kept; run the same command to go on."
 
 def _fail(error: MaraError, *, as_json: bool) -> NoReturn:
     if as_json:
-        print(json.dumps(error_body(error), ensure_ascii=False))  # noqa: T201
+        print(visible_json(error_body(error)))  # noqa: T201
     else:
-        Console(stderr=True, emoji=False, highlight=False).print(render.error(error))
+        VisibleConsole(stderr=True, emoji=False, highlight=False).print(render.error(error))
     raise typer.Exit(error.exit_code)
 
 
@@ -68,7 +68,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             _fail(refused, as_json=bool(kwargs.get("as_json")))
         except KeyboardInterrupt:
             kept = "" if command.__name__ in _ASKING else _KEPT
-            Console(stderr=True).print(f"Stopped.{kept}")
+            VisibleConsole(stderr=True).print(f"Stopped.{kept}")
             raise typer.Exit(STOPPED) from None
 
     return guarded
@@ -114,7 +114,7 @@ def told_beside_the_result() -> Iterator[None]:
 def write(value: Any, pretty: Callable[[Console], None], *, as_json: bool) -> None:
     """Print a result: as JSON, or by a function that writes it on a console."""
     if as_json:
-        print(json.dumps(value, ensure_ascii=False, indent=2))  # noqa: T201
+        print(visible_json(value, indent=2))  # noqa: T201
     else:
         terminal = sys.stdout is not None and sys.stdout.isatty()
-        pretty(Console(soft_wrap=not terminal, emoji=False, highlight=False))
+        pretty(VisibleConsole(soft_wrap=not terminal, emoji=False, highlight=False))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,6 +18,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+from workflows.visible import VisibleConsole
 
 _SPEED_OVER_S = 60.0
 
@@ -33,7 +36,7 @@ class RateColumn(ProgressColumn):
 @contextmanager
 def progress_bars(console: Console | None = None) -> Iterator[Callable[[str, int, int], None]]:
     """Yield a progress function that draws a bar for each stage on a terminal, and is silent elsewhere."""
-    console = console or Console(stderr=True)
+    console = console or VisibleConsole(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -48,7 +51,7 @@ def progress_bars(console: Console | None = None) -> Iterator[Callable[[str, int
 
         def advance(stage: str, done: int, total: int) -> None:
             if stage not in bars:
-                bars[stage] = progress.add_task(stage, total=total)
+                bars[stage] = progress.add_task(escape(stage), total=total)
             progress.update(bars[stage], completed=done, total=total)
 
         yield advance

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -17,15 +16,11 @@ from workflows.index_report import IndexReport
 _SHOWN_PASSAGES = 5
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
-_UNSHOWN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def escape(text: str) -> str:
-    """Return text that comes from users, documents or models as a terminal may safely show it.
-
-    Markup is taken literally; control characters and marks that turn the direction of writing are left out.
-    """
-    return escape_markup(_UNSHOWN.sub("", text))
+    """Return text that comes from users, documents or models so that a console takes markup in it literally."""
+    return escape_markup(text)
 
 
 def error(fault: MaraError) -> str:
@@ -177,7 +172,9 @@ def _walked(console: Console, result: Mapping[str, Any]) -> None:
     ranked_by = result["ranked_by"] or "nothing"
     engine = f" ({result['walk']['engine']})" if result["walk"] else ""
     calls = f"; {result['model_calls']} calls" if result["model_calls"] else ""
-    console.print(f"[dim]ranked by {ranked_by}{engine}; {_pairs(result['models'])}{calls}{_spent(result)}[/]")
+    console.print(
+        f"[dim]ranked by {escape(ranked_by)}{engine}; {escape(_pairs(result['models']))}{calls}{_spent(result)}[/]"
+    )
 
 
 def _shown_passages(result: Mapping[str, Any], cited: Collection[int]) -> list[Mapping[str, Any]]:
@@ -202,15 +199,15 @@ def _checked(console: Console, result: Mapping[str, Any]) -> None:
     for claim in claims:
         if claim["verdict"] != "supported":
             fate = "marked" if claim["kept"] else "removed"
-            console.print(f"[yellow]{claim['verdict']}, {fate}: {escape(claim['text'])}[/]")
+            console.print(f"[yellow]{escape(claim['verdict'])}, {fate}: {escape(claim['text'])}[/]")
     if claims and not result["refused"]:
         supported = sum(claim["verdict"] == "supported" for claim in claims)
-        console.print(f"[dim]{supported} of {len(claims)} claims supported ({result['claims_checked_by']})[/]")
+        console.print(f"[dim]{supported} of {len(claims)} claims supported ({escape(result['claims_checked_by'])})[/]")
     if result.get("coverage"):
-        console.print(f"[dim]{result['coverage'].lower()}[/]")
+        console.print(f"[dim]{escape(result['coverage'].lower())}[/]")
         if len(result["components"]) > 1:
             for component in result["components"]:
-                console.print(f"[dim]  {component['coverage'].lower()}: {escape(component['text'])}[/]")
+                console.print(f"[dim]  {escape(component['coverage'].lower())}: {escape(component['text'])}[/]")
     for each in result.get("follow_ups") or ():
         outcome = " ".join([each["outcome"], *(f"[{number}]" for number in each["passages"])])
         console.print(f"[dim]follow-up: {escape(each['question'])} ({escape(outcome)})[/]")
@@ -250,7 +247,7 @@ def doctor(console: Console, result: Mapping[str, Any]) -> None:
 
 def _finding(console: Console, finding: Mapping[str, Any]) -> None:
     mark = "[yellow]•[/]" if finding["repairable"] else "[green]✓[/]"
-    console.print(f"{mark if finding['ok'] else '[red]✗[/]'} {finding['check']}: {escape(finding['message'])}")
+    console.print(f"{mark if finding['ok'] else '[red]✗[/]'} {escape(finding['check'])}: {escape(finding['message'])}")
     if finding["examples"]:
         console.print(f"    [dim]{escape('; '.join(finding['examples']))}[/]")
     if finding["advice"]:
@@ -269,7 +266,7 @@ def reembedding(console: Console, report: Mapping[str, Any]) -> None:
     """Print what a new embedding did."""
     console.print(
         f"{report['passages']} passages of {escape(report['workspace'])} embedded anew:"
-        f" {report['from']} → {report['to']} ({report['dimension']} dimensions)"
+        f" {escape(report['from'])} → {escape(report['to'])} ({report['dimension']} dimensions)"
     )
 
 
@@ -289,7 +286,7 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
         f" {n} questions: recall@5 {result['recall_at_5']:.2f},"
         f" {result['answers_with_gold']} answers hold the gold answer"
     )
-    console.print(f"[dim]{_pairs(result['results'][0]['models'])}[/]")
+    console.print(f"[dim]{escape(_pairs(result['results'][0]['models']))}[/]")
     console.print(f'Ask it yourself: mara ask "..." --workspace {escape(report["workspace"])}')
 
 

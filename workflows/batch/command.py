@@ -24,6 +24,7 @@ from workflows.options import (
 )
 from workflows.progress_bars import progress_bars
 from workflows.render import escape
+from workflows.visible import VisibleConsole
 
 
 @reports_errors
@@ -105,7 +106,7 @@ def batch(
         concurrency=concurrency,
         restart=restart,
     )
-    with progress_bars(Console(stderr=True, emoji=False, highlight=False, soft_wrap=True)) as progress:
+    with progress_bars(VisibleConsole(stderr=True, emoji=False, highlight=False, soft_wrap=True)) as progress:
         done = run_batch(order, progress)
     body = done.summary()
     write(body, lambda console: show_summary(console, body), as_json=as_json)

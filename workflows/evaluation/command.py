@@ -15,6 +15,7 @@ from workflows.command import reports_errors, write
 from workflows.options import JsonOption, PriceInOption, PriceOutOption, WorkspaceOption, asking_settings, named_path
 from workflows.progress_bars import progress_bars
 from workflows.render import escape
+from workflows.visible import VisibleConsole
 
 if TYPE_CHECKING:
     from workflows.evaluation.langsmith_experiment import Experiment
@@ -91,7 +92,7 @@ def evaluate(
         prices=prices,
         restart=restart,
     )
-    console = Console(stderr=True, emoji=False, highlight=False, soft_wrap=True)
+    console = VisibleConsole(stderr=True, emoji=False, highlight=False, soft_wrap=True)
     with progress_bars(console) as progress:
         run = run_evaluation(order, progress, _teller(console) if verbose else lambda answered: None)
     pushed = push_run(run, prices=prices) if langsmith else {}

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from workflows.visible import visible
+
 NOTHING = "–"
 """What stands where there is no figure."""
 
-_UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _MARKUP = re.compile(r"([\\`*_\[\]<>|#~$&])")
 
 
 def plain(value: object, limit: int = 300) -> str:
     """Return text of users, documents or models so that it is read as text, on one line, cut to ``limit`` characters.
 
-    Characters that control a terminal or turn the direction of writing are left out.
+    Characters that are hidden, control a terminal or turn the direction of writing are left out.
     """
     return _MARKUP.sub(r"\\\1", _line(value, limit))
 
@@ -63,5 +64,5 @@ def _without_sign_of_zero(value: float, decimals: int) -> float:
 
 
 def _line(value: object, limit: int) -> str:
-    text = " ".join(_UNSHOWN.sub(" ", str(value)).split())
+    text = " ".join(visible(str(value)).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from graph.errors import BadInput, DependencyMissing
 from graph.schema import RelationType
 from workflows.evaluation.plots import DPI, can_plot
 from workflows.explanation.palette import DASHED_WIDTH, RELATION_LOOKS
+from workflows.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +107,6 @@ def _fonts() -> list[str]:
 
 
 def shortened(text: str, length: int) -> str:
-    """Return a text on one line, without control characters, of at most that many characters."""
-    spaced = " ".join(text.split())
-    shown = "".join(character for character in spaced if unicodedata.category(character) not in ("Cc", "Cf", "Cs"))
+    """Return a text on one line, without hidden characters, of at most that many characters."""
+    shown = " ".join(visible(text).split())
     return shown if len(shown) <= length else f"{shown[: length - 1].rstrip()}…"
