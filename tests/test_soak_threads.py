@@ -1,0 +1,342 @@
+"""Sixteen threads ask while documents change: every answer is that of one state of the documents, and nothing piles up.
+
+The documents go round between three states, whose answers an undisturbed workspace each gives beforehand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.modes import Mode
+from graph.pagerank import Engine
+from graph.workspace import Workspace
+from workflows import mara, ragenta, retrieval
+from workflows.ask import ask
+from workflows.context import Context
+from workflows.ragenta_context import RagentaContext
+from workflows.resources import close_indexes
+from workflows.retriever import MaraRetriever
+from workflows.streaming import Answered, aask_stream, ask_stream
+from workflows.sync import sync_folder
+
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
+
+THREADS = 16
+WHOLE_S = 600.0
+SAMPLE_S = 0.25
+MEMORY_MARGIN = 0.05
+"""By which share resident memory may rise once the first third is over: one leaked index a sync is several times it."""
+FILES_MARGIN = 0.5
+"""The same of open files, which go up and down by a third with what is asked at the moment."""
+FILES_OF_THE_PROCESS = 8
+"""Files that a process opens once and keeps: an event loop's sockets, the lock files of its libraries."""
+_SYNC = [sys.executable, "-c", "import sys; from workflows.cli import main; sys.exit(main())", "sync"]
+
+MARN = "Marn is a town in Ostra. It was founded in {year} by Duke Orlo. {more}"
+LAKE = "Lake Sund is a lake in Ostra. The town on its shore is {town}."
+LISK = "Lisk is a town in Belavia. It was founded in 1102 by Ida Brandt."
+STATES: Mapping[str, Mapping[str, str]] = {
+    "first": {"marn": MARN.format(year=1203, more="Its people make clocks."), "lake": LAKE.format(town="Marn")},
+    "second": {
+        "marn": MARN.format(year=1304, more="Its people weave nets."),
+        "lake": LAKE.format(town="Marn"),
+        "lisk": LISK,
+    },
+    "third": {
+        "marn": MARN.format(year=1405, more="Its people blow glass."),
+        "lake": LAKE.format(town="Lisk"),
+        "lisk": LISK,
+    },
+}
+"""What {document: text} holds in each state, beside what never changes."""
+ALWAYS = {
+    f"town-{number}": f"{name} is a town on the river {name}water. It was founded in {1500 + number} by Count {name}sen."
+    for number, name in enumerate(("Arl", "Bek", "Cor", "Dun", "Eld", "Fen", "Gar", "Hul", "Ims", "Jor", "Kel", "Lom"))
+}
+
+TOWN = "When was the town on the shore of Lake Sund founded?"
+CRAFT = "What do the people of Marn make, weave or blow?"
+
+Facts = tuple[Any, ...]
+
+
+def essence(result: Mapping[str, Any]) -> Facts:
+    """What of a result does not depend on when it was asked."""
+    return (
+        result.get("answer"),
+        tuple((mark["passage_id"], mark["start"], mark["end"]) for mark in result.get("citations") or ()),
+        tuple((hit["id"], hit["text"]) for hit in result["passages"]),
+        tuple(sorted((hit["subject"], hit["predicate"], hit["object"], hit["kept"]) for hit in result["facts"])),
+    )
+
+
+def asked(question: str, context: Context) -> tuple[int, Facts]:
+    result = ask(question, context)
+    return result["generation"], essence(result)
+
+
+def streamed(question: str, context: Context) -> tuple[int, Facts]:
+    *_, last = ask_stream(question, context)
+    assert isinstance(last, Answered)
+    return last.result["generation"], essence(last.result)
+
+
+def streamed_on_a_loop(question: str, context: Context) -> tuple[int, Facts]:
+    async def last() -> Any:
+        return [event async for event in aask_stream(question, context)][-1]
+
+    answered = asyncio.run(last())
+    return answered.result["generation"], essence(answered.result)
+
+
+def invoked_on_a_loop(question: str, context: Context) -> tuple[int, Facts]:
+    graph = ragenta.graph if isinstance(context, RagentaContext) else mara.graph
+    result = asyncio.run(graph.ainvoke({"question": question}, context=context))
+    return result["generation"], essence(result)
+
+
+def retrieved(question: str, context: Context) -> tuple[int, Facts]:
+    result = retrieval.graph.invoke({"question": question}, context=context)
+    return result["generation"], essence(result)
+
+
+def as_documents(question: str, context: Context) -> tuple[None, Facts]:
+    found = MaraRetriever(context=context).invoke(question)
+    return None, tuple((document.id, document.page_content) for document in found)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question, how it is asked, and with which settings."""
+
+    name: str
+    way: Callable[[str, Context], tuple[int | None, Facts]]
+    question: str
+    form: type[Context] = Context
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def ask(self, workspace: Path) -> tuple[int | None, Facts]:
+        """Return the generation that answered, where that is told, and what it answered."""
+        return self.way(self.question, self.form(workspace=str(workspace), **self.settings))
+
+
+CASES = (
+    Case("ask", asked, TOWN),
+    Case("ask a filtered world", asked, TOWN, settings={"where": {"source": {"$ne": "nothing"}}, "top_k": 5}),
+    Case("check claims", asked, CRAFT, settings={"check_claims": True}),
+    Case("ragenta", asked, TOWN, RagentaContext, {"top_k": 4, "follow_up_passages": 2}),
+    Case("stream", streamed, CRAFT, settings={"engine": Engine.MATRIX}),
+    Case("stream ragenta", streamed, CRAFT, RagentaContext, {"top_k": 3, "mode": Mode.MARA, "max_follow_ups": 1}),
+    Case("stream on a loop", streamed_on_a_loop, TOWN, settings={"mode": Mode.HYBRID}),
+    Case("invoke on a loop", invoked_on_a_loop, TOWN, settings={"mode": Mode.HIPPORAG2}),
+    Case("invoke ragenta on a loop", invoked_on_a_loop, CRAFT, RagentaContext, {"top_k": 3}),
+    Case("retrieve dense", retrieved, TOWN, settings={"mode": Mode.DENSE}),
+    Case("retrieve sparse", retrieved, CRAFT, settings={"mode": Mode.SPARSE}),
+    Case("retrieve without names", retrieved, TOWN, settings={"name_weight": 0.0, "passage_seeds": 0}),
+    Case("documents", as_documents, TOWN, settings={"top_k": 3}),
+)
+
+
+def write_state(folder: Path, state: str) -> None:
+    """Make a folder hold a state of the documents."""
+    texts = {**ALWAYS, **STATES[state]}
+    for path in folder.glob("*.txt"):
+        if path.stem not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        path = folder / f"{name}.txt"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], Facts]:
+    """{(state, case): the answer of a workspace that nothing disturbs}."""
+    answers = {}
+    for state in STATES:
+        folder = tmp_path_factory.mktemp(state)
+        write_state(folder, state)
+        sync_folder([folder], folder / "workspace")
+        answers.update({(state, case.name): case.ask(folder / "workspace")[1] for case in CASES})
+    close_indexes()
+    return answers
+
+
+class Answers:
+    """What the threads were told, judged at once: only counts are kept."""
+
+    def __init__(self, expected: Mapping[tuple[str, str], Facts]) -> None:
+        self.right: Counter[str] = Counter()
+        self.wrong: list[str] = []
+        self.states: dict[int, set[str]] = {}
+        self._expected = expected
+        self._lock = threading.Lock()
+
+    def judge(self, case: Case, workspace: Path) -> None:
+        """Ask, and note which states of the documents the answer is right for."""
+        try:
+            generation, told = case.ask(workspace)
+        except Exception as fault:
+            self._note(f"{case.name}: {type(fault).__name__}: {fault}")
+            return
+        fitting = {state for state in STATES if self._expected[state, case.name] == told}
+        if not fitting:
+            self._note(f"{case.name} (generation {generation}): {told}")
+            return
+        with self._lock:
+            self.right[case.name] += 1
+            if generation is not None:
+                self.states[generation] = self.states.get(generation, set(STATES)) & fitting
+
+    def _note(self, what: str) -> None:
+        with self._lock:
+            if len(self.wrong) < 20:
+                self.wrong.append(what)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the process holds at a moment: resident MiB and open files."""
+
+    resident: float
+    files: int
+
+
+def sample() -> Sample:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return Sample(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, len(os.listdir("/proc/self/fd")))
+
+
+def growth(values: Sequence[float]) -> float:
+    """How much a line through the values rises from the first to the last, as a share of their mean."""
+    slope, _ = np.polyfit(np.arange(len(values)), values, 1)
+    return float(slope * (len(values) - 1) / np.mean(values))
+
+
+class Writer:
+    """Syncs the next state again and again, in turn within this process and by a command of its own."""
+
+    def __init__(self, folder: Path, workspace: Path) -> None:
+        self._folder = folder
+        self._workspace = workspace
+        self.states: dict[int, str] = {}
+        self._ways: Iterator[Callable[[], None]] = itertools.cycle((self._here, self._by_command))
+
+    def write(self, state: str) -> None:
+        """Bring the workspace to a state, and note which generation has it."""
+        write_state(self._folder, state)
+        next(self._ways)()
+        generation = Workspace(self._workspace).current()
+        assert generation is not None
+        self.states[generation] = state
+
+    def write_until(self, stopped: threading.Event) -> None:
+        """Go round the states."""
+        for state in itertools.cycle(("second", "third", "first")):
+            if stopped.is_set():
+                return
+            self.write(state)
+
+    def _here(self) -> None:
+        sync_folder([self._folder], self._workspace)
+
+    def _by_command(self) -> None:
+        command = [*_SYNC, str(self._folder), "-w", str(self._workspace), "--json"]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def ask_until(stopped: threading.Event, first: int, answers: Answers, workspace: Path) -> None:
+    """Ask one case after the other, each thread from another one on."""
+    for case in itertools.islice(itertools.cycle(CASES), first, None):
+        if stopped.is_set():
+            return
+        answers.judge(case, workspace)
+
+
+@dataclass
+class Soak:
+    """What came of a soak.
+
+    Attributes:
+        samples: taken while it went on.
+        before: what the process held with no index open.
+        after: the same once all is over and every index closed.
+        failed: what ended a thread.
+    """
+
+    answers: Answers
+    writer: Writer
+    samples: list[Sample]
+    before: Sample
+    after: Sample
+    failed: list[BaseException]
+
+
+@pytest.fixture(scope="module")
+def soak(
+    tmp_path_factory: pytest.TempPathFactory, soak_share: float, expected: Mapping[tuple[str, str], Facts]
+) -> Soak:
+    folder, workspace = tmp_path_factory.mktemp("documents"), tmp_path_factory.mktemp("soaked") / "workspace"
+    done = Soak(Answers(expected), Writer(folder, workspace), [], sample(), sample(), [])
+    done.writer.write("first")
+    stopped = threading.Event()
+
+    def kept(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as fault:
+            done.failed.append(fault)
+
+    works = [partial(done.writer.write_until, stopped)]
+    works += [partial(ask_until, stopped, first, done.answers, workspace) for first in range(THREADS)]
+    threads = [threading.Thread(target=kept, args=(work,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    ends = time.monotonic() + WHOLE_S * soak_share
+    while time.monotonic() < ends and not done.failed:
+        done.samples.append(sample())
+        stopped.wait(SAMPLE_S)
+    stopped.set()
+    for thread in threads:
+        thread.join()
+    close_indexes()
+    done.after = sample()
+    return done
+
+
+def test_no_question_and_no_sync_fails_and_every_answer_is_right_for_a_state(soak: Soak) -> None:
+    assert soak.failed == []
+    assert soak.answers.wrong == []
+    assert set(soak.answers.right) == {case.name for case in CASES}
+    assert len(soak.answers.states) >= 5, "the documents changed while they were asked"
+
+
+def test_every_answer_is_of_the_state_that_its_generation_holds(soak: Soak) -> None:
+    held = {generation: soak.writer.states.get(generation) for generation in soak.answers.states}
+    told = soak.answers.states
+    assert {generation: states for generation, states in told.items() if held[generation] not in states} == {}
+
+
+def test_memory_and_open_files_stay_level(soak: Soak) -> None:
+    warm = soak.samples[len(soak.samples) // 3 :]
+    assert growth([each.resident for each in warm]) < MEMORY_MARGIN
+    assert growth([each.files for each in warm]) < FILES_MARGIN
+
+
+def test_with_every_index_closed_no_more_files_are_open_than_before(soak: Soak) -> None:
+    assert soak.after.files - soak.before.files <= FILES_OF_THE_PROCESS
