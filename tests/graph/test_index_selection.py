@@ -65,7 +65,7 @@ def test_conditions_select_passages_and_no_condition_nothing(houses: Index) -> N
 
 
 def test_what_is_no_condition_is_refused(houses: Index) -> None:
-    with pytest.raises(BadInput, match="'owner' compares with a NoneType"):
+    with pytest.raises(BadInput, match="'owner' compares with null"):
         houses.select({"owner": None})
 
 

@@ -21,6 +21,7 @@ from tests.builders import HashEmbedder, TripleParts, passage_of, publish_worksp
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import MALFORMED, well_behaved
 from tests.workflows.workspaces import use_embedder
+from workflows import mcp_stdio
 from workflows.mcp_command import mcp
 from workflows.mcp_server import make_server
 from workflows.resources import close_indexes
@@ -226,7 +227,11 @@ class TestCommand:
     def serve(self, monkeypatch: pytest.MonkeyPatch, root: Path, *conditions: str) -> tuple[list[MCPServer[None]], str]:
         """Run the command up to where it would serve; return what it would, and what it said."""
         served: list[MCPServer[None]] = []
-        monkeypatch.setattr(MCPServer, "run", lambda server, transport: served.append(server))
+
+        async def serve(server: MCPServer[None]) -> None:
+            served.append(server)
+
+        monkeypatch.setattr(mcp_stdio, "serve_stdio", serve)
         app = typer.Typer()
         app.command()(mcp)
         done = CliRunner().invoke(app, ["-w", str(root), *(word for each in conditions for word in ("--where", each))])

@@ -224,7 +224,7 @@ def test_a_filter_that_selects_nothing_abstains_and_asks_nobody(
     chat_server.script(well_behaved())
     result = run(ragenta_settings(where={"tenant": "a"}), ONE_THING, quick_ragenta).result
     assert {key: result[key] for key in ABSTAINED} == ABSTAINED
-    assert [error["kind"] for error in result["errors"]] == ["NothingSelected"]
+    assert [error["kind"] for error in result["errors"]] == ["UnknownKeys", "NothingSelected"]
     assert chat_requests(chat_server) == 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -192,6 +191,10 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def interrupted(*given: object) -> None:
+    raise KeyboardInterrupt
+
+
 class TestRemoving:
     @pytest.fixture
     def filled(self, template: Path, folder: Path, root: Path) -> Path:
@@ -252,7 +255,7 @@ class TestRemoving:
         with monkeypatch.context() as broken:
             for name in ("publish", "withdraw"):
                 place = Workspace if name == "withdraw" else sync
-                broken.setattr(place, name, lambda *given: os.kill(os.getpid(), signal.SIGINT))
+                broken.setattr(place, name, interrupted)
             with pytest.raises(KeyboardInterrupt):
                 remove_passages(filled, ids, named)
         with pytest.raises(BadInput, match="no passage or document named 'nobody'"):
