@@ -68,8 +68,9 @@ class IndexingContext(BaseModel):
     )
     fields: dict[str, str] = Field(
         {},
-        description="Which column or key of tables and corpora holds the id, title and text, and which are metadata.",
-        examples=[{"text": "body", "metadata": "year,author"}],
+        description="Which column or key of tables and corpora holds the id, title and text, and which are metadata;"
+        " with a file before the name, of those files alone.",
+        examples=[{"text": "body", "metadata": "year,author", "prices*.csv:title": "part"}],
         **shown("Reading · columns and keys", "load_documents"),
     )
     metadata: dict[str, str | int | float | bool] = Field(
