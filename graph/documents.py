@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from graph.errors import BadInput
 from graph.loaders.corpus import json_lines, load_json, load_json_lines
 from graph.loaders.document import Document, Loaded, Refused
 from graph.loaders.docx import load_docx
-from graph.loaders.fields import FieldMap, check_metadata, parse_fields, parse_metadata
+from graph.loaders.fields import FieldMap, check_metadata, matches, no_column, parse_fields, parse_metadata
 from graph.loaders.html import load_html
 from graph.loaders.links import is_link_list, load_links
 from graph.loaders.markdown import load_markdown
@@ -60,6 +61,7 @@ READABLE_HINT = f"Readable: {', '.join(sorted(READABLE))}"
 """What to tell whoever gave something else."""
 
 _LEAST_CHUNK = 16
+_SHOWN_FILES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ class ReadOptions:
     """How sources are read.
 
     Attributes:
-        fields: which column or key of tables and corpora holds what.
+        fields: which column or key of tables and corpora holds what; a column that only some files have is taken
+            where it is.
         chunk_tokens: length of a passage of a document, in tokens of the embedding model, about; at least 16.
         chunk_overlap: what neighbours share, in the same; less than half of it.
         metadata: given to every passage, in place of what its file says under the same key.
@@ -99,6 +102,7 @@ class Documents:
         refused: files that could not be read, with the reason.
         skipped: files of other kinds, by suffix.
         identical: how many passages were given more than once.
+        columns: the names of the columns or keys of each table and corpus, by its source.
         notes: how many items within the files were dropped or defaulted, by reason.
     """
 
@@ -106,6 +110,7 @@ class Documents:
     refused: list[Refused] = field(default_factory=list)
     skipped: dict[str, int] = field(default_factory=dict)
     identical: int = 0
+    columns: dict[str, dict[str, None]] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
 
     def add(self, passages: Iterable[Passage]) -> None:
@@ -135,7 +140,8 @@ def read_documents(sources: Sequence[Path], options: ReadOptions | None = None) 
     is read. Pages that a list of links names are read with that list, and not once more on their own.
 
     Raises:
-        BadInput: a source does not exist or cannot be read, a line is malformed, or one id stands for two texts.
+        BadInput: a source does not exist or cannot be read, a line is malformed, one id stands for two texts, or no
+            file has a column that is mapped.
         DependencyMissing: a file was named whose loader is not installed.
     """
     documents = Documents()
@@ -145,7 +151,22 @@ def read_documents(sources: Sequence[Path], options: ReadOptions | None = None) 
         else:
             loaded = _load(source, readable_path(Path(source.name)), options or ReadOptions())
             _take(loaded, documents, options or ReadOptions())
+    if not any(Path(refused.source).suffix.lower() in _CORPORA for refused in documents.refused):
+        _check_fields((options or ReadOptions()).fields, documents.columns)
     return documents
+
+
+def _check_fields(fields: FieldMap, columns: Mapping[str, Collection[str]]) -> None:
+    """Raise BadInput where no table has a column that is mapped, or a map is for files that are not there."""
+    known = dict.fromkeys(name for names in columns.values() for name in names)
+    missing = next((name for name in fields.columns() if name not in known), None)
+    if missing is not None and columns:
+        raise no_column(next(iter(columns)) if len(columns) == 1 else "", missing, known)
+    unused = next((pattern for pattern, _ in fields.files if not any(matches(pattern, file) for file in columns)), None)
+    if unused is not None and columns:
+        raise BadInput(
+            f"No table or corpus is called {unused!r}", f"There are: {', '.join(islice(columns, _SHOWN_FILES))}"
+        )
 
 
 def _is_folder(source: Path) -> bool:
@@ -192,6 +213,8 @@ def _take(loaded: Loaded, documents: Documents, options: ReadOptions) -> None:
     """Split what was loaded, and take the passages in with the metadata that all are given."""
     documents.refused.extend(loaded.refused)
     documents.identical += loaded.identical
+    for source, columns in loaded.columns.items():
+        documents.columns[source] = {**documents.columns.get(source, {}), **columns}
     documents.note(loaded.notes)
     passages = list(loaded.passages)
     for document in loaded.documents:

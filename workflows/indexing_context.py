@@ -72,8 +72,9 @@ class IndexingContext(BaseModel):
     )
     fields: dict[str, str] = Field(
         default={},
-        description="Which column or key of tables and corpora holds the id, title and text, and which are metadata.",
-        examples=[{"text": "body", "metadata": "year,author"}],
+        description="Which column or key of tables and corpora holds the id, title and text, and which are metadata;"
+        " with a file before the name, of those files alone.",
+        examples=[{"text": "body", "metadata": "year,author", "prices*.csv:title": "part"}],
         title="Reading · columns and keys",
         json_schema_extra=offered_at("load_documents"),
     )

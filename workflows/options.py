@@ -63,7 +63,8 @@ FieldOption = Annotated[
     typer.Option(
         metavar="NAME=COLUMN",
         help="Column or key of tables and corpora that holds the id, title or text, or those that are metadata:"
-        " text=body, metadata=year,author; may be repeated.",
+        " text=body, metadata=year,author; with a file before it (prices*.csv:title=part) of those files alone; may be"
+        " repeated.",
     ),
 ]
 MetadataOption = Annotated[

@@ -76,10 +76,15 @@ def _parsed_line(line: str, where: str) -> Any:
 def _load_rows(rows: Iterator[tuple[str, Any]], source: str, fields: FieldMap) -> Loaded:
     loaded = Loaded()
     paragraphs: dict[tuple[str, str], Passage] = {}
+    own: FieldMap | None = None
     for where, row in rows:
-        context = _context_of(row, where) if fields.text is None else None
+        if isinstance(row, Mapping):
+            loaded.columns.setdefault(source, {}).update(dict.fromkeys(row))
+            own = own or fields.of_file(source, row, where, is_table=False)
+            _check_row(row, fields, own, where)
+        context = _context_of(row, where) if own is None or own.text is None else None
         if context is None:
-            loaded.passages.append(row_passage(row, source, where, fields, loaded.notes))
+            loaded.passages.append(row_passage(row, source, where, own or fields, loaded.notes))
             continue
         for title, text in context:
             if (title, text) in paragraphs:
@@ -91,6 +96,13 @@ def _load_rows(rows: Iterator[tuple[str, Any]], source: str, fields: FieldMap) -
                 paragraphs[title, text] = row_passage(given, source, where, FieldMap(), loaded.notes)
     loaded.passages.extend(paragraphs.values())
     return loaded
+
+
+def _check_row(row: Mapping[str, Any], fields: FieldMap, own: FieldMap, where: str) -> None:
+    """Raise BadInput where a row has a mapped key that the first row of its file has not."""
+    for name, applied in ((fields.id, own.id), (fields.text, own.text)):
+        if name is not None and applied is None and name in row:
+            raise BadInput(f"{where}: has {name!r}, and the first row has not", "Give that key to every row or to none")
 
 
 def _context_of(row: Any, where: str) -> list[tuple[str, str]] | None:

@@ -73,6 +73,7 @@ class Loaded:
         refused: entries of the file that could not be read, with the reason.
         pages_used: files that were read because this one lists them.
         identical: how many passages the file gave more than once.
+        columns: of a table or corpus, the names of its columns or keys, by its source.
         notes: how many items were dropped or defaulted, by reason.
     """
 
@@ -81,6 +82,7 @@ class Loaded:
     refused: list[Refused] = field(default_factory=list)
     pages_used: set[Path] = field(default_factory=set)
     identical: int = 0
+    columns: dict[str, dict[str, None]] = field(default_factory=dict)
     notes: Counter[str] = field(default_factory=Counter)
 
 

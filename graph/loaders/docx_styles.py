@@ -15,21 +15,36 @@ _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _BODY_OUTLINE = 9
 
 
+@dataclass(frozen=True, slots=True)
+class Styles:
+    """What styles of paragraphs say of their text.
+
+    Attributes:
+        levels: of each style that is a heading, from 1, or `TITLE`.
+        lists: the styles whose paragraphs are items of a list.
+    """
+
+    levels: Mapping[str, int]
+    lists: frozenset[str]
+
+
 @dataclass(slots=True)
 class _Style:
     name: str = ""
     parent: str = ""
     outline: int | None = None
+    is_item: bool = False
 
 
-def read_styles(package: Package) -> dict[str, int]:
-    """Return the level of each style that is a heading, from 1, or `TITLE`."""
+def read_styles(package: Package) -> Styles:
+    """Return which styles are headings, and which those of lists."""
     reader = _Styles()
     part = package.part_of_kind("styles")
     if part is not None:
         package.parse(part, reader)
     levels = {key: _level(key, reader.styles) for key in reader.styles}
-    return {key: level for key, level in levels.items() if level is not None}
+    lists = frozenset(key for key in reader.styles if _is_item(key, reader.styles))
+    return Styles({key: level for key, level in levels.items() if level is not None}, lists)
 
 
 def outline_level(value: str) -> int | None:
@@ -55,6 +70,16 @@ def _level(key: str, styles: Mapping[str, _Style]) -> int | None:
     return None
 
 
+def _is_item(key: str, styles: Mapping[str, _Style]) -> bool:
+    seen: set[str] = set()
+    while key in styles and key not in seen:
+        if styles[key].is_item:
+            return True
+        seen.add(key)
+        key = styles[key].parent
+    return False
+
+
 class _Styles:
     def __init__(self) -> None:
         self.styles: dict[str, _Style] = {}
@@ -72,6 +97,8 @@ class _Styles:
             self._open.parent = value
         elif name == "w:outlineLvl":
             self._open.outline = outline_level(value)
+        elif name == "w:numPr":
+            self._open.is_item = True
 
     def end(self, name: str) -> None: ...
 

@@ -6,8 +6,10 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any
 
 from graph.errors import BadInput
@@ -36,6 +38,7 @@ MAX_VALUE = 10_000
 OVER_LIMIT = "metadata over the limits"
 """The note that counts values left out as their key or they are too long, or the passage has too many already."""
 
+_SHOWN_COLUMNS = 30
 _NAMES = ("id", "title", "text", "metadata")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LEAST_INTEGER, _GREATEST_INTEGER = -(2**63), 2**63 - 1
@@ -43,40 +46,100 @@ _LEAST_INTEGER, _GREATEST_INTEGER = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class FieldMap:
-    """Names of the columns or keys of an entry.
+    """Names of the columns or keys of an entry: of all files that have such, or of some files.
 
     Attributes:
         id: of the passage's id; the first of `ID_KEYS` that is there by default, else a hash.
         title: of its title; ``title`` by default.
         text: of its text; the first of `TEXT_KEYS` that is there by default.
         metadata: what else to keep; None for every other scalar.
+        files: (pattern, map) of the files whose source or name matches a pattern, which must have those columns.
     """
 
     id: str | None = None
     title: str | None = None
     text: str | None = None
     metadata: tuple[str, ...] | None = None
+    files: tuple[tuple[str, FieldMap], ...] = ()
+
+    def columns(self) -> list[str]:
+        """Return the columns that are mapped for all files."""
+        return [name for name in (self.id, self.title, self.text, *(self.metadata or ())) if name is not None]
+
+    def of_file(self, source: str, columns: Collection[str], where: str, *, is_table: bool = True) -> FieldMap:
+        """Return the map of one file: its own, and of the one for all files what it has columns for.
+
+        Args:
+            source: the file, which the patterns are compared to, or its last part.
+            columns: those that it has.
+            where: the file, for the error.
+            is_table: whether these are all; rows of a corpus may have more keys than the first, its titles among them.
+
+        Raises:
+            BadInput: a column is mapped for this file, and it has none of that name.
+        """
+        own = FieldMap()
+        for pattern, fields in self.files:
+            if matches(pattern, source):
+                own = fields.over(own)
+        needed = own.columns() if is_table else [name for name in (own.id, own.text) if name is not None]
+        missing = next((name for name in needed if name not in columns), None)
+        if missing is not None:
+            raise no_column(where, missing, columns)
+        id, title, text = (name if name in columns else None for name in (self.id, self.title, self.text))
+        if not is_table:
+            return own.over(FieldMap(id, self.title, text, self.metadata))
+        kept = None if self.metadata is None else tuple(name for name in self.metadata if name in columns)
+        return own.over(FieldMap(id, title, text, kept))
+
+    def over(self, other: FieldMap) -> FieldMap:
+        """Return this map with what another one names beside it."""
+        metadata = other.metadata if self.metadata is None else self.metadata
+        return FieldMap(self.id or other.id, self.title or other.title, self.text or other.text, metadata)
+
+
+def matches(pattern: str, source: str) -> bool:
+    """Tell whether a pattern such as ``prices-*.csv`` names a file, by all of its source or its last part."""
+    return fnmatchcase(source, pattern) or fnmatchcase(source.rpartition("/")[2], pattern)
+
+
+def no_column(where: str, name: str, columns: Iterable[str]) -> BadInput:
+    """Return the error of a column that is mapped and not there: in a file, or in any where none is given."""
+    shown = list(islice(columns, _SHOWN_COLUMNS + 1))
+    more = " …" if len(shown) > _SHOWN_COLUMNS else ""
+    told = f"{where} has no column {name!r}" if where else f"No table or corpus has a column {name!r}"
+    return BadInput(told, f"There are: {', '.join(shown[:_SHOWN_COLUMNS])}{more}")
 
 
 def parse_fields(texts: Sequence[str]) -> FieldMap:
-    """Return the field map of texts such as ``text=body``, ``id=key``, ``metadata=year,author``.
+    """Return the field map of texts such as ``text=body``, ``metadata=year,author``, ``prices.csv:title=part``.
 
     ``metadata=`` keeps nothing else.
 
     Raises:
         BadInput: one is no NAME=COLUMN, names another field, or names one twice.
     """
-    given: dict[str, str] = {}
+    given: dict[str, dict[str, str]] = {"": {}}
     for text in texts:
-        name, sign, column = (part.strip() for part in text.partition("="))
+        key, sign, column = (part.strip() for part in text.partition("="))
+        pattern, _, name = (part.strip() for part in key.rpartition(":"))
         if not sign or name not in _NAMES:
-            raise BadInput(f"{text!r} maps no field", f"Give NAME=COLUMN, where NAME is one of {', '.join(_NAMES)}")
-        if name in given:
-            raise BadInput(f"The field {name!r} is mapped twice", "Give one column, or metadata=ONE,OTHER")
+            raise BadInput(
+                f"{text!r} maps no field",
+                f"Give NAME=COLUMN or FILE:NAME=COLUMN, where NAME is one of {', '.join(_NAMES)}",
+            )
+        fields = given.setdefault(pattern, {})
+        if name in fields:
+            raise BadInput(f"The field {key!r} is mapped twice", "Give one column, or metadata=ONE,OTHER")
         if not column and name != "metadata":
             raise BadInput(f"{text!r} names no column", f"Give {name}=COLUMN")
-        given[name] = column
-    kept = given.pop("metadata", None)
+        fields[name] = column
+    everywhere = _field_map(given.pop(""))
+    return replace(everywhere, files=tuple((pattern, _field_map(fields)) for pattern, fields in given.items()))
+
+
+def _field_map(given: Mapping[str, str]) -> FieldMap:
+    kept = given.get("metadata")
     columns = None if kept is None else tuple(column.strip() for column in kept.split(",") if column.strip())
     return FieldMap(given.get("id"), given.get("title"), given.get("text"), columns)
 
@@ -187,7 +250,46 @@ def row_passage(
         raise BadInput(f"{where}: empty, or its title is no text", "Mend or remove it")
     used = {title_key, text_key, id_key}
     kept = row.keys() - used if fields.metadata is None else fields.metadata
-    metadata = _kept(row, kept, read, notes)
+    return _passage(row, id_key, (title, text), source, where, _kept(row, kept, read, notes))
+
+
+def cells_passage(
+    row: Mapping[str, str],
+    title: str,
+    text: str,
+    source: str,
+    where: str,
+    fields: FieldMap,
+    notes: Counter[str],
+) -> Passage:
+    """Return the passage of a table's row without a column for the text; its cells are metadata, the title's too.
+
+    Args:
+        row: the cells that are not empty, by column.
+        title: the passage's.
+        text: what tells of the cells.
+        source: the passage's source.
+        where: file and row, for errors.
+        fields: which column is the id, and which are metadata.
+        notes: counts what was dropped.
+
+    Raises:
+        BadInput: the row cannot be used.
+    """
+    id_key = _id_key(row, fields, where)
+    kept = row.keys() - {id_key} if fields.metadata is None else fields.metadata
+    return _passage(row, id_key, (title, text), source, where, _kept(row, kept, scalar, notes))
+
+
+def _passage(
+    row: Mapping[str, Any],
+    id_key: str | None,
+    content: tuple[str, str],
+    source: str,
+    where: str,
+    metadata: dict[str, MetadataValue],
+) -> Passage:
+    title, text = content
     key = str(row[id_key]) if id_key else stable_id("passage", source, f"{title}\n{text}")
     if not is_unicode("\n".join([key, title, text, *metadata, *map(str, metadata.values())])):
         raise BadInput(f"{where}: holds broken Unicode", "Mend the text's escapes")

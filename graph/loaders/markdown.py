@@ -1,4 +1,7 @@
-"""Markdown: front matter becomes metadata, headings become sections; the text stays as it is written."""
+"""Markdown: front matter becomes metadata, headings become sections; rows of tables carry the names of their columns.
+
+The rest of the text stays as it is written.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 
 from graph.loaders.document import Document, Heading, first_heading
 from graph.loaders.fields import PLACE_KEYS, scalar, within_limits
+from graph.loaders.table_rows import row_lines
 from graph.loaders.text import MAX_TEXT_BYTES, read_text
 from graph.schema import MetadataValue
 from graph.where import askable_metadata
@@ -22,6 +26,8 @@ _UNDERLINE = re.compile(r" {0,3}(?:={2,}|-{2,})[ \t]*")
 _NO_PARAGRAPH = re.compile(r"\s*$|    |\t|[ ]{0,3}(?:[#>|`~]|[-*+] |\d+[.)] )")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _ENTRY = re.compile(r"([^\s:#'\"\[{&*!-][^:]*):(?:[ \t]+(.*))?")
+_UNESCAPED_BAR = re.compile(r"(?<!\\)\|")
+_DELIMITER = re.compile(r":?-+:?")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
 
 
@@ -33,7 +39,7 @@ def load_markdown(path: Path, source: str) -> Document:
 def parse_markdown(text: str, source: str) -> Document:
     """Return the document of a Markdown text: its title is that of the front matter, else the first heading."""
     found = _FRONT_MATTER.match(text)
-    body = text[found.end() :] if found else text
+    body = _with_named_cells(text[found.end() :] if found else text)
     notes: Counter[str] = Counter()
     entries = dict(_entries(found[1], notes)) if found else {}
     headings = list(_headings(body))
@@ -45,19 +51,70 @@ def _headings(text: str) -> Iterator[Heading]:
     """Yield the headings that stand outside fenced code."""
     offset, fence, before = 0, "", ""
     for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if mark and not fence and ("`" not in mark[2] or mark[1][0] == "~"):
-            fence = mark[1]
-        elif fence:
-            if mark and mark[1].startswith(fence) and not mark[2].strip():
-                fence = ""
+        was_fenced, fence = bool(fence), _fence_after(line, fence)
+        is_code = was_fenced or bool(fence)
+        if is_code:
+            pass
         elif heading := _HEADING.match(line):
             yield Heading(offset, len(heading[1]), _unclosed(heading[2]))
         elif _UNDERLINE.fullmatch(line) and not _NO_PARAGRAPH.match(before):
             level = 1 if line.strip()[0] == "=" else 2
             yield Heading(offset - len(before) - 1, level, before.strip())
-        before = "" if mark or fence or _UNDERLINE.fullmatch(line) else line
+        before = "" if is_code or _UNDERLINE.fullmatch(line) else line
         offset += len(line) + 1
+
+
+def _fence_after(line: str, fence: str) -> str:
+    """Return the fence of the code that is open after a line, given the one that is open before it."""
+    mark = _FENCE.match(line)
+    if mark and not fence and ("`" not in mark[2] or mark[1][0] == "~"):
+        return mark[1]
+    return "" if mark and fence and mark[1].startswith(fence) and not mark[2].strip() else fence
+
+
+def _with_named_cells(text: str) -> str:
+    """Return a text whose tables outside fenced code are lines that carry the names of their columns."""
+    if "|" not in text:
+        return text
+    lines, told, fence = text.split("\n"), list[str](), ""
+    place = 0
+    while place < len(lines):
+        fence = _fence_after(lines[place], fence)
+        end = place + 1 if fence else _table_end(lines, place)
+        told += lines[place:end] if end == place + 1 else _told_table(lines[place:end])
+        place = end
+    return "\n".join(told)
+
+
+def _table_end(lines: list[str], start: int) -> int:
+    """Return where the table that begins with a line ends; the next line where none begins."""
+    below = lines[start + 1] if start + 1 < len(lines) else ""
+    marks = _cells(below)
+    is_table = "|" in lines[start] and "|" in below and all(map(_DELIMITER.fullmatch, marks))
+    if not is_table or len(_cells(lines[start])) != len(marks):
+        return start + 1
+    end = start + 2
+    while end < len(lines) and "|" in lines[end]:
+        end += 1
+    return end
+
+
+def _told_table(lines: list[str]) -> list[str]:
+    header = [cell.strip("*_` ") for cell in _cells(lines[0])]
+    rows = [_fitted(_cells(line), len(header)) for line in lines[2:]]
+    named = row_lines([header, *rows], has_header=True) if any(header) else row_lines(rows) if rows else []
+    return [line for line in named if line]
+
+
+def _fitted(cells: list[str], columns: int) -> list[str]:
+    """Return a row of that many cells: those that are missing are empty, those beyond stand in the last."""
+    return [*cells[: columns - 1], " | ".join(cells[columns - 1 :]), *[""] * (columns - max(1, len(cells)))][:columns]
+
+
+def _cells(line: str) -> list[str]:
+    bare = line.strip().removeprefix("|")
+    cells = [cell.strip().replace("\\|", "|") for cell in _UNESCAPED_BAR.split(bare)]
+    return cells[:-1] if len(cells) > 1 and not cells[-1] else cells
 
 
 def _unclosed(heading: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graph.loaders.document import TextBuilder
+from graph.loaders.table_rows import MOST_COLUMNS_SPANNED, row_lines
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LINES = frozenset({"li", "dt", "dd", "option"})
@@ -14,17 +15,34 @@ _SECTIONS = frozenset({"article", "body", "footer", "header", "html", "main", "s
 _GROUPS = frozenset({"dl", "fieldset", "figure", "hgroup", "menu", "ol", "ul", "details", "dir", "center"})
 _BLOCKS = _SECTIONS | _GROUPS | _HEADINGS.keys() | {"address", "blockquote", "caption", "div", "figcaption", "hr"}
 _BLOCKS |= {"legend", "p", "pre", "summary"}
+_TABLES = frozenset({"table", "thead", "tr", "td", "th"})
+_BULLET, _OF_TERM = "- ", ":"
+_LONGEST_TERM = 60
+
+
+@dataclass(slots=True)
+class _Row:
+    cells: list[str] = field(default_factory=list)
+    headers: int = 0
+    links: list[tuple[int, str]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Table:
     """A table that is open; one that lays a page out gives blocks instead of rows."""
 
-    cells: list[str] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
+    row: _Row = field(default_factory=_Row)
     cell: list[str] | None = None
-    links: list[tuple[int, str]] = field(default_factory=list)
+    columns: int = 1
+    has_head: bool = False
     is_layout: bool = False
-    rows: int = 0
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first row is marked as the header."""
+        first = self.rows[0]
+        return self.has_head or (first.headers > 1 and first.headers >= sum(map(bool, first.cells)))
 
 
 class _Line:
@@ -66,6 +84,8 @@ class PageText:
         self._tables: list[_Table] = []
         self._level = self._verbatim = 0
         self._gap = "\n\n"
+        self._sign = ""
+        self._term: _Line | None = None
 
     def start(self, tag: str, attributes: Mapping[str, Any]) -> None:
         """An element begins."""
@@ -74,11 +94,15 @@ class PageText:
         elif tag == "a":
             if attributes.get("href"):
                 self._line.link(str(attributes["href"]))
-        elif tag in ("table", "tr", "td", "th"):
+        elif tag in _TABLES:
             self._flush()
-            self._start_table(tag)
+            self._start_table(tag, attributes)
         elif tag in _BLOCKS or tag in _LINES:
             self._break(tag)
+            if tag == "li":
+                self._sign = _BULLET
+            elif tag == "dd":
+                self._sign = _OF_TERM
             if tag in _HEADINGS:
                 self._lay_out()
                 self._level = _HEADINGS[tag]
@@ -86,11 +110,18 @@ class PageText:
 
     def end(self, tag: str) -> None:
         """An element ends."""
-        if tag in ("table", "tr", "td", "th"):
+        if tag in _TABLES:
             self._flush()
             self._end_table(tag)
         elif tag in _BLOCKS or tag in _LINES:
+            if tag == "dt":
+                self._hold_term()
+            self._flush()
+            if tag == "dl":
+                self._give_term()
             self._break(tag)
+            if tag in ("li", "dd"):
+                self._sign = ""
             self._level = 0 if tag in _HEADINGS else self._level
             self._verbatim -= tag == "pre"
 
@@ -106,6 +137,7 @@ class PageText:
         self._flush()
         while self._tables:
             self._end_table("table")
+        self._give_term()
 
     def _break(self, tag: str) -> None:
         self._flush()
@@ -117,14 +149,46 @@ class PageText:
         line, self._line = self._line, _Line()
         table = self._tables[-1] if self._tables else None
         if table is not None and table.cell is not None and not table.is_layout:
-            table.links.extend((0, url) for _, url in line.links)
+            table.row.links.extend((0, url) for _, url in line.links)
             table.cell.append(" ".join(line.text.split()))
         elif line.text.strip() or line.links:
-            self._builder.add(line.text, self._gap, self._level, line.links)
-            self._gap = "\n" if line.text.strip() else self._gap
+            self._give(line)
 
-    def _start_table(self, tag: str) -> None:
+    def _give(self, line: _Line) -> None:
+        """Give a line to the builder: behind the sign of its list, or behind the term that it explains."""
+        lead, links = "", list[tuple[int, str]]()
+        if line.text.strip():
+            sign, self._sign = self._sign, ""
+            if sign == _OF_TERM and self._term is not None:
+                lead, links, self._term = f"{self._term.text.strip()}: ", self._term.links, None
+            elif sign == _BULLET and not self._level:
+                lead = _BULLET
+            self._give_term()
+        text = lead + (line.text.lstrip() if lead else line.text)
+        moved = len(text) - len(line.text)
+        self._builder.add(
+            text, self._gap, self._level, [*links, *((max(0, place + moved), url) for place, url in line.links)]
+        )
+        self._gap = "\n" if line.text.strip() else self._gap
+
+    def _hold_term(self) -> None:
+        """Keep the open line for the explanation that follows it, if it may stand before a colon."""
+        term = self._line.text.strip()
+        is_free = not self._tables or self._tables[-1].is_layout
+        if is_free and 0 < len(term) <= _LONGEST_TERM and term[-1] not in ".:;!?" and "\n" not in term:
+            self._give_term()
+            self._term, self._line = self._line, _Line()
+
+    def _give_term(self) -> None:
+        """Give the builder the term that was kept and has no explanation."""
+        term, self._term = self._term, None
+        if term is not None:
+            self._builder.add(term.text, self._gap, links=term.links)
+            self._gap = "\n"
+
+    def _start_table(self, tag: str, attributes: Mapping[str, Any]) -> None:
         if tag == "table":
+            self._give_term()
             self._lay_out()
             self._tables.append(_Table())
             self._gap = "\n\n"
@@ -136,31 +200,44 @@ class PageText:
         self._end_cell(table)
         if tag == "tr":
             self._end_row(table)
+        elif tag == "thead":
+            table.has_head = not table.rows
         else:
             table.cell = []
+            table.row.headers += tag == "th"
+            table.columns = _columns_spanned(attributes)
 
     def _end_table(self, tag: str) -> None:
         table = self._tables[-1] if self._tables else None
-        if table is None:
+        if table is None or tag == "thead":
             return
         self._end_cell(table)
         if tag in ("tr", "table"):
             self._end_row(table)
         if tag == "table":
+            self._give_rows(table)
             self._tables.pop()
             self._gap = "\n\n"
 
     def _end_cell(self, table: _Table) -> None:
         if table.cell is not None:
-            table.cells.append(" ".join(filter(None, table.cell)))
+            table.row.cells += [" ".join(filter(None, table.cell)), *[""] * (table.columns - 1)]
             table.cell = None
 
     def _end_row(self, table: _Table) -> None:
-        if any(table.cells):
-            self._builder.add(" | ".join(table.cells), "\n" if table.rows else "\n\n", links=table.links)
-            table.rows += 1
+        if any(table.row.cells):
+            table.rows.append(table.row)
+        table.row = _Row()
+
+    def _give_rows(self, table: _Table) -> None:
+        """Give the rows to the builder, each with the names of its columns."""
+        rows, gap = table.rows, "\n\n"
+        if rows:
+            for row, line in zip(rows, row_lines([row.cells for row in rows], table.has_header), strict=True):
+                self._builder.add(line, gap, links=row.links)
+                gap = "\n" if line else gap
             self._gap = "\n\n"
-        table.cells, table.links = [], []
+        table.rows = []
 
     def _lay_out(self) -> None:
         """Take the innermost table for one that lays the page out, since a cell holds a table or a heading."""
@@ -168,8 +245,17 @@ class PageText:
         if table is None or table.cell is None or table.is_layout:
             return
         self._end_cell(table)
-        for cell in filter(None, table.cells):
-            self._builder.add(cell, links=table.links)
-            table.links = []
-        table.cells, table.is_layout = [], True
+        self._give_rows(table)
+        links = table.row.links
+        for cell in filter(None, table.row.cells):
+            self._builder.add(cell, links=links)
+            links = []
+        table.row, table.is_layout = _Row(), True
         self._gap = "\n\n"
+
+
+def _columns_spanned(attributes: Mapping[str, Any]) -> int:
+    """Return how many columns a cell takes."""
+    given = str(attributes.get("colspan", "")).strip()
+    columns = int(given) if given.isascii() and given.isdigit() and len(given) < 5 else 1
+    return columns if 0 < columns <= MOST_COLUMNS_SPANNED else 1

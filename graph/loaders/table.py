@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from graph.errors import BadInput
 from graph.loaders.document import Loaded
-from graph.loaders.fields import TEXT_KEYS, FieldMap, row_passage, scalar
+from graph.loaders.fields import ID_KEYS, TEXT_KEYS, FieldMap, cells_passage, row_passage, scalar
+from graph.loaders.table_rows import named_cells
 from graph.loaders.text import MAX_LINE_BYTES, readable_path, text_lines
+from graph.schema import Passage
 
 UNNAMED = "cells of columns without a name"
 """The note that counts cells that were left out because their column has no name."""
@@ -20,18 +21,53 @@ UNNAMED = "cells of columns without a name"
 def load_table(path: Path, source: str, fields: FieldMap) -> Loaded:
     """Read a table of passages; the file may be of any size.
 
-    A passage is taken whole from each row. In metadata, cells that are numbers, true or false in JSON are read so;
-    empty cells are left out.
+    A passage is taken whole from each row: the text in its column, or, where there is no such column, all cells with
+    the names of theirs. In metadata, cells that are numbers, true or false in JSON are read so; empty cells are left
+    out.
 
     Raises:
-        BadInput: the file cannot be read, has no column for the text, or a row is malformed; the message names it.
+        BadInput: the file cannot be read, holds numbers alone, has no column that is mapped for it, or a row is
+            malformed; the message names it.
     """
     loaded = Loaded()
     rows = table_rows(path, loaded.notes)
-    _check_columns(next(rows)[1], fields, readable_path(path))
-    for where, row in rows:
-        loaded.passages.append(row_passage(row, source, where, fields, loaded.notes, scalar))
+    columns = next(rows)[1]
+    loaded.columns[source] = dict.fromkeys(columns)
+    own = fields.of_file(source, columns, readable_path(path))
+    if own.text is not None or any(key in columns for key in TEXT_KEYS):
+        loaded.passages.extend(row_passage(row, source, where, own, loaded.notes, scalar) for where, row in rows)
+    else:
+        loaded.passages.extend(_told_rows(rows, columns, source, readable_path(path), own, loaded.notes))
     return loaded
+
+
+def _told_rows(
+    rows: Iterator[tuple[str, dict[str, str]]],
+    columns: Collection[str],
+    source: str,
+    file: str,
+    fields: FieldMap,
+    notes: Counter[str],
+) -> Iterator[Passage]:
+    """Yield a passage of all cells of each row. Raises BadInput where neither the columns nor the rows have words."""
+    id_column = fields.id or next((key for key in ID_KEYS if key in columns), None)
+    usual = ["title"] if "title" in columns else [name for name in columns if name != id_column]
+    title_column = fields.title or next(iter(usual), "")
+    n_rows = n_told = 0
+    for where, row in rows:
+        n_rows += 1
+        n_told += _has_letters(row.values())
+        title = " ".join(row.get(title_column, "").split())
+        yield cells_passage(row, title, named_cells(list(row), list(row.values())), source, where, fields, notes)
+    if not _has_letters(columns) or (n_rows and not n_told):
+        raise BadInput(
+            f"{file} has no column for the text, and holds numbers alone",
+            f"Name the columns in the first row, or the text's with --field text=COLUMN, one of: {', '.join(columns)}",
+        )
+
+
+def _has_letters(texts: Iterable[str]) -> bool:
+    return any(letter.isalpha() for text in texts for letter in text)
 
 
 def table_rows(path: Path, notes: Counter[str]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -88,14 +124,3 @@ def _separator(path: Path, header: str) -> str:
     if path.suffix.lower() == ".tsv":
         return "\t"
     return ";" if ";" in header and "," not in header else ","
-
-
-def _check_columns(columns: dict[str, str], fields: FieldMap, where: str) -> None:
-    wanted: list[Any] = [fields.id, fields.title, fields.text, *(fields.metadata or ())]
-    missing = next((name for name in wanted if name is not None and name not in columns), None)
-    if missing is not None:
-        raise BadInput(f"{where} has no column {missing!r}", f"Its columns: {', '.join(columns)}")
-    if fields.text is None and not any(key in columns for key in TEXT_KEYS):
-        raise BadInput(
-            f"{where} has no column for the text", f"Name it with --field text=COLUMN, one of: {', '.join(columns)}"
-        )

@@ -48,7 +48,7 @@ class TestText:
             (f"<w:p>{run('a')}<w:hyperlink r:id='no'>{run('link')}</w:hyperlink></w:p>", "alink"),
             (
                 table([paragraph("1"), paragraph("2") + paragraph("3")], [paragraph(""), paragraph("4")]),
-                "1 | 2 3\n| 4",
+                "1: 2 3\n4",
             ),
             (paragraph("a") + table([paragraph("1")]) + paragraph("b"), "a\n\n1\n\nb"),
             (table([paragraph("a") + table([paragraph("1"), paragraph("2")]), paragraph("b")]), "a 1 | 2 | b"),
@@ -68,7 +68,34 @@ class TestText:
     def test_items_of_a_list_are_lines(self, tmp_path: Path) -> None:
         item = "<w:p><w:pPr><w:numPr/></w:pPr><w:r><w:t>{}</w:t></w:r></w:p>"
         body = paragraph("a") + item.format("1") + item.format("2") + paragraph("b")
-        assert document_of(tmp_path, docx(body)).text == "a\n\n1\n2\n\nb"
+        assert document_of(tmp_path, docx(body)).text == "a\n\n- 1\n- 2\n\nb"
+
+    def test_a_paragraph_that_is_taken_out_of_its_styles_list_is_no_item(self, tmp_path: Path) -> None:
+        style = '<w:style w:type="paragraph" w:styleId="L"><w:pPr><w:numPr/></w:pPr></w:style>'
+        style += '<w:style w:type="paragraph" w:styleId="M"><w:basedOn w:val="L"/></w:style>'
+        body = "".join(
+            f'<w:p><w:pPr><w:pStyle w:val="M"/>{number}</w:pPr>{run(text)}</w:p>'
+            for number, text in (("", "one"), ('<w:numPr><w:numId w:val="0"/></w:numPr>', "two"))
+        )
+        assert document_of(tmp_path, docx(body, styles=style)).text == "- one\n\ntwo"
+
+    @pytest.mark.parametrize(
+        ("first_row", "text"),
+        [
+            ("<w:trPr><w:tblHeader/></w:trPr>{}", "Part: bolt; Made of: steel"),
+            ("<w:trPr><w:tblHeader w:val='0'/></w:trPr>{}", "Part: Made of\nbolt: steel"),
+            ("bold", "Part: bolt; Made of: steel"),
+        ],
+    )
+    def test_rows_carry_the_names_of_a_header_that_is_marked_or_in_bold_type(
+        self, tmp_path: Path, first_row: str, text: str
+    ) -> None:
+        names = [f"<w:tc>{paragraph(name)}</w:tc>" for name in ("Part", "Made of")]
+        if first_row == "bold":
+            names = [name.replace("<w:r>", "<w:r><w:rPr><w:b/></w:rPr>") for name in names]
+        header = "".join(names) if first_row == "bold" else first_row.format("".join(names))
+        body = f"<w:tbl><w:tr>{header}</w:tr>{table([paragraph('bolt'), paragraph('steel')])[7:]}"
+        assert document_of(tmp_path, docx(body)).text == text
 
     def test_notes_stand_at_the_end(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(io.BytesIO(docx(""))) as archive:
@@ -102,7 +129,7 @@ class TestText:
         assert found.title == "Nissan"
         assert [(heading.level, heading.text) for heading in found.headings] == [(1, "History"), (2, "Models")]
         assert found.text == (
-            "Nissan\n\nHistory\n\nIt was founded in 1933.\n\none\n\ncell 0 | cell 1\ncell 2 | cell 3\n\nModels"
+            "Nissan\n\nHistory\n\nIt was founded in 1933.\n\n- one\n\ncell 0: cell 1\ncell 2: cell 3\n\nModels"
         )
 
 

@@ -26,6 +26,11 @@ class TestFields:
             ),
             (["text=a=b"], FieldMap(text="a=b")),
             (["metadata="], FieldMap(metadata=())),
+            (
+                ["id=key", "prices*.csv:title=part"],
+                FieldMap(id="key", files=(("prices*.csv", FieldMap(title="part")),)),
+            ),
+            (["a/b.csv:metadata="], FieldMap(files=(("a/b.csv", FieldMap(metadata=())),))),
         ],
     )
     def test_they_are_read_from_the_command_line(self, texts: list[str], fields: FieldMap) -> None:
@@ -38,12 +43,60 @@ class TestFields:
             (["txt=body"], "'txt=body' maps no field.*id, title, text, metadata"),
             (["text="], "names no column"),
             (["text=a", "text=b"], "'text' is mapped twice"),
+            (["a.csv:text=a", "a.csv:text=b"], "'a.csv:text' is mapped twice"),
+            (["a.csv:txt=a"], "maps no field.*FILE:NAME=COLUMN"),
             (["=a"], "maps no field"),
         ],
     )
     def test_nonsense_is_an_error(self, texts: list[str], complaint: str) -> None:
         with pytest.raises(BadInput, match=complaint):
             parse_fields(texts)
+
+
+class TestFiles:
+    """A folder of tables with columns of their own."""
+
+    @staticmethod
+    def read(folder: Path, *fields: str) -> dict[str, Passage]:
+        write(folder / "customers.csv", "customer,country\nMoor Ltd,Corland\n")
+        write(folder / "sub/prices.csv", "part,price,body\nbolt,3,A bolt of steel.\n")
+        write(folder / "more.jsonl", lines({"text": "It rained.", "headline": "Rain"}))
+        options = ReadOptions(fields=parse_fields(fields))
+        return {passage.source: passage for passage in read_documents([folder], options).passages.values()}
+
+    def test_a_map_applies_to_the_files_that_have_such_a_column(self, tmp_path: Path) -> None:
+        found = self.read(tmp_path, "text=body", "title=headline", "metadata=price,country")
+        assert {source: (each.title, each.text) for source, each in found.items()} == {
+            "customers.csv": ("Moor Ltd", "customer: Moor Ltd; country: Corland"),
+            "sub/prices.csv": ("", "A bolt of steel."),
+            "more.jsonl": ("Rain", "It rained."),
+        }
+        assert found["customers.csv"].metadata == {"country": "Corland"}
+        assert found["sub/prices.csv"].metadata == {"price": 3}
+
+    @pytest.mark.parametrize("pattern", ["prices.csv", "sub/prices.csv", "p*.csv", "sub/*"])
+    def test_a_file_can_be_named(self, tmp_path: Path, pattern: str) -> None:
+        found = self.read(tmp_path, f"{pattern}:title=price", f"{pattern}:text=body")
+        assert (found["sub/prices.csv"].title, found["sub/prices.csv"].text) == ("3", "A bolt of steel.")
+        assert found["customers.csv"].title == "Moor Ltd"
+
+    def test_a_column_that_no_file_has_is_an_error_that_names_those_that_there_are(self, tmp_path: Path) -> None:
+        with pytest.raises(
+            BadInput, match=r"No table or corpus has a column 'bdy'.*customer, country.*part, price, body"
+        ):
+            self.read(tmp_path, "text=bdy")
+
+    def test_a_named_file_must_be_there_and_have_the_column(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match=r"No table or corpus is called 'price\.csv'.*sub/prices\.csv"):
+            self.read(tmp_path, "price.csv:text=body")
+        self.read(tmp_path)
+        with pytest.raises(BadInput, match=r"prices\.csv has no column 'bdy'.*part, price, body"):
+            read_documents([tmp_path / "sub/prices.csv"], ReadOptions(fields=parse_fields(["prices.csv:text=bdy"])))
+
+    def test_the_keys_of_a_corpus_are_those_of_its_first_row(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "c.jsonl", lines({"text": "x"}, {"body": "y"}))
+        with pytest.raises(BadInput, match=r"line 2: has 'body', and the first row has not"):
+            read_documents([path], ReadOptions(fields=parse_fields(["text=body"])))
 
 
 class TestJsonRows:
@@ -54,7 +107,7 @@ class TestJsonRows:
         return list(read_documents([path], ReadOptions(fields=FieldMap(**fields))).passages.values())[1]
 
     def test_keys_are_mapped(self, tmp_path: Path) -> None:
-        passage = self.read(tmp_path, self.ROW, id="key", title="headline", text="body", metadata=("year", "gone"))
+        passage = self.read(tmp_path, self.ROW, id="key", title="headline", text="body", metadata=("year",))
         assert passage == Passage("k1", "Nissan", "It grew.", "c.jsonl", {"year": 1933})
 
     @pytest.mark.parametrize(

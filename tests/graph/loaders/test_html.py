@@ -30,7 +30,10 @@ class TestText:
             ("a&nbsp;b &amp; c&eacute; &#x65e5;", "a b & cé 日"),
             ("<div>a<div>b</div>c</div>", "a\n\nb\n\nc"),
             ("one<br>two<br/>three", "one\ntwo\nthree"),
-            ("<ul><li>one<li> two </ul>after", "one\ntwo\n\nafter"),
+            ("<ul><li>one<li> two </ul>after", "- one\n- two\n\nafter"),
+            ("<ul><li><p>one</p><p>more</p><li><h3>two</h3></ul>", "- one\n\nmore\n\ntwo"),
+            ("<dl><dt>Term<dd>two years<dt>Price<dt>Cost<dd>3</dl>", "Term: two years\nPrice\nCost: 3"),
+            ("<dl><dt>Is it free?<dd>Yes.<dt>End</dl>after", "Is it free?\nYes.\nEnd\n\nafter"),
             ("<pre>  if x:\n    y</pre>", "if x:\n    y"),
             ("<p>a<span> b</span><i> </i>c</p>", "a b c"),
             ("<p>日本<b>語</b></p>", "日本語"),
@@ -68,7 +71,36 @@ class TestText:
 
     def test_rows_of_a_table_are_lines(self) -> None:
         body = "a<table><caption>Cars</caption><tr><th>Year<th>Name<tr><td>1933<td><p>Nissan</p><p>Motor</p></table>b"
-        assert page(body).text == "a\n\nCars\n\nYear | Name\n1933 | Nissan Motor\n\nb"
+        assert page(body).text == "a\n\nCars\n\nYear: 1933; Name: Nissan Motor\n\nb"
+
+    @pytest.mark.parametrize(
+        ("rows", "text"),
+        [
+            ("<tr><th>Term<td>two years<tr><th>Notice:<td>a month", "Term: two years\nNotice: a month"),
+            ("<tr><td>Term<td>two years<tr><td>Notice<td>", "Term: two years\nNotice"),
+            ("<thead><tr><td>Part<td>Price<tbody><tr><td>bolt<td>3", "Part: bolt; Price: 3"),
+            ("<tr><td><th>Oslo<th>Rome<tr><th>Rain<td>3<td>4", "Rain; Oslo: 3; Rome: 4"),
+            ("<tr><th>Part<th>Made of<th>Price<tr><td>bolt<td colspan=2>3", "Part: bolt; Made of: 3"),
+            ("<tr><th>Part<th>Price<tr><td>Steel<tr><td>bolt<td>3", "Steel\nPart: bolt; Price: 3"),
+            ("<tr><td>Part<td>Made of<td>Price<tr><td>bolt<td>steel<td>3", "Part: bolt; Made of: steel; Price: 3"),
+            ("<tr><td>Eva<td>Oslo<td>baker<tr><td>Bo<td>Rome<td>cook", "Eva | Oslo | baker\nBo | Rome | cook"),
+            ("<tr><td>Signed<td>Signed", "Signed | Signed"),
+        ],
+    )
+    def test_each_carries_the_names_of_its_columns(self, rows: str, text: str) -> None:
+        assert page(f"<table>{rows}</table>").text == text
+
+    def test_links_of_a_header_and_of_a_term_stay(self) -> None:
+        found = page(
+            "<table><tr><th><a href='http://a/'>x</a><th>y<tr><td>1<td>2</table>"
+            "<dl><dt><a href='http://b/'>t</a><dd>d <a href='http://c/'>e</a></dl>"
+        )
+        assert found.text == "x: 1; y: 2\n\nt: d e"
+        assert found.links == [
+            (0, "http://a/"),
+            (found.text.index("t:"), "http://b/"),
+            (found.text.index(" e"), "http://c/"),
+        ]
 
     def test_a_table_that_lays_the_page_out_gives_paragraphs(self) -> None:
         body = "<table><tr><td>left<td><h2>Cars</h2><p>one</p><p>two</p><table><tr><td>1<td>2</table>end</table>"

@@ -43,6 +43,27 @@ class TestMarkdown:
         assert passage_of_file(write(tmp_path / "a.md", content)).title.startswith("a ")
 
 
+class TestTables:
+    @pytest.mark.parametrize(
+        ("table", "text"),
+        [
+            ("| Part | Price |\n|---|---:|\n| bolt | 3 |\n| nut | |", "Part: bolt; Price: 3\nPart: nut"),
+            ("Part | **Price**\n--- | ---\nbolt | 3 \\| 4 | 5", "Part: bolt; Price: 3 | 4 | 5"),
+            ("| Field | Value |\n|---|---|\n| Term | two years |", "Term: two years"),
+            ("| | |\n|---|---|\n| Term | two years |\n| Notice | a month |", "Term: two years\nNotice: a month"),
+            ("| Part | Price |\n|---|---|", "Part | Price"),
+            ("| Part | Price |\n| bolt | 3 |", "| Part | Price |\n| bolt | 3 |"),
+            ("```\na | b\n--|--\n1 | 2\n```", "```\na | b\n--|--\n1 | 2\n```"),
+        ],
+    )
+    def test_each_row_carries_the_names_of_its_columns(self, table: str, text: str) -> None:
+        assert parse_markdown(f"before\n\n{table}\n\n## after", "a.md").text == f"before\n\n{text}\n\n## after"
+
+    def test_headings_below_stand_where_the_text_has_them(self) -> None:
+        found = parse_markdown("| a | b |\n|---|---|\n| 1 | 2 |\n\n## after\n\ntext", "a.md")
+        assert found.text[found.headings[0].offset :].startswith("## after")
+
+
 class TestFrontMatter:
     @pytest.mark.parametrize(
         ("entry", "value"),

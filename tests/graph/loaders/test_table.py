@@ -14,6 +14,7 @@ from graph.errors import BadInput
 from graph.loaders.fields import scalar
 from graph.loaders.table import UNNAMED
 from graph.schema import Passage
+from graph.sentences import sentence_spans
 from tests.graph.loaders.files import passage_of_file, passages_of, write
 
 
@@ -66,6 +67,38 @@ class TestRows:
         assert documents.notes == {UNNAMED: 2}
 
 
+class TestRowsWithoutText:
+    CONTENT = "customer,country,contact\nMuster GmbH,Germany,Eva Moor\nHale Ltd,,Bo Lind\n"
+
+    def test_each_tells_its_cells_under_their_columns_titled_by_the_first(self, tmp_path: Path) -> None:
+        first, second = passages_of(write(tmp_path / "c.csv", self.CONTENT))
+        assert (first.title, first.text) == (
+            "Muster GmbH",
+            "customer: Muster GmbH; country: Germany; contact: Eva Moor",
+        )
+        assert (second.title, second.text) == ("Hale Ltd", "customer: Hale Ltd; contact: Bo Lind")
+        assert first.metadata == {"customer": "Muster GmbH", "country": "Germany", "contact": "Eva Moor"}
+
+    def test_the_title_is_a_column_that_is_mapped_or_called_so_and_never_the_id(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "c.csv", "id,part,title\n7,bolt,M8\n")
+        assert [(each.id, each.title) for each in passages_of(path)] == [("7", "M8")]
+        assert [each.title for each in with_fields(path, title="part")] == ["bolt"]
+        assert passage_of_file(write(tmp_path / "d.csv", "id,part\n7,bolt\n")).title == "bolt"
+        assert passage_of_file(tmp_path / "d.csv").metadata == {"part": "bolt"}
+
+    def test_two_rows_of_one_title_are_two_passages_and_cells_are_typed(self, tmp_path: Path) -> None:
+        found = passages_of(write(tmp_path / "c.csv", 'part;price;note\nbolt;3;"of\nsteel"\nbolt;4.5;\n'))
+        assert [each.text for each in found] == ["part: bolt; price: 3; note: of steel", "part: bolt; price: 4.5"]
+        assert [each.metadata["price"] for each in found] == [3, 4.5]
+
+    def test_a_row_is_one_unit_whatever_its_cells_hold(self, tmp_path: Path) -> None:
+        found = passage_of_file(write(tmp_path / "c.csv", 'name,note\nMoor,"It pays. On time: yes."\n'))
+        assert sentence_spans(found.text) == [(0, len(found.text))]
+
+    def test_a_header_alone_is_no_passage(self, tmp_path: Path) -> None:
+        assert passages_of(write(tmp_path / "c.csv", "name,note\n")) == []
+
+
 class TestFields:
     CONTENT = "key,headline,body,year,author\nk1,Nissan,It grew.,1933,Ida\n"
 
@@ -99,7 +132,8 @@ class TestMalformed:
             ("\n\n", "has no header"),
             (",,\n1,2,3\n", "no column for the text"),
             ("text,text\nx,y\n", "two columns named 'text'"),
-            ("name,body\nx,y\n", r"no column for the text.*--field text=COLUMN, one of: name, body"),
+            ("1933,1934\nx,y\n", r"no column for the text.*--field text=COLUMN, one of: 1933, 1934"),
+            ("year,sold\n1933,5\n1934,\n", "no column for the text, and holds numbers alone"),
             ("id,text\n1,x\n2\n", "row 3: 1 cells under 2 columns"),
             ("id,text\n1,x,y\n", "row 2: 3 cells under 2 columns"),
             ("id,text\n1,x\n2,\n", "row 3: no text"),
