@@ -105,10 +105,14 @@ def matches(pattern: str, source: str) -> bool:
 
 def no_column(where: str, name: str, columns: Iterable[str]) -> BadInput:
     """Return the error of a column that is mapped and not there: in a file, or in any where none is given."""
-    shown = list(islice(columns, _SHOWN_COLUMNS + 1))
-    more = " …" if len(shown) > _SHOWN_COLUMNS else ""
     told = f"{where} has no column {name!r}" if where else f"No table or corpus has a column {name!r}"
-    return BadInput(told, f"There are: {', '.join(shown[:_SHOWN_COLUMNS])}{more}")
+    return BadInput(told, f"There are: {first_columns(columns)}")
+
+
+def first_columns(columns: Iterable[str]) -> str:
+    """Return the names of columns as an error lists them: the first ones of very many."""
+    shown = list(islice(columns, _SHOWN_COLUMNS + 1))
+    return ", ".join(shown[:_SHOWN_COLUMNS]) + (" …" if len(shown) > _SHOWN_COLUMNS else "")
 
 
 def parse_fields(texts: Sequence[str]) -> FieldMap:

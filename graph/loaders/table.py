@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graph.errors import BadInput
 from graph.loaders.document import Loaded
-from graph.loaders.fields import ID_KEYS, TEXT_KEYS, FieldMap, cells_passage, row_passage, scalar
+from graph.loaders.fields import ID_KEYS, TEXT_KEYS, FieldMap, cells_passage, first_columns, row_passage, scalar
 from graph.loaders.table_rows import named_cells
 from graph.loaders.text import MAX_LINE_BYTES, readable_path, text_lines
 from graph.schema import Passage
@@ -62,7 +62,7 @@ def _told_rows(
     if not _has_letters(columns) or (n_rows and not n_told):
         raise BadInput(
             f"{file} has no column for the text, and holds numbers alone",
-            f"Name the columns in the first row, or the text's with --field text=COLUMN, one of: {', '.join(columns)}",
+            f"Name the columns in the first row, or the text's with --field text=COLUMN, one of: {first_columns(columns)}",
         )
 
 
