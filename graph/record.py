@@ -109,8 +109,9 @@ class Record:
 
     def documents(self) -> dict[str, str]:
         """Return {passage id: document id} of the passages that are parts of a document."""
-        query = "SELECT id, json_extract(metadata, '$.document') AS document FROM passages WHERE document IS NOT NULL"
-        return {key: str(document) for key, document in self._rows(query)}
+        # What SQLite takes out of JSON ends at a NUL character: it only says where there is something.
+        query = "SELECT id, metadata FROM passages WHERE json_extract(metadata, '$.document') IS NOT NULL"
+        return {key: str(json.loads(metadata)["document"]) for key, metadata in self._rows(query)}
 
     def failures(self) -> dict[str, str]:
         """Return {passage id: why nothing could be extracted from it}, for those it holds of."""

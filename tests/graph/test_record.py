@@ -118,6 +118,11 @@ class TestControlCharacters:
         (entry,) = record.entries(["velm"])
         assert entry.passage == given
 
+    def test_a_document_is_known_by_its_whole_id(self, record: Record, hash_embedder: HashEmbedder) -> None:
+        parts = [passage_of("velm", "Velm", "A.", document="a\x00b"), passage_of("karv", "Karv", "B.", document="a")]
+        write_passages(record, parts, {}, hash_embedder)
+        assert record.documents() == {"velm": "a\x00b", "karv": "a"}
+
     @pytest.mark.parametrize("control", CONTROLS)
     def test_an_id_of_an_older_version_is_found_whole_and_goes_when_it_is_removed(
         self, record: Record, path: Path, control: str
