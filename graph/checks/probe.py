@@ -21,23 +21,27 @@ def why_unreadable(folder: Path) -> str:
     return said[-1] if said and ended.returncode > 0 else f"it ends the process that reads it, {ended.returncode}"
 
 
-def read_everything(folder: Path) -> None:
+def read_everything(folder: Path) -> dict[str, int]:
     """Read every vector, and go through all links between them.
+
+    Returns:
+        How many vectors of each collection one search came by.
 
     Raises:
         WorkspaceDamaged: something cannot be read.
     """
     store = VectorStore.embedded(folder)
+    reached: dict[str, int] = {}
     try:
         for name in ("facts", "passages"):
             ids = list(store.fingerprints(name))
             vectors = store.vectors(name, ids)
             for key in ids[:: max(1, len(ids) // _SEARCHES)]:
                 store.search(name, vectors[key], 1)
-            if ids:
-                store.search(name, vectors[ids[0]], len(ids))
+            reached[name] = len(store.search(name, vectors[ids[0]], len(ids))) if ids else 0
     finally:
         store.close()
+    return reached
 
 
 if __name__ == "__main__":

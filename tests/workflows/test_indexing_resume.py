@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -140,15 +139,13 @@ def test_an_interrupted_command_stops_promptly_says_so_and_goes_on_later(
     chat_server.script({"extractor": hangs_after_two})
     process = subprocess.Popen(
         [Path(sys.executable).with_name("mara"), "index", corpus, "-w", root],
-        env={**os.environ, "MARA_TIMEOUT_S": "60"},
+        env={**os.environ, "MARA_TIMEOUT_S": "3600"},
         stderr=subprocess.PIPE,
         text=True,
     )
     assert asked.wait(60)
-    start = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
-    assert time.monotonic() - start < 10, "the requests that hang would take a minute"
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Stopped. What was committed is kept; run the same command to go on." in said
     assert "Traceback" not in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -35,7 +36,20 @@ FACT = EdgeKind(RelationType.TEMPORAL)
 SAME = EdgeKind(RelationType.SYNONYMY)
 TITLE = EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)
 MENTION = EdgeKind(RelationType.PERIPHERAL, PassageLink.MENTION)
-NAMES = ("青石鎮", "وادي النور", "Белогорка", "सोनपुरा", "a$b$_{c", "<script>&", "bell\x07 \u202eback", "x" * 5000, "")
+OF_NO_FONT = "\U000f5a3c"
+"""A character for private use."""
+
+NAMES = (
+    "青石鎮",
+    "وادي النور",
+    "Белогорка",
+    "सोनपुरा",
+    "a$b$_{c",
+    "<script>&",
+    "bell\x07 \u202eback",
+    "x" * 5000,
+    "",
+)
 
 
 TRIPLES: dict[str, list[TripleParts]] = {"velm": [("Velm", "flows into", "Lake Sund"), ("Velm", "is in", "Ostra")]}
@@ -116,6 +130,28 @@ def panels() -> list[Any]:
     return panels_of(walk_figure(EXPLANATION.to_json()))
 
 
+def write_font(path: Path, character: str) -> None:
+    """Write a font that has one character, a square."""
+    builder: Any = import_module("fontTools.fontBuilder")
+    pens: Any = import_module("fontTools.pens.ttGlyphPen")
+    pen = pens.TTGlyphPen(None)
+    for move, place in ((pen.moveTo, (0, 0)), (pen.lineTo, (0, 700)), (pen.lineTo, (700, 700)), (pen.lineTo, (700, 0))):
+        move(place)
+    pen.closePath()
+    square = pen.glyph()
+    font = builder.FontBuilder(1000, isTTF=True)
+    font.setupGlyphOrder([".notdef", "square"])
+    font.setupCharacterMap({ord(character): "square"})
+    font.setupGlyf({".notdef": square, "square": square})
+    font.setupHorizontalMetrics({".notdef": (800, 0), "square": (800, 0)})
+    font.setupHorizontalHeader(ascent=800, descent=-200)
+    font.setupNameTable({"familyName": "Made up for this test", "styleName": "Regular"})
+    font.setupOS2()
+    font.setupPost()
+    path.parent.mkdir()
+    font.save(path)
+
+
 class TestFiles:
     @pytest.mark.parametrize("name", mostly_slow(["a.svg", "a.png"], 1))
     @pytest.mark.slow
@@ -172,15 +208,31 @@ class TestFiles:
     def test_names_of_all_kinds_fit_and_stay_text_in_svg(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        nodes = tuple(node(f"e{place}", name, restart=0.1) for place, name in enumerate(NAMES))
+        nodes = tuple(node(f"e{place}", name, restart=0.1) for place, name in enumerate((*NAMES, OF_NO_FONT)))
         told = walk_of(nodes=nodes, edges=(), question=" ".join(NAMES)[:400], answer=NAMES[0])
-        assert draw_walk(tmp_path / "a.png", told)["missing_characters"] > 0
+        assert draw_walk(tmp_path / "a.png", told)["missing_characters"] > 0, "no font has the private character"
         draw_walk(tmp_path / "a.svg", told)
         root = ElementTree.fromstring((tmp_path / "a.svg").read_bytes())
         texts = {"".join(each.itertext()).strip() for each in root.iter("{http://www.w3.org/2000/svg}text")}
         assert {"青石鎮", "Белогорка", "a$b$_{c", "<script>&", "bell back", "e8"} <= texts
         assert not any(len(text) > 200 for text in texts)
         assert capfd.readouterr() == ("", "")
+
+    def test_a_font_that_matplotlib_has_not_listed_yet_is_found_on_the_disk(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        from matplotlib import font_manager
+
+        told = walk_of(nodes=(node("e0", f"a{OF_NO_FONT}b", restart=0.1),), edges=())
+        assert draw_walk(tmp_path / "a.png", told)["missing_characters"] == 1
+        boxed = (tmp_path / "a.png").read_bytes()
+        write_font(tmp_path / "fonts" / "made-up.ttf", OF_NO_FONT)
+        monkeypatch.setattr(font_manager, "X11FontDirectories", [str(tmp_path / "fonts")])
+        monkeypatch.setattr(font_manager.fontManager, "ttflist", list(font_manager.fontManager.ttflist))
+        for _ in range(2):
+            assert draw_walk(tmp_path / "a.png", told)["missing_characters"] == 0
+            assert (tmp_path / "a.png").read_bytes() != boxed
+        assert caplog.messages == [], "that the font has no bold form goes without saying"
 
     def test_other_warnings_are_passed_on(self, tmp_path: Path) -> None:
         from matplotlib.figure import Figure

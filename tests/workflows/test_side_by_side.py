@@ -35,13 +35,21 @@ def test_each_item_is_done_once_in_order_and_told() -> None:
     assert told == list(range(1, 21))
 
 
-def test_as_many_as_wanted_are_under_way_at_once() -> None:
+def test_as_many_as_wanted_are_under_way_at_once_and_no_more() -> None:
     together = threading.Barrier(3, timeout=10)
+    under_way: set[int] = set()
+    counts: list[int] = []
+    workers: set[int] = set()
 
     def waits(item: int) -> None:
+        under_way.add(item)
+        workers.add(threading.get_ident())
+        counts.append(len(under_way))
         together.wait()
+        under_way.remove(item)
 
     SideBySide(6).do(range(6), waits, 3, nothing)
+    assert max(counts) == len(workers) == 3
 
 
 def test_a_service_that_fails_in_a_row_stops_all_with_its_last_fault() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +24,9 @@ FORMATS = {".png": "png", ".svg": "svg"}
 
 RELATION_COLOURS: Mapping[str, str] = {relation.value: look.colour for relation, look in RELATION_LOOKS.items()}
 
-_MORE_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "WenQuanYi Zen Hei",
-    "Droid Sans Fallback",
-    "Arial Unicode MS",
-    "Unifont",
-)
+_FONT = "DejaVu Sans"
+_PREFERRED_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "Droid Sans Fallback")
+_LAST_FONTS = ("Arial Unicode MS", "Unifont")
 _SETTINGS: Mapping[str, Any] = {
     "svg.hashsalt": "mara",
     "svg.fonttype": "none",
@@ -38,7 +35,7 @@ _SETTINGS: Mapping[str, Any] = {
     "axes.spines.right": False,
 }
 _NO_DATE: Mapping[str, Any] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
-_MISSING_GLYPH = re.compile(r"Glyph \d+ .* missing from")
+_MISSING_GLYPH = re.compile(r"Glyph (\d+) .* missing from")
 
 
 def line_style(relation: str, width: float) -> Any:
@@ -82,28 +79,86 @@ def save_picture(path: Path, draw: Callable[[], Figure]) -> int:
     kind = picture_format(path)
     from matplotlib import rc_context
 
-    settings: Any = {**_SETTINGS, "font.family": _fonts()}
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with warnings.catch_warnings(record=True) as caught, rc_context(settings):
+
+    def save(families: list[str]) -> tuple[set[int], list[warnings.WarningMessage]]:
+        settings: Any = {**_SETTINGS, "font.family": families}
+        with warnings.catch_warnings(record=True) as caught, rc_context(settings), _any_weight_of_a_font_will_do():
             warnings.filterwarnings("always", message=_MISSING_GLYPH.pattern)
             draw().savefig(temporary, format=kind, dpi=DPI, metadata=_NO_DATE[kind])
+        found = [(_MISSING_GLYPH.match(str(each.message)), each) for each in caught]
+        return {int(glyph[1]) for glyph, _ in found if glyph}, [each for glyph, each in found if not glyph]
+
+    try:
+        missing, others = save([_FONT])
+        more = _families_with(missing) if missing else []
+        if more:
+            missing, others = save([_FONT, *more])
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-    missing = {str(each.message) for each in caught if _MISSING_GLYPH.match(str(each.message))}
-    for each in caught:
-        if str(each.message) not in missing:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    for each in others:
+        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     return len(missing)
 
 
-def _fonts() -> list[str]:
-    """Return the families that a character is looked for in: matplotlib's own, and what is installed of large ones."""
-    from matplotlib.font_manager import fontManager
+@contextmanager
+def _any_weight_of_a_font_will_do() -> Iterator[None]:
+    """Let matplotlib not tell on standard error that a family has no bold font, or no regular one."""
+    logger = logging.getLogger("matplotlib.font_manager")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
-    installed = {font.name for font in fontManager.ttflist}
-    return ["DejaVu Sans", *(name for name in _MORE_FONTS if name in installed)]
+
+def _families_with(characters: set[int]) -> list[str]:
+    """Return installed families that have these characters, as many as it takes; what is left nobody has.
+
+    Fonts are looked for on the disk: matplotlib keeps a list of them from its first use, and misses newer ones. Its own
+    ones do not count: some have other signs in place of letters, one a box for each character.
+    """
+    from matplotlib.font_manager import findSystemFonts, fontManager
+
+    listed = {font.fname for font in fontManager.ttflist}
+    files: dict[str, list[str]] = {}
+    held: dict[str, set[int]] = {}
+    for path in sorted(findSystemFonts()):
+        family, has = _characters_in(path, characters)
+        if has:
+            files.setdefault(family, []).append(path)
+            held[family] = held.get(family, set()) | has
+    families: list[str] = []
+    left = set(characters)
+    for family in sorted(held, key=_rank_of):
+        if held[family] & left:
+            families.append(family)
+            left -= held[family]
+            for path in files[family]:
+                if path not in listed:
+                    fontManager.addfont(path)
+    return families
+
+
+def _characters_in(path: str, characters: set[int]) -> tuple[str, set[int]]:
+    """Return a font's family, and which of these characters it has; none where it is no font that can be drawn with."""
+    from matplotlib.font_manager import get_font
+
+    try:
+        font = get_font(path)
+    except (OSError, RuntimeError):
+        return "", set()
+    if not font.scalable:
+        return "", set()
+    return font.family_name, {character for character in characters if font.get_char_index(character)}
+
+
+def _rank_of(family: str) -> tuple[int, str]:
+    if family in _PREFERRED_FONTS:
+        return _PREFERRED_FONTS.index(family), family
+    return len(_PREFERRED_FONTS) + (family in _LAST_FONTS), family
 
 
 def shortened(text: str, length: int) -> str:

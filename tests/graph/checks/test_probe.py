@@ -38,7 +38,7 @@ def damage_links(folder: Path) -> None:
 
 def test_every_vector_and_link_of_what_is_whole_can_be_read(tmp_path: Path) -> None:
     workspace = publish_workspace(tmp_path, [passage_of("ab", "Title ab", "text")], {"ab": FACTS[:50]})
-    read_everything(workspace.index_folder(1) / "chroma")
+    assert read_everything(workspace.index_folder(1) / "chroma") == {"facts": 50, "passages": 1}
 
 
 @pytest.mark.slow

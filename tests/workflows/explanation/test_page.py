@@ -17,8 +17,9 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from tests.workflows.explanation.made_up import explanation, without_walk
+from tests.workflows.explanation.page_colours import page_colours
 from workflows.explanation.page import render_page
-from workflows.explanation.palette import dashes, palette_css
+from workflows.explanation.palette import dashes
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -162,16 +163,6 @@ def test_a_number_that_is_none_is_refused() -> None:
         render_page({**explanation(), "damping": float("nan")})
 
 
-def palettes() -> list[dict[str, str]]:
-    """Return the colours of the light and of the dark page, by name."""
-    style = (ASSETS / "page.css").read_text(encoding="utf-8")
-    blocks = [re.findall(r":root[^{]*\{([^}]*)\}", part) for part in (palette_css(), style)]
-    named = [" ".join(block) for block in zip(*blocks, strict=True)]
-    colours = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in named]
-    assert colours[0].keys() == colours[1].keys()
-    return colours
-
-
 def contrast(one: str, other: str) -> float:
     """Return the contrast ratio of two colours, as WCAG 2 defines it."""
     lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
@@ -195,7 +186,7 @@ RELATIONS = ("HIERARCHICAL", "TEMPORAL", "SPATIAL", "CAUSALITY", "ATTRIBUTION", 
 PASSAGE_RELATIONS = ("PRIMARY", "SECONDARY", "PERIPHERAL")
 
 
-@pytest.mark.parametrize("palette", palettes(), ids=("light", "dark"))
+@pytest.mark.parametrize("palette", page_colours().values(), ids=page_colours())
 def test_text_and_lines_stand_out_from_what_is_behind_them(palette: dict[str, str]) -> None:
     low = {(text, back) for text, back in TEXTS if contrast(palette[text], palette[back]) < 4.5}
     assert not low

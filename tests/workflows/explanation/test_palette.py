@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
+from tests.workflows.explanation.page_colours import declarations, page_colours
 from workflows.explanation.palette import RELATION_LOOKS, dashes, palette_css
 from workflows.pictures.style import RELATION_COLOURS, line_style
 
@@ -32,13 +33,24 @@ def seen(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("sight", SIGHTS.values(), ids=SIGHTS.keys())
-def test_relations_between_entities_are_told_apart_by_colour_whatever_colours_one_sees(
-    sight: NDArray[np.float64],
+@pytest.mark.parametrize("ground", ["light", "dark"])
+def test_relations_between_entities_are_told_apart_on_a_page_by_colour_whatever_colours_one_sees(
+    sight: NDArray[np.float64], ground: str
 ) -> None:
-    looks = [RELATION_LOOKS[relation] for relation in BETWEEN_ENTITIES]
-    for colours in ([look.colour for look in looks], [look.on_dark for look in looks]):
-        distances = [np.linalg.norm(seen(one, sight) - seen(other, sight)) for one, other in combinations(colours, 2)]
-        assert min(distances) > 15
+    colours = page_colours()[ground]
+    alike = [
+        (one, other)
+        for one, other in combinations(BETWEEN_ENTITIES, 2)
+        if np.linalg.norm(seen(colours[one], sight) - seen(colours[other], sight)) <= 15
+    ]
+    assert alike == []
+
+
+def test_a_page_has_the_colours_of_the_palette_and_says_each_once_for_light_and_once_for_dark() -> None:
+    colours = page_colours()
+    for relation, look in RELATION_LOOKS.items():
+        assert (colours["light"][relation], colours["dark"][relation]) == (look.colour, look.on_dark)
+        assert declarations(relation) == 2
 
 
 @pytest.mark.parametrize("family", [BETWEEN_ENTITIES, PASSAGE_RELATIONS])
