@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from graph.modes import Mode
@@ -64,7 +65,7 @@ STATES: Mapping[str, Mapping[str, str]] = {
 }
 """What {document: text} holds in each state, beside what never changes."""
 ALWAYS = {
-    f"town-{number}": f"{name} is a town on the river {name}water. It was founded in {1500 + number} by Count {name}sen."
+    f"town-{number}": f"{name} is a town on the {name}water. It was founded in {1500 + number} by Count {name}sen."
     for number, name in enumerate(("Arl", "Bek", "Cor", "Dun", "Eld", "Fen", "Gar", "Hul", "Ims", "Jor", "Kel", "Lom"))
 }
 
