@@ -6,6 +6,8 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,9 @@ _COPIED_SHARE = 4
 _SELECTIONS_KEPT = 8
 _OPEN_ATTEMPTS = 5
 _KEPT_OPEN = 2
+
+_Place = tuple[Path, str, str]
+"""Whose indexes: a workspace, the embedding model, and the address of Chroma's server."""
 
 
 class Index:
@@ -296,36 +301,86 @@ def _serves(stamp: Stamp, commit: str, *, written: bool) -> bool:
     return stamp.is_at(commit) or (written and commit in stamp.holds)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Replaced:
+    """An index that newer ones took the place of, and the runs that had begun by then."""
+
+    place: _Place
+    index: Index
+    awaited: set[object]
+
+
 class IndexPool:
-    """The open indexes of a process: each workspace's newest generation, and the one before for runs under way."""
+    """The open indexes of a process: each workspace's newest generation, the one before, and those of runs under way.
+
+    What newer generations replaced is closed once every run that had begun by then has ended: one of them may have
+    begun with it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: dict[tuple[Path, str, str], list[Index]] = {}
+        self._open: dict[_Place, list[Index]] = {}
+        self._counting = threading.Lock()
+        self._runs: set[object] = set()
+        self._replaced: list[_Replaced] = []
 
     def get(self, root: Path, embedder: Embedder, generation: int | None = None) -> Index:
         """Return a workspace's index: that of ``generation`` while it is still open, else the newest.
 
         Raises what `open_index` raises.
         """
-        key = (root.absolute(), embedder.model_id, os.environ.get("MARA_CHROMA_URL") or "")
+        place = (root.absolute(), embedder.model_id, os.environ.get("MARA_CHROMA_URL") or "")
         with self._lock:
-            held = self._open.setdefault(key, [])
+            held = self._open.setdefault(place, [])
             newest = Workspace(root).current()
-            for index in reversed(held):
-                if index.graph.generation == (newest if generation is None else generation):
+            wanted = newest if generation is None else generation
+            for index in (*reversed(held), *self._replaced_at(place)):
+                if index.graph.generation == wanted:
                     return index
             if not held or held[-1].graph.generation != newest:
                 held.append(open_index(root, embedder))
-            for stale in held[:-_KEPT_OPEN]:
-                stale.close()
+            self._replace(place, held[:-_KEPT_OPEN])
             del held[:-_KEPT_OPEN]
-            return held[-1]
+            newest_index = held[-1]
+        self.close_unused()
+        return newest_index
+
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """Keep what a run within the block may have begun with. Waits for nothing, and closes nothing."""
+        run = object()
+        with self._counting:
+            self._runs.add(run)
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._runs.discard(run)
+                for replaced in self._replaced:
+                    replaced.awaited.discard(run)
+
+    def close_unused(self) -> None:
+        """Close what was replaced and no run under way can have begun with."""
+        with self._counting:
+            unused = [replaced for replaced in self._replaced if not replaced.awaited]
+            self._replaced = [replaced for replaced in self._replaced if replaced.awaited]
+        for replaced in unused:
+            replaced.index.close()
 
     def close(self) -> None:
         """Close every index."""
-        with self._lock:
-            for held in self._open.values():
-                for index in held:
-                    index.close()
+        with self._lock, self._counting:
+            indexes = [index for held in self._open.values() for index in held]
+            indexes += [replaced.index for replaced in self._replaced]
             self._open.clear()
+            self._replaced.clear()
+            for index in indexes:
+                index.close()
+
+    def _replace(self, place: _Place, stale: Sequence[Index]) -> None:
+        with self._counting:
+            self._replaced += [_Replaced(place, index, set(self._runs)) for index in stale]
+
+    def _replaced_at(self, place: _Place) -> list[Index]:
+        with self._counting:
+            return [replaced.index for replaced in self._replaced if replaced.place == place]

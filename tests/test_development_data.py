@@ -26,6 +26,14 @@ from workflows.retrieval import graph
 
 DATA = Path(os.environ.get("MARA_DEVELOPMENT_DATA") or "unset")
 
+_README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+(_ROW,) = (line for line in _README.splitlines() if line.startswith("| **mara** |"))
+RECALL_OF_THE_README = {
+    name: [float(figure.strip("* ")) for figure in _ROW.split("|")[column].split("/")]
+    for name, column in (("musique", 2), ("hotpot", 4))
+}
+"""Recall of mode `mara` at 2, 5 and 10."""
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not DATA.is_dir(), reason="MARA_DEVELOPMENT_DATA names no folder"),
@@ -131,6 +139,15 @@ def test_the_baselines_agree_with_an_independent_measurement(
     musique: Path, mode: Mode, expected: float, within: float
 ) -> None:
     assert recall_at_5("musique_train100", musique, mode) == pytest.approx(expected, abs=within)
+
+
+@pytest.mark.parametrize("name", ["musique", "hotpot"])
+def test_the_walk_finds_what_the_readme_says(name: str, request: pytest.FixtureRequest) -> None:
+    workspace: Path = request.getfixturevalue(name)
+    ours = rankings_of(f"{name}_train100", workspace, top_k=10)
+    golds = [row["gold_ids"] for row in rows_of(f"{name}_train100", "questions.jsonl")]
+    measured = [mean_recall(ours, golds, k) for k in (2, 5, 10)]
+    assert measured == pytest.approx(RECALL_OF_THE_README[name], abs=0.01)
 
 
 def test_the_walk_finds_more_than_the_published_baseline(musique: Path) -> None:

@@ -12,8 +12,10 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.graph import Graph
 from langgraph.graph.state import CompiledStateGraph
 
+from workflows.under_way import WorkflowGraph, parts_of
 
-class LabelledGraph(CompiledStateGraph[Any, Any, Any, Any]):
+
+class LabelledGraph(WorkflowGraph[Any, Any, Any, Any]):
     """A compiled graph that draws no arrow on a condition without a label."""
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
@@ -27,7 +29,7 @@ class LabelledGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
 def labelled(graph: CompiledStateGraph[Any, Any, Any, Any]) -> LabelledGraph:
     """Return the same compiled graph, with its own edges alone in its drawing."""
-    return LabelledGraph(**{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
+    return LabelledGraph(**parts_of(graph))
 
 
 def _labelled(drawing: Graph) -> Graph:

@@ -40,6 +40,7 @@ from workflows.state import (
 )
 from workflows.tracing import answer_shown, numbered_documents, step
 from workflows.translation import answer_update, numbered
+from workflows.under_way import WorkflowBuilder
 from workflows.watched import watched
 
 WORKFLOW = "mara"
@@ -131,7 +132,7 @@ def after_fallback(state: AnswerToCheck) -> str:
 
 def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[State, Context, Question | Asked, Output]:
     """Return the builder of the main workflow, to compile with a checkpointer of one's own."""
-    builder: StateGraph[State, Context, Question | Asked, Output] = StateGraph(
+    builder: StateGraph[State, Context, Question | Asked, Output] = WorkflowBuilder(
         State, context_schema=Context, input_schema=Question, output_schema=Output
     )
     add_retrieval(builder, encode_question, "write_answer", transport_retries)

@@ -45,6 +45,7 @@ from workflows.retrieval import TRANSPORT_RETRIES, VALID, add_retrieval, after_r
 from workflows.retrieval_nodes import encode_question as encode
 from workflows.state import AnswerReply, AnswerToCheck, Asked
 from workflows.threads import OnOwnThreads
+from workflows.under_way import WorkflowBuilder
 
 WORKFLOW = "ragenta"
 
@@ -155,7 +156,7 @@ def build(
 ) -> StateGraph[RagentaState, Context, Question | Asked, RagentaOutput]:
     """Return the builder of the workflow, to compile with a checkpointer of one's own."""
     settings: type[Context] = RagentaContext
-    builder: StateGraph[RagentaState, Context, Question | Asked, RagentaOutput] = StateGraph(
+    builder: StateGraph[RagentaState, Context, Question | Asked, RagentaOutput] = WorkflowBuilder(
         RagentaState, context_schema=settings, input_schema=Question, output_schema=RagentaOutput
     )
     add_retrieval(builder, encode_question, "line_up_passages", transport_retries, with_defaults)

@@ -60,6 +60,11 @@ def open_workspace_index(context: Context, generation: int | None = None) -> Ind
     return _POOL.get(resolve_workspace(context.workspace), configured_embedder(), generation)
 
 
+def index_pool() -> IndexPool:
+    """Return the open indexes of this process."""
+    return _POOL
+
+
 def close_indexes() -> None:
     """Close every index that runs of this process opened."""
     _POOL.close()

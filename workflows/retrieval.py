@@ -44,6 +44,7 @@ from workflows.state import (
     RetrievalState,
     Started,
 )
+from workflows.under_way import WorkflowBuilder
 
 RECURSION_LIMIT = 50
 """Steps a run may take: far above the longest path with all retries, far below a loop that never ends."""
@@ -155,7 +156,7 @@ def build(
     transport_retries: RetryPolicy = TRANSPORT_RETRIES,
 ) -> StateGraph[RetrievalState, Context, Question | Asked, RetrievalOutput]:
     """Return the builder of the retrieval workflow, to compile with a checkpointer of one's own."""
-    builder: StateGraph[RetrievalState, Context, Question | Asked, RetrievalOutput] = StateGraph(
+    builder: StateGraph[RetrievalState, Context, Question | Asked, RetrievalOutput] = WorkflowBuilder(
         RetrievalState, context_schema=Context, input_schema=Question, output_schema=RetrievalOutput
     )
     add_retrieval(builder, encode_question, END, transport_retries)
