@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from graph.chroma_server import ServerAddress, connect, unavailable
 from graph.errors import WorkspaceDamaged
+from graph.read_only import may_write, writable_copy
 from graph.where import FINGERPRINT, askable_metadata
 
 T = TypeVar("T")
@@ -96,6 +98,7 @@ class VectorStore:
         self._client = client
         self._folder = folder
         self._searched: set[str] = set()
+        self._copy: TemporaryDirectory[str] | None = None
         self._prefix = prefix
         self._collections: dict[str, Any] = {}
         self.where = where
@@ -107,17 +110,24 @@ class VectorStore:
     def embedded(folder: Path) -> VectorStore:
         """Open the Chroma database in a folder, which no other process may be writing.
 
+        Chroma writes into what it opens: one that may not be written is copied first.
+
         Raises:
             WorkspaceDamaged: it cannot be read.
+            BadInput: there is no room for the copy.
         """
         import chromadb
 
+        copy = writable_copy(folder) if folder.is_dir() and not may_write(folder) else None
+        folder = Path(copy.name) if copy is not None else folder
         try:
             with _OPENING:
                 client = chromadb.PersistentClient(str(folder), settings=_settings().model_copy())
         except Exception as fault:
             raise _damaged(fault) from fault
-        return VectorStore(client, "embedded", folder=folder)
+        store = VectorStore(client, "embedded", folder=folder)
+        store._copy = copy
+        return store
 
     @staticmethod
     def server(url: str, workspace_id: str) -> VectorStore:
@@ -135,6 +145,8 @@ class VectorStore:
         if not self.shared:
             with _OPENING:
                 self._client.close()
+            if self._copy is not None:
+                self._copy.cleanup()
 
     def count(self, name: str) -> int:
         """Return how many records a collection holds; 0 when it does not exist."""
