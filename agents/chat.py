@@ -10,8 +10,10 @@ import json
 import math
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, SecretStr, ValidationError
@@ -19,12 +21,14 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from agents.logprobs import TokenLogprobs, read_logprobs
 from agents.roles import Feedback
 from agents.usage import Usage, count_call
-from graph.endpoint import as_mara_error
+from graph.address import Address, censored
+from graph.endpoint import as_mara_error, endpoint_address, private_client
 from graph.errors import MalformedReply, ModelUnavailable
 from prompts import fill
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.outputs import ChatGenerationChunk, ChatResult
     from langchain_openai import ChatOpenAI
 
 T = TypeVar("T", bound=BaseModel)
@@ -83,11 +87,11 @@ class ChatModel:
     """
 
     def __init__(
-        self, name: str, temperature: float, *, base_url: str | None, api_key: SecretStr, timeout_s: float
+        self, name: str, temperature: float, *, address: Address | None, api_key: SecretStr, timeout_s: float
     ) -> None:
         self.name = name
         self.temperature = temperature
-        self._base_url = base_url
+        self._address = address
         self._api_key = api_key
         self._timeout_s = timeout_s
         self._client: ChatOpenAI | None = None
@@ -142,7 +146,8 @@ class ChatModel:
             message = client.invoke(list(messages), **extra, **how)
             reply = _read_message(message, with_logprobs=bool(top_logprobs))
         # Whatever a server sends, the client may raise anything over it.
-        except Exception as fault:
+        except Exception as caught:
+            fault = caught.fault if isinstance(caught, _Untold) else caught
             if not self._gives_up(fault, bool(response_format), bool(top_logprobs)):
                 raise as_mara_error(fault, "chat", self._detail(fault)) from None
             reply = self._reply(messages, response_format, how, top_logprobs)
@@ -164,12 +169,12 @@ class ChatModel:
     def _open(self) -> ChatOpenAI:
         with self._lock:
             if self._client is None:
-                from langchain_openai import ChatOpenAI
-
-                self._client = ChatOpenAI(
+                self._client = _client_class()(
                     model=self.name,
                     temperature=self.temperature,
-                    base_url=self._base_url,
+                    base_url=self._address.url if self._address else None,
+                    openai_proxy=None,
+                    http_client=private_client(self._address),
                     api_key=self._api_key,
                     timeout=self._timeout_s,
                     max_retries=0,
@@ -185,7 +190,40 @@ class ChatModel:
         said = body.get("message") if isinstance(body, dict) else None
         told = said if isinstance(said, str) and said else getattr(fault, "message", "")
         detail = " ".join(str(told).split())
-        return detail.replace(self._api_key.get_secret_value(), "***")[:_MAX_DETAIL]
+        return censored(detail.replace(self._api_key.get_secret_value(), "***"))[:_MAX_DETAIL]
+
+
+class _Untold(Exception):
+    """A fault of the endpoint as a trace may show it: the fault itself has the reply, which may repeat the key."""
+
+    def __init__(self, fault: Exception) -> None:
+        super().__init__(f"{type(fault).__name__}: {censored(str(fault))}")
+        self.fault = fault
+
+
+@cache
+def _client_class() -> type[ChatOpenAI]:
+    """Return LangChain's client, whose faults are fit to be traced."""
+    import langchain_openai
+
+    class ChatOpenAI(langchain_openai.ChatOpenAI):
+        def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            with _untold_faults():
+                return super()._generate(*args, **kwargs)
+
+        def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+            with _untold_faults():
+                yield from super()._stream(*args, **kwargs)
+
+    return ChatOpenAI
+
+
+@contextmanager
+def _untold_faults() -> Iterator[None]:
+    try:
+        yield
+    except Exception as fault:
+        raise _Untold(fault) from None
 
 
 def open_chat_model(
@@ -201,6 +239,7 @@ def open_chat_model(
         timeout_s: seconds without a sign of life after which a request is given up.
 
     Raises:
+        BadInput: the server's address is none.
         ModelUnavailable: there is neither a key nor a server, or the key cannot be one.
     """
     key = (api_key or "").strip()
@@ -211,7 +250,11 @@ def open_chat_model(
     if _NOT_IN_KEYS.search(key):
         raise ModelUnavailable("OPENAI_API_KEY holds characters that no key has", "Set OPENAI_API_KEY again")
     return ChatModel(
-        model, temperature, base_url=base_url or None, api_key=SecretStr(key or _PLACEHOLDER_KEY), timeout_s=timeout_s
+        model,
+        temperature,
+        address=endpoint_address(base_url),
+        api_key=SecretStr(key or _PLACEHOLDER_KEY),
+        timeout_s=timeout_s,
     )
 
 

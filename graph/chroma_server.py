@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import os
-import re
 import ssl
 import threading
 from collections.abc import Iterator
@@ -12,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import unquote, urlsplit
 from urllib.request import urlopen
 
+from graph.address import Address, censored
 from graph.endpoint import timeout_s
-from graph.errors import BadInput, MaraError, StoreUnavailable
+from graph.errors import MaraError, StoreUnavailable
 
 _CONNECTING = threading.Lock()
 _TOKEN_VARIABLES = ("CHROMA_CLIENT_AUTH_PROVIDER", "CHROMA_CLIENT_AUTH_CREDENTIALS")
@@ -38,21 +36,9 @@ class ServerAddress:
         Raises:
             BadInput: it is none; the message shows nothing secret of it.
         """
-        try:
-            parts = urlsplit(text.strip())
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host = None
-        if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
-            raise BadInput(
-                f"MARA_CHROMA_URL is {_without_secrets(text)!r}",
-                "Set it to an address such as http://localhost:8000 or https://name:password@host/path",
-            )
-        place = parts.netloc.rpartition("@")[2].rstrip(":")
-        url = f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
-        return ServerAddress(
-            url, port or (443 if parts.scheme == "https" else 80), _basic(parts.username, parts.password)
-        )
+        address = Address.parse(text, "MARA_CHROMA_URL", "http://localhost:8000")
+        headers = (("Authorization", address.authorization),) if address.credentials else ()
+        return ServerAddress(address.url, address.port, headers)
 
 
 def connect(address: ServerAddress) -> Any:
@@ -107,7 +93,7 @@ def unavailable(url: str, fault: Exception) -> MaraError:
     if isinstance(fault, NotFoundError):
         return StoreUnavailable(f"The Chroma server at {url} no longer holds what this index was opened with", _REPAIR)
     if isinstance(fault, ChromaError):
-        return StoreUnavailable(f"The Chroma server at {url} answers with an error ({fault})", _REPAIR)
+        return StoreUnavailable(f"The Chroma server at {url} answers with an error ({censored(str(fault))})", _REPAIR)
     return StoreUnavailable(
         f"The Chroma server at {url} does not answer as it should ({type(fault).__name__})",
         "Start it with `chroma run`, or unset MARA_CHROMA_URL to use the embedded one",
@@ -144,17 +130,3 @@ def _behind(fault: BaseException) -> Iterator[BaseException]:
     while each is not None:
         yield each
         each = each.__cause__ or each.__context__
-
-
-def _basic(name: str | None, password: str | None) -> tuple[tuple[str, str], ...]:
-    if name is None:
-        return ()
-    both = f"{unquote(name)}:{unquote(password or '')}"
-    return (("Authorization", f"Basic {base64.b64encode(both.encode()).decode()}"),)
-
-
-def _without_secrets(text: str) -> str:
-    """Return what was given as an address with stars where credentials may stand."""
-    return re.sub(
-        r"[?#].*", "?***", re.sub(r"^(\w+://)?.*@", r"\1***@", text.strip(), flags=re.DOTALL), flags=re.DOTALL
-    )

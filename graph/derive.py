@@ -24,7 +24,7 @@ from graph.generations import ids_of_generations
 from graph.knowledge_graph import KnowledgeGraph, load_header, save
 from graph.layers import Layer, SearchIndex, open_layers
 from graph.record import Record
-from graph.store import Vectors, VectorStore, passage_metadata, stored_fingerprint
+from graph.store import Vectors, VectorStore, passage_metadata, stored_fingerprint, wipe_unused
 from graph.workspace import Workspace
 
 _COLLECTIONS = ("facts", "passages")
@@ -161,6 +161,7 @@ class _Derivation:
                     store.synchronise(name, wanted.read(name, changed), record.embedding_model, commit=record.commit_id)
             finally:
                 store.close()
+            wipe_unused(folder / "chroma")
             hidden = {
                 name: sorted({*changed, *gone} & known.held[name].keys()) for name, (changed, gone) in changes.items()
             }
@@ -175,6 +176,7 @@ class _Derivation:
                 store.synchronise(name, everything, record.embedding_model, commit=record.commit_id)
         finally:
             store.close()
+        wipe_unused(folder / "chroma")
         layer = Layer(record.generation, record.commit_id, record.vectors_id)
         layer.save(folder)
         self._known = _Known(layer, wanted.contents)

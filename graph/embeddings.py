@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.endpoint import as_mara_error, timeout_s
+from graph.endpoint import as_mara_error, endpoint_address, private_client, timeout_s
 from graph.errors import EmbeddingMismatch, TransportFault
 from graph.minilm import MiniLMEmbedder, unit_rows
 
@@ -80,13 +80,13 @@ def prefixes_of(model: str) -> Prefixes:
 class OpenAIEmbedder:
     """An embedding model behind an OpenAI-compatible endpoint; ``prefixes`` are those of its family unless given.
 
-    Raises from ``embed`` and ``embed_question``: TransportFault when the endpoint cannot be reached or is busy,
-    ModelUnavailable when it refuses.
+    Raises BadInput where its address is none; from ``embed`` and ``embed_question``: TransportFault when the endpoint
+    cannot be reached or is busy, ModelUnavailable when it refuses.
     """
 
     def __init__(self, model: str, base_url: str | None, api_key: str | None, prefixes: Prefixes | None = None) -> None:
         self._model = model
-        self._base_url = base_url
+        self._address = endpoint_address(base_url, _address_variable())
         self._api_key = api_key
         self._prefixes = prefixes or prefixes_of(model)
         self._lock = threading.Lock()
@@ -134,7 +134,7 @@ class OpenAIEmbedder:
             with np.errstate(over="ignore"):
                 vectors = np.asarray(told, dtype=np.float32)
         except Exception as fault:
-            raise as_mara_error(fault, "embedding") from fault
+            raise as_mara_error(fault, "embedding") from None  # it may tell the key
         if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size or not _have_lengths(vectors):
             raise TransportFault(
                 "The embedding endpoint's reply is not one vector of numbers for each text",
@@ -151,7 +151,9 @@ class OpenAIEmbedder:
 
                 self._client = OpenAIEmbeddings(
                     model=self._model,
-                    openai_api_base=self._base_url,
+                    openai_api_base=self._address.url if self._address else None,
+                    openai_proxy=None,
+                    http_client=private_client(self._address),
                     openai_api_key=SecretStr(self._api_key or "none"),
                     request_timeout=timeout_s(),
                     max_retries=2,
@@ -180,7 +182,7 @@ def configured_embedder() -> Embedder:
     ``MARA_EMBEDDING_QUERY_PREFIX`` or ``MARA_EMBEDDING_PASSAGE_PREFIX`` is set, the two take the place of the prefixes
     of the endpoint's model.
     """
-    base_url = os.environ.get("MARA_EMBEDDING_BASE_URL") or os.environ.get("OPENAI_BASE_URL") or None
+    base_url = os.environ.get(_address_variable()) or None
     given = Prefixes(
         os.environ.get("MARA_EMBEDDING_QUERY_PREFIX", ""), os.environ.get("MARA_EMBEDDING_PASSAGE_PREFIX", "")
     )
@@ -190,6 +192,11 @@ def configured_embedder() -> Embedder:
         os.environ.get("OPENAI_API_KEY") or None,
         given if given != Prefixes() else None,
     )
+
+
+def _address_variable() -> str:
+    """Return the variable that holds the endpoint's address."""
+    return "MARA_EMBEDDING_BASE_URL" if os.environ.get("MARA_EMBEDDING_BASE_URL") else "OPENAI_BASE_URL"
 
 
 def check_embedder(embedder: Embedder, model_id: str) -> None:

@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
+from graph.address import Address, without_secrets
 from graph.errors import BadInput, MaraError, ModelUnavailable, TransportCause, TransportFault
 
 if TYPE_CHECKING:
+    import httpx
     import openai
 
 _DEFAULT_TIMEOUT_S = 60.0
@@ -33,6 +35,34 @@ def timeout_s() -> float:
     if not 0 < seconds < float("inf"):
         raise BadInput(f"MARA_TIMEOUT_S is {text!r}", "Set it to a positive number of seconds")
     return seconds
+
+
+def endpoint_address(text: str | None, variable: str = "OPENAI_BASE_URL") -> Address | None:
+    """Return the address of an endpoint; None for OpenAI's own. Raises BadInput where a variable holds no address.
+
+    LangChain's ``OPENAI_API_BASE`` counts where no address is given.
+    """
+    if not text:
+        text, variable = os.environ.get("OPENAI_API_BASE"), "OPENAI_API_BASE"
+    return Address.parse(text, variable, "http://localhost:8000/v1") if text else None
+
+
+def private_client(address: Address | None) -> httpx.Client | None:
+    """Return an HTTP client with the credentials of an endpoint's address and of ``OPENAI_PROXY``; None without any.
+
+    LangChain's clients write addresses and proxies of their own into traces, with the passwords within.
+    """
+    import openai
+
+    credentials, proxy = address.credentials if address else None, os.environ.get("OPENAI_PROXY") or None
+    if credentials is None and proxy is None:
+        return None
+    try:
+        return openai.DefaultHttpxClient(auth=credentials, proxy=proxy)
+    except ValueError:
+        raise BadInput(
+            f"OPENAI_PROXY is {without_secrets(proxy or '')!r}", "Set it to an address such as http://proxy:3128"
+        ) from None
 
 
 def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:

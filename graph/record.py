@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from graph.entries import Entry, NewVectors, State, check_passage, facts_of, from_row, hash_of, names_of, to_row
 from graph.errors import BadInput, WorkspaceDamaged
+from graph.read_only import may_write, open_read_only, scratch_folder
 from graph.tables import COLUMNS, HELD_BY, SCHEMA
 
 FORMAT_VERSION = 2
@@ -31,7 +33,12 @@ _PAGE = 5_000
 
 
 class Record:
-    """An open record. One writer at a time (the workspace's lock sees to it); readers need none."""
+    """An open record. One writer at a time (the workspace's lock sees to it); readers need none.
+
+    One that may not be written is opened for reading.
+    """
+
+    _scratch: TemporaryDirectory[str] | None = None
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         """Open the record at ``path``.
@@ -43,6 +50,9 @@ class Record:
             raise WorkspaceDamaged(f"There is no record at {path}", "Index the documents again with `mara index`")
         self._path = path
         self._fence: Callable[[Record], None] | None = None
+        if not create and not (may_write(path.parent) and may_write(path)):
+            self._open_for_reading(path)
+            return
         with self._damage_named():
             self._db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
             if create:
@@ -54,6 +64,13 @@ class Record:
                 self._create()
         self._check_format()
 
+    def _open_for_reading(self, path: Path) -> None:
+        self._scratch = scratch_folder()
+        with self._damage_named():
+            self._db, _ = open_read_only(path, Path(self._scratch.name))
+            self._db.execute("COMMIT")
+        self._check_format()
+
     def __enter__(self) -> Self:
         return self
 
@@ -63,6 +80,8 @@ class Record:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
 
     @property
     def workspace_id(self) -> str:

@@ -10,12 +10,17 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graph.clients import serves_clients
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
 from graph.layers import Layer
 from graph.lease import LEASE_S, Lease, claim_lease
+from graph.read_only import may_write
 from graph.record import FORMAT_VERSION, Record
+
+if TYPE_CHECKING:
+    from filelock import ReadWriteLock
 
 DEFAULT_WORKSPACE = ".mara"
 
@@ -179,9 +184,12 @@ class Workspace:
     def claim(self, seconds: float = LEASE_S) -> Lease:
         """Become the workspace's writer until the lease is released or runs out.
 
-        Raises WorkspaceLocked, naming the owner, while another holds it; WorkspaceMissing where there is none.
+        Raises WorkspaceLocked, naming the owner, while another holds it; WorkspaceMissing where there is none; BadInput
+        where it may not be written.
         """
         self.open_record().close()
+        if not may_write(self.root):
+            raise BadInput(f"{self.root} may not be written", "Check its permissions, or index it where it may be")
         return claim_lease(self.record_path, self.root / "lock", seconds)
 
     @contextmanager
@@ -234,7 +242,10 @@ class Workspace:
 
 
 class GenerationHold:
-    """A reader's claim on a generation; it ends with ``release`` or with the process."""
+    """A reader's claim on a generation; it ends with ``release`` or with the process.
+
+    Where the folder may not be written there is none: nobody removes anything there.
+    """
 
     _FILE = "held.db"
 
@@ -243,12 +254,16 @@ class GenerationHold:
 
         if not folder.is_dir():
             raise FileNotFoundError(folder)
+        self._lock: ReadWriteLock | None = None
+        if not may_write(folder):
+            return
         self._lock = ReadWriteLock(folder / self._FILE, is_singleton=False)
         self._lock.acquire_read()
 
     def release(self) -> None:
         """Give the generation back."""
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
     @classmethod
     def is_held(cls, folder: Path) -> bool:

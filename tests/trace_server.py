@@ -105,6 +105,7 @@ class TraceServer:
         self._runs: dict[str, dict[str, Any]] = {}
         self._bytes: dict[str, int] = {}
         self.paths: set[str] = set()
+        self.bodies: list[bytes] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -162,6 +163,7 @@ class TraceServer:
         """Take a request in, all of it at once."""
         with self._lock:
             self.paths.add(path)
+            self.bodies.append(body)
             if path.endswith("/multipart"):
                 self._take_multipart(content_type, body)
             elif path.endswith("/batch"):

@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graph.address import censored
 from graph.errors import BadInput, ServiceUnavailable
 from graph.feedback import Mark, MarkKind, add_marks
 from workflows.context import check_question
@@ -216,7 +217,7 @@ def _client(project: str) -> Iterator[Client]:
         raise BadInput(f"LangSmith has no project {project!r}", "Name one as LangSmith lists it") from fault
     except (LangSmithError, LangsmithError, RequestException, ValidationError) as fault:
         # Of a failed connection LangSmith's client tells parts of the key, after all that helps.
-        told = " ".join(str(fault).partition("\nContent-Length")[0].split())[:300] or type(fault).__name__
+        told = " ".join(censored(str(fault).partition("\nContent-Length")[0]).split())[:300] or type(fault).__name__
         raise ServiceUnavailable(
             f"LangSmith's project {project!r} cannot be read ({told})",
             "Check LANGSMITH_API_KEY and LANGSMITH_ENDPOINT; a LangSmith of one's own is to be 0.16 or later",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from graph.address import without_secrets
+
 if TYPE_CHECKING:
     from langsmith import Client
 
@@ -49,8 +51,8 @@ def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
             problem = type(faults[0]).__name__
         if problem:
             print(  # noqa: T201
-                f"Traces were not sent to {client.api_url}: {problem}. Check LANGSMITH_ENDPOINT and LANGSMITH_API_KEY,"
-                " or set LANGSMITH_TRACING=false.",
+                f"Traces were not sent to {without_secrets(client.api_url)}: {problem}. Check LANGSMITH_ENDPOINT and"
+                " LANGSMITH_API_KEY, or set LANGSMITH_TRACING=false.",
                 file=sys.stderr,
             )
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from graph.checks.findings import Finding, leftover, lost, repairable, sound
-from graph.checks.record_reader import RecordReader, open_read_only
+from graph.checks.record_reader import RecordReader
 from graph.lease import holder_of
+from graph.read_only import open_read_only
 from graph.record import FORMAT_VERSION
 from graph.workspace import Workspace
 

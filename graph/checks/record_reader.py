@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 
 from graph.entries import Entry, facts_of, names_of
 from graph.errors import WorkspaceDamaged
+from graph.read_only import open_read_only
 from graph.record import Record
 
 RESTORE = "Restore record.sqlite from a backup, or index the documents into a new workspace"
@@ -113,36 +111,3 @@ class Needed:
                 texts[table].update(held)
                 links[table].update((entry.passage.id, key) for key in held)
         return Needed(texts, links)
-
-
-def open_read_only(path: Path, scratch: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open a SQLite file for reading; return the connection, and whether it keeps seeing what it sees now.
-
-    Nothing is written beside the file. Where there is no log, nobody has the file open: it is read as one that does
-    not change, for else SQLite would make a log. A log with its index is read along with it. A log alone was copied
-    or left so; reading it makes an index, which is made beside a copy in the folder ``scratch``.
-    """
-    log, index = (path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-shm"))
-    if not log.exists() or (not log.stat().st_size and not index.exists()):
-        return _begin(path, "mode=ro&immutable=1"), False
-    if index.exists():
-        try:
-            return _begin(path, "mode=ro&readonly_shm=1"), True
-        except sqlite3.OperationalError:
-            # Readers are noted in the index, and no note that is there can be shared.
-            return _begin(path, "mode=ro"), True
-    for file in (path, log):
-        shutil.copy(file, scratch / file.name)
-    return _begin(scratch / path.name, "mode=rw"), True
-
-
-def _begin(path: Path, how: str) -> sqlite3.Connection:
-    uri = f"file:{quote(str(path.absolute()))}?{how}"
-    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-    try:
-        db.execute("BEGIN")
-        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except BaseException:
-        db.close()
-        raise
-    return db

@@ -62,7 +62,7 @@ def _told_rows(
     if not _has_letters(columns) or (n_rows and not n_told):
         raise BadInput(
             f"{file} has no column for the text, and holds numbers alone",
-            f"Name the columns in the first row, or the text's with --field text=COLUMN, one of: {first_columns(columns)}",
+            f"Name the columns in the first row, or the text's with --field text=COLUMN: {first_columns(columns)}",
         )
 
 

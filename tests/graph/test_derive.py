@@ -171,3 +171,11 @@ def test_nothing_of_chroma_is_asked_to_phone_home(workspace: Workspace) -> None:
     store = VectorStore.embedded(Path(workspace.root) / "other")
     assert store._client.get_settings().anonymized_telemetry is False
     store.close()
+
+
+def test_no_memory_of_the_process_goes_into_the_files_of_an_index_that_keeps_places_free(template: Path) -> None:
+    files = [path for name in ("data_level0.bin", "length.bin") for path in template.glob(f"index/*/chroma/*/{name}")]
+    assert len(files) == 4
+    for path in files:
+        assert path.stat().st_size > 0
+        assert path.read_bytes().strip(b"\0") == b""

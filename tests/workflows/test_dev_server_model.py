@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.workflows.small_world import ANSWERED, MALFORMED, MANAGED, QUESTION, 
 
 pytestmark = pytest.mark.slow
 
+PASSWORD = "secret-of-the-endpoint"
 MODES: list[StreamMode] = ["custom", "messages-tuple", "values"]
 
 
@@ -39,7 +41,7 @@ def server(
     tmp_path_factory: pytest.TempPathFactory, small_workspace: Path, model: ScriptedServer, traces: TraceServer
 ) -> Iterator[Server]:
     environment = {
-        "OPENAI_BASE_URL": model.base_url,
+        "OPENAI_BASE_URL": model.base_url.replace("http://", f"http://me:{PASSWORD}@"),
         "LANGSMITH_TRACING": "true",
         "LANGSMITH_ENDPOINT": traces.url,
         "LANGSMITH_API_KEY": "none",
@@ -119,3 +121,18 @@ def test_its_runs_are_traced_with_what_they_were_about(
     assert (root.name, root.metadata["mara_workspace"]) == ("mara", "workspace")
     assert root.metadata["mara_beta"] == result["relation_factors"]
     assert {step.run_type for step in root.walk()} == {"chain", "embedding", "llm", "retriever", "tool"}
+
+
+def test_the_password_of_the_models_server_stands_in_no_state_no_log_and_no_trace(
+    server: Server, model: ScriptedServer, traces: TraceServer
+) -> None:
+    model.script(well_behaved())
+    thread = server.client.threads.create()["thread_id"]
+    result = server.client.runs.wait(thread, "mara", input={"question": QUESTION})
+    assert isinstance(result, dict)
+    traces.wait_for_root(result)
+    assert all(request.headers["authorization"].startswith("Basic ") for request in model.requests)
+    history = json.dumps(server.client.threads.get_history(thread, limit=100))
+    files = [path.read_bytes() for path in server.sources.rglob("*") if path.is_file()]
+    for told in (history.encode(), server.log.read_bytes(), *files, *traces.bodies):
+        assert PASSWORD.encode() not in told

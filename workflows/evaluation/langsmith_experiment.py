@@ -18,6 +18,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from agents.citations import strip_citations
 from agents.usage import Prices
+from graph.address import censored
 from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
 from workflows.evaluation.metrics import (
@@ -180,7 +181,9 @@ def run_experiment(
         if monotonic() - begun >= _FLUSH_S:
             refused.append(TimeoutError(f"not sent within {_FLUSH_S:g} s"))
     if refused:
-        raise ServiceUnavailable(f"LangSmith did not take all of {experiment.name} ({refused[0]})", "Push it once more")
+        raise ServiceUnavailable(
+            f"LangSmith did not take all of {experiment.name} ({censored(str(refused[0]))})", "Push it once more"
+        )
     return experiment
 
 
@@ -384,7 +387,7 @@ def _client(refused: list[Exception]) -> Iterator[Client]:
     try:
         yield client
     except (LangSmithError, RequestException, ValidationError) as fault:
-        told = " ".join(str(fault).split())[:300]
+        told = " ".join(censored(str(fault)).split())[:300]
         raise ServiceUnavailable(
             f"LangSmith did not take the experiment ({told})", f"Check {_KEYS[0]} and {_ENDPOINTS[0]}"
         ) from fault

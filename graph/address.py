@@ -1,0 +1,91 @@
+"""Addresses of servers, with their credentials apart: the address may be shown and traced, the credentials never."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from graph.errors import BadInput
+
+_KEYS = ("OPENAI_API_KEY", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "CHROMA_CLIENT_AUTH_CREDENTIALS")
+_ADDRESSES = (
+    *("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_PROXY", "MARA_EMBEDDING_BASE_URL", "MARA_CHROMA_URL"),
+    *("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is.
+
+    Attributes:
+        url: without name, password and a slash at its end; may be shown.
+        port: the port, also where the address leaves it to the scheme.
+        credentials: name and password for Basic authentication, where the address has them.
+    """
+
+    url: str
+    port: int
+    credentials: tuple[str, str] | None = field(default=None, repr=False)
+
+    @staticmethod
+    def parse(text: str, variable: str, example: str) -> Address:
+        """Return the address in a text such as ``https://name:password@host:8000/path/``.
+
+        Raises:
+            BadInput: it is none, or has more than a path; the message names the variable and shows nothing secret.
+        """
+        try:
+            parts = urlsplit(text.strip())
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host = None
+        if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
+            raise BadInput(
+                f"{variable} is {without_secrets(text)!r}",
+                f"Set it to an address such as {example} or https://name:password@host/path",
+            )
+        place = parts.netloc.rpartition("@")[2].rstrip(":")
+        named = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
+        default_port = 443 if parts.scheme == "https" else 80
+        return Address(f"{parts.scheme}://{place}{parts.path.rstrip('/')}", port or default_port, named)
+
+    @property
+    def authorization(self) -> str:
+        """The value of the header ``Authorization``; empty without credentials."""
+        if self.credentials is None:
+            return ""
+        return f"Basic {base64.b64encode(':'.join(self.credentials).encode()).decode()}"
+
+
+def censored(text: str) -> str:
+    """Return what a server or a library says with stars in place of every key and password that is configured."""
+    secrets = {secret for secret in _configured_secrets() if secret}
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _configured_secrets() -> Iterator[str]:
+    yield from (os.environ.get(name, "") for name in _KEYS)
+    for address in (os.environ.get(name, "") for name in _ADDRESSES):
+        named = re.match(r"\w+://(.*)@", address, re.DOTALL)
+        if named:
+            name, _, password = named[1].partition(":")
+            sent = f"{unquote(name)}:{unquote(password)}"
+            yield from (named[1], sent, base64.b64encode(sent.encode()).decode())
+            yield from (password, unquote(password)) if password else (name, unquote(name))
+        query = re.search(r"[?#](.*)", address, re.DOTALL)
+        if query:
+            yield from (query[1], *re.findall(r"[=#]([^&=#]+)", query[1]))
+
+
+def without_secrets(text: str) -> str:
+    """Return what was given as an address with stars where credentials may stand."""
+    return re.sub(
+        r"[?#].*", "?***", re.sub(r"^(\w+://)?.*@", r"\1***@", text.strip(), flags=re.DOTALL), flags=re.DOTALL
+    )

@@ -1,0 +1,61 @@
+"""Addresses of servers: what may be shown of them, and what is sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from graph.address import Address, censored
+from graph.endpoint import endpoint_address
+from graph.errors import BadInput
+
+
+@pytest.mark.parametrize(
+    ("given", "url", "port", "credentials"),
+    [
+        ("http://localhost:8000/v1", "http://localhost:8000/v1", 8000, None),
+        (" https://host/v1/ ", "https://host/v1", 443, None),
+        ("http://me:a%2Fb@[::1]:99/x", "http://[::1]:99/x", 99, ("me", "a/b")),
+        ("https://token@host", "https://host", 443, ("token", "")),
+    ],
+)
+def test_credentials_are_kept_apart(given: str, url: str, port: int, credentials: tuple[str, str] | None) -> None:
+    address = Address.parse(given, "X_URL", "http://localhost")
+    assert (address.url, address.port, address.credentials) == (url, port, credentials)
+    assert bool(address.authorization) == bool(credentials)
+    assert not any(each and each in repr(address) for each in credentials or ())
+
+
+@pytest.mark.parametrize("given", ["host:8000/v1", "http://", "http://me:secret@h:port", "http://h/v1?token=secret"])
+def test_what_is_no_address_is_refused_by_its_variable_and_shows_nothing_secret(given: str) -> None:
+    with pytest.raises(BadInput, match=r"X_URL is .*http://localhost") as refused:
+        Address.parse(given, "X_URL", "http://localhost")
+    assert "secret" not in str(refused.value)
+
+
+def test_langchains_variable_counts_where_no_address_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert endpoint_address(None) is None
+    monkeypatch.setenv("OPENAI_API_BASE", "http://me:secret@host/v1")
+    address = endpoint_address("")
+    assert address
+    assert (address.url, address.credentials) == ("http://host/v1", ("me", "secret"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "secrets"),
+    [
+        ("OPENAI_API_KEY", "sk-1", ["sk-1"]),
+        ("LANGSMITH_API_KEY", "lsv2_1", ["lsv2_1"]),
+        ("MARA_CHROMA_URL", "http://me:p%40ss@host", ["me:p%40ss", "p%40ss", "p@ss", "bWU6cEBzcw=="]),
+        ("OPENAI_BASE_URL", "http://token@host", ["token"]),
+        ("LANGSMITH_ENDPOINT", "http://host/x?key=abc&other=def#ghi", ["abc", "def", "ghi"]),
+    ],
+)
+def test_what_is_configured_is_starred_in_what_others_say(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, secrets: list[str]
+) -> None:
+    said = f"refused: {' / '.join(secrets)} ({value})"
+    assert censored(said) == said
+    monkeypatch.setenv(variable, value)
+    starred = censored(said)
+    assert starred.startswith("refused: ")
+    assert not any(secret in starred for secret in secrets)
