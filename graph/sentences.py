@@ -26,8 +26,10 @@ _RULE = regex.compile(r"[ \t]*+(?:[-=*_~`|:+>][ \t]*+)*+|[ \t]*+(?:`{3,}+|~{3,}+
 _UNDERLINE = regex.compile(r"[ \t]*+(?:={2,}+|-{2,}+)[ \t]*+")
 _KEY = regex.compile(r"[*_]{0,2}[\p{L}\p{N}(\"„“«][^:;!?|\n]{0,59}:[*_]{0,2}[ \t]++(?=\S)")
 _WORD_START = regex.compile(r"[\"'“‘„«(\[*_]*+(?P<lower>\p{Ll})?")
+_SIGNS = " \t>-*+•‣◦▪▫●○■□–—|#.()0123456789"
 _CLOSERS = "\"'”’»)]*_`"
 _LONGEST_KEY = 5
+_LONGEST_SIGN = 40
 _LONGEST_ROW = 400
 _LONGEST_HEADING = 8
 _LEAST_WIDTH = 60
@@ -277,3 +279,32 @@ def _says_something(text: str, block: _Block) -> bool:
         return True
     is_long = len(text[block.start : block.end].split()) > _LONGEST_HEADING
     return is_long or _ends_sentence(text, block.start, block.end)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValue:
+    """A key and its value, without the colon between them; ``start`` and ``end`` are the key's in the text."""
+
+    key: str
+    value: str
+    start: int
+    end: int
+
+
+def key_values(text: str, start: int, end: int) -> list[KeyValue]:
+    """Return the pairs of a unit that is a row or a key-value line; none for a sentence, whatever colon it holds."""
+    unit = text[start:end]
+    _, newline, before = text[max(0, start - _LONGEST_SIGN) : start].rpartition("\n")
+    opens_line = (newline or start <= _LONGEST_SIGN) and not before.strip(_SIGNS)
+    is_told = _ends_sentence(text, start, end) and len(unit.split()) > _LONGEST_KEY
+    if not opens_line or not (_is_row(unit) or (_has_key(unit) and not is_told)):
+        return []
+    pairs = []
+    offset = start
+    for cell in unit.split("; ") if _is_row(unit) else [unit]:
+        found = _KEY.match(cell)
+        key = found[0].rstrip(" \t*_:") if found else ""
+        value = cell[found.end() if found else 0 :].strip(" \t*_")
+        pairs.append(KeyValue(key.lstrip("*_"), value, offset, offset + len(key)))
+        offset += len(cell) + len("; ")
+    return pairs

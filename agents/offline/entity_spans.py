@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import chain, pairwise
+from operator import or_
 
 import regex
 
 from agents.offline.name_runs import LONGEST_NAME, NameFinder, Token
 from graph.dates import date_spans
-from graph.sentences import sentence_spans
+from graph.sentences import KeyValue, key_values, sentence_spans
 from graph.text import is_unspaced
 
 
@@ -98,7 +99,8 @@ _MOST_JOINED = 4
 def scan_entities(text: str, title: str = "") -> EntityScan:
     """Find the entities of a text in one pass, linear in its length.
 
-    Names are runs of capitalised words with connectors such as "of" inside. In Chinese or Japanese text, runs of
+    Names are runs of capitalised words with connectors such as "of" inside; the keys of rows and key-value lines are
+    none. In Chinese or Japanese text, runs of
     Katakana and of 2 to 8 Han characters count too; in mostly Latin text, runs of any other script.
 
     Args:
@@ -116,7 +118,9 @@ def scan_entities(text: str, title: str = "") -> EntityScan:
     free = [span for span, taken in zip(others, _blocked(others, titles), strict=True) if not taken]
     fixed = _without_overlap([*titles, *_quoted(text), *_dates(text), *_quantities(text), *free])
     starts = frozenset(start for start, _ in sentences)
-    runs, overlong = NameFinder(text, tokens, starts, _blocked(tokens, fixed), title).find()
+    keys = [pair for start, end in sentences for pair in key_values(text, start, end)]
+    taken = map(or_, _blocked(tokens, fixed), _blocked(tokens, keys))
+    runs, overlong = NameFinder(text, tokens, starts, list(taken), title).find()
     names = [EntitySpan(text[start:end], start, end, SpanKind.NAME) for start, end in runs]
     spans = _with_acronyms(text, _with_nicknames(text, _without_overlap([*names, *fixed])))
     return EntityScan(tokens, sentences, tuple(spans), overlong)
@@ -167,8 +171,8 @@ def is_acronym(short: str, name: str) -> bool:
     return len(short) > 1 and short == "".join(word[0] for word in name.split() if word[0].isupper())
 
 
-def _blocked(pieces: Sequence[Token | EntitySpan], spans: Sequence[EntitySpan]) -> list[bool]:
-    """Tell for each piece of the text, in order, whether it overlaps one of the spans."""
+def _blocked(pieces: Sequence[Token | EntitySpan], spans: Sequence[EntitySpan | KeyValue]) -> list[bool]:
+    """Tell for each piece of the text, in order, whether it overlaps one of the spans, or the key of a pair."""
     flags = []
     position = 0
     for piece in pieces:

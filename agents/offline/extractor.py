@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from agents.offline.asides import EXPLICIT, LIKELY, Statement
 from agents.offline.clauses import joined_places, sentence_items
 from agents.offline.entity_spans import SpanKind, scan_entities
 from agents.offline.inner_names import governed_name, title_names
+from agents.offline.key_values import pair_statements
 from agents.offline.statements import SentenceReader
 from agents.offline.topic import Topic
 from agents.offline.words import PRONOUNS
 from agents.roles import Feedback
 from graph.dates import year_in
 from graph.schema import Extraction, Passage, RelationType, Triple
+from graph.sentences import key_values
 from graph.taxonomy import type_triple
 from graph.text import normalise_name
 
@@ -54,7 +57,10 @@ class OfflineExtractor:
         names = [topic.name, *(span.text for span in scan.spans), *title_names(topic.name)]
         names.extend(filter(None, map(governed_name, names)))
         names.extend(filter(None, (year_in(span.text) for span in scan.spans if span.kind is SpanKind.DATE)))
-        for items in sentence_items(scan, passage.text):
+        pairs = {span: key_values(passage.text, *span) for span in scan.sentences}
+        statements.extend(pair_statements(filter(None, pairs.values()), topic.name, passage.text, scan.spans))
+        prose = replace(scan, sentences=tuple(span for span in scan.sentences if not pairs[span]))
+        for items in sentence_items(prose, passage.text):
             joined, places = joined_places(items, passage.text)
             names.extend(place for place, _ in places)
             statements.extend(SentenceReader(passage.text, joined, topic).read())

@@ -5,7 +5,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.sentences import quotable_spans, sentence_spans, text_units
+from graph.sentences import key_values, quotable_spans, sentence_spans, text_units
 from tests.growth import grows_with_length_alone
 
 SIGN = regex.compile(r"[\s>|#*•–—`~=_:+-]*(?:\[[ xX]\]|\(?(?:[0-9.]+[.)]|[a-zA-Z]\)|[ivxIVX]+\)))?[\s|#]*")
@@ -163,6 +163,35 @@ class TestHeadings:
         assert quotable_spans(text) == sentence_spans(text)
 
 
+class TestKeyValues:
+    @staticmethod
+    def pairs(text: str) -> list[list[tuple[str, str]]]:
+        found = [key_values(text, start, end) for start, end in sentence_spans(text)]
+        for pair in (pair for pairs in found for pair in pairs):
+            assert text[pair.start : pair.end].strip("*_") == pair.key
+        return [[(pair.key, pair.value) for pair in pairs] for pairs in found]
+
+    def test_a_row_and_a_line_are_their_pairs(self) -> None:
+        assert self.pairs("part: bolt; made of: steel\n- **Term:** two years\n> Company: Acme Inc.") == [
+            [("part", "bolt"), ("made of", "steel")],
+            [("Term", "two years")],
+            [("Company", "Acme Inc.")],
+        ]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Star Wars: The Clone Wars is a film of 2008.",
+            "It has three parts: two halls and a yard.",
+            "It rained. Note: it stopped",
+            "At 10:30 it rained",
+            "bolt | steel",
+        ],
+    )
+    def test_a_sentence_has_none(self, text: str) -> None:
+        assert not any(self.pairs(text))
+
+
 @given(st.text(st.sampled_from('aB1 .!?"”)\n\t。।…।é日-#>|*:;(•'), max_size=80) | st.text(max_size=80))
 def test_spans_cover_all_but_space_and_signs_in_order_and_begin_and_end_on_text(text: str) -> None:
     position = 0
@@ -198,6 +227,7 @@ def test_spans_cover_all_but_space_and_signs_in_order_and_begin_and_end_on_text(
         "a: b; " * 17_000,
         "Key: v\n" * 14_000,
         "Key " * 25_000,
+        "Key: value. " * 8_000,
         "#" * 100_000,
         "1." * 50_000 + " x",
         "`~" * 50_000,
@@ -208,6 +238,8 @@ def test_spans_cover_all_but_space_and_signs_in_order_and_begin_and_end_on_text(
 )
 def test_pathological_text_takes_no_longer_than_its_length_explains(text: str) -> None:
     def work(length: int) -> None:
-        text_units(text[:length])
+        piece = text[:length]
+        for start, end in sentence_spans(piece):
+            key_values(piece, start, end)
 
     assert grows_with_length_alone(work, len(text) // 8)
