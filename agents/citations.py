@@ -23,8 +23,7 @@ CITATIONS = rf"(?:\({_RUN}\)|{_RUN})"
 
 _CITATION = re.compile(CITATION)
 _NUMBERS = re.compile(r"([0-9]+)(?:\s*[-–]\s*([0-9]+))?")
-_MARK = re.compile(rf"[ \t]*{re.escape(MARK)}", re.IGNORECASE)
-_LINE_BREAKS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
+_LINE_BREAKS = re.compile(r"(?<!\s)\s*[\n\r\v\f\x85\u2028\u2029]\s*")
 # At the start of a line the space after a citation goes with it, elsewhere the space before it.
 _REMOVED = re.compile(rf"^{CITATIONS}[ \t]*|(?<![ \t])[ \t]*{CITATIONS}", re.MULTILINE)
 
@@ -82,9 +81,14 @@ def quotable(sentence: str) -> str:
 
 def without_marks(text: str) -> str:
     """Return a text without anything that looks like `MARK`, which nobody but the claim check may set."""
-    while (bare := _MARK.sub("", text)) != text:
-        text = bare
-    return text
+    kept: list[str] = []
+    for character in text:
+        kept.append(character)
+        if character == "]" and "".join(kept[-len(MARK) :]).casefold() == MARK:
+            del kept[-len(MARK) :]
+            while kept and kept[-1] in " \t":
+                kept.pop()
+    return "".join(kept)
 
 
 def stripped_spans(text: str) -> list[tuple[int, int]]:
