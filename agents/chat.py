@@ -35,8 +35,8 @@ _MAX_DETAIL = 300
 _MAX_REASONS = 3
 _MOST_TOKENS = 10**9
 
-MAX_REPLY_CHARACTERS = 1_000_000
-"""A longer reply is refused unread, its thinking included."""
+MAX_REPLY_CHARACTERS = 500_000
+"""A longer reply is refused unread, its thinking included; one that is streamed is broken off there."""
 
 MAX_SPOKEN_CHARACTERS = 100_000
 """A reply that says more beside its thinking is refused."""
@@ -74,7 +74,7 @@ class ChatReply:
         if not self.raw.strip():
             raise MalformedReply("The reply is empty", self.raw)
         if len(self.raw) > MAX_REPLY_CHARACTERS:
-            raise MalformedReply(f"The reply is longer than {MAX_REPLY_CHARACTERS:,} characters", self.raw)
+            raise _too_long(self.raw)
         if _SURROGATE.search(self.raw):
             raise MalformedReply("The reply holds broken Unicode", self.raw.encode("utf-8", "replace").decode())
         return self.raw
@@ -147,9 +147,13 @@ class ChatModel:
         if top_logprobs:
             extra |= {"logprobs": True, "top_logprobs": top_logprobs}
         client = self._open()
+        from agents.reply_limit import TooLong
+
         try:
             message = client.invoke(list(messages), **extra, **how)
             reply = _read_message(message, with_logprobs=bool(top_logprobs))
+        except TooLong as fault:
+            raise _too_long(fault.raw) from None
         # Whatever a server sends, the client may raise anything over it.
         except Exception as fault:
             if not self._gives_up(fault, bool(response_format), bool(top_logprobs)):
@@ -175,7 +179,10 @@ class ChatModel:
             if self._client is None:
                 from langchain_openai import ChatOpenAI
 
+                from agents.reply_limit import ReplyLimit
+
                 self._client = ChatOpenAI(
+                    callbacks=[ReplyLimit(MAX_REPLY_CHARACTERS)],
                     model=self.name,
                     temperature=self.temperature,
                     base_url=self._base_url,
@@ -396,6 +403,10 @@ def _reasons(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_context=False, include_input=False)
     reasons = [f"{'.'.join(map(str, item['loc'])) or 'reply'}: {item['msg']}" for item in found[:_MAX_REASONS]]
     return "The reply does not fit the schema: " + "; ".join(reasons)
+
+
+def _too_long(raw: str) -> MalformedReply:
+    return MalformedReply(f"The reply is longer than {MAX_REPLY_CHARACTERS:,} characters", raw)
 
 
 def _read_message(message: BaseMessage, *, with_logprobs: bool) -> ChatReply:
