@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from agents.chat import ChatModel, ask_text, prompt_messages, quoted
 from agents.citations import joined_quotes, parse_citations, quotable, strip_citations, without_marks
-from agents.claims import citing_sentence
+from agents.claims import citing_sentences
 from agents.locate import content_tokens, locate_quote
 from agents.roles import Answer, Citation, Feedback, NumberedPassage
 from graph.errors import MalformedReply
@@ -130,10 +130,11 @@ def read_answer(text: str, question: str, passages: Sequence[NumberedPassage], s
     if not parsed.numbers:
         raise MalformedReply(f"The answer cites no passage; cite as in [1], or write {REFUSAL} alone", text)
     by_number = {passage.number: passage for passage in passages}
+    sentences = citing_sentences(text)
     citations = []
     for number in parsed.numbers:
         passage = by_number[number]
-        span = locate_quote(citing_sentence(text, number), passage.text, question) or (None, None)
+        span = locate_quote(sentences.get(number, ""), passage.text, question) or (None, None)
         citations.append(Citation(number, passage.id, *span))
     return Answer(text, strip_citations(text).strip(), tuple(citations))
 

@@ -39,10 +39,17 @@ _MAX_DETAIL = 300
 _MAX_REASONS = 3
 _MOST_TOKENS = 10**9
 
-_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
-_FENCED = re.compile(r"^```[\w-]*[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+MAX_REPLY_CHARACTERS = 500_000
+"""A longer reply is refused unread, its thinking included; one that is streamed is broken off there."""
+
+MAX_SPOKEN_CHARACTERS = 100_000
+"""A reply that says more beside its thinking is refused."""
+
+_OPENS, _CLOSES = "<think>", "</think>"
+_FENCE = re.compile(r"^```([\w-]*)[ \t]*$", re.MULTILINE)
 _FORMAT_WORDS = re.compile(r"response[_ ]format|json_schema", re.IGNORECASE)
 _LOGPROBS_WORD = re.compile(r"logprobs|log[ -]prob", re.IGNORECASE)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NOT_IN_KEYS = re.compile(r"[^!-~]")
 # What could end the quoted line, or read as markup of a chat template: written as JSON escapes.
 _UNQUOTABLE = re.compile("[<\x7f-\x9f\u2028\u2029\ud800-\udfff]|```")
@@ -65,12 +72,14 @@ class ChatReply:
     tokens: tuple[TokenLogprobs, ...] = ()
 
     def text(self) -> str:
-        """Return what the model wrote. Raises MalformedReply where it is empty, cut or broken Unicode."""
+        """Return what the model wrote. Raises MalformedReply where it is empty, cut, too long or broken Unicode."""
         if self.cut:
             raise MalformedReply("The reply was cut at the token limit", self.raw)
         if not self.raw.strip():
             raise MalformedReply("The reply is empty", self.raw)
-        if any("\ud800" <= character <= "\udfff" for character in self.raw):
+        if len(self.raw) > MAX_REPLY_CHARACTERS:
+            raise _too_long(self.raw)
+        if _SURROGATE.search(self.raw):
             raise MalformedReply("The reply holds broken Unicode", self.raw.encode("utf-8", "replace").decode())
         return self.raw
 
@@ -142,9 +151,13 @@ class ChatModel:
         if top_logprobs:
             extra |= {"logprobs": True, "top_logprobs": top_logprobs}
         client = self._open()
+        from agents.reply_limit import TooLong
+
         try:
             message = client.invoke(list(messages), **extra, **how)
             reply = _read_message(message, with_logprobs=bool(top_logprobs))
+        except TooLong as endless:
+            raise _too_long(endless.raw) from None
         # Whatever a server sends, the client may raise anything over it.
         except Exception as caught:
             fault = caught.fault if isinstance(caught, _Untold) else caught
@@ -169,7 +182,10 @@ class ChatModel:
     def _open(self) -> ChatOpenAI:
         with self._lock:
             if self._client is None:
+                from agents.reply_limit import ReplyLimit
+
                 self._client = _client_class()(
+                    callbacks=[ReplyLimit(MAX_REPLY_CHARACTERS)],
                     model=self.name,
                     temperature=self.temperature,
                     base_url=self._address.url if self._address else None,
@@ -332,13 +348,39 @@ def without_thinking(text: str) -> str:
     """Return a reply without its ``<think>`` blocks; one whose opening tag the server swallowed counts too.
 
     Raises:
-        MalformedReply: the reply starts to think and never ends.
+        MalformedReply: the reply starts to think and never ends, or says more than `MAX_SPOKEN_CHARACTERS`.
     """
-    body = _THINKING.sub("", text).strip()
-    if body.startswith("<think>"):
+    body = _without_blocks(text).strip()
+    if body.startswith(_OPENS):
         raise MalformedReply("The reply never ends its <think> block", text)
-    thought, closed, rest = body.partition("</think>")
-    return rest.strip() if closed and "<think>" not in thought else body
+    thought, closed, rest = body.partition(_CLOSES)
+    spoken = rest.strip() if closed and _OPENS not in thought else body
+    if len(spoken) > MAX_SPOKEN_CHARACTERS:
+        raise MalformedReply(f"The reply says more than {MAX_SPOKEN_CHARACTERS:,} characters", text)
+    return spoken
+
+
+def _without_blocks(text: str) -> str:
+    """A text without what stands between opening and closing tags; a block that never ends stays."""
+    kept = []
+    done = 0
+    while (start := text.find(_OPENS, done)) >= 0 and (end := text.find(_CLOSES, start)) >= 0:
+        kept.append(text[done:start])
+        done = end + len(_CLOSES)
+    return "".join(kept) + text[done:]
+
+
+def _fenced(body: str) -> list[str]:
+    """What stands in the code fences of a text: between a line that opens one and the next that closes it."""
+    found = []
+    opened: int | None = None
+    for line in _FENCE.finditer(body):
+        if opened is None and line.end() < len(body):
+            opened = line.end() + 1
+        elif opened is not None and not line[1]:
+            found.append(body[opened : line.start()])
+            opened = None
+    return found
 
 
 def parse_object(text: str, schema: type[T]) -> T:
@@ -351,7 +393,7 @@ def parse_object(text: str, schema: type[T]) -> T:
             included), or not valid against the schema.
     """
     body = without_thinking(text)
-    fenced = _FENCED.findall(body)
+    fenced = _fenced(body)
     try:
         value = _only_object(fenced[0].strip() if len(fenced) == 1 else body)
         return schema.model_validate_json(json.dumps(value), strict=True)
@@ -404,6 +446,10 @@ def _reasons(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_context=False, include_input=False)
     reasons = [f"{'.'.join(map(str, item['loc'])) or 'reply'}: {item['msg']}" for item in found[:_MAX_REASONS]]
     return "The reply does not fit the schema: " + "; ".join(reasons)
+
+
+def _too_long(raw: str) -> MalformedReply:
+    return MalformedReply(f"The reply is longer than {MAX_REPLY_CHARACTERS:,} characters", raw)
 
 
 def _read_message(message: BaseMessage, *, with_logprobs: bool) -> ChatReply:

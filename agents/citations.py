@@ -23,8 +23,7 @@ CITATIONS = rf"(?:\({_RUN}\)|{_RUN})"
 
 _CITATION = re.compile(CITATION)
 _NUMBERS = re.compile(r"([0-9]+)(?:\s*[-–]\s*([0-9]+))?")
-_MARK = re.compile(rf"[ \t]*{re.escape(MARK)}", re.IGNORECASE)
-_LINE_BREAKS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*(?:>[> \t]*)?")
+_LINE_BREAKS = re.compile(r"(?<!\s)\s*[\n\r\v\f\x85\u2028\u2029]\s*(?:>[> \t]*)?")
 _LINK = re.compile(r"!?\[([^\[\]]{1,200})\]\([^()\s]{1,500}\)")
 _CODE = re.compile(r"(?<!`)(`{1,2})([^`]{1,300})\1(?!`)")
 _EMPHASIS = re.compile(r"(?<![\w*_])(\*{1,3}|_{1,3})(?=\S)([^*_]{1,300})(?<=\S)\1(?![\w*_])")
@@ -100,9 +99,14 @@ def joined_quotes(quotes: Sequence[tuple[str, str]]) -> str:
 
 def without_marks(text: str) -> str:
     """Return a text without anything that looks like `MARK`, which nobody but the claim check may set."""
-    while (bare := _MARK.sub("", text)) != text:
-        text = bare
-    return text
+    kept: list[str] = []
+    for character in text:
+        kept.append(character)
+        if character == "]" and "".join(kept[-len(MARK) :]).casefold() == MARK:
+            del kept[-len(MARK) :]
+            while kept and kept[-1] in " \t":
+                kept.pop()
+    return "".join(kept)
 
 
 def stripped_spans(text: str) -> list[tuple[int, int]]:

@@ -24,11 +24,12 @@ _OPTIONAL_MARK = rf"(?: {regex.escape(MARK)})?"
 _BEFORE_CLAIM = regex.compile(
     rf"(?:{_STOP}{_CITATIONS}{_OPTIONAL_MARK}\s+|{CITATION}\)?{_OPTIONAL_MARK}[ \t\r]*\n\s*)(?={_OPENING})"
 )
-_LINE_START = rf"^[ \t]*[*_]*{_CITATIONS}[*_]*[ \t]*"
+_LINE_START = rf"^[ \t]*+[*_]*+{_CITATIONS}[*_]*[ \t]*"
 _LINE_START_CITATIONS = regex.compile(rf"{_LINE_START}(?={_OPENING})", regex.MULTILINE)
 _OPENED_BY = regex.compile(rf"(?r)(?:{_LINE_START})?[*_]*", regex.MULTILINE)
 _EMPHASIS = regex.compile(r"[*_]+")
-_LAST_LINE_OF_EMPHASIS = regex.compile(r"(?<=\S)[ \t\r]*\n[\s*_]*\Z")
+_LAST_SPACE_OR_EMPHASIS = regex.compile(r"(?r)[\s*_]*")
+_LINE_BREAK = regex.compile(r"(?<=\S)[ \t\r]*\n")
 _LINE_MARKER = regex.compile(
     r"^[ \t]*(?:(?:[-*+•‣◦–>]|(?P<heading>#{1,6})|(?P<ordinal>[0-9]{1,3}[.)]))[ \t]+)+"
     rf"(?=\S)(?!{regex.escape(MARK)})",
@@ -38,7 +39,7 @@ _REST_OF_DATE = regex.compile(r"\p{L}+\.?[ \t]+[0-9]{3,4}\b")
 _BLANK_LINES = regex.compile(r"\n[ \t\r]*\n\s*")
 _WORD = regex.compile(r"[[\p{L}\p{N}\p{S}]--[|<>+=~^`]]", regex.V1)
 _MARK_AFTER_SPACE = regex.compile(rf" {regex.escape(MARK)}")
-_CLAIM_END = regex.compile(rf"(?r){_STOP}(?:{_CITATIONS}|[ \t]*{_CLOSING})*")
+_CLAIM_END = regex.compile(rf"(?r)[.!?。！？।؟…](?:{_CITATIONS}|[ \t]*{_CLOSING})*")
 _LINE_END = regex.compile(r"[ \t\r]*(?:\n|\Z)")
 
 
@@ -95,12 +96,17 @@ def join_claims(
     """
     if claims and all(claim.number in remove for claim in claims):
         return ""
-    for claim in sorted(claims, key=lambda claim: claim.start, reverse=True):
+    ordered = sorted(claims, key=lambda claim: claim.start)
+    rest = _Rest(answer, ordered[-1].end if ordered else 0)
+    ends = [0, *(claim.end for claim in ordered)]
+    for gap_start, claim in reversed([*zip(ends, ordered, strict=False)]):
         if claim.number in remove:
-            answer = _without(answer, claim.start, claim.end)
-        elif claim.number in mark and not answer.endswith(f" {MARK}", claim.start, claim.end):
-            answer = f"{answer[: claim.end]} {MARK}{answer[claim.end :]}"
-    return answer
+            rest.take_up(gap_start, claim.start)
+            continue
+        is_marked = claim.number in mark and not answer.endswith(f" {MARK}", claim.start, claim.end)
+        rest.prepend(answer[claim.start : claim.end] + (f" {MARK}" if is_marked else ""))
+        rest.prepend(answer[gap_start : claim.start])
+    return rest.text
 
 
 def strip_marks(text: str) -> str:
@@ -113,9 +119,13 @@ def plain_text(answer: str) -> str:
     return strip_citations(strip_marks(answer)).strip()
 
 
-def citing_sentence(text: str, number: int) -> str:
-    """Return the first claim that cites a passage, without its citations; empty where none does."""
-    return next((claim.text for claim in split_claims(text) if number in claim.cited), "")
+def citing_sentences(text: str) -> dict[int, str]:
+    """Return the first claim that cites each passage, without its citations, by the passage's number."""
+    sentences: dict[int, str] = {}
+    for claim in split_claims(text):
+        for number in claim.cited:
+            sentences.setdefault(number, claim.text)
+    return sentences
 
 
 def locate_claim(claim: Claim, passage_text: str, question: str = "") -> tuple[int, int] | None:
@@ -151,9 +161,15 @@ def _sentences(answer: str) -> Iterator[tuple[int, int]]:
     for block_start, block_end in _blocks(answer):
         block = answer[block_start:block_end]
         for start, end in pairwise((*_sentence_starts(block), len(block))):
-            piece = _LAST_LINE_OF_EMPHASIS.sub("", block[start:end])
+            piece = _without_last_line_of_emphasis(block[start:end])
             left = start + len(piece) - len(piece.lstrip())
             yield block_start + left, block_start + start + len(piece.rstrip())
+
+
+def _without_last_line_of_emphasis(piece: str) -> str:
+    last = _LAST_SPACE_OR_EMPHASIS.match(piece)
+    line_break = _LINE_BREAK.search(piece, last.start()) if last else None
+    return piece[: line_break.start()] if line_break else piece
 
 
 def _blocks(answer: str) -> Iterator[tuple[int, int]]:
@@ -163,7 +179,8 @@ def _blocks(answer: str) -> Iterator[tuple[int, int]]:
     for marker in _line_markers(answer):
         begins[marker.start()] = marker.end()
         if marker["heading"]:
-            line_end = (answer + "\n").index("\n", marker.end())
+            line_end = answer.find("\n", marker.end())
+            line_end = len(answer) if line_end < 0 else line_end
             begins.setdefault(line_end, line_end)
     cited = parse_citations(answer, ()).spans
     begins_inside = {offset for start, end in cited for offset in range(start + 1, end)}.intersection(begins)
@@ -216,24 +233,56 @@ def _without_spans(text: str, spans: Collection[tuple[int, int]]) -> tuple[str, 
     return "".join(text[offset] for offset in offsets), offsets
 
 
-def _without(answer: str, start: int, end: int) -> str:
-    """An answer without a claim, and without the space or the line that only the claim needed."""
-    line_start = answer.rfind("\n", 0, start) + 1
-    marker = _LINE_MARKER.match(answer, line_start)
-    is_first = not answer[line_start:start].strip() or (marker is not None and marker.end() == start)
-    following = end + _length_of_space(answer[end:])
-    next_line = answer.rfind("\n", end, following) + 1
-    if following < len(answer) and not next_line:
-        return answer[:start] + answer[following:]
-    if not is_first:
-        return answer[:start].rstrip(" \t") + answer[end:]
-    preceding = len(answer[:line_start].rstrip())
-    if following == len(answer):
-        return answer[:preceding] + answer[end:]
-    if not preceding:
-        return answer[:line_start] + answer[next_line:]
-    gap = max(answer[preceding:line_start], answer[end:next_line], key=lambda space: space.count("\n"))
-    return answer[:preceding] + gap + answer[next_line:]
+class _Rest:
+    """What is left of an answer from some place on, put together from its end."""
+
+    def __init__(self, answer: str, start: int) -> None:
+        self._answer = answer
+        self._parts: list[str] = []
+        self._space = ""
+        self.prepend(answer[start:])
+
+    @property
+    def text(self) -> str:
+        return "".join((self._space, *reversed(self._parts)))
+
+    def prepend(self, text: str) -> None:
+        length = _length_of_space(text)
+        if length == len(text):
+            self._space = text + self._space
+        else:
+            self._parts += (self._space, text[length:])
+            self._space = text[:length]
+
+    def take_up(self, gap_start: int, start: int) -> None:
+        """Prepend what stands before a claim, without the claim and the space or the line that only it needed."""
+        space, self._space = self._space, ""
+        self.prepend(self._joined(gap_start, start, space))
+
+    def _joined(self, gap_start: int, start: int, space: str) -> str:
+        """What comes of the gap before a claim and of the space behind it."""
+        gap = self._answer[gap_start:start]
+        next_line = space.rfind("\n") + 1
+        if any(self._parts) and not next_line:
+            return gap
+        line_start = gap.rfind("\n") + 1
+        if not self._begins_line(gap_start, start, line_start):
+            return gap.rstrip(" \t") + space
+        preceding = len(gap[:line_start].rstrip())
+        if not any(self._parts):
+            return gap[:preceding] + space
+        if not gap_start + preceding:
+            return gap[:line_start] + space[next_line:]
+        widest = max(gap[preceding:line_start], space[:next_line], key=lambda each: each.count("\n"))
+        return gap[:preceding] + widest + space[next_line:]
+
+    def _begins_line(self, gap_start: int, start: int, line_start: int) -> bool:
+        """Whether nothing but its marker stands before a claim on its line."""
+        if gap_start and not line_start:
+            return False
+        marker = _LINE_MARKER.match(self._answer, gap_start + line_start)
+        is_bare = not self._answer[gap_start + line_start : start].strip()
+        return is_bare or (marker is not None and marker.end() == start)
 
 
 def _length_of_space(text: str) -> int:

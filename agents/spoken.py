@@ -21,37 +21,43 @@ class SpokenText:
         self.swallowed = False
         self._hidden = thinks_first
         self._thinking = False
-        self._held = self._space = ""
+        self._held = ""
+        self._space: list[str] = []
         self._shown = False
 
     def feed(self, piece: str) -> str:
         """Take the next piece; return what is known to be spoken by now and was not returned before."""
         text, self._held = self._held + piece, ""
-        spoken = ""
-        while text:
+        spoken: list[str] = []
+        done = 0
+        while done < len(text):
             tags = (_CLOSES,) if self._thinking else (_OPENS,) if self.swallowed else (_OPENS, _CLOSES)
-            at, tag = min(((text.find(tag), tag) for tag in tags if tag in text), default=(-1, ""))
+            at, tag = min(((at, tag) for tag in tags if (at := text.find(tag, done)) >= 0), default=(-1, ""))
             if at < 0:
-                kept = len(text) - _begun(text, tags)
-                spoken += "" if self._thinking else text[:kept]
+                kept = len(text) - _begun(text[done:], tags)
+                spoken += () if self._thinking else (text[done:kept],)
                 self._held = text[kept:]
                 break
             if tag == _OPENS:
-                spoken += text[:at]
+                spoken.append(text[done:at])
             elif not self._thinking:
                 self.swallowed, self._hidden, self._shown = True, False, False
-                self._space = spoken = ""
+                self._space.clear()
+                spoken.clear()
             self._thinking = tag == _OPENS
-            text = text[at + len(tag) :]
-        return "" if self._hidden else self._stripped(spoken)
+            done = at + len(tag)
+        return "" if self._hidden else self._stripped("".join(spoken))
 
     def _stripped(self, spoken: str) -> str:
         """Leave out the first white space, and hold back what may be the last."""
-        spoken = self._space + spoken if self._shown else spoken.lstrip()
         kept = len(spoken.rstrip())
-        self._space = spoken[kept:]
-        self._shown = self._shown or kept > 0
-        return spoken[:kept]
+        if not kept:
+            self._space += (spoken,) if self._shown else ()
+            return ""
+        words = "".join((*self._space, spoken[:kept])) if self._shown else spoken[:kept].lstrip()
+        self._space = [spoken[kept:]]
+        self._shown = True
+        return words
 
 
 def _begun(text: str, tags: tuple[str, ...]) -> int:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from graph.schema import RelationType
 
 _KINSHIP = (
-    r"(?:half |step |grand|great )*(?:sons?|daughters?|fathers?|mothers?|parents?|child|children|brothers?|sisters?"
+    r"(?:half |step |grand|great ){0,4}(?:sons?|daughters?|fathers?|mothers?|parents?|child|children|brothers?|sisters?"
     r"|siblings?|wi(?:fe|ves)|husbands?|spouses?|uncles?|aunts?|nephews?|nieces?|cousins?|heirs?|descend(?:ants?|ed)"
     r"|ancestors?|married|widows?)"
 )
@@ -78,7 +78,7 @@ CUES: Mapping[RelationType, tuple[str, ...]] = MappingProxyType(
         ),
         RelationType.HIERARCHICAL: (
             r"(?:is|was|are|were|be|been|as) (?:an?|the|one of(?: the)?)",
-            rf"(?:an? |the |founding )*{_PARTS}(?: states?)?(?: (?:of|in|from|includes?|including))?",
+            rf"(?:an? |the |founding ){{0,4}}{_PARTS}(?: states?)?(?: (?:of|in|from|includes?|including))?",
             r"belong(?:s|ed|ing)? to|consist(?:s|ed|ing)? of|compris(?:e|es|ed|ing)(?: of)?",
             r"(?:composed|made|made up) of",
             r"includ(?:e|es|ed|ing)|encompass(?:es|ed|ing)?|(?:divided|split|subdivided|organi[sz]ed) into|such as",

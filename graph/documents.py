@@ -18,6 +18,7 @@ from graph.loaders.html import load_html
 from graph.loaders.links import is_link_list, load_links
 from graph.loaders.markdown import load_markdown
 from graph.loaders.pdf import load_pdf
+from graph.loaders.space import SPACE_LEFT, short_spaced_document, short_spaced_passage
 from graph.loaders.table import load_table
 from graph.loaders.text import load_text, read_text, readable_path, unopened
 from graph.schema import MetadataValue, Passage
@@ -216,8 +217,14 @@ def _take(loaded: Loaded, documents: Documents, options: ReadOptions) -> None:
     for source, columns in loaded.columns.items():
         documents.columns[source] = {**documents.columns.get(source, {}), **columns}
     documents.note(loaded.notes)
-    passages = list(loaded.passages)
-    for document in loaded.documents:
+    passages = []
+    for given in loaded.passages:
+        passage, n_cut = short_spaced_passage(given)
+        documents.note({SPACE_LEFT: n_cut})
+        passages.append(passage)
+    for whole in loaded.documents:
+        document, n_cut = short_spaced_document(whole)
+        documents.note({SPACE_LEFT: n_cut})
         parts = split_document(document, options.chunk_tokens, options.chunk_overlap)
         documents.note({**document.notes, REFERENCES_LEFT: left_references(document), NO_TEXT: int(not parts)})
         passages.extend(parts)

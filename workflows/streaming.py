@@ -241,7 +241,7 @@ class _Telling:
         self._last = ""
         self._requests: dict[str, str | None] = {}
         self._spoken: dict[str, SpokenText] = {}
-        self._said = ""
+        self._said: list[str] = []
 
     def about(self, mode: str, chunk: Any) -> Iterator[Event]:
         """Tell of one chunk of the modes ``tasks``, ``custom`` and ``messages``."""
@@ -263,10 +263,12 @@ class _Telling:
 
     def rest_of(self, answer: str) -> Iterator[Event]:
         """Tell what no stream told of the answer, which may be all; start over where it told something else."""
-        if not answer.startswith(self._said):
+        said = "".join(self._said)
+        if not answer.startswith(said):
             yield self._start_over(self._last)
-        if answer != self._said:
-            yield Token(answer[len(self._said) :])
+            said = ""
+        if answer != said:
+            yield Token(answer[len(said) :])
 
     def _told(self, told: Progress) -> Iterator[Event]:
         """A node that says again that it starts is tried again after a fault of the endpoint."""
@@ -288,7 +290,7 @@ class _Telling:
             if self._said and spoken.swallowed and not swallowed:
                 yield self._start_over(node)
             if words:
-                self._said += words
+                self._said.append(words)
                 yield Token(words)
 
     def _start(self, node: str) -> NodeStarted:
@@ -298,7 +300,7 @@ class _Telling:
         return self._start_over(node)
 
     def _start_over(self, node: str) -> NodeStarted:
-        self._last, self._said = node, ""
+        self._last, self._said = node, []
         return NodeStarted(node, self._attempts[node])
 
     def _listen(self) -> SpokenText:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable
 
 from agents.offline.answer_type import AnswerType, is_person_like, is_place_like, new_names, number_starts
 from agents.offline.words import FUNCTION_WORDS
 from graph.dates import date_spans
-from graph.text import tokens
+from graph.text import token_spans, tokens
 
 UNKNOWN = 0.7
 """The share of a sentence where the question does not tell what kind of answer it wants."""
@@ -21,6 +22,7 @@ _NEAR, _ALIKE = 0.45, 0.6
 """Cosines from which a noun behind a number may be, or is, what is counted."""
 
 _BEHIND_NUMBER = 6
+_BARE = re.compile(r"[\w,.]{0,100}\d[,;.]|[\w,.]{0,100}\W{0,100}\Z")
 _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b", re.IGNORECASE)
 _MONTH = re.compile(r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December)\b")
 _TIMES = re.compile(r"\b(?:times|twice|once|every|each|daily|weekly|monthly|yearly|annual\w*)\b")
@@ -90,9 +92,9 @@ def answer_share(
 
 
 def _without_dates(sentence: str) -> str:
-    for start, end in reversed(date_spans(sentence)):
-        sentence = f"{sentence[:start]} {sentence[end:]}"
-    return sentence
+    spans = date_spans(sentence)
+    starts, ends = [start for start, _ in spans], [end for _, end in spans]
+    return " ".join(sentence[end:start] for end, start in zip([0, *ends], [*starts, len(sentence)], strict=True))
 
 
 def _date_share(sentence: str, question: str, asked: frozenset[str]) -> float:
@@ -108,18 +110,24 @@ def _date_share(sentence: str, question: str, asked: frozenset[str]) -> float:
 
 def _count_share(sentence: str, asked: frozenset[str], counted: Nearness | None) -> float:
     """A number right before what is counted, or one that nothing follows, as in "It seats 2,200."."""
-    starts = number_starts(sentence, asked)
+    starts = dict.fromkeys(number_starts(sentence, asked))
     if not starts:
         return 0.0
     if counted is None:
         return 1.0 if "often" not in asked or _TIMES.search(sentence) else OTHER_MEASURE
     best = UNCOUNTED
+    spans = token_spans(sentence)
+    token_ends = [end for _, _, end in spans]
     for start in starts:
-        behind = [token for token in tokens(sentence[start:])[:_BEHIND_NUMBER] if token not in FUNCTION_WORDS]
+        if start - 1 in starts and sentence[start - 1 : start + 1].isdigit():
+            continue
+        first = bisect_right(token_ends, start)
+        following = [token for token, _, _ in spans[first : first + _BEHIND_NUMBER]]
+        behind = [token for token in following if token not in FUNCTION_WORDS]
         nearest = max(map(counted, behind), default=0.0)
         if nearest >= _ALIKE:
             return 1.0
-        is_bare = re.match(r"[\w,.]*\d[,;.]|[\w,.]*\W*\Z", sentence[start:])
+        is_bare = _BARE.match(sentence, start)
         if nearest >= _NEAR or is_bare:
             best = WEAK_CAUSE
     return best

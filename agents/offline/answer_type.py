@@ -60,6 +60,7 @@ _NUMBER = re.compile(
     r"|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|dozens?|hundred|thousand|million|once|twice|half|third"
     r"|single|several|no|none)\b"
 )
+_FARTHEST_PREPOSITION = 100
 _NAME_KINDS = (SpanKind.NAME, SpanKind.FOREIGN, SpanKind.QUOTED)
 _PLACE_PREPOSITIONS = word_set("in at near from of to around")
 _ORGANISATION_WORDS = word_set(
@@ -105,14 +106,14 @@ def new_names(sentence: str, asked: frozenset[str]) -> list[EntitySpan]:
     names = [
         span
         for span in scan_entities(sentence).spans
-        if span.kind in _NAME_KINDS and not sentence[: span.start].endswith(("(", "（"))
+        if span.kind in _NAME_KINDS and not sentence.endswith(("(", "（"), 0, span.start)
     ]
     return [span for span in names if not asked.issuperset(tokens(span.text))]
 
 
 def is_place_like(sentence: str, span: EntitySpan) -> bool:
     """Tell whether a preposition of place, or a place and a comma, stands before a name."""
-    before = sentence[: span.start].rstrip()
+    before = sentence[max(0, span.start - _FARTHEST_PREPOSITION) : span.start].rstrip()
     return before.endswith(",") or before.rpartition(" ")[2].casefold() in _PLACE_PREPOSITIONS
 
 

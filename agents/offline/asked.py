@@ -170,7 +170,8 @@ def _needed(words: Sequence[Word], kind: AnswerType) -> tuple[Word, ...]:
         needed = asked
     if kind is AnswerType.CAUSE:
         needed = [word for word in needed if stem(word.text) not in _CAUSE_VERBS]
-    return tuple(word for word in words if word.role is not Role.ASKED or word in needed)
+    kept = set(needed)
+    return tuple(word for word in words if word.role is not Role.ASKED or word in kept)
 
 
 def _answer_nouns(text: str) -> tuple[frozenset[str], str]:
@@ -218,10 +219,13 @@ def _known_spans(question: str, known_names: Iterable[str]) -> list[tuple[int, i
     """Where known names stand in a question, whatever their letters; the longest first."""
     spans = token_spans(question)
     words = [token for token, _, _ in spans]
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(words):
+        places.setdefault(word, []).append(place)
     found = []
     for known in sorted(set(known_names), key=lambda name: (-len(name), name)):
         name = tokens(title_name(known))
-        for first in range(len(words) - len(name) + 1):
-            if name and words[first : first + len(name)] == name:
+        for first in places.get(name[0], ()) if name else ():
+            if words[first : first + len(name)] == name:
                 found.append((spans[first][1], spans[first + len(name) - 1][2]))
     return found

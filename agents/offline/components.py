@@ -11,7 +11,7 @@ from graph.text import tokens
 _ASKS = r"(?:who|whom|whose|what|which|when|where|why|how)\b"
 _PREPOSITION = r"(?:in|on|at|by|to|for|from|of|with|since|until|under|into)"
 _NEXT = re.compile(
-    rf"\?\s+(?:and\s+)?|[,;]?\s+(?:and|or)(?:\s+also)?\s+(?=(?:{_PREPOSITION}\s+)?{_ASKS})", re.IGNORECASE
+    rf"\?\s+(?:and\s+)?|(?:[,;]|(?<!\s))\s+(?:and|or)(?:\s+also)?\s+(?=(?:{_PREPOSITION}\s+)?{_ASKS})", re.IGNORECASE
 )
 _OBJECT = re.compile(r"\b(?:it|him|them|he|she|they)\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"\b(?:its|his|their)\b", re.IGNORECASE)

@@ -72,7 +72,7 @@ _COUNTED = rf"(?:(?!{_NO_ADJECTIVE})[a-z][a-z-]{{2,16}} )?(?!{_NO_NOUN})[a-z]{{3
 _CLOCK = r"\d{1,2}(?::\d\d)?\s?(?:[ap]\.m\.|[ap]m\b|[AP]M\b)|\d{1,2}:\d\d\b"
 _PROPERTY_VALUE = re.compile(
     r"\b(?:population|elevation|length|height|area|capacity|total|number|average|rate|rank|code)"
-    r"(?: of| was| is| were|:)? (?P<value>(?![12]\d{3}\b)\d{3,}(?:\.\d+)?)(?![\w%,.]*\d)(?!\s?%)"
+    r"(?: of| was| is| were|:)? (?P<value>(?![12]\d{3}\b)\d{3,}+(?:\.\d+)?+)(?![\w%,.]*\d)(?!\s?%)"
 )
 _QUANTITY = re.compile(
     rf"(?<![\w.,:$€£¥₹])(?:{_CLOCK}|(?:US|AU|NZ|CA|HK|A|C|S)?[$€£¥₹]\s?{_NUMBER}(?: {_SCALE})?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.citations import parse_citations, quotable, strip_citations
-from agents.claims import citing_sentence
+from agents.claims import citing_sentences
 from agents.locate import locate_quote
 from agents.offline.components import split_question
 from agents.offline.quotes import Embed, Sentence, passage_sentences, quote_sentences, refusal
@@ -56,10 +56,11 @@ def _appended(draft: Draft, added: Sequence[Sentence], passages: Sequence[Number
     by_number = {passage.number: passage for passage in passages}
     new = quote_sentences([sentence for sentence in added if quotable(sentence.text) not in draft.text])
     text = "\n\n".join(part for part in (draft.text.rstrip(), new.text) if part)
+    sentences = citing_sentences(draft.text)
     citations = {}
     for number in parse_citations(draft.text, by_number).numbers:
         passage = by_number[number]
-        span = locate_quote(citing_sentence(draft.text, number), passage.text, question) or (None, None)
+        span = locate_quote(sentences.get(number, ""), passage.text, question) or (None, None)
         citations[number] = Citation(number, passage.id, *span)
     for citation in new.citations:
         citations.setdefault(citation.number, citation)

@@ -42,7 +42,7 @@ def share_of_name(name: Sequence[str], sentence: Sentence) -> float:
     if _stems(title) >= wanted:
         has_number = any(map(str.isdigit, "".join(name)))
         return 1.0 if has_number else LONGER_TITLE
-    return ELSEWHERE if _stems(f"{title} {sentence.passage.text}") >= wanted else 0.0
+    return ELSEWHERE if _stems_of(title, sentence.passage.text) >= wanted else 0.0
 
 
 def share_of_number(number: str, sentence: Sentence) -> float:
@@ -88,6 +88,11 @@ def _padded(text: str) -> str:
 @lru_cache(maxsize=4096)
 def _stems(text: str) -> frozenset[str]:
     return frozenset(map(stem, tokens(text)))
+
+
+@lru_cache(maxsize=4096)
+def _stems_of(title: str, text: str) -> frozenset[str]:
+    return _stems(title) | _stems(text)
 
 
 @lru_cache(maxsize=4096)

@@ -34,10 +34,13 @@ def sentence_words(sentence: Sentence) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def without_names(text: str) -> str:
     """Return a text with "it" in the place of each name: its meaning then is what it says of whomever."""
-    for span in reversed(scan_entities(text).spans):
+    kept: list[str] = []
+    done = 0
+    for span in scan_entities(text).spans:
         if span.kind in _NAME_KINDS and not FUNCTION_WORDS.issuperset(tokens(span.text)):
-            text = f"{text[: span.start]}it{text[span.end :]}"
-    return text
+            kept += (text[done : span.start], "it")
+            done = span.end
+    return "".join((*kept, text[done:]))
 
 
 def word_cosines(

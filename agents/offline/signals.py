@@ -93,12 +93,16 @@ class Reading:
             is_half=self.asked.is_nested,
         )
 
+    def is_about_name(self, place: int) -> bool:
+        """Tell whether a sentence is about a name of the question."""
+        return max(self.names[place], default=0.0) >= LONGER_TITLE
+
     def bridges(self, first: int, second: int) -> bool:
         """Tell whether one sentence is about a name and leads to another passage's sentence."""
         one, other = self.sentences[first], self.sentences[second]
         return (
             one.passage is not other.passage
-            and max(self.names[first], default=0.0) >= LONGER_TITLE
+            and self.is_about_name(first)
             and (names_subject(one, other, self.asked.tokens) or shares_name(one, other, self.asked.tokens))
         )
 

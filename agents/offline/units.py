@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations, product
 
 from agents.offline.asked import read_question
 from agents.offline.entity_spans import scan_entities
@@ -66,8 +66,10 @@ def _candidates(reading: Reading, places: Sequence[int]) -> Iterator[tuple[tuple
     asked = reading.asked
     for place in places:
         yield (place,), reading.alone(place)
+    if len({reading.sentences[place].passage.id for place in places}) < 2:
+        return
     if asked.is_nested or asked.is_long:
-        for first, second in permutations(places, 2):
+        for first, second in product(filter(reading.is_about_name, places), places):
             if reading.bridges(first, second):
                 yield (first, second), reading.over_bridge(first, second)
     if asked.compares:

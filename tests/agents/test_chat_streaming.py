@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.graph import START, StateGraph
@@ -77,3 +79,16 @@ def test_an_object_may_be_streamed_too() -> None:
 def test_faults_are_the_same_when_streaming(reply: Reply, error: type[Exception], as_object: bool) -> None:
     with served(reply) as model, pytest.raises(error):
         streamed(model, as_object)
+
+
+def test_a_reply_without_end_is_broken_off_at_the_longest_that_is_read() -> None:
+    endless = itertools.repeat("and " * 5_000)
+    with served(Reply(pieces=endless)) as model, pytest.raises(MalformedReply, match="longer than 500,000"):
+        streamed(model, as_object=False)
+
+
+def test_a_reply_without_end_is_refused_where_it_comes_whole() -> None:
+    with served("and " * 130_000) as model, pytest.raises(MalformedReply, match="longer than 500,000"):
+        ask_text(model, messages())
+    with served("and " * 26_000) as model, pytest.raises(MalformedReply, match="says more than 100,000"):
+        ask_text(model, messages())

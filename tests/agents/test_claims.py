@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agents.citations import MARK, parse_citations, strip_citations
 from agents.claims import (
     Claim,
-    citing_sentence,
+    citing_sentences,
     join_claims,
     locate_claim,
     plain_text,
@@ -262,7 +262,7 @@ def test_a_mark_that_a_text_brings_along_is_kept_and_not_doubled() -> None:
 )
 def test_the_sentence_that_cites_a_passage(number: int, sentence: str) -> None:
     text = "Lund composed Salka [1]. He was born in Aalborg. [2][3] He died.[4]"
-    assert citing_sentence(text, number) == sentence
+    assert citing_sentences(text).get(number, "") == sentence
 
 
 def test_a_claim_is_located_by_its_words_and_by_those_of_the_question() -> None:

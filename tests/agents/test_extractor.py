@@ -151,9 +151,7 @@ class TestRefusing:
         with pytest.raises(MalformedReply):
             extractor().read(reply)
 
-    @pytest.mark.parametrize(
-        ("entities", "triples"), [(MAX_ENTITIES + 1, 0), (0, MAX_TRIPLES + 1), (0, 10_000)], ids=str
-    )
+    @pytest.mark.parametrize(("entities", "triples"), [(MAX_ENTITIES + 1, 0), (0, MAX_TRIPLES + 1), (0, 500)], ids=str)
     def test_a_reply_without_measure_is_malformed(self, entities: int, triples: int) -> None:
         with pytest.raises(MalformedReply, match="at most 200 items"):
             read([f"n{number}" for number in range(entities)], *[TRIPLE] * triples)

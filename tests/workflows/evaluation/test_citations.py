@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.citations import parse_citations
-from agents.claims import citing_sentence
+from agents.claims import citing_sentences
 from workflows.evaluation.citations import CitedSentence, cited_sentences, supported_citations
 
 NISSAN = "Nissan\nNissan Motor was founded in Yokohama in 1933 and employs 130,000 people."
@@ -54,7 +54,7 @@ class TestSentences:
         sentences = cited_sentences(answer, {1, 2, 3})
         for number in parse_citations(answer, {1, 2, 3}).numbers:
             first = next(sentence.text for sentence in sentences if number in sentence.numbers)
-            assert first == citing_sentence(answer, number)
+            assert first == citing_sentences(answer)[number]
 
 
 class TestCitations:

@@ -1,0 +1,66 @@
+"""Long runs of white space are cut while reading, whatever the source; shorter ones stay as they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.documents import read_documents
+from graph.loaders.document import Document, Heading
+from graph.loaders.space import LONGEST_SPACE, SPACE_LEFT, short_spaced_document
+
+LONG = " " * (LONGEST_SPACE + 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("moor.txt", f"Anna Berg was born{LONG}in Moor."),
+        ("moor.md", f"Anna Berg was born{LONG}in Moor."),
+        ("moor.html", f"<pre>Anna Berg was born{LONG}in Moor.</pre>"),
+        ("moor.jsonl", json.dumps({"text": f"Anna Berg was born{LONG}in Moor."})),
+        ("moor.json", json.dumps([{"text": f"Anna Berg was born{LONG}in Moor."}])),
+        ("moor.csv", f"text\nAnna Berg was born{LONG}in Moor.\n"),
+        ("links.jsonl", json.dumps({"url": "http://moor.org/", "text": f"Anna Berg was born{LONG}in Moor."})),
+    ],
+)
+def test_a_long_run_is_cut_to_a_space_and_counted(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    documents = read_documents([tmp_path / name])
+    (passage,) = documents.passages.values()
+    assert passage.text.endswith("Anna Berg was born in Moor.")
+    assert documents.notes[SPACE_LEFT] == 1
+
+
+def test_a_run_of_the_longest_length_stays(tmp_path: Path) -> None:
+    (tmp_path / "moor.txt").write_text(f"Anna{LONG[1:]}Berg")
+    documents = read_documents([tmp_path / "moor.txt"])
+    assert [passage.text for passage in documents.passages.values()] == [f"Anna{LONG[1:]}Berg"]
+    assert not documents.notes
+
+
+@pytest.mark.parametrize(("run", "left"), [(f"{LONG}\n{LONG}", "\n"), ("\n" * 999, "\n\n"), ("\t" * 999, " ")])
+def test_lines_and_paragraphs_stay_apart(run: str, left: str) -> None:
+    document, n_runs = short_spaced_document(Document("", f"Anna{run}Berg", "moor.txt"))
+    assert (document.text, n_runs) == (f"Anna{left}Berg", 1)
+
+
+@given(st.lists(st.sampled_from(["Anna", "Berg", " ", "\n", LONG, f"{LONG}\n\n"]), max_size=12))
+def test_headings_pages_and_links_stand_where_they_stood(parts: list[str]) -> None:
+    offsets = [len("".join(parts[:n])) for n, part in enumerate(parts) if part.strip()]
+    document = Document(
+        "",
+        "".join(parts),
+        "moor.md",
+        headings=[Heading(offset, 1, "Anna") for offset in offsets],
+        pages=offsets,
+        links=[(offset, "http://moor.org/") for offset in offsets],
+    )
+    short, _ = short_spaced_document(document)
+    words = [part for part in parts if part.strip()]
+    for places in ([each.offset for each in short.headings], short.pages, [offset for offset, _ in short.links]):
+        assert [short.text[place : place + 4] for place in places] == words

@@ -1,0 +1,203 @@
+"""Every parser of replies, passages and questions, each as a function of one text; and what texts are made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from pydantic import SecretStr
+
+from agents.answerer import ChatAnswerer, quote_passages
+from agents.chat import ChatModel, ChatReply, parse_object, quoted, without_thinking
+from agents.citations import parse_citations, quotable, strip_citations, without_marks
+from agents.claim_judge import ChatClaimJudge
+from agents.claims import citing_sentences, join_claims, plain_text, split_claims, strip_marks
+from agents.extractor import ChatExtractor
+from agents.fact_filter import ChatFactFilter, FactFilterReply, parse_fact
+from agents.final_predictor import ChatFinalPredictor
+from agents.judge import ChatJudge
+from agents.locate import locate_quote
+from agents.logprobs import TokenLogprobs
+from agents.manager import ChatManager
+from agents.offline.answer_type import answer_type
+from agents.offline.asked import read_question
+from agents.offline.components import split_question
+from agents.offline.entity_spans import scan_entities
+from agents.offline.extractor import OfflineExtractor
+from agents.offline.frames import unframed
+from agents.offline.inner_names import title_names
+from agents.offline.manager import OfflineManager
+from agents.offline.nearness import without_names
+from agents.offline.phrases import plain_verbs
+from agents.offline.quotes import passage_sentences
+from agents.offline.support import is_supported
+from agents.predictor import ChatPredictor
+from agents.roles import Draft, NumberedPassage
+from agents.settling import claims_of
+from agents.spoken import SpokenText
+from agents.usage import Usage
+from graph.dates import date_spans, is_date, year_in
+from graph.entries import Entry
+from graph.evidence import Handles, Names, read_evidence
+from graph.loaders.charset import decode_page
+from graph.loaders.document import Document, sane_title
+from graph.loaders.html import normalised_address, parse_html
+from graph.loaders.markdown import parse_markdown
+from graph.loaders.text import plain_title
+from graph.names import NameMatcher
+from graph.schema import Fact, Passage, RelationType, ScoredFact
+from graph.sentences import quotable_spans, sentence_spans
+from graph.sparse import terms
+from graph.splitting import estimate_tokens, split_document
+from graph.taxonomy import question_cues, type_triple
+from graph.text import name_length, normalise_name, title_name, token_spans, tokens
+from graph.where import parse_where
+
+Parser = Callable[[str], object]
+
+TEXT = "The Danish geologist Anna Berg was born in Moor in 1933. She died in Graz."
+SHOWN = (NumberedPassage(1, "p", "Anna Berg", TEXT),)
+FACTS = (ScoredFact(Fact("Anna Berg", "born in", "Moor", RelationType.SPATIAL), 1.0),)
+QUESTION = "In which year was the geologist of Moor born?"
+MATCHER = NameMatcher([("Anna Berg", 0), ("Anna Berg Moor Anna", 1), ("a a a", 2), ("Moor", 3)])
+
+# What the patterns and scans of the parsers know, and what they do not.
+FRAGMENTS = (
+    *" \n\t\r\u0085\u2028\u00a0aAzé1,.;:!?()[]{}<>\"'`*_#-–—|/\\&%$=+~^@…。、，’‘“”„«»「」中",
+    *"カー・あ한ไاאди́\u00ad\u200b\u200f\ufeff٢½",
+    *("II", "Bob", "Bob, ", "Anna Berg", "Bob ", "a ", "<think>", "</think>", "<thi", "```", "```a\n"),
+    *("\n```\n", "```json\n", '{"a": ', '"a": 1, ', '\\"', "\\u0041", "[1]", "[1", "[1, ", "[1-", " [1]"),
+    *("([1]", "【1】", "[1][1]", "[unsupported]", " [unsupported]", "[unsup", "1 ", "NOT IN THE PASSAGES"),
+    *("NOT IN THE PASSAGE\n", "yes ", "Yes 0.9", "- ", "* ", "> ", "# ", "1. ", "12. May ", "**", ". ", "? "),
+    *(".\n", "\n\n", "\n \n", "Mr. ", "St.", "e.g. ", "A.", "A. ", "U.S.", "al. ", '!"', "。」", "’s ", "'s "),
+    *("of ", "of the ", "and ", " and ", "the ", "is ", "was born ", "in ", "who ", "which ", "which year "),
+    *("how many ", "name the ", "tell me ", "the name of ", "do you know ", "her ", "it ", "? and who "),
+    *(", and when ", "as a ", "by ", "May ", "5 May 1990", "1990", "1990-", "1990–91", "3rd ", "19th century"),
+    *(" BC", "1990年", "5 km", "1,000", "$5", "3.5", "(born ", "(1990", "(a) ", " (", "Bob (", " | ", "---\n"),
+    *("title: ", "  - a\n", "<p>", "</p>", "<table><tr><td>", "<main", "<a href='x'>", "<br>", "&amp;", "&#"),
+    *("<!--", "<pre>", "<h1>", "role=", "http://a/", "../", "?a=", "%41", "a=1 "),
+)
+
+
+class Saying(ChatModel):
+    """A chat model that says one text, whatever it is asked."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("saying", 0.0, address=None, api_key=SecretStr("none"), timeout_s=1.0)
+        self._text = text
+
+    def _reply(self, *about: Any, **more: Any) -> ChatReply:
+        tokens = [TokenLogprobs(self._text[at : at + 3], ()) for at in range(0, len(self._text), 3)]
+        return ChatReply(self._text, False, Usage(1), tuple(tokens))
+
+
+def _streamed(text: str) -> list[str]:
+    spoken = SpokenText()
+    return [spoken.feed(text[start : start + 4]) for start in range(0, len(text), 4)]
+
+
+def _rewritten(text: str) -> str:
+    claims = split_claims(text)
+    marked = join_claims(text, claims, mark=range(0, len(claims), 2))
+    return join_claims(marked, split_claims(marked), remove=range(1, len(claims), 2))
+
+
+def _evidence(text: str) -> object:
+    passage = Passage("p", "Anna Berg", text)
+    entry = Entry(passage, OfflineExtractor().extract(passage), 1, np.zeros(4, dtype=np.float32))
+    return read_evidence(entry, entry.fingerprint, Names(), Handles(), Handles())
+
+
+def _extracted_reply(text: str) -> object:
+    triple = {"subject": text, "predicate": text, "object": "Bob"}
+    reply = json.dumps({"entities": [text, "Bob"], "triples": [triple]})
+    return ChatExtractor(Saying(reply)).extract(Passage("p", "Moor", TEXT))
+
+
+REPLIES: dict[str, Parser] = {
+    "thinking": without_thinking,
+    "object": lambda text: parse_object(text, FactFilterReply),
+    "string in an object": lambda text: parse_object(json.dumps({"facts": [text]}), FactFilterReply),
+    "answerer": lambda text: ChatAnswerer(Saying(text)).answer(QUESTION, SHOWN),
+    "cited answer": lambda text: ChatAnswerer(Saying(f"{text} [1]")).answer(QUESTION, SHOWN),
+    "final predictor": lambda text: ChatFinalPredictor(Saying(f"It [1] {text}")).answer(
+        QUESTION, SHOWN, Draft(f"{text} [1]", (1,), ())
+    ),
+    "predictor": lambda text: ChatPredictor(Saying(text)).predict(QUESTION, SHOWN[0]),
+    "judge": lambda text: ChatJudge(Saying(text)).judge(QUESTION, SHOWN[0], text),
+    "judge that thinks": lambda text: ChatJudge(Saying(f"<think>{text}</think>Yes 0.9")).judge(QUESTION, SHOWN[0], ""),
+    "manager": lambda text: ChatManager(Saying(text)).weigh(QUESTION),
+    "claim judge": lambda text: ChatClaimJudge(Saying(text)).assess(QUESTION, split_claims(text)[:3], SHOWN, 2),
+    "fact filter": lambda text: ChatFactFilter(Saying(json.dumps({"facts": [text, [text, text, text]]}))).choose(
+        QUESTION, FACTS, 3
+    ),
+    "fact": parse_fact,
+    "extractor": _extracted_reply,
+    "stream": _streamed,
+    "citations": lambda text: parse_citations(text, range(9)),
+    "no citations": strip_citations,
+    "quote": quotable,
+    "no marks": without_marks,
+    "claims": split_claims,
+    "claims of a text": lambda text: claims_of(text, (1,)),
+    "claims rewritten": _rewritten,
+    "no marks behind claims": strip_marks,
+    "plain text": plain_text,
+    "citing sentence": citing_sentences,
+    "located": lambda text: locate_quote(text, TEXT),
+    "fed back": lambda text: quoted("reply", text),
+}
+PASSAGES: dict[str, Parser] = {
+    "name": normalise_name,
+    "length of a name": name_length,
+    "name of a title": title_name,
+    "tokens": tokens,
+    "places of tokens": token_spans,
+    "sentences": sentence_spans,
+    "sentences without headings": quotable_spans,
+    "terms": terms,
+    "date": is_date,
+    "dates": date_spans,
+    "year": year_in,
+    "entities": scan_entities,
+    "entities of a title": lambda text: scan_entities(TEXT, text),
+    "entities below a title": lambda text: scan_entities(text, "Anna Berg"),
+    "extractor": lambda text: OfflineExtractor().extract(Passage("p", "Anna Berg", text)),
+    "extractor without a title": lambda text: OfflineExtractor().extract(Passage("p", "", text)),
+    "extractor of a title": lambda text: OfflineExtractor().extract(Passage("p", text, TEXT)),
+    "names of a title": title_names,
+    "type of a triple": lambda text: type_triple(text, text, text),
+    "type of a class": lambda text: type_triple("Bob", "is", text),
+    "evidence": _evidence,
+    "known names": lambda text: MATCHER.find(tokens(text)),
+    "quotable sentences": lambda text: passage_sentences([NumberedPassage(1, "p", "Moor", text)]),
+    "place of a quote": lambda text: locate_quote("The geologist was born in Moor.", text, QUESTION),
+    "support": lambda text: is_supported("Anna Berg was born in Moor in 1933.", text),
+    "support of a passage's own words": lambda text: is_supported(text, text),
+    "words without names": without_names,
+    "quotes": lambda text: quote_passages(QUESTION, [NumberedPassage(1, "p", "Moor", text)]),
+    "chunks": lambda text: split_document(Document("Moor", text, "moor.txt")),
+    "length in tokens": estimate_tokens,
+    "first line": plain_title,
+    "property": sane_title,
+    "Markdown": lambda text: parse_markdown(text, "moor.md"),
+    "front matter": lambda text: parse_markdown(f"---\n{text}\n---\nMoor", "moor.md"),
+    "web page": lambda text: parse_html(text, "moor.html", "moor.html"),
+    "comment of a web page": lambda text: parse_html(f"<!-- {text} --><p>Moor", "moor.html", "moor.html"),
+    "encoding of a web page": lambda text: decode_page(text.encode(), "moor.html"),
+    "address": lambda text: normalised_address(text, "http://moor/"),
+}
+QUESTIONS: dict[str, Parser] = {
+    "frame": unframed,
+    "parts": split_question,
+    "kind of answer": answer_type,
+    "verbs": plain_verbs,
+    "question": read_question,
+    "question with known names": lambda text: read_question(text, ["Anna Berg", "Moor Moor Moor", text[:100]]),
+    "question in a frame": lambda text: read_question(f"Can you tell me which {text}?"),
+    "relations": question_cues,
+    "condition": lambda text: parse_where([text]),
+    "manager": lambda text: OfflineManager().weigh(text),
+}
