@@ -16,7 +16,16 @@ PACKAGES = ("graph", "agents", "workflows", "prompts")
 _FENCE = re.compile(r"^ {0,3}```(?P<kind>[^\n`]*)\n(?P<body>.*?)^ {0,3}```[ \t]*$", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _INLINE_CODE = re.compile(r"(`+)(.+?)\1")
-_LINK = re.compile(r"\[[^\]\n]*(?:\n[^\]\n]*)?\]\((?P<target>[^)\s]+)\)")
+_TARGET = r"<?(?P<target>[^)>\s]+)>?"
+_LINK_FORMS = (
+    re.compile(rf"\]\(\s*{_TARGET}(?:\s+[\"'(][^\n]*?[\"')])?\s*\)"),
+    re.compile(rf"^ {{0,3}}\[[^\]]+\]:[ \t]+{_TARGET}", re.MULTILINE),
+    re.compile(r"<(?:a|img)\s[^>]*?(?:href|src)=[\"'](?P<target>[^\"']+)[\"']"),
+)
+"""Links and pictures with or without a title, definitions of references, and HTML."""
+_REFERENCE = re.compile(r"\]\[(?P<label>[^\]\n]+)\]")
+_DEFINED = re.compile(r"^ {0,3}\[(?P<label>[^\]]+)\]:", re.MULTILINE)
+_POINTER = re.compile(r"\bsee\s+\[[^\]]+\]\((?P<target>[^)\s]+)\)\s+for\b", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _ANCHOR = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
 
@@ -47,7 +56,20 @@ def prose(text: str) -> str:
 
 def links(text: str) -> list[str]:
     """Where the links and pictures of a page point."""
-    return [found["target"] for found in _LINK.finditer(_INLINE_CODE.sub("`code`", prose(text)))]
+    plain_text = _INLINE_CODE.sub("`code`", prose(text))
+    return [found["target"] for form in _LINK_FORMS for found in form.finditer(plain_text)]
+
+
+def undefined_references(text: str) -> list[str]:
+    """The labels that a page's links of the form ``[text][label]`` refer to and nothing defines."""
+    plain_text = _INLINE_CODE.sub("`code`", prose(text))
+    defined = {label.casefold() for label in _DEFINED.findall(plain_text)}
+    return [label for label in _REFERENCE.findall(plain_text) if label.casefold() not in defined]
+
+
+def pointers(text: str) -> list[str]:
+    """Where a page points for something by "see ... for ..."."""
+    return [found["target"] for found in _POINTER.finditer(_INLINE_CODE.sub("`code`", prose(text)))]
 
 
 def inline_code(text: str) -> Iterator[str]:
