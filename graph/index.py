@@ -27,6 +27,7 @@ from graph.knowledge_graph import GraphFact, KnowledgeGraph, load
 from graph.layers import SearchIndex
 from graph.record import Record
 from graph.selection import Selection
+from graph.shortage import shortage_behind
 from graph.sparse import SparseIndex
 from graph.store import Stamp, passage_metadata
 from graph.where import Condition, canonical, read_conditions, to_chroma
@@ -214,6 +215,7 @@ def open_index(root: Path, embedder: Embedder) -> Index:
         EmbeddingMismatch: another model wrote it.
         WorkspaceDamaged: its record cannot be read.
         WorkspaceLocked: it has to be derived again, and another process is writing.
+        OutOfResources: the machine gives no more memory or open files.
     """
     workspace = Workspace(root)
     damaged: int | None = None
@@ -231,6 +233,8 @@ def open_index(root: Path, embedder: Embedder) -> Index:
             # Whatever a damaged file makes its reader raise; a server that is down is no damage.
             if isinstance(error, MaraError) and not isinstance(error, WorkspaceDamaged):
                 raise
+            if shortage := shortage_behind(error):
+                raise shortage from error
             if locked is not None and generation == damaged:
                 raise locked from error
             damaged, fault = generation, error
@@ -311,11 +315,13 @@ class IndexPool:
         key = (root.absolute(), embedder.model_id, os.environ.get("MARA_CHROMA_URL") or "")
         with self._lock:
             held = self._open.setdefault(key, [])
-            newest = Workspace(root).current()
-            for index in reversed(held):
+            workspace = Workspace(root)
+            newest, identity = workspace.current(), workspace.identity()
+            present = [index for index in held if not identity or index.workspace_id == identity]
+            for index in reversed(present):
                 if index.graph.generation == (newest if generation is None else generation):
                     return index
-            if not held or held[-1].graph.generation != newest:
+            if not present or present[-1].graph.generation != newest:
                 held.append(open_index(root, embedder))
             for stale in held[:-_KEPT_OPEN]:
                 stale.close()
