@@ -24,6 +24,7 @@ from graph.generations import ids_of_generations
 from graph.knowledge_graph import KnowledgeGraph, load_header, save
 from graph.layers import Layer, SearchIndex, open_layers
 from graph.record import Record
+from graph.shortage import shortage_behind
 from graph.store import Vectors, VectorStore, passage_metadata, stored_fingerprint, wipe_unused
 from graph.workspace import Workspace
 
@@ -61,7 +62,9 @@ def is_published(workspace: Workspace, record: Record) -> bool:
         return False
     try:
         header = load_header(workspace.index_folder(record.generation))
-    except (OSError, ValueError):
+    except (OSError, ValueError) as fault:
+        if shortage := shortage_behind(fault):
+            raise shortage from fault
         return False
     return bool(header.get("commit_id") == record.commit_id)
 

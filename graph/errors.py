@@ -94,6 +94,10 @@ class StoreUnavailable(ServiceUnavailable):
     """The Chroma server does not answer."""
 
 
+class OutOfResources(MaraError):
+    """The machine gives the process no more memory, or no more open files."""
+
+
 class WorkspaceDamaged(MaraError):
     """The workspace cannot be read, or was written in a format this version does not know."""
 

@@ -29,6 +29,7 @@ from graph.knowledge_graph import GraphFact, KnowledgeGraph, load
 from graph.layers import SearchIndex
 from graph.record import Record
 from graph.selection import Selection
+from graph.shortage import shortage_behind
 from graph.sparse import SparseIndex
 from graph.store import Stamp, passage_metadata
 from graph.where import Condition, canonical, read_conditions, to_chroma
@@ -219,6 +220,7 @@ def open_index(root: Path, embedder: Embedder) -> Index:
         EmbeddingMismatch: another model wrote it.
         WorkspaceDamaged: its record cannot be read.
         WorkspaceLocked: it has to be derived again, and another process is writing.
+        OutOfResources: the machine gives no more memory or open files.
     """
     workspace = Workspace(root)
     damaged: int | None = None
@@ -236,6 +238,8 @@ def open_index(root: Path, embedder: Embedder) -> Index:
             # Whatever a damaged file makes its reader raise; a server that is down is no damage.
             if isinstance(error, MaraError) and not isinstance(error, WorkspaceDamaged):
                 raise
+            if shortage := shortage_behind(error):
+                raise shortage from error
             if locked is not None and generation == damaged:
                 raise locked from error
             damaged, fault = generation, error
@@ -332,18 +336,21 @@ class IndexPool:
         place = (root.absolute(), embedder.model_id, os.environ.get("MARA_CHROMA_URL") or "")
         with self._lock:
             held = self._open.setdefault(place, [])
-            newest = Workspace(root).current()
+            workspace = Workspace(root)
+            newest, identity = workspace.current(), workspace.identity()
             wanted = newest if generation is None else generation
-            for index in (*reversed(held), *self._replaced_at(place)):
-                if index.graph.generation == wanted:
+            present = [index for index in held if not identity or index.workspace_id == identity]
+            for index in (*reversed(present), *self._replaced_at(place)):
+                if index.graph.generation == wanted and identity in ("", index.workspace_id):
                     return index
-            if not held or held[-1].graph.generation != newest:
-                held.append(open_index(root, embedder))
+            latest = present[-1] if present else None
+            if latest is None or latest.graph.generation != newest:
+                latest = open_index(root, embedder)
+                held.append(latest)
             self._replace(place, held[:-_KEPT_OPEN])
             del held[:-_KEPT_OPEN]
-            newest_index = held[-1]
         self.close_unused()
-        return newest_index
+        return latest
 
     @contextmanager
     def run(self) -> Iterator[None]:

@@ -21,12 +21,16 @@ import regex
 from numpy.typing import NDArray
 
 from graph.errors import DependencyMissing, WorkspaceDamaged
+from graph.shortage import check_memory
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
 DIMENSION = 384
 MAX_TOKENS = 256
+_ADDRESS_SPACE = 3 * 2**28
+"""Bytes that loading the model takes at most, measured at 0.5 GiB."""
+
 _LAYERS, _HEADS, _HIDDEN = 6, 12, 384
 _HEAD_SIZE = _HIDDEN // _HEADS
 _EPSILON = 1e-12
@@ -138,6 +142,7 @@ def _batches(lengths: Sequence[int]) -> Iterator[NDArray[np.intp]]:
 
 
 def _open_model() -> tuple[Any, Any]:
+    check_memory(_ADDRESS_SPACE)
     import onnxruntime
     from tokenizers import Tokenizer
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from graph.entries import Entry, NewVectors, State, check_passage, facts_of, from_row, hash_of, names_of, to_row
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.read_only import may_write, open_read_only, scratch_folder
+from graph.shortage import shortage_behind
 from graph.tables import COLUMNS, HELD_BY, SCHEMA
 
 FORMAT_VERSION = 2
@@ -406,6 +407,8 @@ class Record:
         try:
             yield
         except sqlite3.DatabaseError as fault:
+            if shortage := shortage_behind(fault):
+                raise shortage from fault
             if isinstance(fault, sqlite3.OperationalError) and _is_refused(fault):
                 raise BadInput(
                     f"{self._path} cannot be opened for writing ({fault})", "Check the permissions and the disk"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,14 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.chroma_server import ServerAddress, connect, unavailable
-from graph.errors import WorkspaceDamaged
+from graph.errors import MaraError, WorkspaceDamaged
 from graph.read_only import may_write, writable_copy
+from graph.shortage import check_files, check_memory, shortage_behind
 from graph.where import FINGERPRINT, askable_metadata
 
 T = TypeVar("T")
 
 _OPENING = threading.Lock()
 """Chroma counts the clients of a folder without a lock of its own."""
+
+_CHROMA_BYTES = 3 * 2**29
+"""Of address space: what Chroma, the embedded model and a walk take of a small workspace, measured at 1.4 GiB."""
+
+_OPENED: dict[Path, tuple[tuple[int, int] | None, str]] = {}
+"""By folder: which database was opened there last, and how its path was spelled."""
 
 _PAGE = 5000
 _EF_SEARCH = 1000
@@ -118,14 +126,20 @@ class VectorStore:
         Raises:
             WorkspaceDamaged: it cannot be read.
             BadInput: there is no room for the copy.
+            OutOfResources: the machine gives no more memory or open files.
         """
+        if "chromadb" not in sys.modules:
+            check_memory(_CHROMA_BYTES)
+        check_files()
         import chromadb
 
         copy = writable_copy(folder) if folder.is_dir() and not may_write(folder) else None
         folder = Path(copy.name) if copy is not None else folder
         try:
             with _OPENING:
-                client = chromadb.PersistentClient(str(folder), settings=_settings().model_copy())
+                spelled = _spelling(folder)
+                client = chromadb.PersistentClient(spelled, settings=_settings().model_copy())
+                _OPENED[folder.absolute()] = _database_of(folder), spelled
         except Exception as fault:
             raise _damaged(fault) from fault
         store = VectorStore(client, "embedded", folder=folder)
@@ -393,6 +407,24 @@ def _fingerprint_of(wanted: Vectors, row: int) -> str | None:
     return str(wanted.metadata[row][FINGERPRINT]) if wanted.metadata is not None else None
 
 
+def _spelling(folder: Path) -> str:
+    """Return a path to a folder that Chroma does not know, where another database lay there when it was opened last.
+
+    Chroma takes what it has open at a path for what is there, also after that was deleted and made anew.
+    """
+    known, spelled = _OPENED.get(folder.absolute(), (None, str(folder)))
+    return spelled if known in (None, _database_of(folder)) else f"{spelled}{os.sep}{os.curdir}"
+
+
+def _database_of(folder: Path) -> tuple[int, int] | None:
+    """Return what tells the database in a folder from another; None where there is none."""
+    try:
+        found = (folder / "chroma.sqlite3").stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def wipe_unused(folder: Path) -> None:
     """Empty the places that Chroma's index files keep for records to come.
 
@@ -447,7 +479,9 @@ def _put(collection: Any, stamp: Stamp) -> None:
     collection.modify(metadata=stamp.metadata())
 
 
-def _damaged(fault: Exception) -> WorkspaceDamaged:
+def _damaged(fault: Exception) -> MaraError:
+    if shortage := shortage_behind(fault):
+        return shortage
     return WorkspaceDamaged(
         f"The search index cannot be used ({type(fault).__name__}: {fault})",
         "Run `mara index` again: it is rebuilt from the record",

@@ -18,6 +18,7 @@ from graph.layers import Layer
 from graph.lease import LEASE_S, Lease, claim_lease
 from graph.read_only import may_write
 from graph.record import FORMAT_VERSION, Record
+from graph.shortage import shortage_behind
 
 if TYPE_CHECKING:
     from filelock import ReadWriteLock
@@ -154,11 +155,23 @@ class Workspace:
             raise WorkspaceMissing(f"The workspace at {self.root} holds no passage", _NO_WORKSPACE_HINT)
 
     def current(self) -> int | None:
-        """Return the generation that readers should open, or None before the first."""
+        """Return the generation that readers should open, or None before the first.
+
+        Raises OutOfResources where it cannot be told for want of open files.
+        """
         try:
             return int((self.root / "CURRENT").read_text(encoding="ascii"))
-        except (OSError, ValueError):
+        except (OSError, ValueError) as fault:
+            if not isinstance(fault, FileNotFoundError) and (shortage := shortage_behind(fault)):
+                raise shortage from fault
             return None
+
+    def identity(self) -> str:
+        """Return the id that the workspace was made with; empty where nothing is published."""
+        try:
+            return str(json.loads((self.root / "manifest.json").read_text(encoding="utf-8"))["workspace_id"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
 
     def publish(self, record: Record) -> None:
         """Make the record's generation the current one, and remove those that nobody holds any more."""
@@ -214,6 +227,8 @@ class Workspace:
         try:
             version = json.loads(path.read_text(encoding="utf-8"))["format_version"]
         except (OSError, ValueError, KeyError, TypeError) as fault:
+            if shortage := shortage_behind(fault):
+                raise shortage from fault
             raise WorkspaceDamaged(
                 f"{path} cannot be read", "Delete that file: the next `mara index` writes it again from the record"
             ) from fault

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from graph.errors import BadInput, MaraError, WorkspaceLocked
+from graph.shortage import out_of_memory, shortage_behind
 from graph.workspace import Workspace, default_workspace
 from workflows import render
 from workflows.visible import VisibleConsole, visible_json
@@ -60,7 +61,11 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except MaraError as error:
             _fail(error, as_json=bool(kwargs.get("as_json")))
+        except MemoryError:
+            _fail(out_of_memory(), as_json=bool(kwargs.get("as_json")))
         except OSError as fault:
+            if shortage := shortage_behind(fault):
+                _fail(shortage, as_json=bool(kwargs.get("as_json")))
             place = f"{fault.filename}: " if fault.filename else ""
             refused = BadInput(
                 f"{str(place)[:200]}{fault.strerror or fault}", "Check the path, its permissions and the disk"

@@ -111,6 +111,24 @@ def test_threads_open_a_workspace_once(pool: IndexPool, workspace: Workspace) ->
     assert len(set(map(id, opened))) == 1
 
 
+def test_a_workspace_that_is_deleted_and_made_anew_is_the_new_one_from_then_on(tmp_path: Path, pool: IndexPool) -> None:
+    for passages in (PASSAGES, PASSAGES[:1], PASSAGES[1:]):
+        workspace = publish_workspace(tmp_path / "workspace", passages)
+        index = pool.get(workspace.root, HashEmbedder())
+        assert index.workspace_id == workspace.identity()
+        assert found(index) == sorted(passage.id for passage in passages)
+        shutil.rmtree(workspace.root)
+
+
+def test_one_that_another_process_made_anew_is_the_new_one_too(template: Path, tmp_path: Path, pool: IndexPool) -> None:
+    other = publish_workspace(tmp_path / "other", PASSAGES[1:])
+    place = Path(shutil.copytree(template, tmp_path / "workspace"))
+    assert len(found(pool.get(place, HashEmbedder()))) == 3
+    shutil.rmtree(place)
+    shutil.copytree(other.root, place)
+    assert found(pool.get(place, HashEmbedder())) == ["marn", "sund"]
+
+
 class TestRunsUnderWay:
     """What a run may have begun with stays open until it ends."""
 

@@ -1,0 +1,83 @@
+"""A machine that gives no more memory or files is named as the cause, not the workspace."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from graph.errors import OutOfResources
+from graph.index import open_index
+from graph.record import Record
+from graph.shortage import check_memory, shortage_behind
+from tests.builders import HashEmbedder, publish_workspace
+from tests.fleet import BUILT, CARS, seen, whole
+
+
+@contextmanager
+def files_left(count: int) -> Iterator[None]:
+    """Let this process open no more than some files, whatever it has open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(map(int, os.listdir("/proc/self/fd")))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(highest)]  # fills the gaps below the highest
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(held) + 1 + count, hard))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for each in held:
+            os.close(each)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 8, 13, 21])
+def test_without_files_left_a_workspace_is_not_called_damaged_and_opens_once_there_are_some(
+    tmp_path: Path, count: int
+) -> None:
+    workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
+    open_index(workspace.root, HashEmbedder()).close()
+    with files_left(count), pytest.raises(OutOfResources, match="no more files"):
+        open_index(workspace.root, HashEmbedder())
+    index = open_index(workspace.root, HashEmbedder())
+    assert seen(index) == whole(CARS)
+    assert workspace.current() == 1
+    index.close()
+
+
+def test_a_record_that_cannot_be_opened_for_want_of_files_is_not_called_damaged(tmp_path: Path) -> None:
+    Record(tmp_path / "record.sqlite", create=True).close()
+    with files_left(0), pytest.raises(OutOfResources):
+        Record(tmp_path / "record.sqlite")
+
+
+def test_a_fault_of_something_else_is_no_shortage() -> None:
+    assert shortage_behind(OSError(2, "No such file")) is None
+    assert isinstance(shortage_behind(MemoryError()), OutOfResources)
+
+
+def test_memory_is_looked_at_where_the_process_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_memory(2**60)
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (2**40, 2**40))
+    check_memory(2**20)
+    with pytest.raises(OutOfResources, match="not enough memory"):
+        check_memory(2**40)
+
+
+@pytest.mark.slow
+def test_a_question_under_a_limit_of_memory_ends_with_a_message(tmp_path: Path) -> None:
+    workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
+    program = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({15 * 10**8}, {15 * 10**8}))\n"
+        f"import sys; sys.argv = ['mara', 'ask', 'Who?', '-w', {str(workspace.root)!r}]\n"
+        "import graph.index, tests.builders; graph.index.check_embedder = lambda *of: None\n"
+        "from workflows.cli import main; main()"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=root)
+    assert (done.returncode, "OutOfResources" in done.stderr) == (1, True), done.stderr
+    assert "Traceback" not in done.stderr
