@@ -64,7 +64,7 @@ QUESTION = "In which year was the geologist of Moor born?"
 MATCHER = NameMatcher([("Anna Berg", 0), ("Anna Berg Moor Anna", 1), ("a a a", 2), ("Moor", 3)])
 
 # What the patterns and scans of the parsers know, and what they do not.
-FRAGMENTS = (
+FRAGMENTS: tuple[str, ...] = (
     *" \n\t\r\u0085\u2028\u00a0aAzé1,.;:!?()[]{}<>\"'`*_#-–—|/\\&%$=+~^@…。、，’‘“”„«»「」中",
     *"カー・あ한ไاאди́\u00ad\u200b\u200f\ufeff٢½",
     *("II", "Bob", "Bob, ", "Anna Berg", "Bob ", "a ", "<think>", "</think>", "<thi", "```", "```a\n"),
