@@ -104,7 +104,7 @@ def _publish_what_was_committed(given: object) -> None:
 
 
 def _say(text: str) -> None:
-    Console(stderr=True, emoji=False, highlight=False, markup=False, soft_wrap=True).print(text)
+    VisibleConsole(stderr=True, emoji=False, highlight=False, markup=False, soft_wrap=True).print(text)
 
 
 @contextmanager

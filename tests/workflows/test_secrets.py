@@ -8,9 +8,11 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
+from langsmith.utils import get_env_var
 from mcp import Client
 from mcp.types import TextContent
 
@@ -122,9 +124,11 @@ def world(
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    cast(Any, get_env_var).cache_clear()
     chat_server.script(well_behaved())
     yield World(mara, tmp_path, traces, caplog)
     close_indexes()
+    cast(Any, get_env_var).cache_clear()
 
 
 def use_everything(world: World) -> None:

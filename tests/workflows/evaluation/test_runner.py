@@ -248,6 +248,7 @@ def test_the_version_of_the_code_is_that_of_all_that_an_answer_depends_on(import
         "workflows/labelled",
         "workflows/problems",
         "workflows/tracing",
+        "workflows/under_way",
         "workflows/watched",
     }
     assert left_out == {"workflows/indexing_context", *seen_not_answered}, "only indexing reads the first"
