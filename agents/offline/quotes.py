@@ -18,6 +18,10 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 """Texts to unit vectors, one row a text."""
 
 
+LONGEST_QUOTE = 1_000
+"""Characters of a sentence that are read and quoted; text without any stop would be a sentence of pages."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence that may be quoted, with the content stems of itself and its passage's title."""
@@ -35,15 +39,28 @@ class Sentence:
 
 
 def passage_sentences(passages: Sequence[NumberedPassage]) -> list[Sentence]:
-    """Return the sentences of passages, in order, but those that hold nothing beside citations of their own."""
+    """Return the sentences of passages, in order, but those that hold nothing beside citations of their own.
+
+    Of a sentence longer than `LONGEST_QUOTE`, its first words stand for it.
+    """
     found = []
     for rank, passage in enumerate(passages):
         title_stems = content_stems(passage.title)
-        for start, end in quotable_spans(passage.text):
+        for start, last in quotable_spans(passage.text):
+            end = _quote_end(passage.text, start, last)
             stems = frozenset(content_stems(passage.text[start:end])).union(title_stems)
             if strip_citations(passage.text[start:end]).strip():
                 found.append(Sentence(passage, rank, start, end, stems))
     return found
+
+
+def _quote_end(text: str, start: int, end: int) -> int:
+    """Return where the quote of a sentence ends: between two of its words, where it is too long."""
+    longest = start + LONGEST_QUOTE
+    if end <= longest:
+        return end
+    space = text.rfind(" ", start, longest)
+    return space if space > start else longest
 
 
 def quote_sentences(sentences: Sequence[Sentence]) -> Answer:

@@ -11,6 +11,7 @@ from agents.offline.quotes import passage_sentences
 from agents.offline.signals import Signals
 from agents.offline.units import NO_ODDS, best_unit, known_names
 from tests.agents.offline.moor import BRIDGE, WORLD, passage
+from tests.growth import grows_with_length_alone
 
 SHARES = st.floats(0, 1)
 SIGNALS = st.builds(Signals, name=SHARES, asked=SHARES, described=SHARES, kind=SHARES, likeness=SHARES)
@@ -50,3 +51,15 @@ def test_a_question_without_capitals_may_hold_any_name() -> None:
     sentences = passage_sentences([BRIDGE, passage(1, "Hedgerow (program)", "Ada Vale wrote it.")])
     assert set(known_names("Who built Vale?", sentences)) == {"Moor Bridge"}
     assert {"Ada Vale", "Hedgerow"} < set(known_names("who wrote hedgerow", sentences))
+
+
+@pytest.mark.parametrize(
+    "question", ["Who built the bridge that Ada Vale crossed?", "Are Ada Vale and Bo Lind both dead?"]
+)
+def test_pairs_of_sentences_of_long_passages_do_not_take_the_square_of_the_time(question: str) -> None:
+    def choose_from(length: int) -> object:
+        vale = passage(1, "Ada Vale", "Ada Vale crossed the Moor Bridge. " * length)
+        other = passage(2, "Moor Bridge", "Bo Lind built the Moor Bridge. " * length)
+        return best_unit(question, passage_sentences([vale, other]), None)
+
+    assert grows_with_length_alone(choose_from, 200, longest=2_000)
