@@ -94,7 +94,9 @@ def _spans(text: str, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
 
 def _find(text: str, chunk: str, likely: int, least: int) -> int:
     place = text.find(chunk, likely)
-    return place if place >= 0 else text.index(chunk, least)
+    place = place if place >= 0 else text.find(chunk, least)
+    # The last chunks of a text that repeats itself to its end may all stand at the same place.
+    return place if place >= 0 else text.rindex(chunk)
 
 
 def _earliest(text: str, start: int, end: int, overlap: int) -> int:
