@@ -36,6 +36,13 @@ class TestChunks:
         assert spans[-1][1] == len(text) - 1
         assert all(start <= end + 1 for (_, end), (start, _) in pairwise(spans))
 
+    @pytest.mark.parametrize("piece", ["(born ", "a)", "x. ", "…", "-- "])
+    def test_each_chunk_of_a_repeated_piece_finds_its_place(self, piece: str) -> None:
+        text = piece * 3_000
+        chunks = split("", text, "a.txt")
+        assert all(chunk.text == text[int(chunk.metadata["start"]) : int(chunk.metadata["end"])] for chunk in chunks)
+        assert int(chunks[-1].metadata["end"]) > len(text) - len(chunks[-1].text)
+
     @pytest.mark.parametrize(("tokens", "overlap"), [(60, 0), (60, 20), (500, 100)])
     def test_lengths_can_be_chosen(self, tokens: int, overlap: int) -> None:
         text = document(120)
