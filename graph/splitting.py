@@ -87,15 +87,14 @@ def _spans(text: str, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
     for chunk in splitter.split_text(text):
         # The splitter's own offsets hold for lengths in characters alone; where a text repeats itself, a chunk
         # stands at more than one place, and the one that shares no more with its neighbour than allowed is its own.
-        start = _find(text, chunk, max(start + 1, _earliest(text, start, end, overlap)), start + 1)
+        start = _find(text, chunk, max(start + 1, _earliest(text, start, end, overlap)))
         end = start + len(chunk)
         yield start, end
 
 
-def _find(text: str, chunk: str, likely: int, least: int) -> int:
+def _find(text: str, chunk: str, likely: int) -> int:
+    """Return where a chunk stands: at its first place from the likely one on, or its last one before that."""
     place = text.find(chunk, likely)
-    place = place if place >= 0 else text.find(chunk, least)
-    # The last chunks of a text that repeats itself to its end may all stand at the same place.
     return place if place >= 0 else text.rindex(chunk)
 
 
