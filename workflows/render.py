@@ -10,12 +10,15 @@ from rich.markup import escape as escape_markup
 from rich.padding import Padding
 from rich.table import Table
 
+from agents.citations import quotable
 from graph.errors import MaraError
+from graph.sentences import sentence_spans
 from workflows.index_report import IndexReport
 
 _SHOWN_PASSAGES = 5
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
+_EXCERPT_READ = 1_000
 
 
 def escape(text: str) -> str:
@@ -145,7 +148,7 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         if place := _place(passage, verbose=verbose):
             parts.append(f"[dim]{escape(f'· {place}' if passage['title'] else place)}[/]")
         console.print(f"{mark} {' '.join(parts)}")
-        console.print(Padding(escape(_shorten(passage["text"])), (0, 0, 0, 6)), soft_wrap=False)
+        console.print(Padding(escape(_excerpt(passage["text"])), (0, 0, 0, 6)), soft_wrap=False)
     if verbose:
         _judged(console, result)
     _checked(console, result)
@@ -306,6 +309,12 @@ def _lines(value: object) -> str:
 
 def _size(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:.1f} kB"
+
+
+def _excerpt(passage: str) -> str:
+    """Return the first words of a passage without Markdown's signs, as a quote has them."""
+    head = passage[:_EXCERPT_READ]
+    return _shorten(" ".join(quotable(head[start:end]) for start, end in sentence_spans(head)))
 
 
 def _shorten(text: str, limit: int = 240) -> str:

@@ -64,6 +64,13 @@ def test_a_source_is_shown_by_its_title_and_its_place_and_by_its_id_where_it_has
     assert line in shown(**passage).splitlines()
 
 
+def test_a_source_is_shown_by_its_first_words_without_the_signs_of_its_lines() -> None:
+    assert "      Karv Karv lies in Ostra. It is old." in shown(
+        text="# Karv\n\n- Karv lies in **Ostra**.\n> It is old."
+    )
+    assert len(shown(text="Karv " * 100_000)) < 1_000
+
+
 def test_with_verbose_a_passage_is_shown_with_its_id() -> None:
     lines = shown(verbose=True, title="Karv", source="towns.jsonl").splitlines()
     assert "● [1] Karv · p1 · towns.jsonl" in lines
