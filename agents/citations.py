@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 _PART = r"[0-9]{1,3}(?:\s*[-–]\s*[0-9]{1,3})?"
 _PARTS = rf"\s*{_PART}(?:\s*[,;，、；]\s*{_PART})*\s*"
@@ -27,6 +28,12 @@ _LINE_BREAKS = re.compile(r"(?<!\s)\s*[\n\r\v\f\x85\u2028\u2029]\s*(?:>[> \t]*)?
 _LINK = re.compile(r"!?\[([^\[\]]{1,200})\]\([^()\s]{1,500}\)")
 _CODE = re.compile(r"(?<!`)(`{1,2})([^`]{1,300})\1(?!`)")
 _EMPHASIS = re.compile(r"(?<![\w*_])(\*{1,3}|_{1,3})(?=\S)([^*_]{1,300})(?<=\S)\1(?![\w*_])")
+_STRUCK = re.compile(r"~~(?=\S)([^~\n]{1,300})(?<=\S)~~")
+_REFERENCE = re.compile(r"!?\[([^\[\]]{1,200})\]\[[^\[\]]{0,100}\]")
+_FOOTNOTE = re.compile(r"\[\^[0-9]{1,3}\]:?")
+_ADDRESS = re.compile(r"<((?:https?://|mailto:)[^<>\s]{1,500})>")
+_BREAK = re.compile(r"[ \t]{0,20}<br[ ]?/?>[ \t]{0,20}", re.IGNORECASE)
+_ESCAPED = re.compile(r"\\([*_])")
 _LOOSE_EMPHASIS = re.compile(r"^(?:\*\*|__)(?=\S)|(?<=\S)(?:\*\*|__)$")
 _BAR = re.compile(r"[ \t]\|[ \t]")
 _STOPPED = re.compile(r"[.!?。！？।؟…][\"'”’»)\]]*$")
@@ -80,21 +87,24 @@ def strip_citations(text: str) -> str:
 def quotable(sentence: str) -> str:
     """Return a sentence of a passage as an answer quotes it: its words alone, on one line.
 
-    Left out are citations of its own and the signs of Markdown: emphasis, code, quotes, bars between cells, addresses
-    of links. A list or a heading that a passage holds would otherwise take the answer apart, and leave its lines
-    uncited.
+    Left out are citations of its own and the signs of Markdown: emphasis, code, quotes, bars between cells, footnotes,
+    line breaks, escapes, addresses of links. A list or a heading that a passage holds would otherwise take the answer
+    apart, and leave its lines uncited.
     """
-    line = _LINE_BREAKS.sub(" ", without_marks(strip_citations(_LINK.sub(r"\1", sentence)))).strip()
-    return _BAR.sub("; ", _LOOSE_EMPHASIS.sub("", _EMPHASIS.sub(r"\2", _CODE.sub(r"\2", line))))
+    unlinked = _ADDRESS.sub(r"\1", _REFERENCE.sub(r"\1", _LINK.sub(r"\1", _FOOTNOTE.sub("", sentence))))
+    line = _LINE_BREAKS.sub(" ", without_marks(strip_citations(_BREAK.sub(" ", unlinked)))).strip()
+    plain = _EMPHASIS.sub(r"\2", _STRUCK.sub(r"\1", _CODE.sub(r"\2", line)))
+    return _ESCAPED.sub(r"\1", _BAR.sub("; ", _LOOSE_EMPHASIS.sub("", plain)))
 
 
 def joined_quotes(quotes: Sequence[tuple[str, str]]) -> str:
     """Return quotes, each as (its words, the same with its citation), as one text with the citations.
 
-    A quote that ends without a stop, as a row of a table does, ends a paragraph: else it would run into the next.
+    A quote that ends without a stop, as a row of a table does, is a paragraph: else it would run into its neighbours.
     """
-    parts = [cited + (" " if _STOPPED.search(words) else "\n\n") for words, cited in quotes]
-    return "".join(parts).strip()
+    stopped = [bool(_STOPPED.search(words)) for words, _ in quotes]
+    gaps = [" " if both else "\n\n" for both in map(all, pairwise([*stopped, True]))]
+    return "".join(cited + gap for (_, cited), gap in zip(quotes, gaps, strict=True)).strip()
 
 
 def without_marks(text: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from graph.errors import BadInput
+from graph.errors import BadInput, UnknownColumn
 from graph.loaders.corpus import json_lines, load_json, load_json_lines
 from graph.loaders.document import Document, Loaded, Refused
 from graph.loaders.docx import load_docx
@@ -193,6 +193,8 @@ def _read_folder(folder: Path, documents: Documents, options: ReadOptions) -> No
             continue
         try:
             loaded = _load(path, readable_path(path.relative_to(folder)), options)
+        except UnknownColumn:
+            raise
         except BadInput as fault:
             documents.refused.append(Refused(readable_path(path), str(fault)))
         else:

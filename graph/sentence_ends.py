@@ -23,8 +23,8 @@ def _words(text: str) -> frozenset[str]:
 
 
 _NEVER_LAST = _words(
-    "Mr Mrs Ms Dr Prof Hr Hrn Mme Mlle Sra Dra vs approx ca Ca cf vgl Vgl bzw ggf Ggf inkl exkl zzgl abzgl sog evtl "
-    "geb viz esp"
+    "Mr Mrs Ms Dr Prof Fr Hr Hrn Mme Mlle Sra Dra vs approx Approx ca Ca cf vgl Vgl bzw ggf Ggf inkl exkl zzgl abzgl "
+    "sog evtl geb viz esp"
 )
 """Abbreviations that something always follows."""
 

@@ -33,7 +33,10 @@ _LONGEST_SIGN = 40
 _LONGEST_ROW = 400
 _LONGEST_HEADING = 8
 _LEAST_WIDTH = 60
-_WRAPPED_FROM = 0.6
+"""Characters that a line has room for at least: lines that are all shorter are broken by choice."""
+
+_WRAPPED_FROM = 0.65
+"""The share of a line's room that a line, with the next word, takes up where it may be wrapped."""
 
 
 class _Kind(Enum):
@@ -227,7 +230,7 @@ def _begins_block(text: str, line: _Line, last: _Line, block: _Block, width: int
     if _Kind.HEADING in (line.kind, last.kind) or line.kind is _Kind.ROW or block.sign == "|":
         return True
     is_list = block.kind is not _Kind.PROSE
-    is_wrapped = _is_wrapped(text, line, last, max(width, _LEAST_WIDTH) if is_list else width)
+    is_wrapped = _is_wrapped(text, line, last, max(width, _LEAST_WIDTH))
     is_open = is_wrapped and not _ends_sentence(text, last.start, last.end)
     if line.kind is _Kind.ITEM:
         return block.kind is _Kind.ITEM or not is_open or _INTERRUPTING.fullmatch(line.sign) is not None
@@ -249,11 +252,14 @@ def _ends_sentence(text: str, start: int, end: int) -> bool:
 
 
 def _headings(text: str, blocks: Sequence[_Block]) -> list[bool]:
-    """Tell for each block whether it is a heading: marked as one, or a few words alone over what they name."""
+    """Tell for each block whether it is a heading: marked as one, or a few words alone over what they name.
+
+    A few words over a marked heading are what the heading before them has to say.
+    """
     flags = [block.kind is _Kind.HEADING for block in blocks]
     for place in range(len(blocks) - 2, -1, -1):
         block, following = blocks[place], blocks[place + 1]
-        if flags[place] or not _is_short_line(text, block):
+        if flags[place] or following.kind is _Kind.HEADING or not _is_short_line(text, block):
             continue
         if block.kind is _Kind.ITEM:
             after_item = place > 0 and blocks[place - 1].kind is _Kind.ITEM
@@ -265,8 +271,10 @@ def _headings(text: str, blocks: Sequence[_Block]) -> list[bool]:
 
 
 def _is_short_line(text: str, block: _Block) -> bool:
-    """Tell whether a block is one line of a few words without a mark at its end and without a number in it."""
+    """Tell whether a block is one line of a few words, not quoted, without a mark at its end or a number in it."""
     if block.n_lines > 1 or not (block.kind is _Kind.PROSE or block.sign[:1].isdigit()):
+        return False
+    if ">" in text[block.opens : block.start]:
         return False
     number = _CLAUSE_NUMBER.match(text, block.start)
     words = text[number.end() if number else block.start : block.end].rstrip(_CLOSERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from string import hexdigits
 
 from graph.loaders.docx_package import Package
 
@@ -13,6 +14,7 @@ TITLE = 0
 
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _BODY_OUTLINE = 9
+_FIRST_ROW = 0x0020
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,14 @@ def outline_level(value: str) -> int | None:
         if value.isascii() and value.isdigit() and len(value) == 1 and int(value) < _BODY_OUTLINE
         else None
     )
+
+
+def marks_first_row(look: Mapping[str, str]) -> bool:
+    """Tell whether a table's style sets its first row apart, by the attribute of that name or by the older mask."""
+    if "w:firstRow" in look:
+        return look["w:firstRow"] in ("1", "true", "on")
+    mask = look.get("w:val", "")
+    return len(mask) == 4 and all(digit in hexdigits for digit in mask) and bool(int(mask, 16) & _FIRST_ROW)
 
 
 def _level(key: str, styles: Mapping[str, _Style]) -> int | None:

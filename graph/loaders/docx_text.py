@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from graph.loaders.document import TextBuilder
-from graph.loaders.docx_styles import TITLE, Styles, outline_level
-from graph.loaders.table_rows import MOST_COLUMNS_SPANNED, row_lines
+from graph.loaders.docx_styles import TITLE, Styles, marks_first_row, outline_level
+from graph.loaders.table_rows import MOST_COLUMNS_SPANNED, are_names, row_lines
 
 # Deleted text, older states of the formatting, tab stops, and the second writing of what an older Word cannot show.
 _FORMER = frozenset({"w:pPrChange", "w:rPrChange", "w:tblPrChange", "w:trPrChange", "w:tcPrChange"})
@@ -49,13 +49,18 @@ class _Table:
     row: _Row = field(default_factory=_Row)
     cell: list[str] | None = None
     columns: int = 1
+    is_styled: bool = False
 
     @property
     def has_header(self) -> bool:
-        """Whether the first row is marked as the header, or it alone is in bold type."""
+        """Whether the first row is marked as the header, or it alone is in bold type.
+
+        Of three columns or more, the row that the table's style sets apart is one, too, if it reads like names.
+        """
         first, second = self.rows[0], self.rows[1:2]
         is_bold = first.is_bold and len(first.cells) > 1 and not any(row.is_bold for row in second)
-        return first.is_header or is_bold
+        is_set_apart = self.is_styled and len(first.cells) > 2 and are_names(first.cells)
+        return first.is_header or is_bold or is_set_apart
 
 
 class DocxText:
@@ -133,7 +138,9 @@ class DocxText:
             paragraph.links.append((paragraph.length, self._links[attributes["r:id"]]))
 
     def _in_table(self, name: str, attributes: Mapping[str, str], table: _Table) -> None:
-        if name == "w:tblHeader":
+        if name == "w:tblLook":
+            table.is_styled = marks_first_row(attributes)
+        elif name == "w:tblHeader":
             table.row.is_header = attributes.get("w:val", "true") not in _OFF
         elif name == "w:gridSpan":
             given = attributes.get("w:val", "")

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
 
-from graph.errors import BadInput
+from graph.errors import BadInput, UnknownColumn
 from graph.loaders.document import is_unicode
 from graph.schema import MetadataValue, Passage, stable_id
 from graph.text import has_controls
@@ -76,7 +76,7 @@ class FieldMap:
             is_table: whether these are all; rows of a corpus may have more keys than the first, its titles among them.
 
         Raises:
-            BadInput: a column is mapped for this file, and it has none of that name.
+            UnknownColumn: a column is mapped for this file, and it has none of that name.
         """
         own = FieldMap()
         for pattern, fields in self.files:
@@ -103,10 +103,10 @@ def matches(pattern: str, source: str) -> bool:
     return fnmatchcase(source, pattern) or fnmatchcase(source.rpartition("/")[2], pattern)
 
 
-def no_column(where: str, name: str, columns: Iterable[str]) -> BadInput:
+def no_column(where: str, name: str, columns: Iterable[str]) -> UnknownColumn:
     """Return the error of a column that is mapped and not there: in a file, or in any where none is given."""
     told = f"{where} has no column {name!r}" if where else f"No table or corpus has a column {name!r}"
-    return BadInput(told, f"There are: {first_columns(columns)}")
+    return UnknownColumn(told, f"There are: {first_columns(columns)}")
 
 
 def first_columns(columns: Iterable[str]) -> str:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from pathlib import Path
 
 from graph.errors import BadInput
 from graph.loaders.document import Loaded
-from graph.loaders.fields import ID_KEYS, TEXT_KEYS, FieldMap, cells_passage, first_columns, row_passage, scalar
+from graph.loaders.fields import (
+    ID_KEYS,
+    MAX_KEYS,
+    OVER_LIMIT,
+    TEXT_KEYS,
+    FieldMap,
+    cells_passage,
+    first_columns,
+    row_passage,
+    scalar,
+)
 from graph.loaders.table_rows import named_cells
 from graph.loaders.text import MAX_LINE_BYTES, readable_path, text_lines
 from graph.schema import Passage
@@ -57,6 +67,7 @@ def _told_rows(
     for where, row in rows:
         n_rows += 1
         n_told += _has_letters(row.values())
+        row = _first_cells(row, (id_column, title_column), notes)
         title = " ".join(row.get(title_column, "").split())
         yield cells_passage(row, title, named_cells(list(row), list(row.values())), source, where, fields, notes)
     if not _has_letters(columns) or (n_rows and not n_told):
@@ -64,6 +75,15 @@ def _told_rows(
             f"{file} has no column for the text, and holds numbers alone",
             f"Name the columns in the first row, or the text's with --field text=COLUMN: {first_columns(columns)}",
         )
+
+
+def _first_cells(row: dict[str, str], needed: Container[str | None], notes: Counter[str]) -> dict[str, str]:
+    """Return the first cells of a very long row, with those that are needed; the rest is counted."""
+    if len(row) <= MAX_KEYS:
+        return row
+    kept = {name: cell for place, (name, cell) in enumerate(row.items()) if place < MAX_KEYS or name in needed}
+    notes[OVER_LIMIT] += len(row) - len(kept)
+    return kept
 
 
 def _has_letters(texts: Iterable[str]) -> bool:

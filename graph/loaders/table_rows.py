@@ -72,11 +72,14 @@ def _is_key(text: str) -> bool:
     return 0 < len(text) <= _LONGEST_NAME and ":" not in text and not text.endswith(_STOPS)
 
 
+def are_names(cells: Sequence[str]) -> bool:
+    """Tell whether cells may name columns: each is short, holds no digit and stands there once."""
+    return len(set(cells)) == len(cells) and all(_is_key(_as_name(cell)) and not _has_digit(cell) for cell in cells)
+
+
 def _reads_like_header(header: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     """Tell whether a row of words stands over at least one column of numbers."""
-    if len(header) < 3 or len(set(header)) < len(header) or any(len(row) != len(header) for row in body):
-        return False
-    if not all(_is_key(_as_name(name)) and not _has_digit(name) for name in header):
+    if len(header) < 3 or not are_names(header) or any(len(row) != len(header) for row in body):
         return False
     columns = ([row[place] for row in body if row[place]] for place in range(len(header)))
     return any(column and all(map(_has_digit, column)) for column in columns)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agents.answerer import quote_passages
-from agents.citations import quotable
+from agents.citations import joined_quotes, quotable
 from agents.offline.answerer import OfflineAnswerer
 from agents.roles import NumberedPassage
 from tests.growth import grows_with_length_alone
@@ -18,6 +18,13 @@ from tests.growth import grows_with_length_alone
         ("bolt | 3 | steel", "bolt; 3; steel"),
         ("It rained\n> and stopped.", "It rained and stopped."),
         ("**It rained.", "It rained."),
+        ("It was ~~May~~ June.[^1]", "It was May June."),
+        ("Bo Lind<br>of the town", "Bo Lind of the town"),
+        (
+            "See [the annex][b1] at <https://ex.org/a> by Otto\\_Krause.",
+            "See the annex at https://ex.org/a by Otto_Krause.",
+        ),
+        ("if a==b and c==d, then [a-z] and x < y", "if a==b and c==d, then [a-z] and x < y"),
         ("the name my_var_name and 2 * 3 * 4 or 2**3", "the name my_var_name and 2 * 3 * 4 or 2**3"),
     ],
 )
@@ -25,7 +32,10 @@ def test_a_quote_holds_the_words_without_the_signs_of_markdown(sentence: str, wo
     assert quotable(sentence) == words
 
 
-@pytest.mark.parametrize("piece", ["*", "**a", "_a ", "`", "[a](", "[", "> ", "\n", "a | ", "!"])
+@pytest.mark.parametrize(
+    "piece",
+    ["*", "**a", "~~", "~~a ", "[^", "[^1]", "<", "<br", "\\", "][", "_a ", "`", "[a](", "[", "> ", "\n", "a | ", "!"],
+)
 def test_signs_take_no_longer_than_their_length_explains(piece: str) -> None:
     text = piece * 40_000
     assert grows_with_length_alone(lambda length: quotable(text[:length]), 2_000)
@@ -57,3 +67,16 @@ class TestQuotes:
     def test_a_heading_is_no_quote(self) -> None:
         answer = quote_passages("What are the decisions of the board?", [self.PASSAGE])
         assert "Decisions of the board" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("quotes", "text"),
+    [
+        (("It rained.", "It stopped."), "It rained. [1] It stopped. [1]"),
+        (("Who: Lind; What: roof", "It stopped."), "Who: Lind; What: roof [1]\n\nIt stopped. [1]"),
+        (("It rained.", "Who: Lind; What: roof"), "It rained. [1]\n\nWho: Lind; What: roof [1]"),
+        (("bolt", "nut"), "bolt [1]\n\nnut [1]"),
+    ],
+)
+def test_what_ends_without_a_stop_is_a_paragraph_of_its_own(quotes: tuple[str, ...], text: str) -> None:
+    assert joined_quotes([(words, f"{words} [1]") for words in quotes]) == text

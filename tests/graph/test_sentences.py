@@ -101,6 +101,18 @@ class TestLines:
     def test_wrapped_lines_are_one(self, text: str) -> None:
         assert len(units(text)) == 1
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Nordwind GmbH\nHafenstraße 12\n20457 Hamburg",
+            "Margaret Osei, for the Supplier\nPetra Lindemann, for the Buyer",
+            "Total  1,200\nTax  300\nSum\t1,500",
+            "Invoice number ........ 4711\nDue date ........ 30 June",
+        ],
+    )
+    def test_short_lines_that_are_broken_by_choice_are_units(self, text: str) -> None:
+        assert units(text) == text.split("\n")
+
     def test_sentences_of_an_item_stay_apart(self) -> None:
         assert units("- It rained. It stopped.\n- It was dry.") == ["It rained.", "It stopped.", "It was dry."]
 
@@ -157,10 +169,15 @@ class TestHeadings:
             "Payment terms:\n- thirty days",
             "Payment terms",
             "# Payment terms",
+            "> The auditor praised the casting hall\n\nIt is of brick.",
         ],
     )
     def test_a_line_that_tells_something_or_stands_alone_may_be_quoted(self, text: str) -> None:
         assert quotable_spans(text) == sentence_spans(text)
+
+    def test_a_few_words_between_two_marked_headings_are_what_the_first_has_to_say(self) -> None:
+        text = "## Project manager\n\nEva Moor, Graz\n\n## Deadline\n\nThe end of May"
+        assert [text[start:end] for start, end in quotable_spans(text)] == ["Eva Moor, Graz", "The end of May"]
 
 
 class TestKeyValues:

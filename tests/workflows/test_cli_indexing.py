@@ -36,6 +36,19 @@ def test_indexing_on_paper_names_the_counts(mara: Mara, corpus: Path, tmp_path: 
 
 
 @pytest.mark.slow
+def test_a_column_that_a_named_file_lacks_ends_the_command_before_anything_is_written(
+    mara: Mara, tmp_path: Path
+) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "prices.csv").write_text("part,price\nbolt,3\n", encoding="utf-8")
+    (folder / "notes.txt").write_text("Karv lies in Ostra.", encoding="utf-8")
+    done = mara("sync", folder, "--field", "prices*.csv:title=nope", "-w", tmp_path / "workspace")
+    assert (done.code, (tmp_path / "workspace").exists()) == (2, False)
+    assert "no column 'nope'" in " ".join(done.err.split())
+
+
+@pytest.mark.slow
 def test_fields_metadata_and_lengths_of_passages_are_options(mara: Mara, tmp_path: Path) -> None:
     rows = [{"key": "a", "body": "Karv is a town. " * 60, "year": 1870}, {"key": "b", "body": "Velm is a river."}]
     path = tmp_path / "rows.jsonl"

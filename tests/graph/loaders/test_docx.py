@@ -98,6 +98,28 @@ class TestText:
         body = f"<w:tbl><w:tr>{header}</w:tr>{table([paragraph('bolt'), paragraph('steel')])[7:]}"
         assert document_of(tmp_path, docx(body)).text == text
 
+    @pytest.mark.parametrize(
+        ("look", "names", "text"),
+        [
+            ('w:firstRow="1"', ("Grade", "Class", "Approver"), "Grade: Engineer; Class: Economy; Approver: Bo Lind"),
+            ('w:val="04A0"', ("Grade", "Class", "Approver"), "Grade: Engineer; Class: Economy; Approver: Bo Lind"),
+            (
+                'w:firstRow="0"',
+                ("Grade", "Class", "Approver"),
+                "Grade | Class | Approver\nEngineer | Economy | Bo Lind",
+            ),
+            ('w:val="0480"', ("Grade", "Class", "Approver"), "Grade | Class | Approver\nEngineer | Economy | Bo Lind"),
+            ('w:firstRow="1"', ("3 May", "Rome", "Lind"), "3 May | Rome | Lind\nEngineer | Economy | Bo Lind"),
+        ],
+    )
+    def test_so_they_do_of_one_that_the_tables_style_sets_apart_and_that_reads_like_names(
+        self, tmp_path: Path, look: str, names: tuple[str, ...], text: str
+    ) -> None:
+        rows = [names, ("Engineer", "Economy", "Bo Lind")]
+        cells = ("".join(f"<w:tc>{paragraph(cell)}</w:tc>" for cell in row) for row in rows)
+        body = f"<w:tbl><w:tblPr><w:tblLook {look}/></w:tblPr>{''.join(f'<w:tr>{row}</w:tr>' for row in cells)}</w:tbl>"
+        assert document_of(tmp_path, docx(body)).text == text
+
     def test_notes_stand_at_the_end(self, tmp_path: Path) -> None:
         with zipfile.ZipFile(io.BytesIO(docx(""))) as archive:
             xml = archive.read("word/document.xml").decode()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graph.documents import FieldMap, ReadOptions, read_documents
 from graph.errors import BadInput
-from graph.loaders.fields import scalar
+from graph.loaders.fields import MAX_KEYS, OVER_LIMIT, scalar
 from graph.loaders.table import UNNAMED
 from graph.schema import Passage
 from graph.sentences import sentence_spans
@@ -95,6 +95,17 @@ class TestRowsWithoutText:
     def test_a_row_is_one_unit_whatever_its_cells_hold(self, tmp_path: Path) -> None:
         found = passage_of_file(write(tmp_path / "c.csv", 'name,note\nMoor,"It pays. On time: yes."\n'))
         assert sentence_spans(found.text) == [(0, len(found.text))]
+
+    def test_of_a_very_long_row_the_first_cells_are_told_with_its_title_and_the_rest_is_counted(
+        self, tmp_path: Path
+    ) -> None:
+        n_cells = MAX_KEYS + 300
+        content = ",".join(f"c{n}" for n in range(n_cells)) + "\n" + ",".join(f"v{n}" for n in range(n_cells)) + "\n"
+        options = ReadOptions(fields=FieldMap(title=f"c{n_cells - 1}"))
+        found = read_documents([write(tmp_path / "c.csv", content)], options)
+        (passage,) = found.passages.values()
+        assert (passage.title, len(passage.text.split("; "))) == (f"v{n_cells - 1}", MAX_KEYS + 1)
+        assert found.notes[OVER_LIMIT] >= 299
 
     def test_a_header_alone_is_no_passage(self, tmp_path: Path) -> None:
         assert passages_of(write(tmp_path / "c.csv", "name,note\n")) == []
