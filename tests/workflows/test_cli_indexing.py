@@ -35,7 +35,6 @@ def test_indexing_on_paper_names_the_counts(mara: Mara, corpus: Path, tmp_path: 
     assert shown.err == "", "no progress bar where there is no terminal"
 
 
-@pytest.mark.slow
 def test_a_column_that_a_named_file_lacks_ends_the_command_before_anything_is_written(
     mara: Mara, tmp_path: Path
 ) -> None:
