@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -121,7 +121,8 @@ def preview_changes(
 def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] = ()) -> dict[str, Any]:
     """Remove passages from a workspace; no model is asked. Of a workspace without any, questions say so.
 
-    Asked for once more after it was broken off, a removal ends as if it had not been.
+    Asked for once more, with nothing else written in between, a removal ends as it did, or would have had it not been
+    broken off.
 
     Args:
         root: the workspace.
@@ -136,11 +137,8 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
     if not ids and not sources:
         raise BadInput("Nothing is named that is to be removed", "Give ids of passages or documents, or --source")
     workspace = Workspace(root)
-    with workspace.open_record() as record:
-        if not record.note(_REMOVAL):
-            workspace.check_passages(record)
     with workspace.writing() as lease, workspace.open_record(lease) as record:
-        removal = _Removal.of(record, ids, sources)
+        removal = _Removal.of(workspace, record, ids, sources)
         removal.keep(record)
         nothing = NewVectors({}, np.zeros((0, record.dimension), dtype=np.float32))
         if not removal.is_committed(record):
@@ -150,7 +148,7 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
             publish(workspace, record)
         elif not left:
             workspace.withdraw(record)
-        removal.forget(record)
+        replace(removal, generation=record.generation).keep(record)
         return {
             "workspace": str(root),
             "removed": list(removal.passages),
@@ -161,41 +159,44 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
 
 @dataclass(frozen=True, slots=True)
 class _Removal:
-    """What is to be removed, as it was asked for; the record keeps it until readers know.
+    """What is to be removed, as it was asked for; the record keeps the last one.
 
     Attributes:
         ids: as they were asked for.
         sources: as they were asked for.
         passages: the passages that these mean, or meant when the removal was begun.
+        generation: that of the record without them, once readers know; before that 0.
     """
 
     ids: Sequence[str]
     sources: Sequence[str]
     passages: Sequence[str]
+    generation: int = 0
 
     @classmethod
-    def of(cls, record: Record, ids: Sequence[str], sources: Sequence[str]) -> Self:
-        """Return what is to be removed now; where the same was broken off, that. Raises BadInput for unknown names."""
-        asked = {"ids": sorted(ids), "sources": sorted(sources)}
+    def of(cls, workspace: Workspace, record: Record, ids: Sequence[str], sources: Sequence[str]) -> Self:
+        """Return what is to be removed now; where the same was asked for last, and all that was written last, that.
+
+        Raises:
+            BadInput: a name is unknown.
+            WorkspaceMissing: there is no passage.
+        """
         with suppress(ValueError, TypeError):
-            begun = cls(**json.loads(record.note(_REMOVAL) or "null"))
-            if asdict(begun) == {**asked, "passages": begun.passages} and begun.is_committed(record):
-                return begun
-        return cls(**asked, passages=sorted(_named(record, ids, sources)))
+            last = cls(**json.loads(record.note(_REMOVAL) or "null"))
+            is_asked_again = (sorted(ids), sorted(sources)) == (last.ids, last.sources)
+            if is_asked_again and last.generation in (0, record.generation) and last.is_committed(record):
+                return last
+        workspace.check_passages(record)
+        return cls(sorted(ids), sorted(sources), sorted(_named(record, ids, sources)))
 
     def is_committed(self, record: Record) -> bool:
         """Tell whether the record holds none of the passages any more."""
         return not record.states(self.passages)
 
     def keep(self, record: Record) -> None:
-        """Note in the record what is to be removed."""
+        """Note in the record what is to be removed, or was."""
         with record.transaction():
             record.set_note(_REMOVAL, json.dumps(asdict(self)))
-
-    def forget(self, record: Record) -> None:
-        """Note in the record that nothing is left to do."""
-        with record.transaction():
-            record.set_note(_REMOVAL, "")
 
 
 def _named(record: Record, ids: Collection[str], sources: Collection[str]) -> set[str]:
