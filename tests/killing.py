@@ -76,7 +76,7 @@ _INDEXING = (
     *_PUBLISHING,
 )
 _REMOVING = (Step("workflows/sync.py", "keep"), Step("graph/record.py", "commit"), *_PUBLISHING)
-STEPS = {"index": _INDEXING, "sync": _INDEXING, "remove": (*_REMOVING, Step("workflows/sync.py", "forget"))}
+STEPS = {"index": _INDEXING, "sync": _INDEXING, "remove": (*_REMOVING, Step("workflows/sync.py", "keep", 2))}
 """Where commands are between reading, extracting, embedding, committing, deriving and publishing."""
 
 
