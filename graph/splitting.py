@@ -79,7 +79,7 @@ def _spans(text: str, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
     splitter = RecursiveCharacterTextSplitter(
         chunk_size=10 * limit,
         chunk_overlap=10 * overlap,
-        length_function=_tenths_of_tokens,
+        length_function=_length_of_piece,
         separators=_SEPARATORS,
         keep_separator="end",
     )
@@ -161,6 +161,11 @@ def _references(document: Document, spans: Sequence[tuple[int, int]]) -> list[li
 def estimate_tokens(text: str) -> int:
     """Estimate a text's tokens for the embedding model: 1.3 a word, 1 a character of unspaced scripts."""
     return round(_tenths_of_tokens(text) / 10)
+
+
+def _length_of_piece(text: str) -> int:
+    """Return tenths of tokens, at least one: the splitter takes the square of the pieces that one chunk can hold."""
+    return max(1, _tenths_of_tokens(text))
 
 
 def _tenths_of_tokens(text: str) -> int:

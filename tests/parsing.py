@@ -178,7 +178,7 @@ PASSAGES: dict[str, Parser] = {
     "support of a passage's own words": lambda text: is_supported(text, text),
     "words without names": without_names,
     "quotes": lambda text: quote_passages(QUESTION, [NumberedPassage(1, "p", "Moor", text)]),
-    "chunks": lambda text: split_document(Document("Moor", text, "moor.txt")),
+    "chunks": lambda text: split_document(Document("Moor", TEXT * 40 + text, "moor.txt")),
     "length in tokens": estimate_tokens,
     "first line": plain_title,
     "property": sane_title,
