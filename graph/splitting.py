@@ -165,7 +165,7 @@ def estimate_tokens(text: str) -> int:
 
 def _length_of_piece(text: str) -> int:
     """Return tenths of tokens, at least one: the splitter takes the square of the pieces that one chunk can hold."""
-    return max(1, _tenths_of_tokens(text))
+    return _tenths_of_tokens(text) or len(text[:1])
 
 
 def _tenths_of_tokens(text: str) -> int:
