@@ -146,12 +146,13 @@ class _Derivation:
             self._write_embedded(workspace, wanted, folder)
 
     def _is_usable(self, workspace: Workspace, record: Record) -> bool:
+        """Tell whether what is known is of the index that lies there: the workspace may have been put back since."""
         known = self._known
-        return (
-            known is not None
-            and known.layer.vectors == record.vectors_id
-            and (workspace.index_folder(known.layer.base) / "chroma").is_dir()
-        )
+        if known is None or known.layer.vectors != record.vectors_id:
+            return False
+        folder = workspace.index_folder(known.layer.base)
+        there = Layer.load(folder)
+        return there is not None and there.commit == known.layer.commit and (folder / "chroma").is_dir()
 
     def _write_embedded(self, workspace: Workspace, wanted: _Wanted, folder: Path) -> None:
         """Lay what changed over the index that is known, or make a whole one, from a copy of that if there is one."""

@@ -25,7 +25,7 @@ from graph.embeddings import (
     check_embedder,
 )
 from graph.errors import MaraError, WorkspaceDamaged, WorkspaceLocked
-from graph.knowledge_graph import GraphFact, KnowledgeGraph, load
+from graph.knowledge_graph import GraphFact, KnowledgeGraph, load, load_header
 from graph.layers import SearchIndex
 from graph.record import Record
 from graph.selection import Selection
@@ -305,6 +305,18 @@ def _serves(stamp: Stamp, commit: str, *, written: bool) -> bool:
     return stamp.is_at(commit) or (written and commit in stamp.holds)
 
 
+def _is_what_stands(workspace: Workspace, index: Index) -> bool:
+    """Tell whether an index is of the generation of its number that lies in a workspace, or none of that lies there.
+
+    It is of another one where the workspace was made anew, or put back to what it was and written since.
+    """
+    try:
+        header = load_header(workspace.index_folder(index.graph.generation))
+    except (OSError, ValueError):
+        return True
+    return bool(header["commit_id"] == index.graph.commit_id)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Replaced:
     """An index that newer ones took the place of, and the runs that had begun by then."""
@@ -337,16 +349,15 @@ class IndexPool:
         with self._lock:
             held = self._open.setdefault(place, [])
             workspace = Workspace(root)
-            newest, identity = workspace.current(), workspace.identity()
-            wanted = newest if generation is None else generation
-            present = [index for index in held if not identity or index.workspace_id == identity]
-            for index in (*reversed(present), *self._replaced_at(place)):
-                if index.graph.generation == wanted and identity in ("", index.workspace_id):
-                    return index
-            latest = present[-1] if present else None
-            if latest is None or latest.graph.generation != newest:
-                latest = open_index(root, embedder)
-                held.append(latest)
+            present = [
+                index for index in (*reversed(held), *self._replaced_at(place)) if _is_what_stands(workspace, index)
+            ]
+            for wanted in (generation, workspace.current()):
+                for index in present:
+                    if index.graph.generation == wanted:
+                        return index
+            latest = open_index(root, embedder)
+            held.append(latest)
             self._replace(place, held[:-_KEPT_OPEN])
             del held[:-_KEPT_OPEN]
         self.close_unused()

@@ -166,13 +166,6 @@ class Workspace:
                 raise shortage from fault
             return None
 
-    def identity(self) -> str:
-        """Return the id that the workspace was made with; empty where nothing is published."""
-        try:
-            return str(json.loads((self.root / "manifest.json").read_text(encoding="utf-8"))["workspace_id"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return ""
-
     def publish(self, record: Record) -> None:
         """Make the record's generation the current one, and remove those that nobody holds any more."""
         manifest = {

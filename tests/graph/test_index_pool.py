@@ -115,7 +115,6 @@ def test_a_workspace_that_is_deleted_and_made_anew_is_the_new_one_from_then_on(t
     for passages in (PASSAGES, PASSAGES[:1], PASSAGES[1:]):
         workspace = publish_workspace(tmp_path / "workspace", passages)
         index = pool.get(workspace.root, HashEmbedder())
-        assert index.workspace_id == workspace.identity()
         assert found(index) == sorted(passage.id for passage in passages)
         shutil.rmtree(workspace.root)
 
@@ -127,6 +126,20 @@ def test_one_that_another_process_made_anew_is_the_new_one_too(template: Path, t
     shutil.rmtree(place)
     shutil.copytree(other.root, place)
     assert found(pool.get(place, HashEmbedder())) == ["marn", "sund"]
+
+
+def test_one_that_was_put_back_and_written_since_is_answered_as_it_stands(
+    template: Path, tmp_path: Path, pool: IndexPool
+) -> None:
+    place = Path(shutil.copytree(template, tmp_path / "workspace"))
+    publish_workspace(place, [passage_of("velm", "Velm", "Velm is a river.")])
+    assert "velm" in found(pool.get(place, HashEmbedder()))
+    shutil.rmtree(place)
+    shutil.copytree(template, place)
+    publish_workspace(place, [passage_of("karv", "Karv", "Karv is a town.")])
+    index = pool.get(place, HashEmbedder())
+    assert index.graph.generation == 2
+    assert found(index) == ["karv", "marn", "nissan", "sund"]
 
 
 class TestRunsUnderWay:
