@@ -22,7 +22,7 @@ from agents.logprobs import TokenLogprobs, read_logprobs
 from agents.roles import Feedback
 from agents.usage import Usage, count_call
 from graph.address import Address, censored
-from graph.endpoint import as_mara_error, endpoint_address, private_client
+from graph.endpoint import as_mara_error, endpoint_address, making_client, private_client
 from graph.errors import MalformedReply, ModelUnavailable
 from prompts import fill
 
@@ -180,7 +180,7 @@ class ChatModel:
         return False
 
     def _open(self) -> ChatOpenAI:
-        with self._lock:
+        with self._lock, making_client():
             if self._client is None:
                 from agents.reply_limit import ReplyLimit
 

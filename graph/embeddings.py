@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.endpoint import as_mara_error, endpoint_address, private_client, timeout_s
+from graph.endpoint import as_mara_error, endpoint_address, making_client, private_client, timeout_s
 from graph.errors import EmbeddingMismatch, TransportFault
 from graph.minilm import MiniLMEmbedder, unit_rows
 
@@ -144,7 +144,7 @@ class OpenAIEmbedder:
         return unit_rows(vectors)
 
     def _open(self) -> OpenAIEmbeddings:
-        with self._lock:
+        with self._lock, making_client():
             if self._client is None:
                 from langchain_openai import OpenAIEmbeddings
                 from pydantic import SecretStr

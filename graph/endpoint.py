@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
@@ -52,6 +53,7 @@ def private_client(address: Address | None) -> httpx.Client | None:
 
     LangChain's clients write addresses and proxies of their own into traces, with the passwords within.
     """
+    import httpx
     import openai
 
     credentials, proxy = address.credentials if address else None, os.environ.get("OPENAI_PROXY") or None
@@ -59,9 +61,27 @@ def private_client(address: Address | None) -> httpx.Client | None:
         return None
     try:
         return openai.DefaultHttpxClient(auth=credentials, proxy=proxy)
-    except ValueError:
+    except (ValueError, httpx.InvalidURL):
         raise BadInput(
             f"OPENAI_PROXY is {without_secrets(proxy or '')!r}", "Set it to an address such as http://proxy:3128"
+        ) from None
+
+
+@contextmanager
+def making_client() -> Iterator[None]:
+    """Tell what keeps a client from being made as what it is: a setting, which may hold a password and is not shown.
+
+    Raises:
+        BadInput: an address, a proxy or a certificate of the environment cannot be used.
+    """
+    try:
+        yield
+    except MaraError:
+        raise
+    except Exception as fault:
+        raise BadInput(
+            f"No client of the endpoint can be made with these settings ({type(fault).__name__})",
+            "Check OPENAI_BASE_URL, SSL_CERT_FILE and the proxies: OPENAI_PROXY, ALL_PROXY, HTTP_PROXY, HTTPS_PROXY",
         ) from None
 
 

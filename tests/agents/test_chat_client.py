@@ -1,0 +1,45 @@
+"""What keeps a client from being made is told as the setting that it is, and never shown: it may hold a password."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from langchain_core.messages import HumanMessage
+
+from agents.chat import open_chat_model
+from graph.embeddings import OpenAIEmbedder
+from graph.errors import BadInput
+
+NOBODY = "http://127.0.0.1:9/v1"
+
+
+def chat() -> object:
+    model = open_chat_model("m", 0.0, base_url=NOBODY, api_key="sk-key", timeout_s=1.0)
+    return model.ask([HumanMessage("Who?")])
+
+
+def embed() -> object:
+    return OpenAIEmbedder("m", NOBODY, "sk-key").embed(["Who?"])
+
+
+@pytest.mark.parametrize("asked", [chat, embed])
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("ALL_PROXY", "socks5://name:secret@127.0.0.1:1"),
+        ("HTTP_PROXY", "ftp://name:secret@127.0.0.1:1"),
+        ("OPENAI_PROXY", "http://name:secret@127.0.0.1:port"),
+        ("OPENAI_PROXY", "ftp://name:secret@127.0.0.1:1"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_bad_input_that_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch, asked: Callable[[], object], variable: str, value: str
+) -> None:
+    for name in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(BadInput, match=variable) as refused:
+        asked()
+    assert "secret" not in str(refused.value)
