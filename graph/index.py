@@ -27,6 +27,7 @@ from graph.embeddings import (
 from graph.errors import MaraError, WorkspaceDamaged, WorkspaceLocked
 from graph.knowledge_graph import GraphFact, KnowledgeGraph, load, load_header
 from graph.layers import SearchIndex
+from graph.read_only import may_write
 from graph.record import Record
 from graph.selection import Selection
 from graph.shortage import shortage_behind
@@ -229,7 +230,8 @@ def open_index(root: Path, embedder: Embedder) -> Index:
             workspace.check_passages(record)
             check_embedder(embedder, record.embedding_model)
             generation, locked = _usable_generation(workspace, record, damaged)
-            workspace_id, complete = record.workspace_id, record.complete
+            is_behind = locked is None and generation != record.generation
+            workspace_id, complete = record.workspace_id, record.complete and not is_behind
         try:
             return _open_generation(
                 workspace, generation, workspace_id, embedder, complete=complete, written=locked is not None
@@ -249,10 +251,11 @@ def open_index(root: Path, embedder: Embedder) -> Index:
 def _usable_generation(workspace: Workspace, record: Record, damaged: int | None) -> tuple[int, WorkspaceLocked | None]:
     """Return the generation to open; where it is missing, behind or ``damaged``, it is first derived again.
 
-    That cannot be done while a writer is at work, which is returned, too: what it last published may still answer.
+    That cannot be done while a writer is at work, which is returned, too: what it last published may still answer. So
+    may what was last published in a workspace that may not be written.
     """
     current = workspace.current()
-    if current is not None and current != damaged and is_published(workspace, record):
+    if current not in (None, damaged) and (not may_write(workspace.root) or is_published(workspace, record)):
         return current, None
     try:
         with workspace.writing():

@@ -29,6 +29,7 @@ NEW_WORKSPACES_VARIABLE = "MARA_NEW_WORKSPACES"
 """Says up to how many workspaces, beside the default one, the clients of a server may make more; 0 by default."""
 
 _NAMED_WORKSPACES = ".mara-workspaces"
+_ADMISSION = ".mara-new-workspaces.lock"
 _RECORD = "record.sqlite"
 _NAME_LENGTH = 64
 _CLIENTS_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_NAME_LENGTH - 1}}}")
@@ -71,7 +72,7 @@ def check_may_be_written(root: Path) -> None:
         BadInput: there are as many workspaces as ``MARA_NEW_WORKSPACES`` allows, or the folder holds something else.
         WorkspaceMissing: clients may make none.
     """
-    if not serves_clients() or root.absolute() == default_workspace().absolute() or (root / _RECORD).exists():
+    if not _is_new_of_a_client(root):
         return
     allowed = _new_workspaces()
     if not allowed:
@@ -86,6 +87,25 @@ def check_may_be_written(root: Path) -> None:
         )
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise BadInput(f"{root.name} is no workspace and holds something else", "Choose another name")
+
+
+def _is_new_of_a_client(root: Path) -> bool:
+    is_default = root.absolute() == default_workspace().absolute()
+    return serves_clients() and not is_default and not (root / _RECORD).exists()
+
+
+@contextmanager
+def admitted(root: Path) -> Iterator[None]:
+    """Check a workspace once more, as `check_may_be_written` does, and let no other be made for a client meanwhile."""
+    if not _is_new_of_a_client(root):
+        yield
+        return
+    from filelock import FileLock
+
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(root.parent / _ADMISSION):
+        check_may_be_written(root)
+        yield
 
 
 def _named_workspaces() -> Path:

@@ -32,7 +32,7 @@ from graph.loaders.links import is_link_list
 from graph.record import Record
 from graph.schema import Extraction, Passage
 from graph.triples import read_triples
-from graph.workspace import Workspace, check_may_be_written, resolve_workspace
+from graph.workspace import Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.writer import EmbeddedBatch, Writer
 from workflows.indexing_context import IndexingContext
 from workflows.indexing_sources import resolve_source
@@ -147,7 +147,8 @@ class Session:
         with self._lock:
             if self.opened:
                 return
-            self.workspace.create()
+            with admitted(self.root):
+                self.workspace.create()
             self._lease = self.workspace.claim()
             try:
                 self.record = self.workspace.open_record(self._lease)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -13,6 +15,7 @@ from graph.record import FORMAT_VERSION
 from graph.workspace import (
     GenerationHold,
     Workspace,
+    admitted,
     check_may_be_written,
     default_workspace,
     resolve_workspace,
@@ -314,6 +317,24 @@ class TestWorkspacesThatClientsMake:
         check_may_be_written(resolve_workspace("other"))
         with pytest.raises(BadInput, match="may make no more"):
             check_may_be_written(resolve_workspace("third"))
+
+    def test_clients_that_ask_at_once_make_no_more(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_NEW_WORKSPACES", "2")
+        together = threading.Barrier(6)
+
+        def make(number: int) -> bool:
+            root = resolve_workspace(f"n{number}")
+            together.wait()
+            try:
+                with admitted(root):
+                    Workspace(root).create()
+            except BadInput:
+                return False
+            return True
+
+        with ThreadPoolExecutor(6) as clients:
+            assert sum(clients.map(make, range(6))) == 1
+        assert len([*place.glob("*/record.sqlite")]) == 2
 
     def test_none_is_made_of_a_folder_that_holds_something_else(
         self, place: Path, monkeypatch: pytest.MonkeyPatch
