@@ -22,7 +22,7 @@ from agents.logprobs import TokenLogprobs, read_logprobs
 from agents.roles import Feedback
 from agents.usage import Usage, count_call
 from graph.address import Address, censored
-from graph.endpoint import as_mara_error, endpoint_address, making_client, private_client
+from graph.endpoint import as_mara_error, endpoint_address
 from graph.errors import MalformedReply, ModelUnavailable
 from prompts import fill
 
@@ -180,6 +180,8 @@ class ChatModel:
         return False
 
     def _open(self) -> ChatOpenAI:
+        from graph.http_client import http_client, making_client
+
         with self._lock, making_client():
             if self._client is None:
                 from agents.reply_limit import ReplyLimit
@@ -190,7 +192,7 @@ class ChatModel:
                     temperature=self.temperature,
                     base_url=self._address.url if self._address else None,
                     openai_proxy=None,
-                    http_client=private_client(self._address),
+                    http_client=http_client(self._address),
                     api_key=self._api_key,
                     timeout=self._timeout_s,
                     max_retries=0,
@@ -219,7 +221,7 @@ class _Untold(Exception):
 
 @cache
 def _client_class() -> type[ChatOpenAI]:
-    """Return LangChain's client, whose faults are fit to be traced."""
+    """Return LangChain's client, whose faults may be traced, and which takes no half of a reply for all of it."""
     import langchain_openai
 
     class ChatOpenAI(langchain_openai.ChatOpenAI):
@@ -228,8 +230,20 @@ def _client_class() -> type[ChatOpenAI]:
                 return super()._generate(*args, **kwargs)
 
         def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+            ended = False
             with _untold_faults():
-                yield from super()._stream(*args, **kwargs)
+                for chunk in super()._stream(*args, **kwargs):
+                    ended = ended or bool((chunk.generation_info or {}).get("finish_reason"))
+                    yield chunk
+                if not ended:
+                    raise ValueError("the stream ends without saying that the reply does")
+
+        def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any) -> ChatGenerationChunk | None:
+            # Nobody offers tools, and LangChain's time over an unreadable call grows with the square of its length.
+            for choice in chunk.get("choices") or ():
+                if choice["delta"]:
+                    choice["delta"].pop("tool_calls", None)
+            return super()._convert_chunk_to_generation_chunk(chunk, *args)
 
     return ChatOpenAI
 

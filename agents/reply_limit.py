@@ -7,6 +7,8 @@ from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 
+_LEAST = 4
+
 
 class TooLong(BaseException):
     """Ends a request whose reply passed the limit; no `Exception`, which the client would log and swallow.
@@ -21,7 +23,10 @@ class TooLong(BaseException):
 
 
 class ReplyLimit(BaseCallbackHandler):
-    """Counts the characters of each reply as they come, and raises `TooLong` once they pass the limit."""
+    """Counts the characters of each reply as they come, and raises `TooLong` once they pass the limit.
+
+    A piece counts as one token of usual length at least: those that say nothing come without end, too.
+    """
 
     run_inline = True
 
@@ -34,7 +39,7 @@ class ReplyLimit(BaseCallbackHandler):
         """Take the next piece of a reply."""
         text = str(token)
         self._came.setdefault(run_id, []).append(text)
-        self._lengths[run_id] = self._lengths.get(run_id, 0) + len(text)
+        self._lengths[run_id] = self._lengths.get(run_id, 0) + max(len(text), _LEAST)
         if self._lengths[run_id] > self._limit:
             raise TooLong("".join(self._came[run_id]))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.endpoint import as_mara_error, endpoint_address, making_client, private_client, timeout_s
+from graph.endpoint import as_mara_error, endpoint_address, timeout_s
 from graph.errors import EmbeddingMismatch, TransportFault
 from graph.minilm import MiniLMEmbedder, unit_rows
 
@@ -144,6 +144,8 @@ class OpenAIEmbedder:
         return unit_rows(vectors)
 
     def _open(self) -> OpenAIEmbeddings:
+        from graph.http_client import http_client, making_client
+
         with self._lock, making_client():
             if self._client is None:
                 from langchain_openai import OpenAIEmbeddings
@@ -153,7 +155,7 @@ class OpenAIEmbedder:
                     model=self._model,
                     openai_api_base=self._address.url if self._address else None,
                     openai_proxy=None,
-                    http_client=private_client(self._address),
+                    http_client=http_client(self._address),
                     openai_api_key=SecretStr(self._api_key or "none"),
                     request_timeout=timeout_s(),
                     max_retries=2,

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
-from graph.address import Address, without_secrets
+from graph.address import Address
 from graph.errors import BadInput, MaraError, ModelUnavailable, TransportCause, TransportFault
 
 if TYPE_CHECKING:
-    import httpx
     import openai
 
 _DEFAULT_TIMEOUT_S = 60.0
@@ -48,43 +46,6 @@ def endpoint_address(text: str | None, variable: str = "OPENAI_BASE_URL") -> Add
     return Address.parse(text, variable, "http://localhost:8000/v1") if text else None
 
 
-def private_client(address: Address | None) -> httpx.Client | None:
-    """Return an HTTP client with the credentials of an endpoint's address and of ``OPENAI_PROXY``; None without any.
-
-    LangChain's clients write addresses and proxies of their own into traces, with the passwords within.
-    """
-    import httpx
-    import openai
-
-    credentials, proxy = address.credentials if address else None, os.environ.get("OPENAI_PROXY") or None
-    if credentials is None and proxy is None:
-        return None
-    try:
-        return openai.DefaultHttpxClient(auth=credentials, proxy=proxy)
-    except (ValueError, httpx.InvalidURL):
-        raise BadInput(
-            f"OPENAI_PROXY is {without_secrets(proxy or '')!r}", "Set it to an address such as http://proxy:3128"
-        ) from None
-
-
-@contextmanager
-def making_client() -> Iterator[None]:
-    """Tell what keeps a client from being made as what it is: a setting, which may hold a password and is not shown.
-
-    Raises:
-        BadInput: an address, a proxy or a certificate of the environment cannot be used.
-    """
-    try:
-        yield
-    except MaraError:
-        raise
-    except Exception as fault:
-        raise BadInput(
-            f"No client of the endpoint can be made with these settings ({type(fault).__name__})",
-            "Check OPENAI_BASE_URL, SSL_CERT_FILE and the proxies: OPENAI_PROXY, ALL_PROXY, HTTP_PROXY, HTTPS_PROXY",
-        ) from None
-
-
 def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:
     """Translate what the openai client raised for a ``role`` ("chat" or "embedding") endpoint.
 
@@ -98,8 +59,14 @@ def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:
     """
     import openai
 
+    from graph.http_client import ReplyTooLarge
+
     if isinstance(fault, MaraError):
         return fault
+    if too_large := next((cause for cause in _causes_of(fault) if isinstance(cause, ReplyTooLarge)), None):
+        return TransportFault(
+            f"The {role} endpoint's reply is refused unread: {too_large}", "Check OPENAI_BASE_URL and the server"
+        )
     if isinstance(fault, openai.APITimeoutError):
         return TransportFault(
             f"The {role} endpoint did not answer within {timeout_s():g} s",
@@ -116,6 +83,12 @@ def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:
         f"The {role} endpoint's reply broke off or is not of the OpenAI protocol ({type(fault).__name__})",
         "Check that OPENAI_BASE_URL points at an OpenAI-compatible server (it usually ends in /v1)",
     )
+
+
+def _causes_of(fault: BaseException | None) -> Iterator[BaseException]:
+    while fault is not None:
+        yield fault
+        fault = fault.__cause__
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from graph.clients import serves_clients
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
@@ -152,7 +153,25 @@ class Workspace:
             raise BadInput(
                 f"{self.root} cannot be used as a workspace ({fault.strerror})", "Choose another folder"
             ) from fault
+        if not self.record_path.exists():
+            self._put_record()
         Record(self.record_path, create=True).close()
+
+    def _put_record(self) -> None:
+        """Put an empty record in place, whole at once: who looks, or is killed meanwhile, leaves no half of one."""
+        folder = self.root / "index" / f"new-{uuid4().hex}"  # which `prune` removes, as any that is not current
+        folder.mkdir()
+        try:
+            Record(folder / _RECORD, create=True).close()
+            os.link(folder / _RECORD, self.record_path)
+        except FileExistsError:
+            pass
+        except OSError:
+            # A file system without links; or another process made the record, and pruned.
+            if not self.record_path.exists():
+                (folder / _RECORD).rename(self.record_path)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def open_record(self, lease: Lease | None = None) -> Record:
         """Open the record; with a lease, nothing can be written once that is lost.

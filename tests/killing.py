@@ -68,6 +68,8 @@ _PUBLISHING = (
     Step("graph/lease.py", "release"),
 )
 _INDEXING = (
+    Step("graph/record.py", "_create"),
+    Step("graph/record.py", "_set_meta", 3),
     Step("workflows/indexing_session.py", "extract"),
     Step("workflows/indexing_session.py", "extract", 2),
     Step("graph/writer.py", "embed"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from agents import chat
 from agents.chat import ask_object, ask_text
 from agents.reply_cache import KeptReply, ReplyCache
+from graph import http_client
 from graph.errors import MalformedReply, ModelUnavailable, TransportFault
 from tests.agents.test_chat_streaming import streamed
 from tests.chatting import TEXT, VERDICT, Verdict, messages, served
@@ -38,6 +41,7 @@ def event(delta: Any, finish_reason: Any = None, **top: Any) -> bytes:
 
 
 FAULTY = {
+    "packed": Reply(body=gzip.compress(str(body().body).encode()), headers={"Content-Encoding": "gzip"}),
     "nested": Reply(body=DEEP),
     "nested choices": Reply(body='{"choices": ' + DEEP + "}"),
     "empty": Reply(body=""),
@@ -78,7 +82,6 @@ BEARABLE = {
     "log-probabilities of no number": body(choice={"logprobs": {"content": [{"token": "x", "logprob": "y"}]}}),
     "a log-probability without end": body(choice={"logprobs": {"content": [{"token": "x", "logprob": 10**400}]}}),
     "an unknown charset": Reply(body=body().body, headers={"Content-Type": "application/json; charset=nonsense"}),
-    "packed": Reply(body=gzip.compress(str(body().body).encode()), headers={"Content-Encoding": "gzip"}),
 }
 START, END, DONE = event({"role": "assistant", "content": TEXT}), event({}, "stop"), b"data: [DONE]\n\n"
 FAULTY_STREAMS: dict[str, Sequence[bytes]] = {
@@ -92,9 +95,10 @@ FAULTY_STREAMS: dict[str, Sequence[bytes]] = {
     "role user": [event({"role": "user", "content": TEXT}), END, DONE],
     "delta a text": [START, event("x"), END, DONE],
     "content a number": [START, event({"content": 7}), END, DONE],
+    "no end": [START],
+    "no end, but said to be done": [START, DONE],
     "content a list": [START, event({"content": [1]}), END, DONE],
     "choices a number": [START, event({}, choices=7), END, DONE],
-    "tool calls a text": [START, event({"tool_calls": "x"}), END, DONE],
     "finish reason a list, then a number": [START, event({}, ["stop"]), event({}, 7), DONE],
     "log-probabilities a number, then an object": [
         START,
@@ -111,8 +115,14 @@ FAULTY_STREAMS: dict[str, Sequence[bytes]] = {
     ],
 }
 BEARABLE_STREAMS: dict[str, Sequence[bytes]] = {
-    "no end": [START],
     "an event of no choices": [START, event({}, choices=[]), END, DONE],
+    "tool calls a text": [START, event({"tool_calls": "x"}), END, DONE],
+    "a tool call that cannot be read": [
+        START,
+        event({"tool_calls": [{"index": 0, "function": {"arguments": "x" * 200_000}}]}),
+        END,
+        DONE,
+    ],
     "delta null": [START, event(None), END, DONE],
     "ids of no text": [event({"content": TEXT}, id=7), event({}, id=[7]), END, DONE],
     "usage without end": [START, *[event({}, usage={"prompt_tokens": 2**70})] * 3, END, DONE],
@@ -147,6 +157,29 @@ def test_a_stream_that_is_not_the_protocols_is_a_fault_of_the_endpoint(events: S
 def test_what_is_odd_about_a_stream_costs_no_reply(events: Sequence[bytes]) -> None:
     with served(Reply(events=events)) as model:
         assert "".join(streamed(model, as_object=True)) == TEXT
+
+
+SAYS_NOTHING = {
+    "empty pieces": event({}),
+    "pieces without a choice": event({}, choices=[]),
+    "thinking that is not shown": event({"reasoning_content": "hm " * 200}),
+    "calls of tools": event({"tool_calls": [{"index": 0, "function": {"arguments": "x" * 600}}]}),
+    "comments": b": keep alive\n\n",
+    "white space": b"\n",
+}
+
+
+@pytest.mark.parametrize("piece", SAYS_NOTHING.values(), ids=SAYS_NOTHING.keys())
+def test_a_stream_without_end_that_says_nothing_is_broken_off(monkeypatch: pytest.MonkeyPatch, piece: bytes) -> None:
+    monkeypatch.setattr(http_client, "MAX_REPLY_BYTES", 200_000)
+    with served(Reply(events=itertools.repeat(piece))) as model, pytest.raises(TransportFault, match="200,000 bytes"):
+        streamed(model, as_object=False)
+
+
+def test_empty_pieces_count_before_they_are_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "MAX_REPLY_CHARACTERS", 1_000)
+    with served(Reply(events=itertools.repeat(event({})))) as model, pytest.raises(MalformedReply, match="than 1,000"):
+        streamed(model, as_object=False)
 
 
 def test_half_of_a_surrogate_pair_is_broken_unicode_even_where_the_next_piece_brings_the_other() -> None:

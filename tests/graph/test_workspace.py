@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import threading
@@ -11,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.record import FORMAT_VERSION
+from graph.record import FORMAT_VERSION, Record
 from graph.workspace import (
     GenerationHold,
     Workspace,
@@ -107,6 +108,56 @@ class TestCreating:
         (tmp_path / "file").write_text("x")
         with pytest.raises(BadInput, match=r"cannot be used as a workspace \(.+\).*Choose another folder"):
             Workspace(tmp_path / "file" / "below").create()
+
+    def test_no_half_of_a_record_is_there_at_any_time(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        workspace = Workspace(tmp_path / "workspace")
+        fill = Record._create
+
+        def look(record: Record) -> None:
+            assert not workspace.record_path.exists()
+            fill(record)
+            assert not workspace.record_path.exists()
+
+        monkeypatch.setattr(Record, "_create", look)
+        workspace.create()
+        with workspace.open_record() as record:
+            assert record.count_passages() == 0
+        assert [*(workspace.root / "index").iterdir()] == []
+
+    def test_what_is_left_of_one_that_was_not_made_to_the_end_is_removed_later(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        root = tmp_path / "workspace"
+        (root / "index" / "new-0").mkdir(parents=True)
+        with pytest.raises(WorkspaceMissing):
+            Workspace(root).open_record()
+        workspace = publish_workspace(root, [passage_of("a", "A", "text")])
+        assert generations(workspace) == {1}
+
+    @pytest.mark.parametrize("fault", [FileExistsError, PermissionError])
+    def test_a_record_that_another_process_made_meanwhile_stays(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: type[OSError]
+    ) -> None:
+        workspace = Workspace(tmp_path / "workspace")
+
+        def be_late(made: Path, place: Path) -> None:
+            with Record(place, create=True) as record:
+                made_meanwhile.append(record.workspace_id)
+            raise fault
+
+        made_meanwhile: list[str] = []
+        monkeypatch.setattr(os, "link", be_late)
+        workspace.create()
+        with workspace.open_record() as record:
+            assert [record.workspace_id] == made_meanwhile
+
+    def test_a_file_system_without_links_will_do(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(made: Path, place: Path) -> None:
+            raise PermissionError
+
+        monkeypatch.setattr(os, "link", refuse)
+        Workspace(tmp_path / "workspace").create()
+        Workspace(tmp_path / "workspace").open_record().close()
 
 
 class TestOpening:
