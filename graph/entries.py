@@ -14,6 +14,9 @@ from graph.errors import BadInput
 from graph.schema import Extraction, Fact, MetadataValue, Passage, RelationType, Triple, entity_id, stable_id
 from graph.text import has_controls, normalise_name, title_name
 
+MAX_ID = 1_000
+"""Characters of a passage's id, which answers, tables and other programs repeat."""
+
 MAX_METADATA = 2_000
 """Metadata that a passage can be kept with: Chroma writes those of a passage in one statement, and dates twice."""
 
@@ -64,6 +67,8 @@ def check_passage(passage: Passage) -> None:
         raise BadInput(
             f"{passage.id!r} is no id of a passage", "Give ids that are not empty, without control characters"
         )
+    if len(passage.id) > MAX_ID:
+        raise BadInput(f"The id {passage.id[:60]!r}... has {len(passage.id):,} characters", f"Give {MAX_ID:,} at most")
     odd = next((key for key in passage.metadata if has_controls(key)), None)
     if odd is not None:
         raise BadInput(f"The passage {passage.id!r} has metadata under {odd!r}", "Give keys without control characters")

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
 
+from graph.entries import MAX_ID
 from graph.errors import BadInput, UnknownColumn
 from graph.loaders.document import is_unicode
 from graph.schema import MetadataValue, Passage, stable_id
@@ -301,6 +302,8 @@ def _passage(
         raise BadInput(f"{where}: its id is empty", "Give it an id, or none at all")
     if has_controls(key):
         raise BadInput(f"{where}: its id {key[:200]!r} holds a control character", "Give it an id of printable text")
+    if len(key) > MAX_ID:
+        raise BadInput(f"{where}: its id has {len(key):,} characters", f"Give it one of {MAX_ID:,} at most")
     return Passage(key, title.strip(), text, source, metadata)
 
 

@@ -107,6 +107,10 @@ class TestControlCharacters:
             write_passages(record, [passage_of("velm", "Velm", "A.", **{f"k{control}": 1})], {}, hash_embedder)
         assert dump(path) == before
 
+    def test_an_id_of_thousands_of_characters_is_refused(self, record: Record, hash_embedder: HashEmbedder) -> None:
+        with pytest.raises(BadInput, match=r"'k+'\.\.\. has 1,001 characters.*1,000 at most"):
+            write_passages(record, [passage_of("k" * 1_001, "T", "B.")], {}, hash_embedder)
+
     def test_a_passage_of_thousands_of_metadata_is_refused(self, record: Record, hash_embedder: HashEmbedder) -> None:
         metadata = {f"k{i}": "2020-01-01" for i in range(MAX_METADATA + 1)}
         with pytest.raises(BadInput, match="'velm' has 2,001 metadata"):

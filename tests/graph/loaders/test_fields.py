@@ -137,6 +137,11 @@ class TestJsonRows:
         with pytest.raises(BadInput, match=r"c\.jsonl, line 1: its id 'a\\.*b' holds a control character"):
             read_documents([path], ReadOptions(fields=FieldMap(**fields)))
 
+    def test_an_id_has_a_thousand_characters_at_most(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "c.jsonl", lines({"id": "k" * 1_000, "text": "x"}, {"id": "k" * 1_001, "text": "x"}))
+        with pytest.raises(BadInput, match=r"c\.jsonl, line 2: its id has 1,001 characters"):
+            read_documents([path], ReadOptions())
+
     def test_values_that_are_no_metadata_are_left_out_and_counted(self, tmp_path: Path) -> None:
         row: dict[str, Any] = {
             "text": "x",
