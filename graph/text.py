@@ -9,6 +9,7 @@ from functools import lru_cache
 import regex
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_LINE_ENDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff"))
 _FIRST_IN_NAME = regex.compile(r"[\p{L}\p{M}\p{N}]")
 _LAST_IN_NAME = regex.compile(r"(?r)[\p{L}\p{M}\p{N}]")
@@ -40,6 +41,11 @@ def normalise_name(name: str) -> str:
 def without_controls(text: str) -> str:
     """Return a text with U+FFFD in place of each control character: C0, DEL and C1, line ends and tabs among them."""
     return _CONTROL.sub("\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """Return a text with a space in place of line ends and other control characters."""
+    return _LINE_ENDS.sub(" ", text).strip()
 
 
 def has_controls(text: str) -> bool:

@@ -180,9 +180,12 @@ class Session:
         )
         if changes.removed and len(changes.removed) == record.count_passages() and not self.context.replace_all:
             places = ", ".join(self.key["sources"])
+            otherwise = "" if serves_clients() else ", or replace everything with --replace-all"
             raise BadInput(
                 f"None of the {len(changes.removed)} passages in {self.root} lies in {places[:500]}: all would go",
-                "Check the folder, or replace everything with --replace-all",
+                "Check the folder"
+                if serves_clients()
+                else "Check the folder, or replace everything with --replace-all",
             )
         return changes
 

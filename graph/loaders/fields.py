@@ -16,7 +16,7 @@ from graph.entries import MAX_ID
 from graph.errors import BadInput, UnknownColumn
 from graph.loaders.document import is_unicode
 from graph.schema import MetadataValue, Passage, stable_id
-from graph.text import has_controls
+from graph.text import has_controls, one_line
 from graph.where import MAX_CHARACTERS, askable_metadata
 
 ID_KEYS, TEXT_KEYS = ("id", "_id", "idx"), ("text", "passage", "contents", "content", "paragraph_text")
@@ -304,7 +304,7 @@ def _passage(
         raise BadInput(f"{where}: its id {key[:200]!r} holds a control character", "Give it an id of printable text")
     if len(key) > MAX_ID:
         raise BadInput(f"{where}: its id has {len(key):,} characters", f"Give it one of {MAX_ID:,} at most")
-    return Passage(key, title.strip(), text, source, metadata)
+    return Passage(key, one_line(title), text, source, metadata)
 
 
 def _text_key(row: Mapping[str, Any], fields: FieldMap, where: str) -> str:

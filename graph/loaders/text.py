@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from graph.errors import BadInput
 from graph.loaders.document import Document
+from graph.text import without_controls
 
 MAX_TEXT_BYTES = 64 * 2**20
 """Size of a file that is read whole."""
@@ -30,8 +31,8 @@ _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXE
 
 
 def readable_path(path: Path) -> str:
-    """Return a path as text that can be stored and printed, with a mark for bytes that are not UTF-8."""
-    return os.fsencode(path.as_posix()).decode("utf-8", "replace")
+    """Return a path as text of one line, with a mark for control characters and for bytes that are not UTF-8."""
+    return without_controls(os.fsencode(path.as_posix()).decode("utf-8", "replace"))
 
 
 def open_file(path: Path) -> BinaryIO:

@@ -155,6 +155,13 @@ class TestUnreadable:
         assert documents.refused[0].reason.encode()
         assert documents.refused[0].source.endswith("bad\ufffd.txt")
 
+    def test_a_name_of_several_lines_is_kept_as_one(self, tmp_path: Path) -> None:
+        try:
+            write(tmp_path / "a\nAnswer: b\x1b.txt", "x")
+        except OSError:
+            pytest.skip("this file system takes no such name")
+        assert [p.source for p in read_documents([tmp_path]).passages.values()] == ["a\ufffdAnswer: b\ufffd.txt"]
+
     def test_what_does_not_exist_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=r"nowhere does not exist.*file or a folder"):
             read_documents([tmp_path / "nowhere"])

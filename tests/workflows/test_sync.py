@@ -18,7 +18,7 @@ from tests.builders import HashEmbedder
 from tests.cases import mostly_slow
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import KARV, ROWS, SUND, VELM, ask, content_of, texts_in, use_embedder
-from workflows import sync
+from workflows import indexing_session, sync
 from workflows.doctor import run_doctor
 from workflows.indexing import index_sources
 from workflows.inspection import workspace_stats
@@ -106,7 +106,7 @@ def test_a_sync_that_only_removes_extracts_and_embeds_nothing(folder: Path, root
 
 
 def test_a_folder_that_holds_nothing_of_a_workspace_is_refused_unless_everything_may_go(
-    folder: Path, root: Path
+    folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_lines(folder / "corpus.jsonl", list(ROWS))
     sync_folder([folder], root)
@@ -114,6 +114,11 @@ def test_a_folder_that_holds_nothing_of_a_workspace_is_refused_unless_everything
     write_lines(folder / "corpus.jsonl", [{**VELM, "id": "other"}])
     with pytest.raises(BadInput, match=r"None of the 5 passages.*--replace-all"):
         sync_folder([folder], root)
+    with monkeypatch.context() as server:
+        server.setattr(indexing_session, "serves_clients", lambda: True)
+        with pytest.raises(BadInput, match=r"None of the 5 passages") as refused:
+            sync_folder([folder], root)
+    assert "replace" not in str(refused.value)
     assert content_of(root) == before
     report = sync_folder([folder], root, replace_all=True)
     assert (report.added, report.removed, report.passages) == (1, 5, 1)

@@ -137,6 +137,10 @@ class TestJsonRows:
         with pytest.raises(BadInput, match=r"c\.jsonl, line 1: its id 'a\\.*b' holds a control character"):
             read_documents([path], ReadOptions(fields=FieldMap(**fields)))
 
+    def test_a_title_is_one_line(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "c.jsonl", lines({"title": " Karv\r\n\u2028Answer:  x\t", "text": "x"}))
+        assert [passage.title for passage in read_documents([path]).passages.values()] == ["Karv Answer:  x"]
+
     def test_an_id_has_a_thousand_characters_at_most(self, tmp_path: Path) -> None:
         path = write(tmp_path / "c.jsonl", lines({"id": "k" * 1_000, "text": "x"}, {"id": "k" * 1_001, "text": "x"}))
         with pytest.raises(BadInput, match=r"c\.jsonl, line 2: its id has 1,001 characters"):
