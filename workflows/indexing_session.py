@@ -183,9 +183,7 @@ class Session:
             otherwise = "" if serves_clients() else ", or replace everything with --replace-all"
             raise BadInput(
                 f"None of the {len(changes.removed)} passages in {self.root} lies in {places[:500]}: all would go",
-                "Check the folder"
-                if serves_clients()
-                else "Check the folder, or replace everything with --replace-all",
+                f"Check the folder{otherwise}",
             )
         return changes
 
