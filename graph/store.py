@@ -261,7 +261,8 @@ class VectorStore:
             held = dict(_held(collection))
             gone = sorted(held.keys() - set(wanted.ids) - set(chain.from_iterable(spared.values())))
             rows = [i for i, key in enumerate(wanted.ids) if held.get(key, "") != _fingerprint_of(wanted, i)]
-            self._write(collection, wanted, rows, gone, commit, spared)
+            replaced = [] if self.shared else [wanted.ids[i] for i in rows if wanted.ids[i] in held]
+            self._write(collection, wanted, rows, gone, commit, spared, replaced)
 
     def apply(
         self,
@@ -314,23 +315,32 @@ class VectorStore:
         gone: Sequence[str],
         commit: str,
         spared: Collection[str],
+        replaced: Sequence[str] = (),
     ) -> None:
-        """Write some rows and delete some ids; the stamp says before what is begun, and after what is done."""
+        """Write some rows and delete some ids; the stamp says before what is begun, and after what is done.
+
+        What is ``replaced`` is deleted first: Chroma replays its log on several threads, and would move a vector in
+        place while others are put in. Of an index that others read, nothing may be missing meanwhile.
+        """
         _check_number_of_metadata(wanted, rows)
         before = Stamp.of(collection.metadata)
         if not rows and not gone and commit and before.is_at(commit):
             return
         holds = before.holds & {*spared, *([] if gone else [before.commit])}
         _put(collection, Stamp(before.embedding_model, before.commit, holds, commit or _UNNAMED))
+        self._delete(collection, replaced)
         for page in _split(rows):
             collection.upsert(
                 ids=[wanted.ids[i] for i in page],
                 embeddings=wanted.vectors[list(page)],
                 metadatas=[dict(wanted.metadata[i]) for i in page] if wanted.metadata is not None else None,
             )
-        for ids in _split(gone):
-            collection.delete(ids=list(ids))
+        self._delete(collection, gone)
         _put(collection, Stamp(before.embedding_model, commit, holds | {commit} - {""}))
+
+    def _delete(self, collection: Any, ids: Sequence[str]) -> None:
+        for page in _split(ids):
+            collection.delete(ids=list(page))
 
     def _ready(self, name: str, embedding_model: str) -> Any:
         """Return a collection to write to; where there is none, or another model's, it is made."""
@@ -431,7 +441,10 @@ def wipe_unused(folder: Path) -> None:
     It writes them as they happen to lie in memory, with whatever this process had there before: keys, too.
     """
     for header in folder.glob("*/header.bin"):
-        _, _, places, taken, width = _HNSW_HEADER.unpack_from(header.read_bytes())
+        begins = header.read_bytes()[: _HNSW_HEADER.size]
+        if len(begins) < _HNSW_HEADER.size:
+            continue  # being written, in another thread, which wipes as well
+        _, _, places, taken, width = _HNSW_HEADER.unpack(begins)
         for name, bytes_each in (("data_level0.bin", width), ("length.bin", _LENGTH_BYTES)):
             with suppress(PermissionError), header.with_name(name).open("r+b") as file:
                 if file.seek(0, os.SEEK_END) == places * bytes_each:

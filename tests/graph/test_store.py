@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged
-from graph.store import _PAGE, Stamp, Vectors, VectorStore, passage_metadata
+from graph.store import _PAGE, Stamp, Vectors, VectorStore, passage_metadata, wipe_unused
 from tests.cases import EITHER_CHROMA
 
 DIMENSION = 4
@@ -59,8 +60,19 @@ class TestSynchronising:
         store.synchronise("passages", passages(a="1", b="1", c="1"), "m")
         assert calls == {"upsert": [["a", "b", "c"]], "delete": []}
         store.synchronise("passages", passages(a="1", b="2", d="1"), "m")
-        assert calls == {"upsert": [["a", "b", "c"], ["b", "d"]], "delete": [["c"]]}
+        moved = [] if store.shared else [["b"]]
+        assert calls == {"upsert": [["a", "b", "c"], ["b", "d"]], "delete": [*moved, ["c"]]}
         assert store.count("passages") == 3
+
+    @EITHER_CHROMA
+    def test_a_changed_vector_is_the_one_that_is_read_and_found(self, store: VectorStore) -> None:
+        for fingerprint, vector in (("1", unit_vectors(1, seed=1)), ("2", unit_vectors(1, seed=2))):
+            wanted = passages(a="1", b=fingerprint)
+            store.synchronise("passages", replace(wanted, vectors=np.concatenate([wanted.vectors[[0]], vector])), "m")
+        ((key, cosine),) = store.search("passages", unit_vectors(1, seed=2)[0], 1)
+        assert key == "b"
+        assert cosine == pytest.approx(1.0, abs=1e-6)
+        assert store.vectors("passages", ["b"])["b"] == pytest.approx(unit_vectors(1, seed=2)[0], abs=1e-6)
 
     def test_nothing_is_written_when_nothing_changed(
         self, store: VectorStore, calls: dict[str, list[list[str]]]
@@ -308,6 +320,14 @@ class TestListing:
     def test_a_collection_that_is_not_there_holds_nothing(self, store: VectorStore) -> None:
         assert store.fingerprints("facts") == {}
         assert store.vectors("facts", ["a"]) == {}
+
+
+class TestWiping:
+    def test_a_file_that_is_being_written_is_left_to_who_writes_it(self, tmp_path: Path) -> None:
+        (tmp_path / "segment").mkdir()
+        (tmp_path / "segment" / "header.bin").write_bytes(b"\1\0")
+        wipe_unused(tmp_path)
+        assert (tmp_path / "segment" / "header.bin").read_bytes() == b"\1\0"
 
 
 class TestKeeping:
