@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
-import openai
 
 from graph.address import Address, without_secrets
 from graph.errors import BadInput, MaraError
@@ -43,6 +42,8 @@ def http_client(address: Address | None) -> httpx.Client:
 
     LangChain's clients write addresses and proxies of their own into traces, with the passwords within.
     """
+    import openai
+
     credentials, proxy = address.credentials if address else None, os.environ.get("OPENAI_PROXY") or None
     try:
         return openai.DefaultHttpxClient(
