@@ -109,6 +109,7 @@ class VectorStore:
         self._client = client
         self._folder = folder
         self._searched: set[str] = set()
+        self._sizes: dict[str, int] = {}
         self._copy: TemporaryDirectory[str] | None = None
         self._prefix = prefix
         self._collections: dict[str, Any] = {}
@@ -199,7 +200,7 @@ class VectorStore:
         """Return the ids and cosines of the ``k`` records nearest to a unit vector, nearest first.
 
         With ``within``, of those records alone: found by going through the index past all others, in some
-        milliseconds however few they are.
+        milliseconds however few they are. An embedded index of up to a thousand records is searched exactly.
         """
         if k < 1:
             return []
@@ -209,14 +210,36 @@ class VectorStore:
                 within = _known(collection, within)
             if within is not None and not within:
                 return []
+            few = 0 if self.shared else _if_few(self._size(name) if within is None else len(within))
             found = collection.query(
-                query_embeddings=[vector], n_results=k, include=["distances"], ids=None if within is None else [*within]
+                query_embeddings=[vector],
+                n_results=max(k, few),
+                include=["distances"],
+                ids=None if within is None else [*within],
             )
         if name not in self._searched and self._folder is not None:
             # The first search makes the files anew that an index of few records never fills.
             wipe_unused(self._folder)
             self._searched.add(name)
-        return [(key, 1.0 - float(d)) for key, d in zip(found["ids"][0], found["distances"][0], strict=True)]
+        hits = [(key, 1.0 - float(d)) for key, d in zip(found["ids"][0], found["distances"][0], strict=True)]
+        if len(hits) < few:
+            hits = self._with_unreached(name, hits, vector, within)
+        return hits[:k]
+
+    def _size(self, name: str) -> int:
+        """Return how many records an embedded collection holds, which nobody writes while it is searched."""
+        if name not in self._sizes:
+            self._sizes[name] = self.count(name)
+        return self._sizes[name]
+
+    def _with_unreached(
+        self, name: str, hits: Sequence[tuple[str, float]], vector: NDArray[np.float32], within: Sequence[str] | None
+    ) -> list[tuple[str, float]]:
+        """Add what the graph of the index has no way to: it is laid out on several threads, anew in each process."""
+        known = set(self.fingerprints(name) if within is None else within)
+        unreached = self.vectors(name, sorted(known - {key for key, _ in hits}))
+        added = [(key, float(np.dot(held, vector))) for key, held in unreached.items()]
+        return sorted([*hits, *added], key=lambda hit: -hit[1])
 
     def select(self, where: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         """Return {id: metadata} of the passages that Chroma selects; the metadata only from a server, else empty.
@@ -326,6 +349,7 @@ class VectorStore:
         before = Stamp.of(collection.metadata)
         if not rows and not gone and commit and before.is_at(commit):
             return
+        self._sizes.clear()
         holds = before.holds & {*spared, *([] if gone else [before.commit])}
         _put(collection, Stamp(before.embedding_model, before.commit, holds, commit or _UNNAMED))
         self._delete(collection, replaced)
@@ -398,6 +422,11 @@ def _check_number_of_metadata(wanted: Vectors, rows: Sequence[int]) -> None:
                 f"The passage {wanted.ids[row]!r} has {count:,} metadata, more than the search index takes",
                 "Index its source again, which leaves out what is over the limits, or remove it with `mara remove ID`",
             )
+
+
+def _if_few(size: int) -> int:
+    """Return how many records there are, where that is few enough for all to be compared; else 0."""
+    return size if size <= _EF_SEARCH else 0
 
 
 def passage_metadata(fingerprint: str, source: str, metadata: Mapping[str, Any]) -> dict[str, Any]:

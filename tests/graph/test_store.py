@@ -156,6 +156,27 @@ class TestSearching:
         assert len(store.search("facts", vectors[0], 50, within=[f"f{i}" for i in farthest])) == 9
         assert store.search("facts", vectors[0], 5, within=[]) == []
 
+    @pytest.mark.parametrize("within", [None, ["f1", "f2", "f7"]])
+    def test_of_few_records_all_are_found_also_those_that_the_graph_has_no_way_to(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, within: list[str] | None
+    ) -> None:
+        store, vectors = VectorStore.embedded(tmp_path / "chroma"), unit_vectors(40)
+        store.synchronise("facts", Vectors([f"f{i}" for i in range(40)], vectors), "m")
+        before = store.search("facts", vectors[7], 40, within=within)
+        query = chromadb.Collection.query
+
+        def pass_by(self: chromadb.Collection, **asked: Any) -> Any:
+            found: Any = query(self, **asked)
+            kept = [i for i, key in enumerate(found["ids"][0]) if key not in ("f2", "f7")]
+            return {name: [[found[name][0][i] for i in kept]] for name in ("ids", "distances")}
+
+        monkeypatch.setattr(chromadb.Collection, "query", pass_by)
+        found = store.search("facts", vectors[7], 40, within=within)
+        assert [key for key, _ in found] == [key for key, _ in before]
+        assert [cosine for _, cosine in found] == pytest.approx([cosine for _, cosine in before], abs=1e-6)
+        assert [key for key, _ in store.search("facts", vectors[7], 1, within=within)] == ["f7"]
+        store.close()
+
     @EITHER_CHROMA
     def test_a_selection_is_read_page_by_page(self, store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("graph.store._PAGE", 10)
