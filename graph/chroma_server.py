@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import ssl
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -14,7 +13,7 @@ from urllib.request import urlopen
 
 from graph.address import Address, censored
 from graph.endpoint import timeout_s
-from graph.errors import MaraError, StoreUnavailable
+from graph.errors import MaraError, StoreUnavailable, faults_behind
 
 _CONNECTING = threading.Lock()
 _TOKEN_VARIABLES = ("CHROMA_CLIENT_AUTH_PROVIDER", "CHROMA_CLIENT_AUTH_CREDENTIALS")
@@ -121,12 +120,5 @@ def _refuses(fault: BaseException) -> bool:
     return any(
         isinstance(each, AuthorizationError | ChromaAuthError)
         or getattr(getattr(each, "response", None), "status_code", 0) in (401, 403)
-        for each in _behind(fault)
+        for each in faults_behind(fault)
     )
-
-
-def _behind(fault: BaseException) -> Iterator[BaseException]:
-    each: BaseException | None = fault
-    while each is not None:
-        yield each
-        each = each.__cause__ or each.__context__

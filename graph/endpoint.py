@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from graph.address import Address
-from graph.errors import BadInput, MaraError, ModelUnavailable, TransportCause, TransportFault
+from graph.errors import BadInput, MaraError, ModelUnavailable, TransportCause, TransportFault, faults_behind
 
 if TYPE_CHECKING:
     import openai
@@ -63,7 +63,7 @@ def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:
 
     if isinstance(fault, MaraError):
         return fault
-    if too_large := next((cause for cause in _causes_of(fault) if isinstance(cause, ReplyTooLarge)), None):
+    if too_large := next((cause for cause in faults_behind(fault) if isinstance(cause, ReplyTooLarge)), None):
         return TransportFault(
             f"The {role} endpoint's reply is refused unread: {too_large}", "Check OPENAI_BASE_URL and the server"
         )
@@ -83,12 +83,6 @@ def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:
         f"The {role} endpoint's reply broke off or is not of the OpenAI protocol ({type(fault).__name__})",
         "Check that OPENAI_BASE_URL points at an OpenAI-compatible server (it usually ends in /v1)",
     )
-
-
-def _causes_of(fault: BaseException | None) -> Iterator[BaseException]:
-    while fault is not None:
-        yield fault
-        fault = fault.__cause__
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from graph.clients import told
@@ -126,3 +127,11 @@ class MalformedReply(MaraError, ValueError):
         super().__init__(reason)
         self.reason = reason
         self.raw = raw
+
+
+def faults_behind(fault: BaseException) -> Iterator[BaseException]:
+    """Yield a fault and those that it comes from, the nearest first."""
+    each: BaseException | None = fault
+    while each is not None:
+        yield each
+        each = each.__cause__ or each.__context__

@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from graph.errors import OutOfResources
+from graph.errors import OutOfResources, faults_behind
 
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 _FILES_TRIED = 32
@@ -20,7 +19,7 @@ def shortage_behind(fault: BaseException) -> OutOfResources | None:
 
     SQLite and Chroma do not tell why they cannot open a file: whether a few more can be opened is tried.
     """
-    behind = list(_chain(fault))
+    behind = list(faults_behind(fault))
     if any(isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM for each in behind):
         return out_of_memory()
     if any(getattr(each, "errno", None) in _OUT_OF_FILES for each in behind) or not _can_open_files():
@@ -67,13 +66,6 @@ def _address_space_taken() -> int:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
-
-
-def _chain(fault: BaseException) -> Iterator[BaseException]:
-    each: BaseException | None = fault
-    while each is not None:
-        yield each
-        each = each.__cause__ or each.__context__
 
 
 def _can_open_files() -> bool:

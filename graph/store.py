@@ -352,19 +352,15 @@ class VectorStore:
         self._sizes.clear()
         holds = before.holds & {*spared, *([] if gone else [before.commit])}
         _put(collection, Stamp(before.embedding_model, before.commit, holds, commit or _UNNAMED))
-        self._delete(collection, replaced)
+        _delete(collection, replaced)
         for page in _split(rows):
             collection.upsert(
                 ids=[wanted.ids[i] for i in page],
                 embeddings=wanted.vectors[list(page)],
                 metadatas=[dict(wanted.metadata[i]) for i in page] if wanted.metadata is not None else None,
             )
-        self._delete(collection, gone)
+        _delete(collection, gone)
         _put(collection, Stamp(before.embedding_model, commit, holds | {commit} - {""}))
-
-    def _delete(self, collection: Any, ids: Sequence[str]) -> None:
-        for page in _split(ids):
-            collection.delete(ids=list(page))
 
     def _ready(self, name: str, embedding_model: str) -> Any:
         """Return a collection to write to; where there is none, or another model's, it is made."""
@@ -515,6 +511,11 @@ def _known(collection: Any, ids: Sequence[str]) -> list[str]:
 def _split(whole: Sequence[T]) -> Iterator[Sequence[T]]:
     """Yield a sequence in pages that Chroma takes."""
     return (whole[start : start + _PAGE] for start in range(0, len(whole), _PAGE))
+
+
+def _delete(collection: Any, ids: Sequence[str]) -> None:
+    for page in _split(ids):
+        collection.delete(ids=list(page))
 
 
 def _put(collection: Any, stamp: Stamp) -> None:

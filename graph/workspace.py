@@ -32,6 +32,7 @@ NEW_WORKSPACES_VARIABLE = "MARA_NEW_WORKSPACES"
 _NAMED_WORKSPACES = ".mara-workspaces"
 _ADMISSION = ".mara-new-workspaces.lock"
 _RECORD = "record.sqlite"
+_UNFINISHED = "new-"
 _NAME_LENGTH = 64
 _CLIENTS_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_NAME_LENGTH - 1}}}")
 # What Windows opens as a device, whatever the folder and the suffix.
@@ -86,13 +87,18 @@ def check_may_be_written(root: Path) -> None:
             f"There are {allowed} workspaces, and clients may make no more",
             f"Name one that is there, or raise {NEW_WORKSPACES_VARIABLE}",
         )
-    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+    if root.exists() and (not root.is_dir() or not all(map(_is_unfinished, root.iterdir()))):
         raise BadInput(f"{root.name} is no workspace and holds something else", "Choose another name")
 
 
 def _is_new_of_a_client(root: Path) -> bool:
     is_default = root.absolute() == default_workspace().absolute()
     return serves_clients() and not is_default and not (root / _RECORD).exists()
+
+
+def _is_unfinished(path: Path) -> bool:
+    """Tell whether a path is what `Workspace.create` leaves where it is killed."""
+    return path.name == "index" and path.is_dir() and all(each.name.startswith(_UNFINISHED) for each in path.iterdir())
 
 
 @contextmanager
@@ -159,7 +165,7 @@ class Workspace:
 
     def _put_record(self) -> None:
         """Put an empty record in place, whole at once: who looks, or is killed meanwhile, leaves no half of one."""
-        folder = self.root / "index" / f"new-{uuid4().hex}"  # which `prune` removes, as any that is not current
+        folder = self.root / "index" / f"{_UNFINISHED}{uuid4().hex}"  # `prune` removes it, as any but the current
         folder.mkdir()
         try:
             Record(folder / _RECORD, create=True).close()

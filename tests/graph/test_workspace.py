@@ -397,6 +397,16 @@ class TestWorkspacesThatClientsMake:
         with pytest.raises(BadInput, match="holds something else"):
             check_may_be_written(resolve_workspace("workflows"))
 
+    def test_one_whose_making_was_killed_can_be_made_after_all(
+        self, place: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_NEW_WORKSPACES", "9")
+        (place / "killed" / "index" / "new-0").mkdir(parents=True)
+        check_may_be_written(resolve_workspace("killed"))
+        (place / "killed" / "index" / "page.html").write_text("")
+        with pytest.raises(BadInput, match="holds something else"):
+            check_may_be_written(resolve_workspace("killed"))
+
     def test_a_number_that_is_none_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MARA_NEW_WORKSPACES", "many")
         with pytest.raises(BadInput, match="MARA_NEW_WORKSPACES is 'many'"):
