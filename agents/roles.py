@@ -54,12 +54,21 @@ class RelationWeights:
 
 @dataclass(frozen=True, slots=True)
 class NumberedPassage:
-    """A passage as the answerer sees it; ``number`` is what the answer cites."""
+    """A passage as an agent sees it.
+
+    Attributes:
+        number: what an answer cites.
+        id: of the passage.
+        title: may be empty.
+        text: all of it.
+        source: the document that it stands in.
+    """
 
     number: int
     id: str
     title: str
     text: str
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def answer_update(answer: Answer) -> dict[str, Any]:
 
 def numbered(hits: Iterable[PassageHit]) -> list[NumberedPassage]:
     """Return passages of the state as an agent sees them."""
-    return [NumberedPassage(hit["number"], hit["id"], hit["title"], hit["text"]) for hit in hits]
+    return [NumberedPassage(hit["number"], hit["id"], hit["title"], hit["text"], hit["source"]) for hit in hits]
 
 
 def passage_candidates(index: Index, ranking: Ranking) -> list[PassageCandidate]:

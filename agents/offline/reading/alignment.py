@@ -1,0 +1,207 @@
+"""How well sentences hold the terms of a question: by stems, spelling, dates, and the meaning of single words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from os.path import commonprefix
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.offline.reading.dates import days_in, month_number
+from agents.offline.reading.excerpts import Sentence
+from agents.offline.reading.kinds import holds_kind
+from agents.offline.reading.questions import ParsedQuestion, Role, Term
+from agents.offline.reading.words import stem, word_spans
+from graph.embedding.word_vectors import word_vectors
+from graph.errors import DependencyMissing
+
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+"""Texts to unit vectors, one row a text."""
+
+Row = NDArray[np.float64]
+
+UNLIKE, ALIKE = 0.2, 0.6
+"""Cosines of two words' vectors: at the first or below they mean different things, at the second or above the same."""
+
+PARAPHRASED, PREFIXED, MISSPELT = 0.9, 0.85, 0.9
+"""The most that a word holds of another one: by its meaning, by a common beginning, by letters that differ."""
+
+HELD = 0.85
+"""A name, number or date is held from here on."""
+
+CONTEXT, BEFORE, AROUND = 0.9, 0.7, 0.45
+"""What a term counts that stands not in the sentence but in its title or heading, in the sentences before it in its
+paragraph, or elsewhere in its passage."""
+
+ASKED_WEIGHT, NAME_WEIGHT = 1.5, 1.3
+"""The weight of what is asked for, and of names and numbers, beside their rarity."""
+
+MOST_EMBEDDED = 24
+"""Sentences that are compared with the question by their meaning as a whole: those that hold most of its terms."""
+
+_LONG_NAME = 8
+_SHORTEST_NAME = 4
+
+
+class Alignment:
+    """A question beside the sentences that may answer it.
+
+    Attributes:
+        question: taken apart.
+        sentences: all those at hand.
+        weights: of the terms, by their rarity; they sum to 1.
+        own: how far each sentence holds each term in its own words, title or heading, shape (sentences, terms).
+        near: the same with the words around it.
+        cosines: of each sentence with the question; 0 where it was not embedded.
+        of_kind: whether each sentence holds the kind of answer.
+        worth: how well each sentence bears on the question.
+        misspelt: names of the question that stand spelt otherwise, and how.
+    """
+
+    def __init__(self, question: ParsedQuestion, sentences: Sequence[Sentence], embed: Embed | None) -> None:
+        self.question = question
+        self.sentences = sentences
+        told = [_vocabulary(sentence.text) for sentence in sentences]
+        context = [_vocabulary(sentence.context) for sentence in sentences]
+        passages = {sentence.passage.id: sentence.passage for sentence in sentences}
+        around = {key: _vocabulary(f"{p.title} {p.source} {p.text}") for key, p in passages.items()}
+        words = sorted(frozenset[str]().union(*around.values(), *context))
+        held, self.misspelt = _held(question, words)
+        places = {word: place for place, word in enumerate(words)}
+
+        def cover(texts: Iterable[frozenset[str]]) -> Row:
+            rows = [held[:, sorted(places[word] for word in text)].max(axis=1, initial=0.0) for text in texts]
+            return np.array(rows, dtype=np.float64).reshape(len(rows), len(question.terms))
+
+        in_text, in_context = cover(told), cover(context)
+        by_passage = dict(zip(around, cover(around.values()), strict=True))
+        self.anywhere = np.array([by_passage[sentence.passage.id] for sentence in sentences]).reshape(in_text.shape)
+        self._add_dates(in_text, in_context)
+        self.own = np.maximum(in_text, CONTEXT * in_context)
+        before = _before(sentences, in_text)
+        self.near = np.maximum.reduce([self.own, BEFORE * before, AROUND * self.anywhere])
+        self.weights = _weights(question.terms, in_text)
+        self.of_kind = np.array([holds_kind(s.text, question.kind, question.words) for s in sentences], dtype=bool)
+        lexical = self.near @ self.weights + 0.3 * (self.own @ self.weights)
+        self.cosines = self._cosines(lexical + 0.2 * self.of_kind, embed)
+        ranks = np.array([sentence.rank for sentence in sentences], dtype=np.float64)
+        self.worth: Row = lexical + 0.8 * self.cosines + 0.35 * self.of_kind - 0.02 * ranks
+
+    def coverage(self, places: Sequence[int]) -> Row:
+        """Return how far some sentences together hold each term, with what stands around them."""
+        return np.asarray(self.near[list(places)].max(axis=0, initial=0.0))
+
+    def _add_dates(self, in_text: Row, in_context: Row) -> None:
+        """Dates are compared as such, whatever their notation."""
+        for column, term in enumerate(self.question.terms):
+            if term.day is None:
+                continue
+            told = [part for part in term.day if part]
+            for row, sentence in enumerate(self.sentences):
+                for cells, text in ((in_text, sentence.text), (in_context, f"{sentence.context} {sentence.passage.source}")):
+                    if any(list(day[: len(told)]) == told for day in days_in(text)):
+                        cells[row, column] = 1.0
+                if any(list(day[: len(told)]) == told for day in days_in(sentence.passage.text)):
+                    self.anywhere[row, column] = 1.0
+
+    def _cosines(self, promise: Row, embed: Embed | None) -> Row:
+        cosines = np.zeros(len(self.sentences))
+        likely = np.argsort(-promise, kind="stable")[:MOST_EMBEDDED]
+        if embed is not None and len(likely):
+            texts = [f"{self.sentences[place].context}: {self.sentences[place].text}" for place in likely]
+            vectors = embed([self.question.text, *texts])
+            cosines[likely] = vectors[1:] @ vectors[0]
+        return cosines
+
+
+@lru_cache(maxsize=4096)
+def _vocabulary(text: str) -> frozenset[str]:
+    return frozenset(word for word, _, _ in word_spans(text))
+
+
+def _before(sentences: Sequence[Sentence], in_text: Row) -> Row:
+    """What the two sentences before each one hold, within its paragraph."""
+    before = np.zeros_like(in_text)
+    for place, sentence in enumerate(sentences):
+        for back in range(max(0, place - 2), place):
+            other = sentences[back]
+            if (other.passage.id, other.paragraph) == (sentence.passage.id, sentence.paragraph):
+                before[place] = np.maximum(before[place], in_text[back])
+    return before
+
+
+def _weights(terms: Sequence[Term], in_text: Row) -> Row:
+    """The rarity of each term among the sentences, as shares of 1."""
+    if not terms:
+        return np.zeros(0)
+    holding = (in_text >= 0.8).sum(axis=0)
+    rarity = np.log(1 + len(in_text) / (holding + 0.5))
+    boost = [ASKED_WEIGHT if t.is_asked else 1.0 if t.role is Role.WORD else NAME_WEIGHT for t in terms]
+    weighed = rarity * np.array(boost)
+    return np.asarray(weighed / weighed.sum()) if weighed.sum() else weighed
+
+
+def _held(question: ParsedQuestion, words: Sequence[str]) -> tuple[Row, dict[str, str]]:
+    """How far each word holds each term, shape (terms, words), and the names that are spelt otherwise."""
+    held = _likeness([term.text for term in question.terms], words)
+    stems = [stem(word, question.language) for word in words]
+    misspelt: dict[str, str] = {}
+    for row, term in enumerate(question.terms):
+        if term.role is not Role.WORD:
+            held[row] = 0.0
+        for column, word in enumerate(words):
+            held[row, column] = max(held[row, column], _spelling(term, word, stems[column], question.language))
+        if term.role is Role.NAME and not (held[row] >= HELD).any() and len(term.text) >= _SHORTEST_NAME:
+            for column, word in enumerate(words):
+                if _differs_little(term.text, word):
+                    held[row, column] = MISSPELT
+                    misspelt[term.text] = word
+    return held, misspelt
+
+
+def _likeness(terms: Sequence[str], words: Sequence[str]) -> Row:
+    """How near words come in meaning, from 0 to `PARAPHRASED`; zeros where the packaged vectors are not installed."""
+    if not terms or not words:
+        return np.zeros((len(terms), len(words)))
+    try:
+        cosines = word_vectors(terms) @ word_vectors(words).T
+    except DependencyMissing:
+        return np.zeros((len(terms), len(words)))
+    return np.clip((cosines.astype(np.float64) - UNLIKE) / (ALIKE - UNLIKE), 0.0, PARAPHRASED)
+
+
+def _spelling(term: Term, word: str, root: str, language: str) -> float:
+    """How far a word is a term by its letters."""
+    if word == term.text or (root == term.stem and term.role is not Role.NUMBER):
+        return 1.0
+    if term.role in (Role.NUMBER, Role.DATE):
+        return 0.0
+    if (month := month_number(term.text)) and month_number(word) == month:
+        return 1.0
+    shortest = min(len(word), len(term.text))
+    shared = len(commonprefix((word, term.text)))
+    if shortest >= 4 and shared >= max(4, 0.75 * shortest):
+        return PREFIXED
+    is_abbreviation = len(word) == 3 and shared == 3 and len(term.text) > 6
+    is_part = language == "german" and shortest >= 5 and (word in term.text or term.text in word)
+    return 0.7 if is_part else 0.6 if is_abbreviation and term.role is Role.WORD else 0.0
+
+
+def _differs_little(name: str, word: str) -> bool:
+    """Tell whether a word is a name but for one letter, or two of a long one."""
+    most = 1 if len(name) < _LONG_NAME else 2
+    if len(word) < _SHORTEST_NAME or abs(len(name) - len(word)) > most or not word[0].isalpha():
+        return False
+    return edit_distance(name, word) <= most
+
+
+def edit_distance(one: str, other: str) -> int:
+    """Return how many letters have to be changed, added or left out to make one word of another (Levenshtein)."""
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, 1):
+        last, row = row, [place]
+        for column, character in enumerate(other, 1):
+            row.append(min(last[column] + 1, row[-1] + 1, last[column - 1] + (letter != character)))
+    return row[-1]

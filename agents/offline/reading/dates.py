@@ -1,0 +1,70 @@
+"""Dates in English, German and French documents: where they stand, which they are, and when a document is from."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_MONTHS = (
+    ("jan", "january|jan|januar|jänner|janvier"),
+    ("feb", "february|feb|februar|février"),
+    ("mar", "march|mar|märz|mars"),
+    ("apr", "april|apr|avril"),
+    ("may", "may|mai"),
+    ("jun", "june|jun|juni|juin"),
+    ("jul", "july|jul|juli|juillet"),
+    ("aug", "august|aug|août"),
+    ("sep", "september|sept|sep|septembre"),
+    ("oct", "october|oct|oktober|okt|octobre"),
+    ("nov", "november|nov|novembre"),
+    ("dec", "december|dec|dezember|dez|décembre"),
+)
+_NUMBER_OF = {name: number for number, (_, names) in enumerate(_MONTHS, 1) for name in names.split("|")}
+_MONTH = rf"(?:{'|'.join(sorted(_NUMBER_OF, key=len, reverse=True))})\b\.?"
+_YEAR = r"(?:1[5-9]|20)\d\d"
+_DATE = re.compile(
+    rf"\b(?:(?P<iso>{_YEAR}-\d\d(?:-\d\d)?)(?![-\d])"
+    rf"|(?P<figures>\d{{1,2}}[./-]\d{{1,2}}[./-](?:\d{{4}}|\d\d))(?!\d)"
+    rf"|(?P<day_first>\d{{1,2}}(?:st|nd|rd|th|er|\.)? ?(?:of )?{_MONTH}(?:,? {_YEAR}\b)?)"
+    rf"|(?P<month_first>{_MONTH} (?:\d{{1,2}}(?:st|nd|rd|th)?\b(?:,? {_YEAR}\b)?|{_YEAR}\b))"
+    rf"|(?P<year>{_YEAR}\b)(?![-./]?\d))",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_FIGURES = re.compile(r"\d+")
+
+
+class Day(NamedTuple):
+    """A date; month and day are 0 where they are not told. Dates compare in time."""
+
+    year: int
+    month: int = 0
+    day: int = 0
+
+
+def date_spans(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of each date of a text, in order; a year alone is one."""
+    return [match.span() for match in _DATE.finditer(text)]
+
+
+def month_number(word: str) -> int:
+    """Return the number of a month's name or abbreviation, from 1; 0 for another word."""
+    return _NUMBER_OF.get(word.casefold(), 0)
+
+
+def days_in(text: str) -> list[Day]:
+    """Return the dates of a text whose year is told, in order. Of 03/04/2024, the day comes first."""
+    return [day for match in _DATE.finditer(text) if (day := _day(match)) is not None]
+
+
+def _day(match: re.Match[str]) -> Day | None:
+    figures = [int(number) for number in _FIGURES.findall(match[0])]
+    if match["iso"] or match["year"]:
+        return Day(*figures)
+    if match["figures"]:
+        day, month, year = figures
+        return Day(year if year > 99 else 2000 + year, month, day)
+    months = [number for word in _WORD.findall(match[0]) if (number := month_number(word))]
+    if not months or figures[-1] < 1000:
+        return None
+    return Day(figures[-1], months[0], figures[0] if len(figures) > 1 else 0)

@@ -1,0 +1,139 @@
+"""The sentences, items and rows of passages that may be evidence, with the headings that they stand under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agents.answers.citations import quotable, strip_citations
+from agents.roles import NumberedPassage
+from graph.sentences import text_units
+from graph.text import title_name, tokens
+
+LONGEST_QUOTE = 1_000
+"""Characters of a sentence that are read and quoted; text without any stop would be a sentence of pages."""
+
+LONGEST_EXCERPT = 300
+"""Characters of a sentence together with its neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, an item of a list or a row of a table.
+
+    Attributes:
+        passage: which it stands in.
+        rank: the place of its passage, from 0.
+        start: where it begins in the passage's text.
+        end: where it ends.
+        heading: the heading above it, and the question or the opening of the list that it follows.
+        paragraph: the number of its paragraph.
+        is_row: whether it is a row of named cells, which stands for itself.
+    """
+
+    passage: NumberedPassage
+    rank: int
+    start: int
+    end: int
+    heading: str
+    paragraph: int
+    is_row: bool
+
+    @property
+    def text(self) -> str:
+        """The sentence as it stands in the passage."""
+        return self.passage.text[self.start : self.end]
+
+    @property
+    def context(self) -> str:
+        """The title and heading that it stands under."""
+        return f"{title_name(self.passage.title)}. {self.heading}"
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """One sentence, or neighbours of one paragraph, as they are quoted."""
+
+    sentences: tuple[Sentence, ...]
+
+    @property
+    def passage(self) -> NumberedPassage:
+        """The passage that it is taken from."""
+        return self.sentences[0].passage
+
+    @property
+    def start(self) -> int:
+        """Where it begins in the passage's text."""
+        return self.sentences[0].start
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.sentences[-1].end
+
+    @property
+    def quote(self) -> str:
+        """What is shown of it: behind the title and the heading, as far as it does not hold their words itself."""
+        text = quotable(self.passage.text[self.start : self.end])
+        held = set(tokens(text))
+        names = [title_name(self.passage.title), quotable(self.sentences[0].heading)]
+        told = [name for name in dict.fromkeys(names) if name and not held.issuperset(tokens(name))]
+        return ": ".join([*told, text])
+
+
+def passage_sentences(passages: Sequence[NumberedPassage]) -> list[Sentence]:
+    """Return what may be evidence, in order: no headings, no questions, nothing that holds citations alone."""
+    return [found for rank, passage in enumerate(passages) for found in _sentences(rank, passage)]
+
+
+def _sentences(rank: int, passage: NumberedPassage) -> Iterator[Sentence]:
+    text = passage.text
+    heading = opening = ""
+    paragraph = end = 0
+    for unit in text_units(text):
+        said = text[unit.start : unit.end].rstrip(' *_"”»')
+        paragraph += unit.opens != unit.start or "\n\n" in text[end : unit.opens]
+        end = unit.end
+        if unit.is_heading:
+            heading, opening = said, ""
+        elif said.endswith("?"):
+            opening = said
+        elif strip_citations(said).strip():
+            last = _quote_end(text, unit.start, unit.end)
+            is_row = said.count(": ") > 1 and "; " in said
+            around = " ".join(filter(None, (heading, opening)))
+            yield Sentence(passage, rank, unit.start, last, around, paragraph, is_row)
+            opening = said if said.endswith(":") else opening
+
+
+def _quote_end(text: str, start: int, end: int) -> int:
+    """Return where the quote of a sentence ends: between two of its words, where it is too long."""
+    longest = start + LONGEST_QUOTE
+    if end <= longest:
+        return end
+    space = text.rfind(" ", start, longest)
+    return space if space > start else longest
+
+
+def excerpt_around(place: int, sentences: Sequence[Sentence], worth: Sequence[float]) -> Excerpt:
+    """Return a sentence with its neighbours of the same paragraph, the worthier first, up to `LONGEST_EXCERPT`."""
+    first = last = place
+    size = sentences[place].end - sentences[place].start
+    while True:
+        beside = [
+            near
+            for near in (last + 1, first - 1)
+            if 0 <= near < len(sentences)
+            and _belongs(sentences[near], sentences[place])
+            and size + sentences[near].end - sentences[near].start <= LONGEST_EXCERPT
+        ]
+        if not beside:
+            return Excerpt(tuple(sentences[first : last + 1]))
+        near = max(beside, key=lambda each: worth[each])
+        size += sentences[near].end - sentences[near].start
+        first, last = min(first, near), max(last, near)
+
+
+def _belongs(one: Sentence, other: Sentence) -> bool:
+    where = (one.passage.id, one.paragraph, one.heading)
+    return not one.is_row and not other.is_row and where == (other.passage.id, other.paragraph, other.heading)

@@ -1,0 +1,84 @@
+"""The kind of answer that a question asks for, and whether a text holds one that the question does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from enum import Enum, auto
+
+from agents.offline.language.entities import scan_entities
+from agents.offline.reading.dates import date_spans
+from agents.offline.reading.words import word_spans
+
+
+class AnswerKind(Enum):
+    """The kind of answer that a question's words ask for; ANY where they do not tell."""
+
+    DATE = auto()
+    COUNT = auto()
+    MONEY = auto()
+    MEASURE = auto()
+    TIME = auto()
+    PERSON = auto()
+    ANY = auto()
+
+
+_ASKS = (
+    (AnswerKind.COUNT, r"\bhow (?:many|often)\b|\bwie ?viele?\b|\bcombien\b"),
+    (
+        AnswerKind.MONEY,
+        r"\bhow much (?:money|do|does|did|is|are|was|were|rent|will)\b"
+        r"|\b(?:costs?|price|rent|fee|rate|salary|deposit|budget)\b|\bwas kostet\b|\bprix\b",
+    ),
+    (
+        AnswerKind.MEASURE,
+        r"\bhow (?:much|long|tall|high|large|big|old|far|deep|wide|heavy|fast|soon|quickly)\b"
+        r"|\b(?:length|speed|weight|size|height|width|temperature|capacity)\b",
+    ),
+    (
+        AnswerKind.DATE,
+        r"\bwhen\b|\b(?:what|which) (?:year|date|month|day|decade|century)\b|\bdate\b|\bdeadline\b"
+        r"|\bsince (?:when|what)\b|\bwann\b|\bquand\b",
+    ),
+    (AnswerKind.TIME, r"\bwhat time\b|\bwelche[rn]? (?:uhr)?zeit\b|\bquelle heure\b"),
+    (AnswerKind.PERSON, r"\bwho\b|\bwhom\b|\bwer\b|\bqui\b"),
+)
+_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _ASKS)
+_FIGURE = re.compile(r"\d+(?:[.,:/'’]\d+)*")
+_NUMBER_WORD = re.compile(
+    r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
+    r"|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|once|twice|zwei|drei|vier|fünf"
+    r"|sechs|sieben|acht|neun|zehn|deux|trois|quatre|cinq|sept|huit|neuf|dix)\b",
+    re.IGNORECASE,
+)
+
+
+def answer_kind(question: str) -> AnswerKind:
+    """Return what a question asks for by its question words: English, and a few German and French ones."""
+    plain = " ".join(question.casefold().split())
+    return next((kind for kind, pattern in _COMPILED if pattern.search(plain)), AnswerKind.ANY)
+
+
+def holds_kind(text: str, kind: AnswerKind, asked: Set[str]) -> bool:
+    """Tell whether a text holds a date, a number or a name that the question does not; anything holds ANY.
+
+    Args:
+        text: what to look through.
+        kind: what is asked for.
+        asked: the question's words.
+    """
+    if kind is AnswerKind.ANY:
+        return True
+    dates = date_spans(text)
+    if kind is AnswerKind.DATE:
+        return any(not _words(text[start:end]) <= asked for start, end in dates)
+    if kind is AnswerKind.PERSON:
+        return any(span.is_name and not _words(span.text) <= asked for span in scan_entities(text).spans)
+    for start, end in reversed(dates):
+        text = f"{text[:start]} {text[end:]}"
+    found = [match[0].casefold() for pattern in (_FIGURE, _NUMBER_WORD) for match in pattern.finditer(text)]
+    return any(number not in asked for number in found)
+
+
+def _words(text: str) -> set[str]:
+    return {word for word, _, _ in word_spans(text)}

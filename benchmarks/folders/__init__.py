@@ -1,0 +1,1 @@
+"""Folders of invented business documents, and what is answered from them: right, wrong or refused."""
