@@ -95,7 +95,7 @@ def quote_passages(question: str, passages: Sequence[NumberedPassage]) -> Answer
         quotes.append((words, _with_citation(words, passage.number)))
         citations.setdefault(passage.number, Citation(passage.number, passage.id, start, end))
     text = joined_quotes(quotes)
-    return Answer(text, strip_citations(text), tuple(citations.values()))
+    return Answer(text, strip_citations(text), tuple(citations.values()), is_evidence=True)
 
 
 def passages_material(passages: Sequence[NumberedPassage]) -> list[dict[str, object]]:

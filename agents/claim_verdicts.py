@@ -16,6 +16,8 @@ class Verdict(StrEnum):
     """The finding on a claim."""
 
     SUPPORTED = "supported"
+    QUOTED = "quoted"
+    """Its words stand in what it cites; nobody judged whether that answers the question."""
     UNSUPPORTED = "unsupported"
     IRRELEVANT = "irrelevant"
 
@@ -39,6 +41,11 @@ class SettledClaim:
     verdict: Verdict
     kept: bool
     spans: tuple[Citation, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether a passage that it cites says it."""
+        return self.verdict in (Verdict.SUPPORTED, Verdict.QUOTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,7 @@ def settle_claims(
     *,
     remove_unsupported: bool,
     refuse_unanswered: bool = True,
+    are_quotes: bool = False,
 ) -> Settled:
     """Return what is left of an answer.
 
@@ -92,6 +100,7 @@ def settle_claims(
         passages: those that the answer was written from.
         remove_unsupported: whether unsupported claims go, rather than being marked.
         refuse_unanswered: whether an answer that answers nothing becomes the refusal.
+        are_quotes: whether the claims are quotes, which nobody judged.
     """
     assessment = _with_all_claims(assessment)
     listed = {number for component in assessment.components for number in component.claims}
@@ -100,7 +109,15 @@ def settle_claims(
         number: place for place, component in enumerate(assessment.components, 1) for number in component.claims
     }
     settled = tuple(
-        _settle_claim(claim, verdict, component_of.get(claim.number), question, by_number, remove=remove_unsupported)
+        _settle_claim(
+            claim,
+            verdict,
+            component_of.get(claim.number),
+            question,
+            by_number,
+            remove=remove_unsupported,
+            holding=Verdict.QUOTED if are_quotes else Verdict.SUPPORTED,
+        )
         for claim, verdict in zip(claims, assessment.verdicts, strict=True)
     )
     by_claim = {each.claim.number: each for each in settled}
@@ -114,7 +131,8 @@ def settle_claims(
     removed = {each.claim.number for each in settled if not each.kept}
     marked = {each.claim.number for each in settled if each.kept and each.verdict is Verdict.UNSUPPORTED}
     answer = _answer(join_claims(text, claims, remove=removed, mark=marked), settled, by_number)
-    supported = [each for each in settled if each.verdict is Verdict.SUPPORTED]
+    answer = replace(answer, is_evidence=are_quotes)
+    supported = [each for each in settled if each.holds]
     cited = tuple(dict.fromkeys(n for each in supported for n in each.claim.cited if n in each.supported_by))
     draft = join_claims(text, claims, remove=by_claim.keys() - {each.claim.number for each in supported})
     return Settled(answer, settled, components, coverage, draft if cited else "", cited)
@@ -137,12 +155,13 @@ def _settle_claim(
     passages: Mapping[int, NumberedPassage],
     *,
     remove: bool,
+    holding: Verdict,
 ) -> SettledClaim:
     known = tuple(number for number in verdict.supported_by if number in passages)
     support = tuple(number for number in known if not claim.cited or number in claim.cited)
-    found = Verdict.SUPPORTED if support else Verdict.UNSUPPORTED
+    found = holding if support else Verdict.UNSUPPORTED
     found = found if verdict.relevant else Verdict.IRRELEVANT
-    kept = found is Verdict.SUPPORTED or (found is Verdict.UNSUPPORTED and not remove)
+    kept = found is holding or (found is Verdict.UNSUPPORTED and not remove)
     located = ((number, locate_quote(claim.text, passages[number].text, question)) for number in support)
     spans = tuple(Citation(number, passages[number].id, *span) for number, span in located if span)
     return SettledClaim(claim, known, component, found, kept, spans)
@@ -160,6 +179,8 @@ def _settle_component(
     said = any(each.supported_by and each.verdict is not Verdict.IRRELEVANT for each in (*about, *unlisted))
     if component.coverage is Coverage.NOT or not said:
         return replace(component, coverage=Coverage.NOT)
+    if component.coverage is Coverage.EVIDENCE:
+        return component
     fully = component.coverage is Coverage.FULLY and all(each.verdict is not Verdict.UNSUPPORTED for each in about)
     return replace(component, coverage=Coverage.FULLY if fully else Coverage.PARTIALLY)
 

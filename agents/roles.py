@@ -90,12 +90,16 @@ class Answer:
         plain_text: the same without citations.
         citations: one for each cited passage, in order of first appearance.
         refused: the passages do not hold the answer; then ``citations`` is empty.
+        is_evidence: it quotes what bears on the question, and nobody wrote an answer.
+        notes: what a reader should know of how the question was read.
     """
 
     text: str
     plain_text: str
     citations: tuple[Citation, ...]
     refused: bool = False
+    is_evidence: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class JudgedBy(StrEnum):
@@ -156,6 +160,8 @@ class Coverage(StrEnum):
     """How far an answer answers a question, or a component of it."""
 
     FULLY = "FULLY ANSWERED"
+    EVIDENCE = "EVIDENCE, NOT JUDGED"
+    """Sentences that bear on it were found by their words; nobody judged whether they answer it."""
     PARTIALLY = "PARTIALLY ANSWERED"
     NOT = "NOT ANSWERED"
 

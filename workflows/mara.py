@@ -17,13 +17,13 @@ from workflows.nodes.retrieval import begin
 from workflows.retrieval import RECURSION_LIMIT, add_retrieval
 from workflows.runtime.agents import ANSWERER, ask
 from workflows.runtime.node import node
-from workflows.runtime.resources import OpenRun
+from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name
 from workflows.runtime.tracing import numbered_documents
 from workflows.runtime.visibility import RETRIEVED
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, VALID, WorkflowBuilder, after_reply
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context, Question
-from workflows.states.conversion import answer_update, numbered
+from workflows.states.conversion import answer_update, notes_of, numbered
 from workflows.states.shared import Answering, AnswerReply, AnswerToCheck, Asked, Output, State, Update
 
 WORKFLOW = "mara"
@@ -49,6 +49,7 @@ def no_answer() -> Update:
         "plain_answer": "",
         "citations": [],
         "refused": False,
+        "answer_kind": "",
         "written_from": [],
         **ANSWERER.not_asked,
         "claims": [],
@@ -73,7 +74,8 @@ def write_answer(state: Answering, run: OpenRun) -> Update:
     )
     if reply.said is None:
         return reply.update
-    return {**reply.update, **answer_update(reply.said), **_sources(passages)}
+    notes = notes_of(reply.said, run.node)
+    return {**reply.update, **answer_update(reply.said), **_sources(passages), "errors": notes}
 
 
 @node(filtered=RETRIEVED)
@@ -123,7 +125,9 @@ def _sources(passages: list[NumberedPassage]) -> Update:
 
 
 def _best(state: Answering, run: OpenRun) -> list[NumberedPassage]:
-    return numbered(state.get("passages", [])[: run.context.answer_passages])
+    hits = state.get("passages", [])
+    reads_all = chat_model_name(run.context) == OFFLINE
+    return numbered(hits if reads_all else hits[: run.context.answer_passages])
 
 
 graph = build().compile(name=WORKFLOW).with_config(recursion_limit=RECURSION_LIMIT)

@@ -1,16 +1,18 @@
-"""The answerer without a model: it quotes the one or two sentences that answer a question best."""
+"""The answerer without a model: it quotes the sentences that bear on a question."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.offline.reader import read_whole
-from agents.offline.reading.evidence import Embed, quote_evidence
+from agents.offline.reading.alignment import Embed
+from agents.offline.reading.evidence import find_evidence
+from agents.offline.reading.questions import split_question
+from agents.offline.reading.quoting import quote_evidence
 from agents.roles import Answer, Feedback, NumberedPassage
 
 
 class OfflineAnswerer:
-    """Quotes up to two sentences, each followed by its citation; deterministic, and says nothing of its own.
+    """Quotes evidence, each sentence followed by its citation; deterministic, and says nothing of its own.
 
     Args:
         embed: gives unit vectors of texts; None compares words alone.
@@ -20,8 +22,8 @@ class OfflineAnswerer:
         self._embed = embed
 
     def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
-        """Return the quotes, or a refusal where no sentences answer the question.
+        """Return the evidence for each part of the question, or a refusal where there is none.
 
         Each sentence stands as in its passage, less any citation of its own, which would read as one of this answer.
         """
-        return quote_evidence(read_whole(question, passages, self._embed))
+        return quote_evidence([find_evidence(part, passages, self._embed) for part in split_question(question)])

@@ -1,13 +1,13 @@
-"""The claim judge without a model: what the passages hold of each claim, and what the question still lacks."""
+"""The claim judge without a model: which passages hold the words of each claim, and what the question still lacks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from agents.answers.claims import Claim
-from agents.answers.span_locator import locate_quote
-from agents.offline.reader import read_parts
-from agents.offline.reading.evidence import Embed, Evidence, Sentence, passage_sentences
+from agents.offline.reading.alignment import Embed
+from agents.offline.reading.evidence import find_evidence
+from agents.offline.reading.questions import split_question
 from agents.offline.reading.support import is_supported
 from agents.roles import (
     Assessment,
@@ -22,7 +22,7 @@ from agents.roles import (
 
 
 class OfflineClaimJudge:
-    """Compares words, names and kinds of answers; deterministic.
+    """Compares words, and judges no meaning: what it finds is evidence, never an answer; deterministic.
 
     Args:
         embed: gives unit vectors of texts; None compares words alone.
@@ -39,49 +39,38 @@ class OfflineClaimJudge:
         max_follow_ups: int,
         feedback: Feedback | None = None,
     ) -> Assessment:
-        """Return the verdict on each claim, and the coverage of each part of the question."""
+        """Return what the passages hold of each claim, and for which parts of the question there is evidence.
+
+        A part of several that has none is asked again as a follow-up.
+        """
         verdicts = tuple(_verdict(claim, passages) for claim in claims)
-        supporting = {number for verdict in verdicts for number in verdict.supported_by}
-        shown = [passage for passage in passages if passage.number in supporting]
-        quoted = _quoted(claims, verdicts, passage_sentences(shown))
-        components = tuple(_component(part, quoted) for part in read_parts(question, shown, self._embed, among=quoted))
+        parts = split_question(question)
+        if len(parts) == 1:
+            held = tuple(verdict.claim for verdict in verdicts if verdict.supported_by)
+            component = Component(question, Coverage.EVIDENCE if held else Coverage.NOT, held)
+            return Assessment(Structure.SINGLE, (component,), verdicts)
+        components = tuple(self._component(part, verdicts, passages) for part in parts)
         wanted = [
-            FollowUp(part.text, number)
-            for number, part in enumerate(components, 1)
-            if part.coverage is not Coverage.FULLY and len(components) > 1
+            FollowUp(part.text, number) for number, part in enumerate(components, 1) if part.coverage is Coverage.NOT
         ]
-        structure = Structure.MULTIPLE if len(components) > 1 else Structure.SINGLE
         kept = tuple(wanted[:max_follow_ups])
-        return Assessment(structure, components, verdicts, kept, len(wanted) - len(kept))
+        return Assessment(Structure.MULTIPLE, components, verdicts, kept, len(wanted) - len(kept))
 
-
-def _component(part: Evidence, quoted: Mapping[Sentence, int]) -> Component:
-    """How far the quoted sentences answer a part of the question."""
-    if not part.answers:
-        return Component(part.part, Coverage.NOT, ())
-    return Component(part.part, Coverage.FULLY, tuple(sorted({quoted[sentence] for sentence in part.sentences})))
+    def _component(self, part: str, verdicts: Sequence[ClaimVerdict], passages: Sequence[NumberedPassage]) -> Component:
+        """The claims that rest on the passages which hold evidence for a part."""
+        numbers = {excerpt.passage.number for excerpt in find_evidence(part, passages, self._embed).excerpts}
+        held = tuple(verdict.claim for verdict in verdicts if numbers.intersection(verdict.supported_by))
+        return Component(part, Coverage.EVIDENCE if held else Coverage.NOT, held)
 
 
 def _verdict(claim: Claim, passages: Sequence[NumberedPassage]) -> ClaimVerdict:
-    """Which passages hold what a claim says: of those that it cites, or of all where it cites none."""
-    shown = [passage for passage in passages if not claim.cited or passage.number in claim.cited]
-    holding = [passage.number for passage in shown if is_supported(claim.text, f"{passage.title}\n{passage.text}")]
-    return ClaimVerdict(claim.number, tuple(holding))
+    """Which passages hold what a claim says: of those that it cites, or of all where it cites none.
 
-
-def _quoted(
-    claims: Sequence[Claim], verdicts: Sequence[ClaimVerdict], sentences: Sequence[Sentence]
-) -> dict[Sentence, int]:
-    """The sentences that supported claims stand for, each with the number of its claim.
-
-    A claim stands for the sentence of a supporting passage that `locate_quote` finds its words in.
+    Where none does alone, those that it cites may hold it together, as a comparison does.
     """
-    quoted: dict[Sentence, int] = {}
-    for claim, verdict in zip(claims, verdicts, strict=True):
-        for number in verdict.supported_by:
-            own = [sentence for sentence in sentences if sentence.passage.number == number]
-            span = locate_quote(claim.text, own[0].passage.text) if own else None
-            for sentence in own:
-                if (sentence.start, sentence.end) == span:
-                    quoted.setdefault(sentence, claim.number)
-    return quoted
+    shown = [passage for passage in passages if not claim.cited or passage.number in claim.cited]
+    sources = {passage.number: f"{passage.title}\n{passage.text}" for passage in shown}
+    holding = [number for number, source in sources.items() if is_supported(claim.text, source)]
+    if not holding and len(claim.cited) > 1 and is_supported(claim.text, "\n".join(sources.values())):
+        holding = list(sources)
+    return ClaimVerdict(claim.number, tuple(holding))

@@ -1,28 +1,22 @@
-"""The judge without a model: the odds that a passage answers a question, or is a step towards an answer."""
+"""The judge without a model: it keeps each passage that holds anything of a question."""
 
 from __future__ import annotations
 
-from agents.offline.reader import read_parts
-from agents.offline.reading.evidence import Embed
+from agents.offline.reading.evidence import holds_anything
 from agents.roles import Feedback, JudgedBy, Judgement, NumberedPassage
+
+KEPT, DROPPED = 1.0, -1.0
+"""The scores of a passage with and without a term of the question: words cannot tell of one passage more than that."""
 
 
 class OfflineJudge:
-    """Scores a passage by the best of its sentences; deterministic.
+    """Scores all passages that may bear on a question alike, so that their order stays; deterministic.
 
-    Args:
-        embed: gives unit vectors of texts; None compares words alone.
+    What answers a question shows only beside the other passages: that is left to who reads them together.
     """
-
-    def __init__(self, embed: Embed | None = None) -> None:
-        self._embed = embed
 
     def judge(
         self, question: str, passage: NumberedPassage, prediction: str, feedback: Feedback | None = None
     ) -> Judgement:
-        """Return the log-odds of the passage's best sentence for any part, whatever the prediction is.
-
-        Where it may take several passages to answer, one that is a step has the odds of a step at least.
-        """
-        parts = read_parts(question, [passage], self._embed)
-        return Judgement(max(max(part.score, part.step_score) for part in parts), JudgedBy.WORDS)
+        """Return `KEPT` or `DROPPED`, whatever the prediction is."""
+        return Judgement(KEPT if holds_anything(question, passage) else DROPPED, JudgedBy.WORDS)

@@ -37,7 +37,7 @@ def _vector(word: str) -> NDArray[np.float32]:
     tokenizer, table = _token_table()
     ids = tokenizer.encode(word, add_special_tokens=False).ids
     mean = table[ids].mean(axis=0) if ids else np.zeros(table.shape[1], np.float32)
-    return unit_rows(mean[np.newaxis])[0]
+    return np.asarray(unit_rows(mean[np.newaxis])[0])
 
 
 @lru_cache(maxsize=1)

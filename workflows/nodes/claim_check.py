@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import TypeAdapter, ValidationError
 
 from agents.answers.claims import Claim
-from agents.claim_verdicts import Settled, SettledClaim, Verdict, claims_of, nothing_answered
+from agents.claim_verdicts import Settled, SettledClaim, claims_of, nothing_answered
 from agents.claim_verdicts import settle_claims as settle
 from agents.offline.claim_judge import OfflineClaimJudge
 from agents.roles import Assessment, Component, NumberedPassage
@@ -86,7 +86,7 @@ def judge_claims(state: ClaimJudging, run: OpenRun) -> Update:
     update: Update = {
         **reply.update,
         "assessment": _assessment_record(assessment),
-        "claims_checked_by": "offline" if chat_model_name(run.context) == OFFLINE else "model",
+        "claims_checked_by": OFFLINE if chat_model_name(run.context) == OFFLINE else "model",
     }
     if assessment.dropped and wanted:
         message = f"{assessment.dropped} follow-up questions of the reply were of no use and were dropped"
@@ -121,6 +121,7 @@ def settle_claims(state: ClaimSettling, run: OpenRun) -> Update:
         passages,
         remove_unsupported=run.context.unsupported_claims is UnsupportedClaims.REMOVE and not by_words,
         refuse_unanswered=not by_words,
+        are_quotes=state.get("claims_checked_by") == OFFLINE,
     )
     suggested = [
         FollowUpRecord(
@@ -184,7 +185,7 @@ def _sources(state: ClaimInput, run: OpenRun) -> list[NumberedPassage]:
 
 def _cited_beside(settled: Settled) -> list[int]:
     """The numbers that supported claims of an answer cite without being supported by them."""
-    kept = [each for each in settled.claims if each.kept and each.verdict is Verdict.SUPPORTED]
+    kept = [each for each in settled.claims if each.kept and each.holds]
     return sorted({number for each in kept for number in each.claim.cited if number not in each.supported_by})
 
 

@@ -42,7 +42,7 @@ NOTHING_FOUND = "nothing found"
 NOTHING_NEW = "nothing new"
 """What became of a follow-up question."""
 
-_RANKS: tuple[str, ...] = (Coverage.NOT, Coverage.PARTIALLY, Coverage.FULLY)
+_RANKS: tuple[str, ...] = (Coverage.NOT, Coverage.PARTIALLY, Coverage.EVIDENCE, Coverage.FULLY)
 
 _search: Any = retrieval.graph
 

@@ -17,7 +17,7 @@ from workflows.runtime.resources import OpenRun
 from workflows.runtime.tracing import numbered_documents
 from workflows.runtime.visibility import JUDGED
 from workflows.settings.ragenta import RagentaContext
-from workflows.states.conversion import answer_update, numbered
+from workflows.states.conversion import answer_update, notes_of, numbered
 from workflows.states.ragenta import Candidate, Predicted, Showing
 from workflows.states.shared import ComponentRecord, FollowUpRecord, Update
 
@@ -74,7 +74,7 @@ def write_answer(state: Predicted, run: OpenRun) -> Update:
         "written_from": list(written.written_from),
         "final_prompt": written.prompt,
         "calls_allowed": None if left is None else max(1, left - 1),
-        "errors": unknown,
+        "errors": [*unknown, *notes_of(written.answer, run.node)],
     }
 
 

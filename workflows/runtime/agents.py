@@ -209,11 +209,9 @@ ANSWERER: AgentStep[Answerer, Answer] = AgentStep(
     "answerer", "answer", ChatAnswerer, _comparing_sentences(OfflineAnswerer), answer_shown
 )
 PREDICTOR: AgentStep[Predictor, str] = AgentStep(
-    "predictor", "predict", ChatPredictor, _comparing_sentences(OfflinePredictor), prediction_shown
+    "predictor", "predict", ChatPredictor, lambda run: OfflinePredictor(), prediction_shown
 )
-JUDGE: AgentStep[Judge, Judgement] = AgentStep(
-    "judge", "score", ChatJudge, _comparing_sentences(OfflineJudge), judgement_shown
-)
+JUDGE: AgentStep[Judge, Judgement] = AgentStep("judge", "score", ChatJudge, lambda run: OfflineJudge(), judgement_shown)
 FINAL_PREDICTOR: AgentStep[FinalPredictor, FinalAnswer] = AgentStep(
     "final_predictor", "answer", ChatFinalPredictor, _comparing_sentences(OfflineFinalPredictor), final_answer_shown
 )

@@ -104,7 +104,7 @@ class Context(BaseModel):
     )
     answer_passages: KeptCount = Field(
         default=5,
-        description="Number of best passages given to the answerer.",
+        description="Number of best passages given to the answerer; without a model, all that are returned are read.",
         title="Agents · passages for the answer",
         json_schema_extra=offered_at("write_answer"),
     )

@@ -19,12 +19,14 @@ from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, entity_id
 from workflows.states.shared import (
     EntitySeed,
+    ErrorRecord,
     FactHit,
     PassageCandidate,
     PassageHit,
     PassageSeed,
     SeedSet,
     Walking,
+    error_of,
 )
 
 
@@ -65,14 +67,24 @@ def passage_hits(index: Index, ranking: Ranking) -> list[PassageHit]:
     ]
 
 
+ANSWER, EVIDENCE, REFUSAL = "answer", "evidence", "refusal"
+"""The kinds of what a result says: an agent's words, quotes that nobody judged, or neither."""
+
+
 def answer_update(answer: Answer) -> dict[str, Any]:
     """Return an answer as it stands in the state."""
     return {
         "answer": answer.text,
         "plain_answer": answer.plain_text,
         "refused": answer.refused,
+        "answer_kind": REFUSAL if answer.refused else EVIDENCE if answer.is_evidence else ANSWER,
         "citations": [asdict(cited) for cited in answer.citations],
     }
+
+
+def notes_of(answer: Answer, node: str) -> list[ErrorRecord]:
+    """Return what a reader should know of an answer, as entries of ``errors`` of a node."""
+    return [error_of(node, "Evidence", note) for note in answer.notes]
 
 
 def numbered(hits: Iterable[PassageHit]) -> list[NumberedPassage]:

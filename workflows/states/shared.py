@@ -298,6 +298,7 @@ class AnswerText(TypedDict, total=False):
     answer: str
     plain_answer: str
     refused: bool
+    answer_kind: str
     citations: list[CitationMark]
 
 

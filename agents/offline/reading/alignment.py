@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from os.path import commonprefix
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from agents.offline.reading.dates import days_in, month_number
 from agents.offline.reading.excerpts import Sentence
 from agents.offline.reading.kinds import holds_kind
 from agents.offline.reading.questions import ParsedQuestion, Role, Term
-from agents.offline.reading.words import stem, word_spans
+from agents.offline.reading.words import is_function_word, stem, word_spans
 from graph.embedding.word_vectors import word_vectors
 from graph.errors import DependencyMissing
 
@@ -83,11 +82,22 @@ class Alignment:
         before = _before(sentences, in_text)
         self.near = np.maximum.reduce([self.own, BEFORE * before, AROUND * self.anywhere])
         self.weights = _weights(question.terms, in_text)
-        self.of_kind = np.array([holds_kind(s.text, question.kind, question.words) for s in sentences], dtype=bool)
+        self.of_kind = np.array(
+            [
+                holds_kind(f"{s.context} {s.text}" if s.is_row else s.text, question.kind, question.words)
+                for s in sentences
+            ],
+            dtype=bool,
+        )
         lexical = self.near @ self.weights + 0.3 * (self.own @ self.weights)
         self.cosines = self._cosines(lexical + 0.2 * self.of_kind, embed)
+        self.holding = {words[column] for column in np.flatnonzero((held >= 0.6).any(axis=0))} if len(words) else set()
+        known = question.words | set(self.misspelt.values())
+        says_nothing = [all(w in known or is_function_word(w, question.language) for w in text) for text in told]
         ranks = np.array([sentence.rank for sentence in sentences], dtype=np.float64)
-        self.worth: Row = lexical + 0.8 * self.cosines + 0.35 * self.of_kind - 0.02 * ranks
+        self.worth: Row = (
+            lexical + 0.8 * self.cosines + 0.35 * self.of_kind - 0.02 * ranks - 0.3 * np.array(says_nothing, dtype=bool)
+        )
 
     def coverage(self, places: Sequence[int]) -> Row:
         """Return how far some sentences together hold each term, with what stands around them."""
@@ -100,7 +110,10 @@ class Alignment:
                 continue
             told = [part for part in term.day if part]
             for row, sentence in enumerate(self.sentences):
-                for cells, text in ((in_text, sentence.text), (in_context, f"{sentence.context} {sentence.passage.source}")):
+                for cells, text in (
+                    (in_text, sentence.text),
+                    (in_context, f"{sentence.context} {sentence.passage.source}"),
+                ):
                     if any(list(day[: len(told)]) == told for day in days_in(text)):
                         cells[row, column] = 1.0
                 if any(list(day[: len(told)]) == told for day in days_in(sentence.passage.text)):
@@ -181,7 +194,7 @@ def _spelling(term: Term, word: str, root: str, language: str) -> float:
     if (month := month_number(term.text)) and month_number(word) == month:
         return 1.0
     shortest = min(len(word), len(term.text))
-    shared = len(commonprefix((word, term.text)))
+    shared = next((n for n in range(shortest) if word[n] != term.text[n]), shortest)
     if shortest >= 4 and shared >= max(4, 0.75 * shortest):
         return PREFIXED
     is_abbreviation = len(word) == 3 and shared == 3 and len(term.text) > 6

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,16 +11,37 @@ import numpy as np
 
 from agents.offline.language.entities import scan_entities
 from agents.offline.reading.alignment import HELD, Alignment, Embed
+from agents.offline.reading.comparison import Side, compare
 from agents.offline.reading.dates import Day, days_in
 from agents.offline.reading.excerpts import Excerpt, Sentence, excerpt_around, passage_sentences
-from agents.offline.reading.questions import ParsedQuestion, Role, parse_question
+from agents.offline.reading.kinds import holds_kind
+from agents.offline.reading.questions import parse_question
+from agents.offline.reading.words import word_spans
 from agents.roles import NumberedPassage
+from graph.sentences import key_values
 from graph.text import title_name, tokens
 
-MOST_EXCERPTS = 3
-"""Excerpts that evidence has at most."""
+MOST_EXCERPTS, MOST_LISTED = 3, 5
+"""Excerpts that evidence has at most, and where a list is asked for."""
 
-LEAST_CONFIDENCE = 0.0
+LEAST_COVERAGE, LEAST_LIKENESS = 0.45, 0.37
+"""The least share of a question that evidence holds, and the least cosine of its likest sentence."""
+
+LIKE = 0.5
+"""How far a word is held, from here on, where a passage is looked at alone."""
+
+_ASKS_LIST = re.compile(
+    r"^\W*(?:please )?(?:list|enumerate|name (?:all|every|the \w+s))\b|\bwho are\b|\bwhich (?:other )?\w+s\b"
+    r"|\b(?:all|everybody|everyone)\b",
+    re.IGNORECASE,
+)
+
+
+_DATED = re.compile(
+    r"\b(?:date|dated|sent|status|state|version|valid|effective|released|updated|revised|approved|as of|stand|from"
+    r"|vom|du)\b[^.;\n]{1,40}(?=[.\n]|$)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,42 +64,122 @@ class Evidence:
 
 
 def find_evidence(question: str, passages: Sequence[NumberedPassage], embed: Embed | None) -> Evidence:
-    """Return the evidence that passages hold for a question."""
+    """Return the evidence that passages hold for a question.
+
+    There is none where a name of the question stands in no passage that would be cited, where what would be cited
+    holds nothing of the kind that is asked for, where it says of one of two compared things alone, or where it bears
+    on the question too little (`LEAST_COVERAGE`, `LEAST_LIKENESS`).
+
+    Args:
+        question: it asks one thing; see `split_question`.
+        passages: the best first; each is read whole.
+        embed: gives unit vectors of texts; None compares words alone.
+    """
     sentences = passage_sentences(passages)
     asked = parse_question(question)
     if not asked.terms or not sentences:
-        return Evidence(question, refusal="Nothing is asked that could be looked for")
+        return Evidence(question, refusal="nothing is asked" if sentences else "no passage was found")
     read = Alignment(asked, sentences, embed)
-    chosen = _newest_first(read, _chosen(read))
-    return Evidence(question, tuple(_excerpts(read, chosen)))
+    sides = _sides(read)
+    chosen = _newest_first(read, _filled(read, sides or _hop(read)))
+    excerpts = _excerpts(read, chosen)
+    misspelt = tuple(read.misspelt.items())
+    refusal = _refusal(read, chosen, excerpts, has_sides=bool(sides))
+    if refusal:
+        return Evidence(question, refusal=refusal, misspelt=misspelt)
+    winner, short = _compared(read, sides) or (0, "")
+    if winner:
+        excerpts = [*excerpts[1:2], excerpts[0], *excerpts[2:]]
+    return Evidence(question, tuple(excerpts), misspelt=misspelt, short=short)
 
 
-def _excerpts(read: Alignment, chosen: Sequence[int]) -> Iterator[Excerpt]:
+def holds_anything(question: str, passage: NumberedPassage) -> bool:
+    """Tell whether a passage holds a word, name or date of a question, or a word of the like meaning."""
+    sentences = passage_sentences([passage])
+    read = Alignment(parse_question(question), sentences, None)
+    return bool(sentences) and bool((read.anywhere >= LIKE).any())
+
+
+def best_sentence(question: str, passage: NumberedPassage) -> Sentence | None:
+    """Return the sentence of a passage that holds most of a question, compared by words; None where none holds any."""
+    sentences = passage_sentences([passage])
+    read = Alignment(parse_question(question), sentences, None)
+    if not sentences or not (read.near >= LIKE).any():
+        return None
+    return sentences[int(np.argmax(read.worth))]
+
+
+def _refusal(read: Alignment, chosen: Sequence[int], excerpts: Sequence[Excerpt], *, has_sides: bool) -> str:
+    """Why what was chosen is no evidence; empty where it is."""
+    asked = read.question
+    held = read.anywhere[list(chosen)].max(axis=0)
+    missing = [term.text for term, share in zip(asked.terms, held, strict=True) if term.is_name and share < HELD]
+    if missing:
+        return f"the passages found do not hold {', '.join(missing)}"
+    if not any(holds_kind(excerpt.read, asked.kind, asked.words) for excerpt in excerpts):
+        return f"the passages found hold no {asked.kind.value} that would answer it"
+    if asked.choices and not has_sides:
+        return "the passages found do not hold both of the things compared"
+    likeness = read.cosines[list(chosen)].max()
+    is_unlike = bool(read.cosines.any()) and likeness < LEAST_LIKENESS
+    if is_unlike or read.coverage(chosen) @ read.weights < LEAST_COVERAGE:
+        return "the passages found hold too little of the question"
+    return ""
+
+
+def _compared(read: Alignment, sides: Sequence[int]) -> tuple[int, str] | None:
+    """Which of two compared things it is, where that can be computed."""
+    if not sides:
+        return None
+    places = sides if len(sides) == 2 else [sides[0], sides[0]]
+    named = [
+        Side(read.question.name_of(choice), read.sentences[place].text)
+        for choice, place in zip(read.question.choices, places, strict=True)
+    ]
+    return compare(read.question.text, named)
+
+
+def _excerpts(read: Alignment, chosen: Sequence[int]) -> list[Excerpt]:
+    found: list[Excerpt] = []
     quoted: set[Sentence] = set()
     for place in chosen:
-        if read.sentences[place] not in quoted:
-            excerpt = excerpt_around(place, read.sentences, list(read.worth))
-            fresh = tuple(sentence for sentence in excerpt.sentences if sentence not in quoted)
-            quoted.update(fresh)
-            yield Excerpt(fresh)
+        excerpt = excerpt_around(place, read.sentences, read.worth)
+        fresh = Excerpt(tuple(sentence for sentence in excerpt.sentences if sentence not in quoted))
+        if fresh.sentences and fresh.quote not in {each.quote for each in found}:
+            found.append(fresh)
+        quoted.update(fresh.sentences)
+    return found
 
 
-def _chosen(read: Alignment) -> list[int]:
-    """The places of the sentences that bear best on the question: a choice's two sides, a hop, or the best one."""
-    order = [int(place) for place in np.argsort(-read.worth, kind="stable")]
-    chosen = _sides(read, order) or _hop(read, order)
-    while len(chosen) < MOST_EXCERPTS:
-        following = _following(read, chosen, order)
-        if following is None:
-            break
-        chosen.append(following)
+def _filled(read: Alignment, chosen: list[int]) -> list[int]:
+    """What was chosen, and the sentences that go best with it."""
+    most = MOST_LISTED if _ASKS_LIST.search(read.question.text) else MOST_EXCERPTS
+    order = _by_worth(read)
+    while len(chosen) < most and (following := _following(read, chosen, order)) is not None:
+        chosen = [*chosen, following]
+    held = read.anywhere[chosen].max(axis=0)
+    for column, term in enumerate(read.question.terms):
+        naming = [place for place in order if read.anywhere[place, column] >= HELD]
+        if term.is_name and held[column] < HELD and naming:
+            chosen = [*chosen[: most - 1], naming[0]]
     return chosen
 
 
-def _sides(read: Alignment, order: Sequence[int]) -> list[int]:
-    """Of a question that asks which of two, the best sentence for each; none where that is not asked."""
+def _places(read: Alignment, excerpt: Excerpt) -> list[int]:
+    return [place for place, sentence in enumerate(read.sentences) if sentence in excerpt.sentences]
+
+
+def _by_worth(read: Alignment) -> list[int]:
+    return [int(place) for place in np.argsort(-read.worth, kind="stable")]
+
+
+def _sides(read: Alignment) -> list[int]:
+    """Of a question that asks which of two, the best sentence for each; none where that is not asked, or not found."""
     found: list[int] = []
-    choices = read.question.choices
+    order, choices = _by_worth(read), read.question.choices
+    both = [place for place in order if read.sentences[place].is_row and _has_columns(read, place)]
+    if both:
+        return [max(both, key=lambda place: read.worth[place])]
     for mine, other in zip(choices, reversed(choices), strict=True):
         weights = read.weights.copy()
         weights[list(other)] = 0.0
@@ -85,15 +187,24 @@ def _sides(read: Alignment, order: Sequence[int]) -> list[int]:
         if about:
             worth = read.near @ weights + 0.3 * (read.own @ weights) + 0.8 * read.cosines + 0.35 * read.of_kind
             found.append(max(about, key=lambda place: worth[place]))
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(found)) if len(found) == len(choices) else []
 
 
-def _hop(read: Alignment, order: Sequence[int]) -> list[int]:
+def _has_columns(read: Alignment, place: int) -> bool:
+    """Tell whether a row has a cell for each of the two things compared."""
+    text = read.sentences[place].text
+    keys = {pair.key.casefold() for pair in key_values(text, 0, len(text))}
+    names = [read.question.name_of(choice).casefold() for choice in read.question.choices]
+    return bool(names) and keys.issuperset(names)
+
+
+def _hop(read: Alignment) -> list[int]:
     """The best sentence, or two that are better together: the first names what the second is about."""
-    best, worth = [order[0]], read.worth[order[0]]
+    order = _by_worth(read)
+    best, worth = [order[0]], float(read.worth[order[0]])
     likely = np.flatnonzero(read.cosines) if read.cosines.any() else np.array(order[:24])
     for first in map(int, likely):
-        for second in _bridged(read, first):
+        for second, distance in _bridged(read, first).items():
             gain = np.maximum(read.own[second] - read.own[first], 0.0) @ read.weights
             lost = np.maximum(read.near[first] - read.near[second], 0.0) @ read.weights
             if min(gain, lost) < 0.08:
@@ -108,18 +219,21 @@ def _hop(read: Alignment, order: Sequence[int]) -> list[int]:
                 + 0.35 * read.of_kind[second]
                 - 0.01 * ranks
                 - 0.12
+                - 0.02 * distance
             )
             if both > worth:
-                best, worth = [first, second], both
+                best, worth = [first, second], float(both)
     return best
 
 
 def _following(read: Alignment, chosen: Sequence[int], order: Sequence[int]) -> int | None:
     """The sentence that goes best with those chosen: it adds terms, is named by one of them, or is as good as any."""
     held = read.own[list(chosen)].max(axis=0)
-    quoted = {read.sentences[place].text for place in chosen}
+    quoted = {read.sentences[place].text for place in chosen if read.sentences[place].is_row}
+    newer = _newer(read, chosen[0])
     passages = {read.sentences[place].passage.id for place in chosen}
-    bridged = {second for first in chosen for second in _bridged(read, first)}
+    beside = {place for first in chosen for place in _places(read, excerpt_around(first, read.sentences, read.worth))}
+    bridged = {second for first in beside for second in _bridged(read, first)}
     best, most = None, 0.55
     for place in order:
         if place in chosen or read.sentences[place].text in quoted:
@@ -127,30 +241,41 @@ def _following(read: Alignment, chosen: Sequence[int], order: Sequence[int]) -> 
         gain = np.maximum(read.own[place] - held, 0.0) @ read.weights
         is_elsewhere = read.sentences[place].passage.id not in passages
         is_bridged = place in bridged and is_elsewhere
-        if gain < 0.05 and not is_bridged and read.worth[place] < 0.9 * read.worth[order[0]]:
+        is_newer = place in newer
+        if gain < 0.05 and not is_bridged and not is_newer and read.worth[place] < 0.9 * read.worth[order[0]]:
             continue
-        worth = 0.5 * read.worth[place] + gain + 0.3 * is_bridged - 0.1 * (not is_elsewhere)
+        worth = 0.5 * read.worth[place] + gain + 0.3 * is_bridged + 0.3 * is_newer - 0.1 * (not is_elsewhere)
         if worth > most:
             best, most = place, worth
     return best
 
 
-def _bridged(read: Alignment, first: int) -> list[int]:
-    """The sentences that hold a name, or the title, of another one that the question does not hold."""
+def _bridged(read: Alignment, first: int) -> dict[int, int]:
+    """The sentences that hold a name, or the title, of another one that the question does not hold.
+
+    Returns:
+        Their places, each with how many other new names stand nearer to the question's words.
+    """
     sentence = read.sentences[first]
-    names = [*_names(sentence.text), *_names(f"{title_name(sentence.passage.title)}.")]
-    new = [name for name in dict.fromkeys(names) if not read.question.words.issuperset(name.split())]
-    return [
-        place
-        for place, other in enumerate(read.sentences)
-        if place != first and any(f" {name} " in _padded(f"{other.context} {other.text}") for name in new)
+    held = [start for word, start, _ in word_spans(sentence.text) if word in read.holding]
+    names = [
+        (min((abs(start - place) for place in held), default=0), name)
+        for name, start in (*_names(sentence.text), *_names(f"{title_name(sentence.passage.title)}."))
     ]
+    new = [name for _, name in sorted(names) if not read.question.words.issuperset(name.split())]
+    found: dict[int, int] = {}
+    for distance, name in enumerate(dict.fromkeys(new)):
+        for place, other in enumerate(read.sentences):
+            if place != first and f" {name} " in _padded(f"{other.context} {other.text}"):
+                found.setdefault(place, distance)
+    return found
 
 
 @lru_cache(maxsize=4096)
-def _names(text: str) -> tuple[str, ...]:
+def _names(text: str) -> tuple[tuple[str, int], ...]:
+    """The names of a text, each with where it begins."""
     spans = (span for span in scan_entities(text).spans if span.is_name)
-    return tuple(name for span in spans if len(name := " ".join(tokens(span.text))) > 2)
+    return tuple((name, span.start) for span in spans if len(name := " ".join(tokens(span.text))) > 2)
 
 
 @lru_cache(maxsize=4096)
@@ -158,17 +283,24 @@ def _padded(text: str) -> str:
     return f" {' '.join(tokens(text))} "
 
 
-def _newest_first(read: Alignment, chosen: list[int]) -> list[int]:
+def _newest_first(read: Alignment, chosen: Sequence[int]) -> list[int]:
     """The chosen sentences with a newer one before an older one that says the like."""
-    dates = _document_dates(read.sentences)
     order = list(chosen)
     for earlier in range(len(order)):
         for later in range(earlier + 1, len(order)):
-            one, other = order[earlier], order[later]
-            days = [dates.get(_document(read.sentences[place])) for place in (one, other)]
-            if days[0] and days[1] and days[1] > days[0] and _says_the_like(read, one, other):
-                order[earlier], order[later] = other, one
+            if order[later] in _newer(read, order[earlier]):
+                order[earlier], order[later] = order[later], order[earlier]
     return order
+
+
+def _newer(read: Alignment, place: int) -> frozenset[int]:
+    """The sentences of newer documents that say the like of one."""
+    dates = _document_dates(read.sentences)
+    own = dates.get(_document(read.sentences[place]))
+    if own is None:
+        return frozenset()
+    later = [dates.get(_document(sentence), own) > own for sentence in read.sentences]
+    return frozenset(other for other, is_later in enumerate(later) if is_later and _says_the_like(read, place, other))
 
 
 def _says_the_like(read: Alignment, one: int, other: int) -> bool:
@@ -185,7 +317,8 @@ def _document_dates(sentences: Sequence[Sentence]) -> dict[str, Day]:
     """The date of each document: in its name or title, else the latest at the head of a passage."""
     found: dict[str, Day] = {}
     for passage in {sentence.passage.id: sentence.passage for sentence in sentences}.values():
-        texts = (passage.source.replace("_", "-"), passage.title, passage.text[:300])
+        head = "".join(match[0] for match in _DATED.finditer(passage.text[:400]))
+        texts = (passage.source.replace("_", "-"), passage.title, head)
         days = next((days for text in texts if (days := days_in(text))), [])
         key = passage.source or passage.id
         if days:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from agents.answers.citations import quotable, strip_citations
 from agents.roles import NumberedPassage
 from graph.sentences import text_units
@@ -72,13 +75,21 @@ class Excerpt:
         return self.sentences[-1].end
 
     @property
+    def read(self) -> str:
+        """All that is shown of it, heading included."""
+        return f"{self.sentences[0].context} {self.passage.text[self.start : self.end]}"
+
+    @property
+    def names(self) -> list[str]:
+        """The title and the heading that it stands under, as far as it does not hold their words itself."""
+        held = set(tokens(self.passage.text[self.start : self.end]))
+        names = (title_name(self.passage.title), quotable(self.sentences[0].heading).strip(" :"))
+        return [name for name in dict.fromkeys(names) if name and not held.issuperset(tokens(name))]
+
+    @property
     def quote(self) -> str:
-        """What is shown of it: behind the title and the heading, as far as it does not hold their words itself."""
-        text = quotable(self.passage.text[self.start : self.end])
-        held = set(tokens(text))
-        names = [title_name(self.passage.title), quotable(self.sentences[0].heading)]
-        told = [name for name in dict.fromkeys(names) if name and not held.issuperset(tokens(name))]
-        return ": ".join([*told, text])
+        """What is shown of it: its words behind those names."""
+        return ": ".join([*self.names, " ".join(quotable(sentence.text) for sentence in self.sentences)])
 
 
 def passage_sentences(passages: Sequence[NumberedPassage]) -> list[Sentence]:
@@ -115,7 +126,7 @@ def _quote_end(text: str, start: int, end: int) -> int:
     return space if space > start else longest
 
 
-def excerpt_around(place: int, sentences: Sequence[Sentence], worth: Sequence[float]) -> Excerpt:
+def excerpt_around(place: int, sentences: Sequence[Sentence], worth: NDArray[np.float64]) -> Excerpt:
     """Return a sentence with its neighbours of the same paragraph, the worthier first, up to `LONGEST_EXCERPT`."""
     first = last = place
     size = sentences[place].end - sentences[place].start
@@ -129,7 +140,7 @@ def excerpt_around(place: int, sentences: Sequence[Sentence], worth: Sequence[fl
         ]
         if not beside:
             return Excerpt(tuple(sentences[first : last + 1]))
-        near = max(beside, key=lambda each: worth[each])
+        near = max(beside, key=lambda each: float(worth[each]))
         size += sentences[near].end - sentences[near].start
         first, last = min(first, near), max(last, near)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
-from enum import Enum, auto
+from enum import Enum
 
 from agents.offline.language.entities import scan_entities
 from agents.offline.reading.dates import date_spans
@@ -14,21 +14,28 @@ from agents.offline.reading.words import word_spans
 class AnswerKind(Enum):
     """The kind of answer that a question's words ask for; ANY where they do not tell."""
 
-    DATE = auto()
-    COUNT = auto()
-    MONEY = auto()
-    MEASURE = auto()
-    TIME = auto()
-    PERSON = auto()
-    ANY = auto()
+    EMAIL = "e-mail address"
+    PHONE = "phone number"
+    DATE = "date"
+    COUNT = "number"
+    WEIGHT = "weight"
+    MONEY = "amount of money"
+    MEASURE = "measure"
+    TIME = "time"
+    PERSON = "name"
+    ANY = "answer"
 
 
 _ASKS = (
+    (AnswerKind.EMAIL, r"\be-?mail address\b|\bmail-?adresse\b|\badresse (?:e-?mail|électronique)\b"),
+    (AnswerKind.PHONE, r"\b(?:phone|telephone|mobile|direct|emergency) (?:number|line)\b|\btelefonnummer\b"),
     (AnswerKind.COUNT, r"\bhow (?:many|often)\b|\bwie ?viele?\b|\bcombien\b"),
+    (AnswerKind.WEIGHT, r"\bhow heavy\b|\bweigh(?:s|t)?\b|\bwie schwer\b"),
     (
         AnswerKind.MONEY,
-        r"\bhow much (?:money|do|does|did|is|are|was|were|rent|will)\b"
-        r"|\b(?:costs?|price|rent|fee|rate|salary|deposit|budget)\b|\bwas kostet\b|\bprix\b",
+        r"\bhow much (?:money|rent|(?:do|does|did|is|are|was|were|will) (?:we|you|they|it|one))\b"
+        r"|\bhow much\b.*\b(?:pay|paid|spend|spent)\b"
+        r"|\b(?:costs?|price|rent|fee|hourly rate|salary|deposit)\b|\bkostet\b|\bprix\b",
     ),
     (
         AnswerKind.MEASURE,
@@ -37,13 +44,15 @@ _ASKS = (
     ),
     (
         AnswerKind.DATE,
-        r"\bwhen\b|\b(?:what|which) (?:year|date|month|day|decade|century)\b|\bdate\b|\bdeadline\b"
+        r"^\W*(?:and )?when\b|\b(?:since|until|till|by) when\b|\bwhen\W*$|\bdate\b|\bdeadline\b"
+        r"|\b(?:what|which) (?:year|date|month|day|decade|century)\b"
         r"|\bsince (?:when|what)\b|\bwann\b|\bquand\b",
     ),
     (AnswerKind.TIME, r"\bwhat time\b|\bwelche[rn]? (?:uhr)?zeit\b|\bquelle heure\b"),
     (AnswerKind.PERSON, r"\bwho\b|\bwhom\b|\bwer\b|\bqui\b"),
 )
 _COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _ASKS)
+_YES_OR_NO = re.compile(r"\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had)\b")
 _FIGURE = re.compile(r"\d+(?:[.,:/'’]\d+)*")
 _NUMBER_WORD = re.compile(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
@@ -53,9 +62,23 @@ _NUMBER_WORD = re.compile(
 )
 
 
+_HOLDS = {
+    AnswerKind.EMAIL: re.compile(r"\w@\w"),
+    AnswerKind.PHONE: re.compile(r"\+?\d[\d ()/-]{5,}\d"),
+    AnswerKind.WEIGHT: re.compile(r"\d\s?(?:kg|g|mg|t|lbs?)\b|\b(?:kilo|gram|ton(?:ne)?s?\b|pounds?\b)", re.IGNORECASE),
+    AnswerKind.MONEY: re.compile(
+        r"[$€£¥]|(?<![^\W_])(?:eur|euros?|gbp|chf|usd|sek|nok|dkk|francs?|franken|dollars?|pounds?|cents?|million)(?![^\W_])"
+        r"|\bfree(?: of charge)?\b|\bno charge\b",
+        re.IGNORECASE,
+    ),
+}
+
+
 def answer_kind(question: str) -> AnswerKind:
     """Return what a question asks for by its question words: English, and a few German and French ones."""
     plain = " ".join(question.casefold().split())
+    if _YES_OR_NO.match(plain):
+        return AnswerKind.ANY
     return next((kind for kind, pattern in _COMPILED if pattern.search(plain)), AnswerKind.ANY)
 
 
@@ -68,6 +91,10 @@ def holds_kind(text: str, kind: AnswerKind, asked: Set[str]) -> bool:
         asked: the question's words.
     """
     if kind is AnswerKind.ANY:
+        return True
+    if kind in _HOLDS and not _HOLDS[kind].search(text):
+        return False
+    if kind in (AnswerKind.EMAIL, AnswerKind.PHONE):
         return True
     dates = date_spans(text)
     if kind is AnswerKind.DATE:

@@ -39,6 +39,11 @@ class Term:
     is_asked: bool = False
     day: Day | None = None
 
+    @property
+    def is_name(self) -> bool:
+        """Whether it names something: a name, or a code such as "VX-210"."""
+        return self.role is Role.NAME or (self.role is Role.NUMBER and any(map(str.isalpha, self.text)))
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
@@ -60,6 +65,12 @@ class ParsedQuestion:
     choices: tuple[frozenset[int], ...]
     words: frozenset[str]
 
+    def name_of(self, choice: frozenset[int]) -> str:
+        """Return what a choice is called, as the question spells it."""
+        wanted = {self.terms[place].text for place in choice}
+        spans = [(start, end) for word, start, end in word_spans(self.text) if word in wanted]
+        return self.text[spans[0][0] : spans[-1][1]]
+
 
 _AUXILIARY = (
     r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|must|should|may|of|for|in|on|at|to|that|who|the"
@@ -67,7 +78,7 @@ _AUXILIARY = (
 )
 _ASKED = re.compile(
     rf"\b(?:which|what|whose|welche[nrms]?|quel(?:le)?s?)\s+((?:[\w'-]+\s+){{0,3}}?[\w'-]+)\s+{_AUXILIARY}\b"
-    r"|\bwhat(?:'s| is| was| are| were) (?:the |our |a )?((?:[\w-]+\s+){0,2}?[\w-]+)\s+(?:of|for|in|at|that)\b"
+    r"|\b(?:what|who)(?:'s| is| was| are| were) (?:the |our |a )?((?:[\w-]+\s+){0,2}?[\w-]+)\s+(?:of|for|in|at|that)\b"
     r"|\b(?:give me|tell me|name|state) (?:the |our )((?:[\w-]+\s+){0,2}?[\w-]+)\s+(?:of|for|in|at|that|who)\b",
     re.IGNORECASE,
 )
@@ -79,8 +90,41 @@ _CHOICE = re.compile(
 _ASKS_CHOICE = re.compile(r"\b(?:or|oder|ou|which of the|of the two|between)\b|^of\b", re.IGNORECASE)
 _ADJECTIVE = re.compile(r"\w{2,}(?:ish|[ie]an|ese)")
 _BEFORE_NOUN = frozenset(
-    "der die das den dem des ein eine einen einem einer eines im am zum zur beim vom unser unsere kein keine viele wie "
-    "welche welcher welches welchem welchen mit und von für".split()
+    [
+        "der",
+        "die",
+        "das",
+        "den",
+        "dem",
+        "des",
+        "ein",
+        "eine",
+        "einen",
+        "einem",
+        "einer",
+        "eines",
+        "im",
+        "am",
+        "zum",
+        "zur",
+        "beim",
+        "vom",
+        "unser",
+        "unsere",
+        "kein",
+        "keine",
+        "viele",
+        "wie",
+        "welche",
+        "welcher",
+        "welches",
+        "welchem",
+        "welchen",
+        "mit",
+        "und",
+        "von",
+        "für",
+    ]
 )
 _NEXT = re.compile(
     r"\?\s+(?:and\s+)?|(?:[,;]|(?<!\s))\s+(?:and|und|et)\s+(?:also\s+)?"
@@ -99,7 +143,9 @@ def split_question(question: str) -> list[str]:
     if len(pieces) < 2:
         return [question]
     names = [word for word in pieces[0].split()[1:] if word[:1].isupper()]
-    whole = [piece if any(w[:1].isupper() for w in piece.split()[1:]) else " ".join([piece, *names]) for piece in pieces[1:]]
+    whole = [
+        piece if any(w[:1].isupper() for w in piece.split()[1:]) else " ".join([piece, *names]) for piece in pieces[1:]
+    ]
     return [f"{piece[:1].upper()}{piece[1:]}?" for piece in (pieces[0], *whole)]
 
 
@@ -112,7 +158,11 @@ def parse_question(question: str) -> ParsedQuestion:
         for match in _ASKED.finditer(question)
         for word, _, _ in word_spans(" ".join(filter(None, match.groups())))
     }
-    dates = [span for span in date_spans(question) if days_in(question[slice(*span)]) and not question[slice(*span)].isdigit()]
+    dates = [
+        span
+        for span in date_spans(question)
+        if days_in(question[slice(*span)]) and not question[slice(*span)].isdigit()
+    ]
     terms: dict[str, Term] = {}
     for start, end in dates:
         text = question[start:end].casefold()
@@ -125,11 +175,18 @@ def parse_question(question: str) -> ParsedQuestion:
             continue
         root = word if has_digit else stem(word, language)
         before = spans[place - 1][0] if place else ""
-        role = Role.NUMBER if has_digit else _role(question[start:end], before, question[end:], language, opens=not place)
+        role = (
+            Role.NUMBER if has_digit else _role(question[start:end], before, question[end:], language, opens=not place)
+        )
         terms.setdefault(root, Term(word, root, role, is_asked=root in asked and role is Role.WORD))
     found = tuple(terms.values())
     return ParsedQuestion(
-        question, language, found, answer_kind(question), _choices(question, found), frozenset(word for word, _, _ in spans)
+        question,
+        language,
+        found,
+        answer_kind(question),
+        _choices(question, found),
+        frozenset(word for word, _, _ in spans),
     )
 
 

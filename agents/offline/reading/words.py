@@ -10,16 +10,125 @@ import regex
 from graph.text import token_spans
 
 _ASKING = frozenset(
-    "who whom whose what which when where why how many much did does do tell me us please give name list show find out "
-    "get got can could will would shall may might must should we our us you your my i it its they them their he she his "
-    "her him there here any all each every also know need want someone somebody person people colleague whoever thing "
-    "come mr mrs ms dr one ones "
-    "wer wen wem was wann wo warum wieso wie viel viele welche welcher welches welchem welchen kann können müssen wir uns "
-    "unser bitte nenne herr frau qui que quoi quel quelle quels quelles combien comment pourquoi où quand faut".split()
+    [
+        "who",
+        "whom",
+        "whose",
+        "what",
+        "which",
+        "when",
+        "where",
+        "why",
+        "how",
+        "many",
+        "much",
+        "did",
+        "does",
+        "do",
+        "tell",
+        "me",
+        "us",
+        "please",
+        "give",
+        "name",
+        "list",
+        "show",
+        "find",
+        "out",
+        "get",
+        "got",
+        "can",
+        "could",
+        "will",
+        "would",
+        "shall",
+        "may",
+        "might",
+        "must",
+        "should",
+        "we",
+        "our",
+        "us",
+        "you",
+        "your",
+        "my",
+        "i",
+        "it",
+        "its",
+        "they",
+        "them",
+        "their",
+        "he",
+        "she",
+        "his",
+        "her",
+        "him",
+        "there",
+        "here",
+        "any",
+        "all",
+        "each",
+        "every",
+        "also",
+        "know",
+        "need",
+        "want",
+        "someone",
+        "somebody",
+        "person",
+        "people",
+        "colleague",
+        "whoever",
+        "thing",
+        "come",
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "one",
+        "ones",
+        "wer",
+        "wen",
+        "wem",
+        "was",
+        "wann",
+        "wo",
+        "warum",
+        "wieso",
+        "wie",
+        "viel",
+        "viele",
+        "welche",
+        "welcher",
+        "welches",
+        "welchem",
+        "welchen",
+        "kann",
+        "können",
+        "müssen",
+        "wir",
+        "uns",
+        "unser",
+        "bitte",
+        "nenne",
+        "herr",
+        "frau",
+        "qui",
+        "que",
+        "quoi",
+        "quel",
+        "quelle",
+        "quels",
+        "quelles",
+        "combien",
+        "comment",
+        "pourquoi",
+        "où",
+        "quand",
+        "faut",
+    ]
 )
-_CODE = regex.compile(
-    r"\b\p{L}{1,6}[-‑]?\d(?:[\w.-]*\w)?|\b\d+(?:[.,:/'’]\d+)+|\b\d+\p{L}?\b"
-)
+_CODE = regex.compile(r"\b\p{L}{1,6}[-‑]?\d(?:[\w.-]*\w)?|\b\d+(?:[.,:/'’]\d+)+|\b\d+\p{L}?\b")
 _HYPHEN = str.maketrans("‑", "-")
 
 
@@ -42,7 +151,7 @@ def word_spans(text: str) -> list[tuple[str, int, int]]:
 def language_of(text: str) -> str:
     """Return the language whose function words a text holds most of; English where none does."""
     words = [token for token, _, _ in token_spans(text)]
-    return max(_function_words(), key=lambda name: (sum(word in _function_words()[name] for word in words)))
+    return max(_function_words(), key=lambda name: sum(word in _function_words()[name] for word in words))
 
 
 def is_function_word(word: str, language: str) -> bool:

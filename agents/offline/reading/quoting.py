@@ -1,0 +1,49 @@
+"""Evidence as an answer: the excerpts, each sentence with its citation, and what a reader should know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agents.answerer import refusal
+from agents.answers.citations import quotable
+from agents.offline.reading.evidence import Evidence
+from agents.offline.reading.excerpts import Excerpt
+from agents.roles import Answer, Citation
+
+
+def quote_evidence(found: Sequence[Evidence]) -> Answer:
+    """Return the answer that quotes the evidence for the parts of a question, each excerpt a paragraph; or a refusal.
+
+    A computed answer stands before its evidence. Notes tell which names were read as others, and of which part there
+    is no evidence, and why.
+    """
+    notes = tuple(dict.fromkeys(note for each in found for note in _notes(each)))
+    excerpts = list(dict.fromkeys(excerpt for each in found for excerpt in each.excerpts))
+    if not excerpts:
+        nothing = refusal()
+        return Answer(nothing.text, nothing.plain_text, (), refused=True, notes=notes)
+    shown = [(each.short, _cited(each.short, each.excerpts[:2])) for each in found if each.short]
+    shown += [(excerpt.quote, _quoted(excerpt)) for excerpt in excerpts]
+    citations: dict[int, Citation] = {}
+    for excerpt in excerpts:
+        passage = excerpt.passage
+        citations.setdefault(passage.number, Citation(passage.number, passage.id, excerpt.start, excerpt.end))
+    plain, cited = ("\n\n".join(texts) for texts in zip(*shown, strict=True))
+    return Answer(cited, plain, tuple(citations.values()), is_evidence=True, notes=notes)
+
+
+def _notes(found: Evidence) -> list[str]:
+    notes = [f"{asked!r} stands in no passage found: it is read as {read!r}" for asked, read in found.misspelt]
+    return [*notes, f"No evidence for {found.question!r}: {found.refusal}"] if found.refusal else notes
+
+
+def _cited(text: str, excerpts: Sequence[Excerpt]) -> str:
+    numbers = dict.fromkeys(excerpt.passage.number for excerpt in excerpts)
+    return f"{text} {''.join(f'[{number}]' for number in numbers)}"
+
+
+def _quoted(excerpt: Excerpt) -> str:
+    """The excerpt with a citation after each of its sentences, so that none stands without."""
+    number = excerpt.passage.number
+    quotes = [f"{quotable(sentence.text)} [{number}]" for sentence in excerpt.sentences]
+    return ": ".join([*excerpt.names, " ".join(quotes)])
