@@ -84,7 +84,7 @@ def answer_update(answer: Answer) -> dict[str, Any]:
 
 def notes_of(answer: Answer, node: str) -> list[ErrorRecord]:
     """Return what a reader should know of an answer, as entries of ``errors`` of a node."""
-    return [error_of(node, "Evidence", note) for note in answer.notes]
+    return [error_of(node, "Evidence", note, 1) for note in answer.notes]
 
 
 def numbered(hits: Iterable[PassageHit]) -> list[NumberedPassage]:

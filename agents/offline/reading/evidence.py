@@ -22,7 +22,9 @@ from graph.sentences import key_values
 from graph.text import title_name, tokens
 
 MOST_EXCERPTS, MOST_LISTED = 3, 5
-"""Excerpts that evidence has at most, and where a list is asked for."""
+"""Excerpts that evidence has at most, and where a list is asked for; one more for a question of `LONG` terms."""
+
+LONG = 8
 
 LEAST_COVERAGE, LEAST_LIKENESS = 0.45, 0.37
 """The least share of a question that evidence holds, and the least cosine of its likest sentence."""
@@ -154,6 +156,7 @@ def _excerpts(read: Alignment, chosen: Sequence[int]) -> list[Excerpt]:
 def _filled(read: Alignment, chosen: list[int]) -> list[int]:
     """What was chosen, and the sentences that go best with it."""
     most = MOST_LISTED if _ASKS_LIST.search(read.question.text) else MOST_EXCERPTS
+    most += len(read.question.terms) >= LONG
     order = _by_worth(read)
     while len(chosen) < most and (following := _following(read, chosen, order)) is not None:
         chosen = [*chosen, following]
