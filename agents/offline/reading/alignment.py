@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.offline.reading.dates import days_in, month_number
+from agents.offline.reading.dates import days_in, month_names, month_number
 from agents.offline.reading.excerpts import Sentence
 from agents.offline.reading.kinds import holds_kind
 from agents.offline.reading.questions import ParsedQuestion, Role, Term
@@ -24,8 +24,9 @@ Row = NDArray[np.float64]
 UNLIKE, ALIKE = 0.2, 0.6
 """Cosines of two words' vectors: at the first or below they mean different things, at the second or above the same."""
 
-PARAPHRASED, PREFIXED, MISSPELT = 0.9, 0.85, 0.9
-"""The most that a word holds of another one: by its meaning, by a common beginning, by letters that differ."""
+PARAPHRASED, PREFIXED, MISSPELT, COMPOUNDED, ABBREVIATED = 0.9, 0.85, 0.9, 0.7, 0.6
+"""The most that a word holds of another one: by its meaning, by a common beginning, by letters that differ, as a part
+of a compound, as its first three letters."""
 
 HELD = 0.85
 """A name, number or date is held from here on."""
@@ -42,6 +43,7 @@ MOST_EMBEDDED = 24
 
 _LONG_NAME = 8
 _SHORTEST_NAME = 4
+_SHORTEST_PART = 5
 
 
 class Alignment:
@@ -159,13 +161,13 @@ def _weights(terms: Sequence[Term], in_text: Row) -> Row:
 def _held(question: ParsedQuestion, words: Sequence[str]) -> tuple[Row, dict[str, str]]:
     """How far each word holds each term, shape (terms, words), and the names that are spelt otherwise."""
     held = _likeness([term.text for term in question.terms], words)
-    stems = [stem(word, question.language) for word in words]
+    spellings = _Spellings(words, question.language)
     misspelt: dict[str, str] = {}
     for row, term in enumerate(question.terms):
         if term.role is not Role.WORD:
             held[row] = 0.0
-        for column, word in enumerate(words):
-            held[row, column] = max(held[row, column], _spelling(term, word, stems[column], question.language))
+        for column, share in spellings.of(term).items():
+            held[row, column] = max(held[row, column], share)
         if term.role is Role.NAME and not (held[row] >= HELD).any() and len(term.text) >= _SHORTEST_NAME:
             for column, word in enumerate(words):
                 if _differs_little(term.text, word):
@@ -185,21 +187,47 @@ def _likeness(terms: Sequence[str], words: Sequence[str]) -> Row:
     return np.clip((cosines.astype(np.float64) - UNLIKE) / (ALIKE - UNLIKE), 0.0, PARAPHRASED)
 
 
-def _spelling(term: Term, word: str, root: str, language: str) -> float:
-    """How far a word is a term by its letters."""
-    if word == term.text or (root == term.stem and term.role is not Role.NUMBER):
-        return 1.0
-    if term.role in (Role.NUMBER, Role.DATE):
-        return 0.0
-    if (month := month_number(term.text)) and month_number(word) == month:
-        return 1.0
-    shortest = min(len(word), len(term.text))
-    shared = next((n for n in range(shortest) if word[n] != term.text[n]), shortest)
-    if shortest >= 4 and shared >= max(4, 0.75 * shortest):
-        return PREFIXED
-    is_abbreviation = len(word) == 3 and shared == 3 and len(term.text) > 6
-    is_part = language == "german" and shortest >= 5 and (word in term.text or term.text in word)
-    return 0.7 if is_part else 0.6 if is_abbreviation and term.role is Role.WORD else 0.0
+class _Spellings:
+    """Words by their letters: which of them are a term, in whole or in part."""
+
+    def __init__(self, words: Sequence[str], language: str) -> None:
+        self._words = words
+        self._language = language
+        self._by_word = {word: column for column, word in enumerate(words)}
+        self._by_stem: dict[str, list[int]] = {}
+        self._by_beginning: dict[str, list[int]] = {}
+        for column, word in enumerate(words):
+            self._by_stem.setdefault(stem(word, language), []).append(column)
+            self._by_beginning.setdefault(word[:4], []).append(column)
+
+    def of(self, term: Term) -> dict[int, float]:
+        """Return the columns of words that are a term by their letters, each with how far."""
+        found: dict[int, float] = {}
+        if term.role is Role.WORD and len(term.text) > 6 and term.text[:3] in self._by_word:
+            found[self._by_word[term.text[:3]]] = ABBREVIATED
+        if term.role not in (Role.NUMBER, Role.DATE):
+            found |= self._parts(term.text)
+            if month := month_number(term.text):
+                found |= {self._by_word[name]: 1.0 for name in month_names(month) if name in self._by_word}
+            found |= dict.fromkeys(self._by_stem.get(term.stem, ()), 1.0)
+        if term.text in self._by_word:
+            found[self._by_word[term.text]] = 1.0
+        return found
+
+    def _parts(self, text: str) -> dict[int, float]:
+        """Words with the same beginning; in German, where words grow together, also those within each other."""
+        found: dict[int, float] = {}
+        if self._language == "german" and len(text) >= _SHORTEST_PART:
+            for column, word in enumerate(self._words):
+                if len(word) >= _SHORTEST_PART and (word in text or text in word):
+                    found[column] = COMPOUNDED
+        for column in self._by_beginning.get(text[:4], ()) if len(text) >= 4 else ():
+            word = self._words[column]
+            shortest = min(len(word), len(text))
+            shared = next((n for n in range(shortest) if word[n] != text[n]), shortest)
+            if shared >= 0.75 * shortest:
+                found[column] = PREFIXED
+        return found
 
 
 def _differs_little(name: str, word: str) -> bool:

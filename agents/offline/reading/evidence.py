@@ -269,7 +269,7 @@ def _bridged(read: Alignment, first: int) -> dict[int, int]:
     found: dict[int, int] = {}
     for distance, name in enumerate(dict.fromkeys(new)):
         for place, other in enumerate(read.sentences):
-            if place != first and f" {name} " in _padded(f"{other.context} {other.text}"):
+            if place != first and f" {name} " in other.words:
                 found.setdefault(place, distance)
     return found
 
@@ -279,11 +279,6 @@ def _names(text: str) -> tuple[tuple[str, int], ...]:
     """The names of a text, each with where it begins."""
     spans = (span for span in scan_entities(text).spans if span.is_name)
     return tuple((name, span.start) for span in spans if len(name := " ".join(tokens(span.text))) > 2)
-
-
-@lru_cache(maxsize=4096)
-def _padded(text: str) -> str:
-    return f" {' '.join(tokens(text))} "
 
 
 def _newest_first(read: Alignment, chosen: Sequence[int]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,9 @@ LONGEST_EXCERPT = 300
 """Characters of a sentence together with its neighbours."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Sentence:
-    """A sentence, an item of a list or a row of a table.
+    """A sentence, an item of a list or a row of a table; each is itself alone.
 
     Attributes:
         passage: which it stands in.
@@ -42,15 +43,20 @@ class Sentence:
     paragraph: int
     is_row: bool
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The sentence as it stands in the passage."""
         return self.passage.text[self.start : self.end]
 
-    @property
+    @cached_property
     def context(self) -> str:
         """The title and heading that it stands under."""
         return f"{title_name(self.passage.title)}. {self.heading}"
+
+    @cached_property
+    def words(self) -> str:
+        """Its words and those of its context, in lower case, with a space around each."""
+        return f" {' '.join(tokens(f'{self.context} {self.text}'))} "
 
 
 @dataclass(frozen=True, slots=True)
