@@ -343,8 +343,9 @@ def _stream_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:
 
     yield choice({"role": "assistant", "content": ""})
     if reply.tokens is not None and body.get("logprobs"):
-        for token in reply.tokens:
-            yield choice({"content": token[0]}, logprobs=_logprobs([token], int(body.get("top_logprobs") or 0)))
+        spelt = "".join(text for text, _ in reply.tokens) == reply.text
+        for text, tokens in [(token[0], [token]) for token in reply.tokens] if spelt else [(reply.text, reply.tokens)]:
+            yield choice({"content": text}, logprobs=_logprobs(tokens, int(body.get("top_logprobs") or 0)))
     else:
         for piece in _PIECE.findall(reply.text) if reply.pieces is None else reply.pieces:
             yield choice({"content": piece})

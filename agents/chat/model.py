@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -27,12 +28,12 @@ from graph.errors import (
     ModelUnavailable,
     SlowReply,
     TransportFault,
-    faults_behind,
 )
 
 if TYPE_CHECKING:
     import httpx
     from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.messages.ai import UsageMetadata
     from langchain_core.outputs import ChatGenerationChunk, ChatResult
     from langchain_openai import ChatOpenAI
 
@@ -142,6 +143,8 @@ class _UnderWay:
     most_characters: int
     characters: int = 0
     thought: bool = False
+    body: bytes = b""
+    came_whole: bool = False
 
     def hear(self, delta: object) -> None:
         """Take note of what a piece of a streamed reply says; one that says nothing is no sign of life."""
@@ -255,30 +258,29 @@ class ChatModel:
     def _accepted(self, wanted: _Wanted) -> ChatReply:
         """The reply to a request that the server does not refuse."""
         refused = 0
-        streams = limits = True
+        limits = True
         while True:
-            extras = self._extras(wanted, streams=streams, limits=limits)
+            extras = self._extras(wanted, limits=limits)
             try:
                 reply = self._charged(wanted, extras)
             except MaraError:
                 raise
-            except Exception as fault:
-                if extras.streams and _answers_whole(fault):
-                    streams = False
-                elif extras.limit_name and _refuses(fault, (400, 422), _TOO_LARGE_WORDS):
+            # Whatever a server sends, the client may raise anything over it.
+            except Exception as caught:
+                fault = caught.fault if isinstance(caught, _TraceableFault) else caught
+                if extras.limit_name and _refuses(fault, (400, 422), _TOO_LARGE_WORDS):
                     limits = False
                 elif not self._gives_up(fault, extras):
                     raise as_mara_error(fault, "chat", self._detail(fault)) from None
                 refused += 1
             else:
-                self._streams = self._streams and streams
                 return replace(reply, usage=Usage(requests=refused) + reply.usage)
 
-    def _extras(self, wanted: _Wanted, *, streams: bool, limits: bool) -> _Extras:
+    def _extras(self, wanted: _Wanted, *, limits: bool) -> _Extras:
         return _Extras(
             wanted.response_format if self._takes_response_format else None,
             wanted.top_logprobs if self._tells_logprobs else 0,
-            self._streams and streams,
+            self._streams,
             self._counts_streams,
             next(iter(self._limit_names), None) if limits else None,
             wanted.max_tokens + self._thinking_tokens,
@@ -292,13 +294,14 @@ class ChatModel:
         counted = True
         try:
             reply = self._asked(wanted, extras, patience)
-        # Whatever a server sends, the client may raise anything over it.
         except Exception as caught:
             fault = caught.fault if isinstance(caught, _TraceableFault) else caught
             late = self._too_late(fault, extras, patience)
             counted = late is not None or isinstance(fault, MalformedReply)
             budget.charge(_estimated_tokens(wanted.messages) if counted else 0)
-            raise (late or fault) from None
+            if late is not None:
+                raise late from None
+            raise
         finally:
             if counted:
                 count_call()
@@ -322,7 +325,9 @@ class ChatModel:
         finally:
             _UNDER_WAY.reset(token)
         reply = _read_message(message, with_logprobs=bool(extras.top_logprobs))
-        return replace(reply, thought=reply.thought or under_way.thought)
+        self._streams = self._streams and not under_way.came_whole
+        passed = len(reply.raw) > under_way.most_characters
+        return replace(reply, cut=reply.cut or passed, thought=reply.thought or under_way.thought)
 
     def _too_late(self, fault: Exception, extras: _Extras, patience: Patience) -> MaraError | None:
         """What a request that took too long comes to; None for any other fault."""
@@ -371,7 +376,7 @@ class ChatModel:
                     temperature=self.temperature,
                     base_url=self._address.url if self._address else None,
                     openai_proxy=None,
-                    http_client=http_client(self._address, _refuse_whole_replies),
+                    http_client=http_client(self._address, _keep_whole_reply),
                     api_key=self._api_key,
                     timeout=self._timeout_s,
                     max_retries=0,
@@ -407,7 +412,7 @@ def _client_class() -> type[ChatOpenAI]:
     """
     import langchain_openai
     from langchain_core.language_models.chat_models import generate_from_stream
-    from langchain_core.messages import AIMessageChunk
+    from langchain_core.messages import AIMessage, AIMessageChunk
     from langchain_core.outputs import ChatGenerationChunk
 
     class ChatOpenAI(langchain_openai.ChatOpenAI):
@@ -436,7 +441,19 @@ def _client_class() -> type[ChatOpenAI]:
                         yield ChatGenerationChunk(message=AIMessageChunk(content=""), generation_info=cut)
                         return
                 if not ended:
-                    raise ValueError("the stream ends without saying that the reply does")
+                    yield self._whole_reply(under_way)
+
+        def _whole_reply(self, under_way: _UnderWay) -> ChatGenerationChunk:
+            """The reply of a server that does not stream. Raises ValueError where it is none."""
+            if not under_way.body:
+                raise ValueError("the stream ends without saying that the reply does")
+            (generation,) = self._create_chat_result(json.loads(under_way.body)).generations
+            message = generation.message
+            if not isinstance(message, AIMessage):
+                raise ValueError(f"the reply's role is {message.type!r}")
+            under_way.came_whole = True
+            chunk = AIMessageChunk(content=message.content, usage_metadata=_told_usage(message))
+            return ChatGenerationChunk(message=chunk, generation_info=generation.generation_info)
 
         def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any) -> ChatGenerationChunk | None:
             # Nobody offers tools, and LangChain's time over an unreadable call grows with the square of its length.
@@ -497,19 +514,11 @@ def open_chat_model(
     )
 
 
-class _WholeReply(Exception):
-    """The server answers a request for a stream with a whole reply."""
-
-
-def _refuse_whole_replies(response: httpx.Response) -> None:
-    """Read no whole reply to a request for a stream: its time-out would be none."""
+def _keep_whole_reply(response: httpx.Response) -> None:
+    """Keep what a server that does not stream answers to a request for a stream."""
     kind = response.headers.get("Content-Type", "")
     if _UNDER_WAY.get().streams and response.status_code == 200 and kind.startswith("application/json"):
-        raise _WholeReply
-
-
-def _answers_whole(fault: Exception) -> bool:
-    return any(isinstance(each, _WholeReply) for each in faults_behind(fault))
+        _UNDER_WAY.get().body = response.read()
 
 
 def _too_long(raw: str) -> MalformedReply:
@@ -535,6 +544,15 @@ def _usage_of(message: AIMessage) -> Usage:
     told = message.usage_metadata
     prompt, completion = (_tokens(told[key]) for key in ("input_tokens", "output_tokens")) if told else (0, 0)
     return Usage(1, prompt, completion, unknown=0 if prompt > 0 else 1)
+
+
+def _told_usage(message: AIMessage) -> UsageMetadata:
+    """What a server tells of usage, in the form that pieces of a reply take."""
+    from langchain_core.messages.ai import UsageMetadata
+
+    usage = _usage_of(message)
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
 
 
 def _tokens(told: object) -> int:
