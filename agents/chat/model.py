@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, SecretStr
 
 from agents.chat.logprobs import TokenLogprobs, read_logprobs
-from agents.chat.usage import Usage, count_call
+from agents.chat.usage import Usage, count_usage
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address
 from graph.errors import MalformedReply, ModelUnavailable
@@ -36,6 +36,7 @@ MAX_REPLY_CHARACTERS = 500_000
 
 _FORMAT_WORDS = re.compile(r"response[_ ]format|json_schema", re.IGNORECASE)
 _LOGPROBS_WORD = re.compile(r"logprobs|log[ -]prob", re.IGNORECASE)
+_STREAM_OPTIONS_WORDS = re.compile(r"stream[_ ]options|include[_ ]usage", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NOT_IN_KEYS = re.compile(r"[^!-~]")
 
@@ -72,8 +73,8 @@ class ChatReply:
 class ChatModel:
     """A chat model behind an OpenAI-compatible endpoint; its client is built at the first request.
 
-    Safe to use from several threads. Remembers when the server turns out not to take ``response_format``
-    or ``logprobs``.
+    Safe to use from several threads. Remembers when the server turns out not to take ``response_format``,
+    ``logprobs`` or ``stream_options``, which ask for the tokens of a streamed reply.
 
     Attributes:
         name: the model's name, as the server knows it.
@@ -136,20 +137,23 @@ class ChatModel:
         if top_logprobs:
             extra |= {"logprobs": True, "top_logprobs": top_logprobs}
         client = self._open()
+        with_usage = bool(client.stream_usage)
         try:
             message = client.invoke(list(messages), **extra, **how)
             reply = _read_message(message, with_logprobs=bool(top_logprobs))
         # Whatever a server sends, the client may raise anything over it.
         except Exception as caught:
             fault = caught.fault if isinstance(caught, _TraceableFault) else caught
-            if not self._gives_up(fault, bool(response_format), bool(top_logprobs)):
+            if isinstance(fault, MalformedReply):
+                count_usage(Usage(requests=1, unknown=1))
+            if not self._gives_up(fault, bool(response_format), bool(top_logprobs), with_usage):
                 raise as_mara_error(fault, "chat", self._detail(fault)) from None
             reply = self._reply(messages, response_format, how, top_logprobs)
             return replace(reply, usage=Usage(requests=1) + reply.usage)
-        count_call()
+        count_usage(reply.usage)
         return reply
 
-    def _gives_up(self, fault: Exception, with_format: bool, with_logprobs: bool) -> bool:
+    def _gives_up(self, fault: Exception, with_format: bool, with_logprobs: bool, with_usage: bool) -> bool:
         """Whether the server refused an extra of the request, which it is not asked for from now on."""
         if with_format and _refuses(fault, (400, 422), _FORMAT_WORDS):
             self._takes_response_format = False
@@ -157,6 +161,9 @@ class ChatModel:
         # OpenAI forbids (403) them for its models that think.
         if with_logprobs and _refuses(fault, (400, 403, 422), _LOGPROBS_WORD):
             self._tells_logprobs = False
+            return True
+        if with_usage and _refuses(fault, (400, 422), _STREAM_OPTIONS_WORDS):
+            self._open().stream_usage = False
             return True
         return False
 
@@ -174,6 +181,7 @@ class ChatModel:
                     api_key=self._api_key,
                     timeout=self._timeout_s,
                     max_retries=0,
+                    stream_usage=True,
                     use_responses_api=False,
                 )
             return self._client

@@ -173,7 +173,7 @@ def _walked(console: Console, result: Mapping[str, Any]) -> None:
         console.print(f"[dim]β: {', '.join(f'{name} {share:.2f}' for name, share in beta)}[/]")
     ranked_by = result["ranked_by"] or "nothing"
     engine = f" ({result['walk']['engine']})" if result["walk"] else ""
-    calls = f"; {result['model_calls']} calls" if result["model_calls"] else ""
+    calls = f"; {result['usage']['calls']} calls" if result["usage"]["calls"] else ""
     console.print(
         f"[dim]ranked by {escape(ranked_by)}{engine}; {escape(_pairs(result['models']))}{calls}{_spent(result)}[/]"
     )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from workflows.runtime.resources import OFFLINE, chat_model_name
 from workflows.settings.mara import Context
 from workflows.settings.ragenta import RagentaContext
+from workflows.states.shared import NO_USAGE, usage_of
 
 CALLS_A_PASSAGE = 2
 """The predictor's and the judge's."""
@@ -30,11 +33,16 @@ def follow_ups_are_over(context: Context, began: float | None) -> bool:
     return isinstance(context, RagentaContext) and began is not None and now() >= began + context.follow_up_seconds
 
 
-def calls_left(calls_before: int | None, model_calls: int, context: RagentaContext) -> int | None:
+def calls_of(state: Mapping[str, Any]) -> int:
+    """Return the calls of a chat model that a question has taken so far."""
+    return usage_of(state.get("usage", NO_USAGE)).requests
+
+
+def calls_left(calls_before: int | None, calls: int, context: RagentaContext) -> int | None:
     """Return what follow-ups may still take; None before they begin, and where no model is asked."""
     if calls_before is None or chat_model_name(context) == OFFLINE:
         return None
-    return max(0, context.follow_up_calls - (model_calls - calls_before))
+    return max(0, context.follow_up_calls - (calls - calls_before))
 
 
 def affordable_follow_ups(wanted: int, calls_left: int, calls_a_search: int, calls_a_passage: int) -> int:

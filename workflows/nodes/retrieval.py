@@ -72,7 +72,7 @@ def fresh_state() -> Update:
         "passage_candidates": [],
         "seeds": SeedSet(entities=[], passages=[]),
         "errors": None,
-        "model_calls": None,
+        "usage": None,
         **FACT_FILTER.not_asked,
         **MANAGER.not_asked,
     }

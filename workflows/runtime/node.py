@@ -8,14 +8,14 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import Runtime
 
-from agents.chat.usage import counted_calls
+from agents.chat.usage import counted_usage
 from workflows.runtime.agents import AGENTS
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.tracing import about_run, about_update, described
 from workflows.runtime.visibility import within_filter
 from workflows.settings.mara import Context
 from workflows.states.checks import check_shape
-from workflows.states.shared import FIRST_NODE, Update
+from workflows.states.shared import FIRST_NODE, Update, usage_record
 
 State = TypeVar("State", bound=Mapping[str, Any], contravariant=True)
 
@@ -44,7 +44,7 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
     """Make a node of LangGraph from a function of a state and of the open run.
 
     Around that function, the node checks the shape of what is read, hides what the run's filter hides, counts
-    milliseconds and calls of a chat model, and describes itself to the trace and the stream. The stream (mode
+    milliseconds and the usage of chat models, and describes itself to the trace and the stream. The stream (mode
     ``custom``) gets ``{"node", "event": "started"}``, and at the end ``{"node", "event", "ms", ...}`` with
     ``finished``, ``malformed`` or ``fallback``, and what it found in numbers.
 
@@ -62,16 +62,16 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
             with described(lambda: about_run(run)) as tell:
                 if name != FIRST_NODE:
                     check_shape(state, shape)
-                with counted_calls() as calls:
+                with counted_usage() as spent:
                     if filtered:
                         update = within_filter(filtered, state, run, lambda seen: work(cast(State, seen), run))
                     else:
                         update = work(state, run)
                 tell(lambda: about_update(update))
-            spent = round((time.perf_counter() - start) * 1000, 3)
-            runtime.stream_writer({"node": name, "event": event_of(update), "ms": spent, **figures_of(update)})
-            counted = {"model_calls": calls() + update.get("model_calls", 0)} if name != FIRST_NODE else {}
-            return {**update, **counted, "timings_ms": {name: spent}}
+            ms = round((time.perf_counter() - start) * 1000, 3)
+            runtime.stream_writer({"node": name, "event": event_of(update), "ms": ms, **figures_of(update)})
+            counted = {"usage": usage_record(spent())} if name != FIRST_NODE else {}
+            return {**update, **counted, "timings_ms": {name: ms}}
 
         run_node.__name__ = run_node.__qualname__ = name
         run_node.__module__, run_node.__doc__ = work.__module__, work.__doc__

@@ -6,6 +6,7 @@ from typing import Annotated, Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
+from agents.chat.usage import Usage
 from agents.roles import Feedback
 from graph.errors import MalformedReply
 from graph.schema import MetadataValue
@@ -196,6 +197,20 @@ class AssessmentRecord(TypedDict):
     follow_ups: list[SuggestionRecord]
 
 
+class UsageRecord(TypedDict):
+    """What a question took of chat models.
+
+    ``calls`` are its replies, malformed ones included. The server told no tokens of ``unknown`` calls, which are in
+    neither sum. A result also has its ``cost`` where the user gives prices: null where tokens are unknown.
+    """
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    unknown: int
+    cost: NotRequired[float | None]
+
+
 class ErrorRecord(TypedDict):
     """Something that went wrong and was dealt with."""
 
@@ -241,16 +256,39 @@ def add_timings(present: dict[str, float], new: dict[str, float]) -> dict[str, f
     return {**present, **{node: round(present.get(node, 0.0) + ms, 3) for node, ms in new.items()}}
 
 
-def add_calls(present: int, new: int | None) -> int:
+def add_usage(present: UsageRecord, new: UsageRecord | None) -> UsageRecord:
     """Add up; None starts fresh."""
-    return 0 if new is None else present + new
+    return NO_USAGE if new is None else usage_record(usage_of(present) + usage_of(new))
+
+
+def usage_of(record: UsageRecord) -> Usage:
+    """Return a usage that the state holds; what it lacks is 0."""
+    return Usage(
+        record.get("calls", 0),
+        record.get("prompt_tokens", 0),
+        record.get("completion_tokens", 0),
+        record.get("unknown", 0),
+    )
+
+
+def usage_record(usage: Usage) -> UsageRecord:
+    """Return a usage as state."""
+    return UsageRecord(
+        calls=usage.requests,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        unknown=usage.unknown,
+    )
+
+
+NO_USAGE = usage_record(Usage())
 
 
 class Tally(TypedDict):
     """The keys that every node adds to."""
 
     timings_ms: Annotated[dict[str, float], add_timings]
-    model_calls: Annotated[int, add_calls]
+    usage: Annotated[UsageRecord, add_usage]
     errors: Annotated[list[ErrorRecord], add_errors]
 
 
