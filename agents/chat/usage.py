@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -101,10 +102,23 @@ class Prices:
         return None if usage.unknown else self.cost(usage.prompt_tokens, usage.completion_tokens)
 
 
-def prices_of(price_in: float | None, price_out: float | None) -> Prices | None:
-    """Return the user's two prices a million tokens, None where they give neither. Raises BadInput for one alone."""
+def prices_of(price_in: float | None = None, price_out: float | None = None) -> Prices | None:
+    """Return the user's two prices, as given or else as MARA_PRICE_IN and MARA_PRICE_OUT tell them; None without any.
+
+    Raises:
+        BadInput: there is only one, or it is no price.
+    """
+    price_in = _price(os.environ.get("MARA_PRICE_IN")) if price_in is None else price_in
+    price_out = _price(os.environ.get("MARA_PRICE_OUT")) if price_out is None else price_out
     if price_in is None and price_out is None:
         return None
     if price_in is None or price_out is None:
         raise BadInput("Only one price is given", "Give both, for tokens in and for tokens out; 0 is a price")
     return Prices(price_in, price_out)
+
+
+def _price(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise BadInput(f"A price is {text!r}", "Give what a million tokens cost, 0 or more") from None

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph.errors import BadInput
+from workflows.results import TOTAL
 from workflows.runs.run_folder import Key, Row, RunFolder, RunKind, dumps, json_lines, read_rows, rounded
-from workflows.states.shared import usage_of, usage_record
 
 if TYPE_CHECKING:
     from workflows.runs.question_files import AskedQuestion
@@ -112,11 +112,11 @@ def whole_row(question: AskedQuestion, result: Result, failed: Row | None = None
     return plain
 
 
-def timing_row(question: AskedQuestion, total_ms: float | None, result: Result) -> Row:
+def timing_row(question: AskedQuestion, result: Result) -> Row:
     """Return how long a question took, in all and node by node, and its usage of models; null where it failed."""
-    rounded_ms = None if total_ms is None else round(total_ms, 3)
-    usage = usage_record(usage_of(result["usage"])) if "usage" in result else None
-    return {"id": question.id, "total_ms": rounded_ms, "timings_ms": result.get("timings_ms") or {}, "usage": usage}
+    nodes = {**result.get("timings_ms", {})}
+    total_ms = nodes.pop(TOTAL, None)
+    return {"id": question.id, "total_ms": total_ms, "timings_ms": nodes, "usage": result.get("usage")}
 
 
 def written_from(result: Result, answer_passages: int) -> list[tuple[int, Row]]:
