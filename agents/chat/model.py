@@ -17,7 +17,7 @@ from pydantic import BaseModel, SecretStr
 
 from agents.chat.budget import budget_of_question
 from agents.chat.logprobs import TokenLogprobs, read_logprobs
-from agents.chat.usage import Usage, count_call
+from agents.chat.usage import Usage, count_usage
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address
 from graph.endpoints.patience import Patience, waiting
@@ -60,7 +60,7 @@ _BYTES_A_TOKEN = 4
 _LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 _FORMAT_WORDS = re.compile(r"response[_ ]format|json_schema", re.IGNORECASE)
 _STREAM_WORDS = re.compile(r"\bstream(?:ing)?\b", re.IGNORECASE)
-_USAGE_WORDS = re.compile(r"stream_options|include_usage", re.IGNORECASE)
+_USAGE_WORDS = re.compile(r"stream[_ ]options|include[_ ]usage", re.IGNORECASE)
 _LIMIT_WORDS = re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE)
 _TOO_LARGE_WORDS = re.compile(r"too large|context length|supports at most", re.IGNORECASE)
 _LOGPROBS_WORD = re.compile(r"logprobs|log[ -]prob", re.IGNORECASE)
@@ -129,8 +129,8 @@ class _Extras:
         found: dict[str, Any] = {"extra_body": body} if body else {}
         if self.top_logprobs:
             found |= {"logprobs": True, "top_logprobs": self.top_logprobs}
-        if self.streams:
-            found["stream_usage"] = self.counts_stream
+        if self.streams and not self.counts_stream:
+            found["stream_usage"] = False
         return found
 
 
@@ -291,23 +291,19 @@ class ChatModel:
         budget = budget_of_question()
         budget.take_call()
         patience = Patience(self._timeout_s, time.monotonic() + budget.left_s())
-        counted = True
         try:
             reply = self._asked(wanted, extras, patience)
         except Exception as caught:
             fault = caught.fault if isinstance(caught, _TraceableFault) else caught
             late = self._too_late(fault, extras, patience)
-            counted = late is not None or isinstance(fault, MalformedReply)
-            budget.charge(_estimated_tokens(wanted.messages) if counted else 0)
-            if late is not None:
-                raise late from None
-            raise
-        finally:
-            if counted:
-                count_call()
-            else:
+            if late is None and not isinstance(fault, MalformedReply):
                 budget.give_back_call()
+                raise
+            count_usage(Usage(requests=1, unknown=1))
+            budget.charge(_estimated_tokens(wanted.messages))
+            raise (late or fault) from None
         usage = reply.usage
+        count_usage(usage)
         unknown = _estimated_tokens(wanted.messages, reply.raw) if usage.unknown else 0
         budget.charge(unknown or usage.prompt_tokens + usage.completion_tokens)
         return reply
@@ -380,6 +376,7 @@ class ChatModel:
                     api_key=self._api_key,
                     timeout=self._timeout_s,
                     max_retries=0,
+                    stream_usage=True,
                     use_responses_api=False,
                 )
             return self._client
