@@ -424,7 +424,8 @@ def _client_class() -> type[ChatOpenAI]:
             ended = False
             pieces: list[str] = []
             length = 0
-            with _traceable_faults(), closing(super()._stream(*args, **kwargs)) as chunks:
+            whole: Any = super()._stream(*args, **kwargs)
+            with _traceable_faults(), closing(whole) as chunks:
                 for chunk in chunks:
                     ended = ended or bool((chunk.generation_info or {}).get("finish_reason"))
                     pieces.append(chunk.text)
@@ -531,7 +532,8 @@ def _read_message(message: BaseMessage, *, with_logprobs: bool) -> ChatReply:
     metadata, raw = message.response_metadata, str(message.text)
     cut = str(metadata.get("finish_reason")).startswith("length")
     tokens = read_logprobs(metadata) if with_logprobs else ()
-    hidden = bool((message.usage_metadata or {}).get("output_token_details", {}).get("reasoning"))
+    told = message.usage_metadata
+    hidden = bool(told and told.get("output_token_details", {}).get("reasoning"))
     thought = hidden or "<think>" in raw or "</think>" in raw or (cut and not raw.strip())
     return ChatReply(raw, cut, _usage_of(message), tokens, thought)
 

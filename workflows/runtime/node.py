@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import Runtime
@@ -18,7 +17,7 @@ from workflows.runtime.tracing import about_run, about_update, described
 from workflows.runtime.visibility import within_filter
 from workflows.settings.mara import Context
 from workflows.states.checks import check_shape
-from workflows.states.shared import FIRST_NODE, SpentRecord, Update, usage_record
+from workflows.states.shared import FIRST_NODE, Update, spent_record, usage_record
 
 _EVENTS: Mapping[str, str] = {"MalformedReply": "malformed", "SlowReply": "slow", "BudgetSpent": "over"}
 
@@ -77,8 +76,9 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
                 tell(lambda: about_update(update))
             ms = round((time.perf_counter() - start) * 1000, 3)
             runtime.stream_writer({"node": name, "event": event_of(update), "ms": ms, **figures_of(update)})
-            spent = SpentRecord(**asdict(budget.spent()))
-            counted = {"usage": usage_record(used()), "spent": spent} if name != FIRST_NODE else {}
+            counted = (
+                {"usage": usage_record(used()), "spent": spent_record(budget.spent())} if name != FIRST_NODE else {}
+            )
             return {**update, **counted, "timings_ms": {name: ms}}
 
         run_node.__name__ = run_node.__qualname__ = name

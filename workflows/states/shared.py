@@ -6,6 +6,7 @@ from typing import Annotated, Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
+from agents.chat.budget import Spent
 from agents.chat.usage import Usage
 from agents.roles import Feedback
 from graph.errors import MalformedReply, MaraError
@@ -312,6 +313,11 @@ def most_spent(present: SpentRecord, new: SpentRecord | None) -> SpentRecord:
     )
 
 
+def spent_record(spent: Spent) -> SpentRecord:
+    """Return what a question has taken as state."""
+    return SpentRecord(seconds=round(spent.seconds, 3), calls=spent.calls, tokens=spent.tokens)
+
+
 class Tally(TypedDict):
     """The keys that every node adds to."""
 
@@ -425,7 +431,7 @@ class AnswerAttempts(TypedDict, total=False):
 class RetrievalState(RetrievalOutput, FilterAttempts, ManagerAttempts):
     """The state of retrieval, beside its output: retry loops, the keys of its routers, and what was spent."""
 
-    spent: Annotated[SpentRecord, most_spent]
+    spent: NotRequired[Annotated[SpentRecord, most_spent]]
     weighs_relations: NotRequired[bool]
     nothing_selected: NotRequired[bool]
     adaptive_passage_weight: NotRequired[float | None]
