@@ -21,15 +21,15 @@ class Result(RagentaOutput):
 _ANSWER_KEYS, _CLAIM_KEYS, _JUDGED_KEYS = (tuple(part.__annotations__) for part in (Answer, ClaimOutput, Judged))
 
 
-def result_of(state: Mapping[str, Any], total_ms: float, prices: Prices | None) -> Result:
+def result_of(state: Mapping[str, Any], total_ms: float | None = None, prices: Prices | None = None) -> Result:
     """Return what a run gave as a result, keys in the documented order.
 
     What judging passages and checking claims give is there where the workflow did so.
 
     Args:
         state: the output of the run.
-        total_ms: its time; nodes that run side by side overlap.
-        prices: the user's.
+        total_ms: its time, where it was measured; nodes that run side by side overlap.
+        prices: the user's, where there are any.
     """
     keys = _ANSWER_KEYS
     if state.get("workflow") == Workflow.RAGENTA:
@@ -37,7 +37,8 @@ def result_of(state: Mapping[str, Any], total_ms: float, prices: Prices | None) 
     elif state.get("coverage"):
         keys += _CLAIM_KEYS
     result = {key: state.get(key) for key in keys}
-    result["timings_ms"] = {**state["timings_ms"], TOTAL: round(total_ms, 3)}
+    if total_ms is not None:
+        result["timings_ms"] = {**state["timings_ms"], TOTAL: round(total_ms, 3)}
     if prices is not None:
         cost = prices.cost_of(usage_of(state["usage"]))
         result["usage"] = {**state["usage"], "cost": cost if cost is None else round(cost, 9)}

@@ -108,17 +108,18 @@ def prices_of(price_in: float | None = None, price_out: float | None = None) -> 
     Raises:
         BadInput: there is only one, or it is no price.
     """
-    price_in = _price(os.environ.get("MARA_PRICE_IN")) if price_in is None else price_in
-    price_out = _price(os.environ.get("MARA_PRICE_OUT")) if price_out is None else price_out
+    price_in = _price("MARA_PRICE_IN") if price_in is None else price_in
+    price_out = _price("MARA_PRICE_OUT") if price_out is None else price_out
     if price_in is None and price_out is None:
         return None
     if price_in is None or price_out is None:
-        raise BadInput("Only one price is given", "Give both, for tokens in and for tokens out; 0 is a price")
+        raise BadInput("Only one price is given", "Give both, or set MARA_PRICE_IN and MARA_PRICE_OUT; 0 is a price")
     return Prices(price_in, price_out)
 
 
-def _price(text: str | None) -> float | None:
+def _price(variable: str) -> float | None:
+    text = os.environ.get(variable)
     try:
         return float(text) if text else None
     except ValueError:
-        raise BadInput(f"A price is {text!r}", "Give what a million tokens cost, 0 or more") from None
+        raise BadInput(f"{variable} is {text!r}, not a price", "Set what a million tokens cost, 0 or more") from None

@@ -248,7 +248,8 @@ def ask(
     result = ask_live(asked, context, silent=as_json)
     write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
     if not as_json:
-        print(visible(spent(result)), file=sys.stderr)  # noqa: T201
+        sys.stdout.flush()
+        print(spent(result), file=sys.stderr)  # noqa: T201
     if explain is not None:
         with told_beside_the_result():
             write_explanation(explained(result, context, max_nodes=explain_nodes or DEFAULT_NODES), explain)

@@ -15,13 +15,15 @@ from rich.text import Text
 from workflows.context import Context
 from workflows.results import TOTAL, Result
 from workflows.runtime.printable import VisibleConsole, visible
+from workflows.states.shared import UsageRecord
 
 if TYPE_CHECKING:
     from workflows.streaming import Event
 
 _REFRESHES_PER_SECOND = 8
 _OPEN, _JUDGE = "open workspace", "judge passages"
-_ENDS = ("finished", "malformed", "fallback")
+_ASKED_AGAIN = ("malformed", "slow", "over")
+_ENDS = ("finished", "fallback", *_ASKED_AGAIN)
 _WRITING = ("write_answer", "quote_passages")
 _LINING_UP = ("line_up_passages", "merge_passages")
 _JUDGING = ("predict_answer", "skip_prediction", "score_passage")
@@ -97,7 +99,7 @@ class LiveAnswer:
         if node in _LINING_UP:
             self._judged, self._to_judge = 0, details.get("to_judge", 0)
             self._inner_nodes.clear()
-        elif node in _JUDGED and how != "malformed":
+        elif node in _JUDGED and how not in _ASKED_AGAIN:
             self._judged += 1
 
     def _drop(self, node: str) -> None:
@@ -118,7 +120,8 @@ class LiveAnswer:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the answer's last lines and the status."""
         room = max(1, options.size.height - 2)
-        yield from Text(visible(self._answer)).wrap(console, options.max_width)[-room:]
+        if self._answer:
+            yield from Text(visible(self._answer)).wrap(console, options.max_width)[-room:]
         status = f"{self._status} … {self._clock() - self._since:.1f} s"
         yield Text(status, style="dim", no_wrap=True, overflow="ellipsis")
 
@@ -134,13 +137,17 @@ def spent(result: Result) -> str:
     calls = usage["calls"]
     if not calls:
         return f"{'no model' if result['models']['chat'] == 'offline' else 'no model call'} · {took}"
-    tokens = f"{usage['prompt_tokens']:,} + {usage['completion_tokens']:,} tokens"
-    if usage["unknown"]:
-        tokens += f" and those of {_calls(usage['unknown'])} without a count"
-    parts = [_calls(calls), tokens, took]
+    parts = [_calls(calls), _tokens(usage), took]
     if "cost" in usage:
         parts.append("cost unknown" if usage["cost"] is None else f"cost {usage['cost']:.4g}")
     return " · ".join(parts)
+
+
+def _tokens(usage: UsageRecord) -> str:
+    if usage["unknown"] == usage["calls"]:
+        return "tokens not told by the server"
+    tokens = f"{usage['prompt_tokens']:,} + {usage['completion_tokens']:,} tokens"
+    return f"{tokens} and those of {_calls(usage['unknown'])} without a count" if usage["unknown"] else tokens
 
 
 def _calls(count: int) -> str:

@@ -112,8 +112,10 @@ BarOption = Annotated[
     typer.Option("--n", help="Judge's threshold, in standard deviations below the mean (ragenta; default 0.5)."),
 ]
 RateOption = Annotated[float | None, typer.Option(help="Requests to the model per minute, at most.")]
-PriceInOption = Annotated[float | None, typer.Option(help="Price of a million input tokens.")]
-PriceOutOption = Annotated[float | None, typer.Option(help="Price of a million output tokens.")]
+PriceInOption = Annotated[float | None, typer.Option(help="Price of a million input tokens (default: MARA_PRICE_IN).")]
+PriceOutOption = Annotated[
+    float | None, typer.Option(help="Price of a million output tokens (default: MARA_PRICE_OUT).")
+]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show what would change and what extraction would take; write nothing.")
 ]
