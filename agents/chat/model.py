@@ -288,6 +288,7 @@ class ChatModel:
 
     def _charged(self, wanted: _Wanted, extras: _Extras) -> ChatReply:
         """Ask once, charged to the question's budget. Raises SlowReply, BudgetSpent, and faults of the client."""
+        self._open()  # which may take seconds of its own, the first time
         budget = budget_of_question()
         budget.take_call()
         patience = Patience(self._timeout_s, time.monotonic() + budget.left_s())

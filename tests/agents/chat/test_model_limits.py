@@ -78,7 +78,7 @@ def test_a_whole_reply_that_passes_the_limit_is_cut_too() -> None:
 
 def streamed(*deltas: Mapping[str, Any], finish_reason: str, **usage: object) -> Reply:
     """A reply of these pieces."""
-    choices = [({"delta": delta, "finish_reason": None}) for delta in deltas]
+    choices: list[dict[str, Any]] = [{"delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"delta": {}, "finish_reason": finish_reason})
     bodies: list[dict[str, Any]] = [{"id": "x", "choices": [{"index": 0} | choice]} for choice in choices]
     bodies.append({"id": "x", "choices": [], "usage": usage})

@@ -136,5 +136,6 @@ def test_a_reply_without_end_is_refused_where_it_comes_whole() -> None:
     refuses = scripted(["and " * 130_000], refuses=["stream"])
     with refuses as server, pytest.raises(MalformedReply, match="longer than 500,000"):
         model_on(server).complete(messages(), max_tokens=LONG)
-    with served("and " * 26_000) as model, pytest.raises(MalformedReply, match="says more than 100,000"):
-        without_thinking(model.complete(messages(), max_tokens=LONG))
+    speaks = scripted(["and " * 26_000], refuses=["stream"])
+    with speaks as server, pytest.raises(MalformedReply, match="says more than 100,000"):
+        without_thinking(model_on(server).complete(messages(), max_tokens=LONG))
