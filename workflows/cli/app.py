@@ -35,12 +35,15 @@ from workflows.cli.options import (
     FieldOption,
     JsonOption,
     MetadataOption,
+    ModelCallsOption,
     ModelOption,
+    ModelTokensOption,
     ModeOption,
     PresetOption,
     PriceInOption,
     PriceOutOption,
     QuestionArgument,
+    QuestionSecondsOption,
     RateOption,
     SampleOption,
     TopKOption,
@@ -202,6 +205,9 @@ def ask(
         bool | None,
         typer.Option(help="Check each sentence of the answer (default no; ragenta yes)."),
     ] = None,
+    question_s: QuestionSecondsOption = None,
+    max_model_calls: ModelCallsOption = None,
+    max_model_tokens: ModelTokensOption = None,
     explain: Annotated[
         Path | None,
         typer.Option(
@@ -244,6 +250,9 @@ def ask(
         alpha=alpha,
         n=n,
         check_claims=check_claims,
+        question_s=question_s,
+        max_model_calls=max_model_calls,
+        max_model_tokens=max_model_tokens,
     )
     result = ask_live(asked, context, silent=as_json)
     write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
