@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
@@ -246,8 +245,9 @@ class ChatModel:
 
     def _reply(self, wanted: _Wanted) -> ChatReply:
         """A reply; one that was cut while the model thought is asked for again, with tokens to think."""
+        could_think = self._thinking_tokens
         reply = self._accepted(wanted)
-        if not reply.thought or self._thinking_tokens or not self._once_it_thinks:
+        if not reply.thought or could_think or not self._once_it_thinks:
             return reply
         self._thinking_tokens = self._once_it_thinks
         if not reply.cut:
@@ -291,7 +291,7 @@ class ChatModel:
         self._open()  # which may take seconds of its own, the first time
         budget = budget_of_question()
         budget.take_call()
-        patience = Patience(self._timeout_s, time.monotonic() + budget.left_s())
+        patience = Patience(self._timeout_s, budget.left_s)
         try:
             reply = self._asked(wanted, extras, patience)
         except Exception as caught:

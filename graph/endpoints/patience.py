@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -13,12 +13,12 @@ class Patience:
 
     Attributes:
         silence_s: the longest time without a token, in seconds, the first one included.
-        ends: when it is broken off whatever comes, as `time.monotonic` tells it; infinity for never.
     """
 
-    def __init__(self, silence_s: float, ends: float = float("inf")) -> None:
+    def __init__(self, silence_s: float, left_s: Callable[[], float]) -> None:
+        """``left_s`` tells after how many seconds the request is broken off whatever comes; infinity for never."""
         self.silence_s = silence_s
-        self.ends = ends
+        self._left_s = left_s
         self.renew()
 
     def renew(self) -> None:
@@ -27,12 +27,12 @@ class Patience:
 
     def left_s(self) -> float:
         """Return how many seconds may still be waited; 0 or less where it is over."""
-        return min(self._silent_until, self.ends) - time.monotonic()
+        return min(self._silent_until - time.monotonic(), self._left_s())
 
     @property
     def is_late(self) -> bool:
         """Whether the time has come at which the request is broken off."""
-        return time.monotonic() >= self.ends
+        return self._left_s() <= 0
 
 
 _PATIENCE: ContextVar[Patience | None] = ContextVar("patience", default=None)
