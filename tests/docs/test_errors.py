@@ -26,7 +26,7 @@ TELLS = (RUNS, "error")
 """The method that makes an entry."""
 
 ASKS, FALLS_BACK = ("workflows.runtime.agents", "ask"), "fell_back"
-"""The function that makes the entry of a malformed reply, and the method that makes that of a fallback."""
+"""The function that makes the entries of a reply that cannot be used, and the method that makes that of a fallback."""
 
 LEAST_FRAGMENT = 8
 """Letters that a message of the code needs to be told from another: a bare placeholder stands for anything."""
@@ -90,7 +90,7 @@ def kinds_made_by(function: Function) -> set[str]:
         if called == TELLS and isinstance(call.args[0], ast.Constant | ast.Name):
             made.add(value_of(call.args[0], function[0]))
         elif called == ASKS:
-            made.add("MalformedReply")
+            made |= {"MalformedReply", "SlowReply", "BudgetSpent"}
         elif called[1] == FALLS_BACK:
             made.add("Fallback")
     return made

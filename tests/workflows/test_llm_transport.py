@@ -115,16 +115,6 @@ def test_an_endpoint_where_nobody_listens_is_unavailable(
         run(settings())
 
 
-def test_an_endpoint_that_hangs_is_given_up_after_mara_timeout_s(
-    chat_server: ScriptedServer, settings: MakeContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MARA_TIMEOUT_S", "0.2")
-    chat_server.script(for_ever("manager", Reply(fault=Fault.HANG)))
-    with pytest.raises(TransportFault, match=r"within 0.2 s.*MARA_TIMEOUT_S"):
-        run(settings())
-    assert len(chat_server.requests_of("manager")) == 3
-
-
 @pytest.mark.parametrize("seconds", ["soon", "0", "-1", "nan", "inf"])
 def test_a_timeout_that_is_none_is_bad_input(
     chat_server: ScriptedServer, settings: MakeContext, monkeypatch: pytest.MonkeyPatch, seconds: str

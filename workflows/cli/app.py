@@ -35,12 +35,15 @@ from workflows.cli.options import (
     FieldOption,
     JsonOption,
     MetadataOption,
+    ModelCallsOption,
     ModelOption,
+    ModelTokensOption,
     ModeOption,
     PresetOption,
     PriceInOption,
     PriceOutOption,
     QuestionArgument,
+    QuestionSecondsOption,
     RateOption,
     SampleOption,
     TopKOption,
@@ -202,6 +205,9 @@ def ask(
         bool | None,
         typer.Option(help="Check each sentence of the answer (default no; ragenta yes)."),
     ] = None,
+    question_s: QuestionSecondsOption = None,
+    max_model_calls: ModelCallsOption = None,
+    max_model_tokens: ModelTokensOption = None,
     explain: Annotated[
         Path | None,
         typer.Option(
@@ -223,7 +229,7 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the workspace, citing passages."""
-    from workflows.ask import ask as run
+    from workflows.cli.live_answer import ask_live, spent
     from workflows.explain import DEFAULT_NODES, check_target, write_explanation
     from workflows.explain import explain as explained
 
@@ -244,9 +250,15 @@ def ask(
         alpha=alpha,
         n=n,
         check_claims=check_claims,
+        question_s=question_s,
+        max_model_calls=max_model_calls,
+        max_model_tokens=max_model_tokens,
     )
-    result = run(asked, context)
+    result = ask_live(asked, context, silent=as_json)
     write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
+    if not as_json:
+        sys.stdout.flush()
+        print(spent(result), file=sys.stderr)  # noqa: T201
     if explain is not None:
         with told_beside_the_result():
             write_explanation(explained(result, context, max_nodes=explain_nodes or DEFAULT_NODES), explain)

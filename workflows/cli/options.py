@@ -111,9 +111,21 @@ BarOption = Annotated[
     float | None,
     typer.Option("--n", help="Judge's threshold, in standard deviations below the mean (ragenta; default 0.5)."),
 ]
+QuestionSecondsOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Seconds after which no model is asked any more; 0: no limit (default: MARA_QUESTION_S, or 300)."
+    ),
+]
+ModelCallsOption = Annotated[int | None, typer.Option(help="Model calls, at most (default: no limit).")]
+ModelTokensOption = Annotated[
+    int | None, typer.Option(help="Tokens after which no model is asked any more (default: no limit).")
+]
 RateOption = Annotated[float | None, typer.Option(help="Requests to the model per minute, at most.")]
-PriceInOption = Annotated[float | None, typer.Option(help="Price of a million input tokens.")]
-PriceOutOption = Annotated[float | None, typer.Option(help="Price of a million output tokens.")]
+PriceInOption = Annotated[float | None, typer.Option(help="Price of a million input tokens (default: MARA_PRICE_IN).")]
+PriceOutOption = Annotated[
+    float | None, typer.Option(help="Price of a million output tokens (default: MARA_PRICE_OUT).")
+]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show what would change and what extraction would take; write nothing.")
 ]

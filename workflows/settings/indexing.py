@@ -129,13 +129,13 @@ class IndexingContext(BaseModel):
     )
     price_in: Price | None = Field(
         default=None,
-        description="Price of a million input tokens.",
+        description="Price of a million input tokens. Empty: MARA_PRICE_IN.",
         title="Extraction · price of input tokens",
         json_schema_extra=offered_at("publish"),
     )
     price_out: Price | None = Field(
         default=None,
-        description="Price of a million output tokens.",
+        description="Price of a million output tokens. Empty: MARA_PRICE_OUT.",
         title="Extraction · price of output tokens",
         json_schema_extra=offered_at("publish"),
     )

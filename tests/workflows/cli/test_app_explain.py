@@ -18,7 +18,7 @@ def test_a_page_is_written_beside_the_answer(mara: Mara, workspace: Path, tmp_pa
     shown = mara("ask", QUESTION, "-w", workspace, "--explain", tmp_path / "why.html")
     assert shown.code == 0
     assert "Karv" in shown.out
-    assert shown.err.strip() == f"explained in {tmp_path / 'why.html'}"
+    assert shown.err.splitlines()[1:] == [f"explained in {tmp_path / 'why.html'}"]
     assert (tmp_path / "why.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 

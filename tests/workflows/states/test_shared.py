@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from agents.chat.usage import Usage
 from graph.errors import BadInput, MalformedReply
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import (
@@ -26,11 +28,15 @@ from workflows import mara
 from workflows.context import Context
 from workflows.states.shared import (
     FIRST_NODE,
+    NO_USAGE,
     add_errors,
     add_timings,
+    add_usage,
     error_of,
     feedback_from,
     refusal_of,
+    usage_of,
+    usage_record,
 )
 
 MakeContext = Callable[..., Context]
@@ -52,6 +58,7 @@ FOLLOWERS = {
 }
 """What runs after each node in mode mara, when nothing is malformed."""
 
+COUNTS = st.integers(0, 10**9)
 NODE_NAMES = st.sampled_from(["filter_facts", "walk_graph", "write_answer"])
 MILLISECONDS = st.dictionaries(NODE_NAMES, st.floats(0, 1e6))
 
@@ -77,6 +84,29 @@ def test_timings_of_one_node_add_up(present: dict[str, float], new: dict[str, fl
 @given(MILLISECONDS)
 def test_the_first_nodes_timing_starts_the_timings_afresh(present: dict[str, float]) -> None:
     assert add_timings(present, {FIRST_NODE: 1.5}) == {FIRST_NODE: 1.5}
+
+
+@given(st.lists(st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS)))
+def test_usages_add_up_in_any_order_and_none_starts_afresh(usages: list[Usage]) -> None:
+    records = [usage_record(usage) for usage in usages]
+    total = reduce(add_usage, records, NO_USAGE)
+    assert usage_of(total) == sum(usages, Usage())
+    assert reduce(add_usage, reversed(records), NO_USAGE) == total
+    assert add_usage(total, None) == NO_USAGE
+    of_a_subgraph: Any = {}
+    assert add_usage(of_a_subgraph, total) == total
+
+
+def test_the_next_question_of_a_thread_counts_its_own_calls_and_tokens(
+    chat_server: ScriptedServer, settings: MakeContext
+) -> None:
+    told = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
+    chat_server.script(well_behaved() | {"answerer": ["Not cited.", Reply(ANSWERED, usage=told)]})
+    graph, thread = on_a_thread()
+    first, second = (graph.invoke({"question": QUESTION}, thread, context=settings()) for _ in range(2))
+    assert (first["usage"]["calls"], second["usage"]["calls"]) == (4, 3)
+    assert second["usage"]["prompt_tokens"] == 100 + 2
+    assert first["usage"]["prompt_tokens"] == 100 + 3
 
 
 def test_reducers_leave_what_they_are_given_alone() -> None:

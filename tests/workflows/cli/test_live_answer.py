@@ -1,0 +1,296 @@
+"""On a terminal `mara ask` shows which node runs and the answer as it is written; then the result and what it took."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tests.dictation import PATIENCE_S
+from tests.scripted_server import Fault, Reply, ReplyLike, ScriptedServer
+from tests.terminal import MARA, Session, on_a_terminal
+from tests.workflows.command_line import Mara
+from tests.workflows.ragenta_world import MARN_ANSWERED, ONE_THING, judges
+from tests.workflows.ragenta_world import well_behaved as well_behaved_ragenta
+from tests.workflows.small_world import QUESTION, well_behaved, write_corpus
+from workflows.cli.live_answer import LiveAnswer, spent
+from workflows.indexing import index_sources
+from workflows.streaming import NodeStarted, Progress, Token
+
+ANSWER = "It was founded in 1203 [1]."
+TOLD = {"prompt_tokens": 1_155, "completion_tokens": 70, "total_tokens": 1_225}
+
+Terminal = Callable[..., AbstractContextManager[Session]]
+
+
+class Held:
+    """A reply's pieces, of which the last come when the test says so."""
+
+    def __init__(self, *pieces: str) -> None:
+        self.go_on = threading.Event()
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[str]:
+        *first, last = self._pieces
+        yield from first
+        self.go_on.wait(PATIENCE_S)
+        yield last
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small world, indexed with the embedded model, which a process of its own opens."""
+    folder = tmp_path_factory.mktemp("small")
+    corpus, triples = write_corpus(folder)
+    index_sources([corpus], folder / "workspace", triples)
+    return folder / "workspace"
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Mapping[str, str]]:
+    """What a shell of a person has: no colours, no word of a CI."""
+    for name in ("CI", "GITHUB_ACTIONS", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return lambda: dict(os.environ)
+
+
+@pytest.fixture
+def terminal(small: Path, environment: Callable[[], Mapping[str, str]]) -> Terminal:
+    """Ask on a terminal."""
+
+    def ask(*arguments: str, **size: int) -> AbstractContextManager[Session]:
+        return on_a_terminal(*MARA, "ask", *arguments, "--workspace", small, environment=environment(), **size)
+
+    return ask
+
+
+def test_the_node_that_runs_is_shown_then_the_answer_as_it_is_written_then_the_result(
+    terminal: Terminal, chat_server: ScriptedServer
+) -> None:
+    words = Held("It was ", "founded", " in 1203 [1].")
+    chat_server.script(well_behaved() | {"answerer": [Reply(pieces=words, usage=TOLD)]})
+    with terminal(QUESTION) as session:
+        session.wait_for(lambda screen: screen.text.startswith("It was founded\nwrite answer … "))
+        words.go_on.set()
+        assert session.end() == 0
+    seen = "\n".join(session.screen.seen)
+    assert "encode question … " in seen
+    assert session.screen.text.startswith(f"{ANSWER}\n\n")
+    assert " … " not in session.screen.text.partition("\n\n")[0]
+    assert "write answer" not in session.screen.text
+    assert session.screen.text.count(ANSWER) == 1
+    assert "3 model calls · 1,157 + " in session.screen.text.splitlines()[-1]
+
+
+def test_thinking_is_not_shown_and_a_malformed_answer_goes(terminal: Terminal, chat_server: ScriptedServer) -> None:
+    first, second = Held("<think>Kesh?</think>", "It was Duke", " Orlo."), Held("It was founded", " in 1203 [1].")
+    chat_server.script(well_behaved() | {"answerer": [Reply(pieces=first), Reply(pieces=second)]})
+    with terminal(QUESTION, width=24, height=12) as session:
+        session.wait_for("It was Duke\nwrite answer … ")
+        first.go_on.set()
+        session.wait_for("It was founded\nwrite answer, attempt 2")
+        assert "Duke" not in session.screen.text
+        second.go_on.set()
+        assert session.end() == 0
+    assert session.screen.text.startswith("It was founded in 1203\n[1].\n\n")
+    assert "Kesh?" not in "".join(session.screen.seen)
+
+
+def test_ragenta_tells_how_many_passages_are_judged(terminal: Terminal, chat_server: ScriptedServer) -> None:
+    go_on, judged = threading.Event(), iter(range(100))
+
+    def judges_five(body: Mapping[str, Any]) -> ReplyLike:
+        if next(judged) >= 5:
+            go_on.wait(PATIENCE_S)
+        return judges(body)
+
+    checked = threading.Event()
+    scripts = well_behaved_ragenta(judge=judges_five)
+    claim_judge = scripts["claim judge"]
+    assert callable(claim_judge)
+
+    def checks(body: Mapping[str, Any]) -> ReplyLike:
+        checked.wait(PATIENCE_S)
+        return claim_judge(body)
+
+    chat_server.script(scripts | {"claim judge": checks})
+    with terminal(ONE_THING, "--workflow", "ragenta", "--top-k", "8") as session:
+        session.wait_for("judge passages: 5 of 8 … ")
+        go_on.set()
+        session.wait_for(f"{MARN_ANSWERED}\njudge claims … ")
+        checked.set()
+        assert session.end() == 0
+    assert session.screen.text.startswith(f"{MARN_ANSWERED}\n\n")
+
+
+@pytest.mark.parametrize("writes", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["answer", "before it"])
+def test_ctrl_c_stops_at_once_and_leaves_the_terminal_as_it_was(
+    terminal: Terminal, chat_server: ScriptedServer, writes: bool
+) -> None:
+    role, reply = ("answerer", Reply(pieces=Held("It was", " so."))) if writes else ("manager", Reply(fault=Fault.HANG))
+    chat_server.script(well_behaved() | {role: [reply]})
+    with terminal(QUESTION) as session:
+        session.wait_for("It was\nwrite answer … " if writes else "weigh relations … ")
+        session.interrupt()
+        assert session.end() == 130
+        assert session.signals()
+    assert session.screen.cursor_is_shown
+    assert session.screen.text.replace("^C", "").strip() == "Stopped."
+
+
+@pytest.mark.slow
+def test_an_error_takes_the_place_of_what_was_shown(terminal: Terminal, chat_server: ScriptedServer) -> None:
+    chat_server.script(well_behaved() | {"answerer": [Reply("no such key", status=401)]})
+    with terminal(QUESTION) as session:
+        assert session.end() == 3
+    assert session.screen.text.startswith("ModelUnavailable: ")
+    assert session.screen.cursor_is_shown
+
+
+def test_offline_the_answer_is_the_same_and_the_line_says_so(terminal: Terminal) -> None:
+    with terminal(QUESTION, "--model", "offline") as session:
+        assert session.end() == 0
+    assert "founded in 1203" in session.screen.text.splitlines()[0]
+    assert session.screen.text.splitlines()[-1].startswith("no model · ")
+
+
+@pytest.mark.slow
+def test_with_json_nothing_but_json_is_written(terminal: Terminal) -> None:
+    with terminal(QUESTION, "--model", "offline", "--json") as session:
+        assert session.end() == 0
+    assert all(text == "" or text.startswith("{") for text in session.screen.seen)
+    assert session.screen.text.endswith("}")
+
+
+@pytest.mark.slow
+def test_a_dumb_terminal_is_told_the_answer_alone(small: Path, environment: Callable[[], Mapping[str, str]]) -> None:
+    command = ("env", "TERM=dumb", *MARA, "ask", QUESTION, "--model", "offline", "--workspace", small)
+    with on_a_terminal(*command, environment=environment()) as session:
+        assert session.end() == 0
+    assert not any("encode question" in text for text in session.screen.seen)
+
+
+def test_without_a_terminal_the_answer_is_plain_and_the_line_stands_beside_it(mara: Mara, workspace: Path) -> None:
+    done = mara("ask", "Who was born in Karv?", "--workspace", workspace, "--model", "offline")
+    assert "Ida Brandt" in done.out.splitlines()[0]
+    assert "\x1b" not in done.out + done.err
+    assert re.fullmatch(r"no model · [0-9.]+ s\n", done.err)
+
+
+def test_the_line_tells_the_cost_at_the_users_prices_and_so_does_the_result(
+    mara: Mara, workspace: Path, chat_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat_server.script([Reply("Ida Brandt [1].", usage=TOLD)])
+    monkeypatch.setenv("MARA_PRICE_IN", "2")
+    monkeypatch.setenv("MARA_PRICE_OUT", "10")
+    asked = ("ask", "Who was born in Karv?", "--workspace", workspace, "--model", "m", "--mode", "dense")
+    assert re.fullmatch(r"1 model call · 1,155 \+ 70 tokens · [0-9.]+ s · cost 0.00301\n", mara(*asked).err)
+    told = mara(*asked, "--json")
+    assert told.json["usage"] == {
+        **{"calls": 1, "prompt_tokens": 1_155, "completion_tokens": 70, "unknown": 0},
+        "cost": 0.00301,
+    }
+    assert told.json["timings_ms"]["total"] > told.json["timings_ms"]["write_answer"]
+    assert told.err == ""
+
+
+def test_a_price_that_is_none_is_an_error_before_anything_is_asked(
+    mara: Mara, workspace: Path, chat_server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARA_PRICE_IN", "cheap")
+    done = mara("ask", "Who was born in Karv?", "--workspace", workspace, "--model", "m")
+    assert (done.code, "MARA_PRICE_IN is 'cheap', not a price" in done.err) == (2, True)
+    assert not chat_server.requests
+
+
+class TestLiveAnswer:
+    def shown(self, *events: NodeStarted | Progress | Token, width: int = 60, height: int = 10) -> list[str]:
+        """The lines on the screen 3.2 seconds after these events, which came at once."""
+        now = [0.0]
+        live = LiveAnswer(clock=lambda: now[0])
+        for event in events:
+            live.tell(event)
+        now[0] = 3.2
+        output = io.StringIO()
+        Console(file=output, width=width, height=height).print(live)
+        return [line.rstrip() for line in output.getvalue().splitlines()]
+
+    def test_it_says_what_runs_and_for_how_long(self) -> None:
+        assert self.shown() == ["open workspace … 3.2 s"]
+        assert self.shown(NodeStarted("filter_facts", 1)) == ["filter facts … 3.2 s"]
+        assert self.shown(NodeStarted("filter_facts", 2)) == ["filter facts, attempt 2 … 3.2 s"]
+
+    def test_a_node_that_has_ended_gives_way_to_those_that_still_run(self) -> None:
+        begun = (NodeStarted("filter_facts", 1), NodeStarted("weigh_relations", 1))
+        assert self.shown(*begun) == ["filter facts, weigh relations … 3.2 s"]
+        for how in ("finished", "malformed", "fallback"):
+            assert self.shown(*begun, Progress("filter_facts", how, {})) == ["weigh relations … 3.2 s"]
+
+    def test_a_draft_stays_while_its_claims_are_checked_and_goes_when_it_is_written_anew(self) -> None:
+        written = (
+            NodeStarted("write_answer", 1),
+            Token("So it "),
+            Token("is."),
+            Progress("write_answer", "finished", {}),
+        )
+        checked = (NodeStarted("check_claims", 1), Progress("judge_claims", "started", {}))
+        assert self.shown(*written, *checked) == ["So it is.", "judge claims … 3.2 s"]
+        assert self.shown(*written, NodeStarted("write_answer", 2)) == ["write answer, attempt 2 … 3.2 s"]
+        assert self.shown(*written, *checked, Token("Not so."))[0] == "Not so."
+
+    def test_of_an_answer_longer_than_the_terminal_the_end_is_shown_above_the_line(self) -> None:
+        words = (Token(f"Word{number} ") for number in range(300))
+        shown = self.shown(NodeStarted("write_answer", 1), *words, width=40, height=10)
+        assert len(shown) == 9
+        assert [shown[-2].split()[-1], shown[-1]] == ["Word299", "write answer … 3.2 s"]
+
+    def test_on_a_narrow_terminal_the_line_is_cut_and_the_answer_wraps(self) -> None:
+        said = (NodeStarted("write_answer", 1), Token("It was founded a very long time ago"))
+        assert self.shown(*said, width=14) == ["It was founded", "a very long", "time ago", "write answer …"]
+
+    def test_what_would_steer_the_terminal_is_left_out(self) -> None:
+        assert self.shown(NodeStarted("write_answer", 1), Token("\x1b[2JHa [bold]x"))[0] == "[2JHa [bold]x"
+
+    def test_a_passage_whose_judge_is_asked_again_is_counted_once(self) -> None:
+        lined_up = (NodeStarted("line_up_passages", 1), Progress("line_up_passages", "finished", {"to_judge": 3}))
+        judged = (Progress("score_passage", "malformed", {}), Progress("score_passage", "finished", {}))
+        fell_back = (Progress("score_passage", "malformed", {}), Progress("leave_unjudged", "fallback", {}))
+        assert self.shown(*lined_up) == ["judge passages: 0 of 3 … 3.2 s"]
+        assert self.shown(*lined_up, *judged, *fell_back) == ["judge passages: 2 of 3 … 3.2 s"]
+
+
+class TestWhatAnAnswerTook:
+    def line(self, ms: float = 14_230.0, chat: str = "m", **usage: Any) -> str:
+        told = {"calls": 3, "prompt_tokens": 2_310, "completion_tokens": 140, "unknown": 0, **usage}
+        result: Any = {"usage": told, "timings_ms": {"write_answer": 1.0, "total": ms}, "models": {"chat": chat}}
+        return spent(result)
+
+    def test_calls_tokens_and_seconds(self) -> None:
+        assert self.line() == "3 model calls · 2,310 + 140 tokens · 14.2 s"
+        assert self.line(calls=1, ms=213) == "1 model call · 2,310 + 140 tokens · 0.21 s"
+
+    def test_the_cost_where_prices_are_set(self) -> None:
+        assert self.line(cost=0.0021).endswith(" · 14.2 s · cost 0.0021")
+        assert self.line(cost=0.0).endswith(" · cost 0")
+
+    def test_what_the_server_does_not_tell_is_not_made_up(self) -> None:
+        some = self.line(unknown=1, cost=None)
+        assert (
+            some
+            == "3 model calls · 2,310 + 140 tokens and those of 1 model call without a count · 14.2 s · cost unknown"
+        )
+        none = self.line(unknown=3, prompt_tokens=0, completion_tokens=0)
+        assert none == "3 model calls · tokens not told by the server · 14.2 s"
+
+    def test_without_a_model(self) -> None:
+        assert self.line(calls=0, chat="offline", ms=110) == "no model · 0.11 s"
+        assert self.line(calls=0, ms=110, cost=0.0) == "no model call · 0.11 s"
