@@ -19,6 +19,7 @@ from graph.endpoints.openai_protocol import as_mara_error, endpoint_address
 from graph.errors import MalformedReply, ModelUnavailable
 
 if TYPE_CHECKING:
+    import httpx
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.outputs import ChatGenerationChunk, ChatResult
     from langchain_openai import ChatOpenAI
@@ -161,7 +162,7 @@ class ChatModel:
         return False
 
     def _open(self) -> ChatOpenAI:
-        from graph.endpoints.http_client import http_client, making_client
+        from graph.endpoints.http_client import making_client
 
         with self._lock, making_client():
             if self._client is None:
@@ -170,13 +171,18 @@ class ChatModel:
                     temperature=self.temperature,
                     base_url=self._address.url if self._address else None,
                     openai_proxy=None,
-                    http_client=http_client(self._address),
+                    http_client=self._http_client(),
                     api_key=self._api_key,
                     timeout=self._timeout_s,
                     max_retries=0,
                     use_responses_api=False,
                 )
             return self._client
+
+    def _http_client(self) -> httpx.Client:
+        from graph.endpoints.http_client import http_client
+
+        return http_client(self._address)
 
     def _detail(self, fault: Exception) -> str:
         """The server's own words where it answered with a status, without the key; none where the key is refused."""

@@ -60,6 +60,23 @@ def http_client(address: Address | None) -> httpx.Client:
         ) from None
 
 
+def loopback_client(at_once: int) -> httpx.Client:
+    """Return a client of a server on this machine, past every proxy, that sends so many requests at once.
+
+    The others wait here, where their time-out does not run.
+    """
+    return httpx.Client(
+        trust_env=False,
+        limits=httpx.Limits(max_connections=at_once),
+        event_hooks={"request": [_wait_for_a_turn], "response": [_limit]},
+        headers={"Accept-Encoding": "identity"},
+    )
+
+
+def _wait_for_a_turn(request: httpx.Request) -> None:
+    request.extensions["timeout"]["pool"] = None
+
+
 def _limit(response: httpx.Response) -> None:
     """Let a reply end where it passes the limit, whoever reads it."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
