@@ -37,6 +37,7 @@ class ChatAnswerer(ChatAgent):
 
     prompt = "answerer"
     material = "question and passages"
+    reply_tokens = 320
 
     def __init__(self, model: ChatModel, budget_characters: int = DEFAULT_BUDGET_CHARACTERS) -> None:
         super().__init__(model)

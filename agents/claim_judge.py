@@ -65,6 +65,7 @@ class ChatClaimJudge(ChatAgent):
 
     prompt = "claim_judge"
     material = "question, claims and passages"
+    reply_tokens = 2_000
 
     def assess(
         self,

@@ -73,6 +73,7 @@ class ChatExtractor(ChatAgent):
 
     prompt = "extractor"
     material = "passage"
+    reply_tokens = 4_096
 
     def __init__(self, model: ChatModel) -> None:
         super().__init__(model)
@@ -109,7 +110,8 @@ class ChatExtractor(ChatAgent):
 
     def ask(self, passage: Passage, feedback: Feedback | None = None) -> ChatReply:
         """Return the model's reply unread. Raises TransportFault, ModelUnavailable."""
-        return self._model.ask(prompt_messages(self._system, _material(passage), feedback), json_format(ExtractorReply))
+        messages = prompt_messages(self._system, _material(passage), feedback)
+        return self._model.ask(messages, json_format(ExtractorReply), max_tokens=self.reply_tokens)
 
     def read(self, reply: str) -> Extraction:
         """Return the extraction that a reply states, its types and confidences checked.

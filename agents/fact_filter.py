@@ -32,6 +32,7 @@ class ChatFactFilter(ChatAgent):
 
     prompt = "fact_filter"
     material = "question and facts"
+    reply_tokens = 256
 
     def choose(
         self, question: str, candidates: Sequence[ScoredFact], max_facts: int, feedback: Feedback | None = None

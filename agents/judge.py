@@ -39,6 +39,7 @@ class ChatJudge(ChatAgent):
 
     prompt = "judge"
     material = "question, passage and answer"
+    reply_tokens = 32
 
     def judge(
         self, question: str, passage: NumberedPassage, prediction: str, feedback: Feedback | None = None
@@ -56,7 +57,8 @@ class ChatJudge(ChatAgent):
             "text": shown.text,
             "answer_from_it": prediction[:_MAX_PREDICTION],
         }
-        reply = self._model.ask(self.messages(material, feedback), top_logprobs=TOP_LOGPROBS)
+        messages = self.messages(material, feedback)
+        reply = self._model.ask(messages, top_logprobs=TOP_LOGPROBS, max_tokens=self.reply_tokens)
         return checked(_judgement, reply, reply.text())
 
 

@@ -64,6 +64,7 @@ class ChatManager(ChatAgent):
 
     prompt = "manager"
     material = "question"
+    reply_tokens = 256
 
     def weigh(self, question: str, feedback: Feedback | None = None) -> RelationWeights:
         """Return the weights of the question, normalised by `normalise_factors`.

@@ -16,6 +16,7 @@ class ChatPredictor(ChatAgent):
 
     prompt = "predictor"
     material = "question and passage"
+    reply_tokens = 160
 
     def predict(self, question: str, passage: NumberedPassage, feedback: Feedback | None = None) -> str:
         """Return the answer, or the step towards it, that the passage holds; empty where it holds none.

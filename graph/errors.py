@@ -95,6 +95,17 @@ class TransportFault(ModelUnavailable):
         self.retry_after_s = retry_after_s
 
 
+class SlowReply(TransportFault):
+    """The chat endpoint sent no token for longer than it may, or no reply where it cannot stream."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, hint, cause="timeout")
+
+
+class BudgetSpent(MaraError):
+    """Nothing is left of what one question may take: its seconds, its model calls or its tokens."""
+
+
 class StoreUnavailable(ServiceUnavailable):
     """The Chroma server does not answer."""
 

@@ -31,13 +31,19 @@ VERDICT = Verdict(name="lake", share=0.5, tags=["a"])
 TEXT = '{"name": "lake", "share": 0.5, "tags": ["a"]}'
 
 
+class Tester(ChatAgent):
+    """An agent of the tests."""
+
+    reply_tokens = 4_096
+
+
 def messages() -> list[BaseMessage]:
     return prompt_messages("# Tester\nReply.", quoted("question", {"question": "Which?"}))
 
 
 def ask_text(model: ChatModel, messages: Sequence[BaseMessage]) -> str:
     """Ask as an agent does that wants text."""
-    return ChatAgent(model)._ask_text(messages, str)
+    return Tester(model)._ask_text(messages, str)
 
 
 def ask_object(model: ChatModel, messages: Sequence[BaseMessage], schema: type[T]) -> T:

@@ -67,7 +67,7 @@ class Reply:
         events: what is streamed in place of a well-formed stream, each piece as it is.
         usage: the tokens to tell; empty for a server that tells none, None for a count of the words.
         pieces: what is streamed in place of the text; may take its time over each piece.
-        tokens: told to a request for log-probabilities that is not streamed; None for a server that tells none.
+        tokens: told to a request for log-probabilities; None for a server that tells none.
     """
 
     text: str = ""
@@ -337,12 +337,18 @@ def _logprobs(tokens: Sequence[Token] | None, n_top: int) -> dict[str, Any] | No
 def _stream_events(reply: Reply, body: Mapping[str, Any]) -> Iterator[str]:
     envelope = _envelope("chat.completion.chunk", str(body.get("model")))
 
-    def choice(delta: Mapping[str, str], finish_reason: str | None = None) -> str:
-        return json.dumps(envelope | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]})
+    def choice(delta: Mapping[str, str], finish_reason: str | None = None, logprobs: object = None) -> str:
+        told = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": logprobs}
+        return json.dumps(envelope | {"choices": [told]})
 
     yield choice({"role": "assistant", "content": ""})
-    for piece in _PIECE.findall(reply.text) if reply.pieces is None else reply.pieces:
-        yield choice({"content": piece})
+    if reply.tokens is not None and body.get("logprobs"):
+        spelt = "".join(text for text, _ in reply.tokens) == reply.text
+        for text, tokens in [(token[0], [token]) for token in reply.tokens] if spelt else [(reply.text, reply.tokens)]:
+            yield choice({"content": text}, logprobs=_logprobs(tokens, int(body.get("top_logprobs") or 0)))
+    else:
+        for piece in _PIECE.findall(reply.text) if reply.pieces is None else reply.pieces:
+            yield choice({"content": piece})
     yield choice({}, reply.finish_reason)
     if (body.get("stream_options") or {}).get("include_usage"):
         yield json.dumps(envelope | {"choices": [], "usage": _usage(reply)})

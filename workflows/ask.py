@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+from agents.chat.usage import prices_of
 from workflows.context import Context, asking
 from workflows.results import Result, result_of
 from workflows.settings.enums import Workflow
@@ -16,12 +18,14 @@ def ask(question: str, context: Context) -> Result:
         The result, keys in the documented order.
 
     Raises:
-        BadInput: the question is empty or too long, or the workspace is missing.
+        BadInput: the question is empty or too long, a price is none, or the workspace is missing.
         ModelUnavailable: the chat or embedding model cannot be used.
         WorkspaceDamaged: the workspace cannot be read.
     """
-    result = graph_of(context.workflow).invoke(asking(question), context=context)
-    return result_of(result)
+    graph, prices = graph_of(context.workflow), prices_of()
+    start = time.perf_counter()
+    state = graph.invoke(asking(question), context=context)
+    return result_of(state, (time.perf_counter() - start) * 1000, prices)
 
 
 def graph_of(workflow: Workflow) -> Any:

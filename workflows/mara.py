@@ -80,11 +80,10 @@ def write_answer(state: Answering, run: OpenRun) -> Update:
 def quote_passages(state: Answering, run: OpenRun) -> Update:
     """Fallback of the answerer: quote the sentences that share most with the question."""
     passages = _best(state, run)
-    message = "The answerer's replies stayed malformed: the answer quotes the best passages"
     return {
         **answer_update(quote(state["question"], passages)),
         **_sources(passages),
-        **ANSWERER.fell_back(state, run, message),
+        **ANSWERER.fell_back(state, run, "the answer quotes the best passages"),
     }
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from agents.chat.usage import Prices
 from workflows.settings.enums import Workflow
 from workflows.states.ragenta import Judged, RagentaOutput
-from workflows.states.shared import Answer, ClaimOutput
+from workflows.states.shared import Answer, ClaimOutput, usage_of
+
+TOTAL = "total"
+"""The key of a result's timings that tells of the whole run."""
 
 
 class Result(RagentaOutput):
@@ -17,14 +21,24 @@ class Result(RagentaOutput):
 _ANSWER_KEYS, _CLAIM_KEYS, _JUDGED_KEYS = (tuple(part.__annotations__) for part in (Answer, ClaimOutput, Judged))
 
 
-def result_of(state: Mapping[str, Any]) -> Result:
+def result_of(state: Mapping[str, Any], total_ms: float, prices: Prices | None) -> Result:
     """Return what a run gave as a result, keys in the documented order.
 
     What judging passages and checking claims give is there where the workflow did so.
+
+    Args:
+        state: the output of the run.
+        total_ms: its time; nodes that run side by side overlap.
+        prices: the user's.
     """
     keys = _ANSWER_KEYS
     if state.get("workflow") == Workflow.RAGENTA:
         keys += _CLAIM_KEYS + _JUDGED_KEYS
     elif state.get("coverage"):
         keys += _CLAIM_KEYS
-    return cast(Result, {key: state.get(key) for key in keys})
+    result = {key: state.get(key) for key in keys}
+    result["timings_ms"] = {**state["timings_ms"], TOTAL: round(total_ms, 3)}
+    if prices is not None:
+        cost = prices.cost_of(usage_of(state["usage"]))
+        result["usage"] = {**state["usage"], "cost": cost if cost is None else round(cost, 9)}
+    return cast(Result, result)

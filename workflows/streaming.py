@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextlib import closing, suppress
@@ -16,9 +17,11 @@ from typing import Any, Literal, TypeAlias
 from langchain_core.callbacks import BaseCallbackHandler
 
 from agents.chat.replies import ThinkFilter
+from agents.chat.usage import Prices, prices_of
 from workflows.ask import graph_of
 from workflows.context import Context, asking, check_question
 from workflows.results import Result, result_of
+from workflows.runtime.cancellable import leave_behind
 
 ANSWERING = "write_answer"
 """The node whose model's words are the answer."""
@@ -149,25 +152,31 @@ class _Run:
 
     def __init__(self, question: str, context: Context) -> None:
         self._brake = _Brake()
-        self._events = _events(question, context, self._brake)
+        self._events = _events(question, context, self._brake, prices_of())
         self._scope = contextvars.copy_context()
+        self._has_ended = False
 
     def start(self, tell: Callable[[_Told], None]) -> None:
         """Begin to tell what happens, from the run's thread."""
         work = partial(self._scope.run, self._work, tell)
-        threading.Thread(target=work, name=_THREAD, daemon=True).start()
+        self._thread = threading.Thread(target=work, name=_THREAD, daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         """End the run as soon as what it waits for lets it; wait for nothing."""
         self._brake.pull()
+        if not self._has_ended:
+            leave_behind(self._thread)
 
     def _work(self, tell: Callable[[_Told], None]) -> None:
         try:
             with closing(self._events):
                 for event in self._events:
                     tell(event)
+            self._has_ended = True
             tell(None)
         except BaseException as fault:
+            self._has_ended = True
             tell(fault)
 
 
@@ -203,8 +212,9 @@ def _event_of(told: _Told) -> Event | None:
     return told
 
 
-def _events(question: str, context: Context, brake: _Brake) -> Generator[Event, None, None]:
+def _events(question: str, context: Context, brake: _Brake, prices: Prices | None) -> Generator[Event, None, None]:
     graph = graph_of(context.workflow)
+    start = time.perf_counter()
     chunks: Any = graph.stream(
         asking(question),
         {"callbacks": [brake]},
@@ -223,7 +233,7 @@ def _events(question: str, context: Context, brake: _Brake) -> Generator[Event, 
                 state = chunk
             else:
                 yield from told.about(mode, chunk)
-    result = result_of(state)
+    result = result_of(state, (time.perf_counter() - start) * 1000, prices)
     yield from told.rest_of(result["answer"] or "")
     yield Answered(result)
 

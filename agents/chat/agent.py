@@ -43,10 +43,13 @@ class ChatAgent:
     Attributes:
         prompt: the name of its prompt.
         material: what the prompt quotes, in a few words.
+        reply_tokens: what its longest reply may take, beside what a model thinks before it: a reply that takes more is
+            cut, and malformed.
     """
 
     prompt: ClassVar[str]
     material: ClassVar[str]
+    reply_tokens: ClassVar[int]
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
@@ -68,12 +71,12 @@ class ChatAgent:
     ) -> Result:
         """Ask for one object of a schema, which the prompt states too since servers may ignore it; check it."""
         messages = self.messages(material, feedback, schema=schema_text(schema), **placeholders)
-        raw = self._model.complete(messages, json_format(schema))
+        raw = self._model.complete(messages, json_format(schema), max_tokens=self.reply_tokens)
         return checked(check, parse_object(raw, schema), raw)
 
     def _ask_text(self, messages: Sequence[BaseMessage], check: Callable[[str], Result]) -> Result:
         """Ask for plain text, which can be streamed; check it without the model's thinking."""
-        raw = self._model.complete(messages)
+        raw = self._model.complete(messages, max_tokens=self.reply_tokens)
         text = without_thinking(raw)
         if not text:
             raise MalformedReply("The reply is empty", raw)

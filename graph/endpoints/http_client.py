@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
 
 from graph.endpoints.address import Address, without_secrets
+from graph.endpoints.bounded_network import bound_reads
 from graph.errors import BadInput, MaraError
 
 MAX_REPLY_BYTES = 64 * 2**20
@@ -37,20 +38,24 @@ def making_client() -> Iterator[None]:
         ) from None
 
 
-def http_client(address: Address | None) -> httpx.Client:
+def http_client(address: Address | None, *on_response: Callable[[httpx.Response], None]) -> httpx.Client:
     """Return a client with the credentials of an endpoint's address and of ``OPENAI_PROXY``.
 
     LangChain's clients write addresses and proxies of their own into traces, with the passwords within.
+
+    Args:
+        address: of the endpoint; None for OpenAI's own.
+        on_response: further functions that see each response before it is read.
     """
     import openai
 
     credentials, proxy = address.credentials if address else None, os.environ.get("OPENAI_PROXY") or None
     try:
-        return openai.DefaultHttpxClient(
+        client: httpx.Client = openai.DefaultHttpxClient(
             auth=credentials,
             proxy=proxy,
             headers={"Accept-Encoding": "identity"},
-            event_hooks={"response": [_limit]},
+            event_hooks={"response": [_limit, *on_response]},
         )
     except (ValueError, httpx.InvalidURL):
         if proxy is None:
@@ -58,23 +63,21 @@ def http_client(address: Address | None) -> httpx.Client:
         raise BadInput(
             f"OPENAI_PROXY is {without_secrets(proxy)!r}", "Set it to an address such as http://proxy:3128"
         ) from None
+    bound_reads(client)
+    return client
 
 
-def loopback_client(at_once: int) -> httpx.Client:
-    """Return a client of a server on this machine, past every proxy, that sends so many requests at once.
+def loopback_client(*on_response: Callable[[httpx.Response], None]) -> httpx.Client:
+    """Return a client of a server on this machine, past every proxy.
 
-    The others wait here, where their time-out does not run.
+    Args:
+        on_response: further functions that see each response before it is read.
     """
-    return httpx.Client(
-        trust_env=False,
-        limits=httpx.Limits(max_connections=at_once),
-        event_hooks={"request": [_wait_for_a_turn], "response": [_limit]},
-        headers={"Accept-Encoding": "identity"},
+    client = httpx.Client(
+        trust_env=False, headers={"Accept-Encoding": "identity"}, event_hooks={"response": [_limit, *on_response]}
     )
-
-
-def _wait_for_a_turn(request: httpx.Request) -> None:
-    request.extensions["timeout"]["pool"] = None
+    bound_reads(client)
+    return client
 
 
 def _limit(response: httpx.Response) -> None:

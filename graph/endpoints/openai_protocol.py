@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
@@ -16,24 +16,50 @@ if TYPE_CHECKING:
     import openai
 
 _DEFAULT_TIMEOUT_S = 60.0
+_DEFAULT_QUESTION_S = 300.0
 _PASSING_STATUS = frozenset({408, 409, 429})
 _CAUSES: Mapping[int, TransportCause] = {408: "timeout", 429: "rate limit"}
 
 
 def timeout_s() -> float:
-    """Return how long a request may take, in seconds: ``MARA_TIMEOUT_S``, 60 by default.
+    """Return how long a chat model may send no token, and any other request take: ``MARA_TIMEOUT_S``, 60 s by default.
 
     Raises:
         BadInput: the variable does not hold a positive number.
     """
-    text = os.environ.get("MARA_TIMEOUT_S") or str(_DEFAULT_TIMEOUT_S)
+    return _number_of("MARA_TIMEOUT_S", _DEFAULT_TIMEOUT_S, "a positive number of seconds", lambda seconds: seconds > 0)
+
+
+def question_s() -> float:
+    """Return the seconds that one question may take by default: ``MARA_QUESTION_S``, 300 without it; 0 is no limit.
+
+    Raises:
+        BadInput: the variable does not hold a number from 0.
+    """
+    return _number_of("MARA_QUESTION_S", _DEFAULT_QUESTION_S, "a number of seconds, or 0 for no limit")
+
+
+def thinking_tokens() -> int | None:
+    """Return the tokens that a model may think before each reply: ``MARA_THINKING_TOKENS``; None where it is not set.
+
+    Raises:
+        BadInput: the variable does not hold a whole number from 0.
+    """
+    if not os.environ.get("MARA_THINKING_TOKENS"):
+        return None
+    return int(_number_of("MARA_THINKING_TOKENS", 0.0, "a whole number of tokens", float.is_integer))
+
+
+def _number_of(variable: str, default: float, wanted: str, allows: Callable[[float], bool] = lambda _: True) -> float:
+    """The number in a variable of the environment, from 0. Raises BadInput with what is wanted."""
+    text = os.environ.get(variable) or str(default)
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise BadInput(f"MARA_TIMEOUT_S is {text!r}", "Set it to a positive number of seconds")
-    return seconds
+        number = -1.0
+    if not (0 <= number < float("inf") and allows(number)):
+        raise BadInput(f"{variable} is {text!r}", f"Set it to {wanted}")
+    return number
 
 
 def endpoint_address(text: str | None, variable: str = "OPENAI_BASE_URL") -> Address | None:
@@ -57,6 +83,7 @@ def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:
         role: whose endpoint it is.
         detail: the server's own words, told where the fault has a status.
     """
+    import httpx
     import openai
 
     from graph.endpoints.http_client import ReplyTooLarge
@@ -67,7 +94,9 @@ def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:
         return TransportFault(
             f"The {role} endpoint's reply is refused unread: {too_large}", "Check OPENAI_BASE_URL and the server"
         )
-    if isinstance(fault, openai.APITimeoutError):
+    behind = tuple(faults_behind(fault))
+    timed_out = any(isinstance(each, openai.APITimeoutError | httpx.TimeoutException) for each in behind)
+    if timed_out and not any(isinstance(each, httpx.ConnectTimeout) for each in behind):
         return TransportFault(
             f"The {role} endpoint did not answer within {timeout_s():g} s",
             "Raise MARA_TIMEOUT_S or check the server",

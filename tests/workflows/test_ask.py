@@ -38,7 +38,7 @@ KEYS_IN_ORDER = [
     "tuning",
     "seeds",
     "timings_ms",
-    "model_calls",
+    "usage",
     "errors",
     "models",
     "generation",

@@ -46,6 +46,7 @@ from tests.workflows.small_world import TEXTS, run, shown_to_model
 from workflows import ask, mara, ragenta
 from workflows.context import Context
 from workflows.runtime.resources import OFFLINE
+from workflows.states.shared import NO_USAGE
 
 ABSTAINED = {
     "judge_outcome": "nothing supports",
@@ -79,7 +80,7 @@ def test_a_question_goes_from_retrieval_to_checked_claims(
     assert told(done.result, "structure", "coverage", "claims_checked_by") == ("single", "FULLY ANSWERED", "model")
     assert told(done.result, "errors", "follow_ups", "workflow") == ([], [], "ragenta")
     assert {role: len(chat_server.requests_of(role)) for role in ROLES} == dict(zip(ROLES, (2, 2, 1, 1), strict=True))
-    assert done.result["model_calls"] == chat_requests(chat_server) == 6
+    assert done.result["usage"]["calls"] == chat_requests(chat_server) == 6
     assert done.result["timings_ms"].keys() == {
         *("encode_question", "retrieve_passages", "line_up_passages", "predict_answer", "score_passage"),
         *("keep_passages", "write_answer", "judge_claims", "settle_claims", "plan_follow_ups"),
@@ -160,7 +161,7 @@ def test_there_are_at_most_four_calls_and_two_a_passage(
     context = ragenta_settings(mode=mode, top_k=4, judge_passages=judged, check_claims=checked)
     result = run(context, ONE_THING, quick_ragenta).result
     walk = 2 if mode.walks else 0
-    assert chat_requests(chat_server) == result["model_calls"] == walk + 4 * 2 * judged + 1 + checked
+    assert chat_requests(chat_server) == result["usage"]["calls"] == walk + 4 * 2 * judged + 1 + checked
     assert result["plain_answer"].startswith(SAID["Marn"])
     assert bool(result["claims"]) == bool(result["coverage"]) == bool(result["claims_checked_by"]) == checked
     assert result["ranked_by"] == ("walk" if mode.walks else "hybrid")
@@ -202,7 +203,7 @@ def test_a_refusal_is_not_answered_and_asked_after_only_where_follow_ups_are_wan
     assert told(result, "coverage", "judge_outcome") == ("NOT ANSWERED", "kept")
     assert result["written_from"] == [1, 2]
     assert len(chat_server.requests_of("claim judge")) == rounds
-    assert result["model_calls"] == chat_requests(chat_server)
+    assert result["usage"]["calls"] == chat_requests(chat_server)
 
 
 def test_without_a_passage_that_helps_nothing_is_answered_and_nobody_asked(
@@ -380,7 +381,7 @@ def test_offline_the_workflow_runs_whole_and_gives_plain_values(ragenta_settings
     context = ragenta_settings(mode=mode, top_k=5, model=OFFLINE)
     result = ask.ask(ONE_THING, context)
     assert "1203" in result["plain_answer"]
-    assert told(result, "claims_checked_by", "model_calls", "final_prompt") == ("offline", 0, "")
+    assert told(result, "claims_checked_by", "usage", "final_prompt") == ("offline", NO_USAGE, "")
     assert {each["judged_by"] for each in result["judgements"]} == {"words"}
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert {**ask.ask(ONE_THING, context), "timings_ms": {}} == {**result, "timings_ms": {}}

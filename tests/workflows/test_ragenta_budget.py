@@ -101,7 +101,7 @@ def test_follow_ups_never_take_more_calls_than_they_may(
     context = ragenta_settings(mode=mode, top_k=1, follow_up_calls=calls, follow_up_passages=3, follow_up_rounds=3)
     result = run(context, TWO_THINGS, quick_ragenta).result
     assert spent_on_follow_ups(chat_server) <= calls
-    assert result["model_calls"] == chat_requests(chat_server)
+    assert result["usage"]["calls"] == chat_requests(chat_server)
     asked = [each for each in result["follow_ups"] if each["outcome"] != "not asked"]
     assert bool(asked) == (calls >= LEAST[mode])
     assert result["answer"].startswith(BUILDER_ANSWERED)

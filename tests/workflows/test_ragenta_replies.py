@@ -169,7 +169,7 @@ def test_a_malformed_reply_is_recorded_and_asked_for_again(
     assert (done.result["answer"], done.result["coverage"]) == (MARN_ANSWERED, "FULLY ANSWERED")
     assert {each["judged_by"] for each in done.result["judgements"]} == {"logprobs"}
     assert done.result["claims_checked_by"] == "model"
-    assert done.result["model_calls"] == chat_requests(chat_server)
+    assert done.result["usage"]["calls"] == chat_requests(chat_server)
 
 
 @pytest.mark.parametrize(("role", "reply", "reason"), MALFORMED)
@@ -182,7 +182,7 @@ def test_after_the_last_malformed_reply_a_fallback_stands_in(
     all_failed = {("keep_passages", "Fallback"): 1} if role == "judge" else {}
     assert done.error_kinds == Counter({**kinds, **all_failed})
     assert len(chat_server.requests_of(role)) == 2 * A_PASSAGE[role]
-    assert done.result["model_calls"] == chat_requests(chat_server)
+    assert done.result["usage"]["calls"] == chat_requests(chat_server)
     assert "1203" in done.result["plain_answer"]
     assert [mark["number"] for mark in done.result["citations"]][:1] == [1]
     assert done.result["coverage"] == "FULLY ANSWERED"
@@ -214,7 +214,7 @@ def test_every_agent_malformed_for_ever_still_ends_in_a_cited_answer(
         {"keep_top_facts": 1, "neutral_relations": 1, "skip_prediction": 2, "leave_unjudged": 2, "keep_passages": 1}
         | {"quote_passages": 1, "check_words": 1}
     )
-    assert done.result["model_calls"] == chat_requests(chat_server) == 3 * (2 + 2 * PASSAGES + 2)
+    assert done.result["usage"]["calls"] == chat_requests(chat_server) == 3 * (2 + 2 * PASSAGES + 2)
 
 
 def test_a_passage_without_a_prediction_is_judged_all_the_same(
@@ -301,9 +301,9 @@ def test_a_server_without_log_probabilities_or_response_format_is_asked_without(
     chat_server.script(well_behaved(judge=no_tokens), refuses=refused)
     context = ragenta_settings(model=f"server that refuses {', '.join(refused)}", top_k=1)
     first = run(context, ONE_THING, quick_ragenta).result
-    assert chat_requests(chat_server) == first["model_calls"] + len(refused)
+    assert chat_requests(chat_server) == first["usage"]["calls"] + len(refused)
     again = run(context, ONE_THING, quick_ragenta).result
-    assert chat_requests(chat_server) == 2 * first["model_calls"] + len(refused), "remembered"
+    assert chat_requests(chat_server) == 2 * first["usage"]["calls"] + len(refused), "remembered"
     assert {**first, "timings_ms": {}} == {**again, "timings_ms": {}}
     (judgement,) = first["judgements"]
     assert (judgement["judged_by"], judgement["kept"]) == ("confidence", True)

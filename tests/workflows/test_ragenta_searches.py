@@ -39,7 +39,7 @@ def test_a_walk_searches_for_follow_ups_and_asks_its_agents_once_each(
     for role in ("fact filter", "manager"):
         asked = [shown_to_model(request.body)["question"] for request in chat_server.requests_of(role)]
         assert asked == [TWO_THINGS, FOLLOW_UP]
-    assert done.result["model_calls"] == chat_requests(chat_server) == 12
+    assert done.result["usage"]["calls"] == chat_requests(chat_server) == 12
     assert done.result["question"] == TWO_THINGS
     assert {fact["subject"] for fact in done.result["facts"] if fact["kept"]} == {"Tarn Dam"}, "those of the question"
 
@@ -55,7 +55,7 @@ def test_in_the_search_of_a_follow_up_malformed_replies_fall_back_at_once_and_ar
     assert sorted(nodes[:3]) == ["neutral_relations", "weigh_relations", "weigh_relations"]
     assert sorted(nodes[3:]) == ["filter_facts", "keep_top_facts", "neutral_relations", "weigh_relations"]
     assert result["answer"].startswith(BUILDER_ANSWERED)
-    assert result["model_calls"] == chat_requests(chat_server)
+    assert result["usage"]["calls"] == chat_requests(chat_server)
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_a_fault_that_passes_is_tried_again_without_a_trace(
     result = run(ragenta_settings(top_k=1), ONE_THING, quick_ragenta).result
     assert len(chat_server.requests_of(role)) == 3
     assert (result["answer"], result["errors"], result["coverage"]) == (MARN_ANSWERED, [], "FULLY ANSWERED")
-    assert result["model_calls"] == chat_requests(chat_server) - 2, "a call that brought no reply is none"
+    assert result["usage"]["calls"] == chat_requests(chat_server) - 2, "a call that brought no reply is none"
 
 
 @FOR_ALL
@@ -174,7 +174,7 @@ def test_in_a_follow_up_faults_are_as_in_the_question_itself(
     result = run(context, TWO_THINGS, quick_ragenta).result
     assert result["answer"] == f"{BUILDER_ANSWERED} Ada Brandt was born in Lisk [2]."
     assert result["errors"] == []
-    assert result["model_calls"] == chat_requests(chat_server) - 2 == 12
+    assert result["usage"]["calls"] == chat_requests(chat_server) - 2 == 12
 
 
 @FOR_ALL

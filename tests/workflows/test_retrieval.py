@@ -45,7 +45,7 @@ RESULT_KEYS = {
     "tuning",
     "seeds",
     "timings_ms",
-    "model_calls",
+    "usage",
     "errors",
     "models",
     "generation",

@@ -223,7 +223,7 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the workspace, citing passages."""
-    from workflows.ask import ask as run
+    from workflows.cli.live_answer import ask_live, spent
     from workflows.explain import DEFAULT_NODES, check_target, write_explanation
     from workflows.explain import explain as explained
 
@@ -245,8 +245,10 @@ def ask(
         n=n,
         check_claims=check_claims,
     )
-    result = run(asked, context)
+    result = ask_live(asked, context, silent=as_json)
     write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
+    if not as_json:
+        print(visible(spent(result)), file=sys.stderr)  # noqa: T201
     if explain is not None:
         with told_beside_the_result():
             write_explanation(explained(result, context, max_nodes=explain_nodes or DEFAULT_NODES), explain)

@@ -173,10 +173,7 @@ def _walked(console: Console, result: Mapping[str, Any]) -> None:
         console.print(f"[dim]β: {', '.join(f'{name} {share:.2f}' for name, share in beta)}[/]")
     ranked_by = result["ranked_by"] or "nothing"
     engine = f" ({result['walk']['engine']})" if result["walk"] else ""
-    calls = f"; {result['model_calls']} calls" if result["model_calls"] else ""
-    console.print(
-        f"[dim]ranked by {escape(ranked_by)}{engine}; {escape(_pairs(result['models']))}{calls}{_spent(result)}[/]"
-    )
+    console.print(f"[dim]ranked by {escape(ranked_by)}{engine}; {escape(_pairs(result['models']))}[/]")
 
 
 def _shown_passages(result: Mapping[str, Any], cited: Collection[int]) -> list[Mapping[str, Any]]:
@@ -213,11 +210,6 @@ def _checked(console: Console, result: Mapping[str, Any]) -> None:
     for each in result.get("follow_ups") or ():
         outcome = " ".join([each["outcome"], *(f"[{number}]" for number in each["passages"])])
         console.print(f"[dim]follow-up: {escape(each['question'])} ({escape(outcome)})[/]")
-
-
-def _spent(result: Mapping[str, Any]) -> str:
-    """Return the milliseconds of all nodes; empty where passages were judged in parallel, which would add them up."""
-    return "" if result.get("bars") else f"; {sum(result['timings_ms'].values()):.0f} ms"
 
 
 def stats(console: Console, found: Mapping[str, Any]) -> None:

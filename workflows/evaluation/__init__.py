@@ -3,7 +3,6 @@
 from workflows.evaluation.metrics import (
     citation_support_rate,
     claim_support_rate,
-    cost,
     exact_match,
     f1_at_k,
     fallback_counts,
@@ -22,13 +21,12 @@ from workflows.evaluation.metrics import (
     reciprocal_rank,
     refusal_rate,
     token_f1,
-    total_tokens,
+    total_usage,
 )
 
 __all__ = [
     "citation_support_rate",
     "claim_support_rate",
-    "cost",
     "exact_match",
     "f1_at_k",
     "fallback_counts",
@@ -47,5 +45,5 @@ __all__ = [
     "reciprocal_rank",
     "refusal_rate",
     "token_f1",
-    "total_tokens",
+    "total_usage",
 ]

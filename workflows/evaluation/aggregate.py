@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median, pstdev
+from typing import Literal
 
 from agents.chat.usage import Prices
 from workflows.evaluation.attribution import attribution_figures, checking_figures
@@ -11,7 +12,6 @@ from workflows.evaluation.metrics import (
     DEPTHS,
     FIRST_PAGE,
     citation_support_rate,
-    cost,
     counted,
     fallback_counts,
     known,
@@ -22,14 +22,19 @@ from workflows.evaluation.metrics import (
     mean_recall,
     mrr,
     refusal_rate,
-    total_tokens,
+    total_usage,
 )
 from workflows.runs.run_folder import Row, rounded
+from workflows.states.shared import usage_of
 
 _DECIMALS = 6
 _COPIED = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
 _TOTAL = "total"
-_SPENT = ("requests", "prompt", "completion")
+_SPENT: tuple[Literal["calls", "prompt_tokens", "completion_tokens"], ...] = (
+    "calls",
+    "prompt_tokens",
+    "completion_tokens",
+)
 
 
 def run_metrics(
@@ -64,7 +69,7 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
     citations = [citation for row in rows for citation in row["citations"]]
     errors = [error for row in rows for error in row["errors"]]
     f1 = known(rows, "f1")
-    tokens = total_tokens(row["tokens"] for row in timings)
+    usage = total_usage(row["usage"] for row in timings)
     figures: Row = rounded(
         {
             "questions": len(rows),
@@ -88,9 +93,9 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
             "fact_outcomes": counted(row["fact_outcome"] for row in rows),
             "ranked_by": counted(row["ranked_by"] for row in rows),
             "latency_ms": _latency(timings),
-            "tokens": tokens,
-            "tokens_per_question": {name: tokens[name] / len(rows) if rows else None for name in _SPENT},
-            "cost": cost(tokens, prices) if prices else None,
+            "usage": usage,
+            "usage_per_question": {name: usage[name] / len(rows) if rows else None for name in _SPENT},
+            "cost": prices.cost_of(usage_of(usage)) if prices else None,
         },
         _DECIMALS,
     )

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
-
+from agents.chat.usage import Usage, counted_usage
 from graph.errors import MaraError, ServiceUnavailable
 from workflows import retrieval
 from workflows.ask import graph_of
@@ -31,13 +26,13 @@ from workflows.runs.question_files import AskedQuestion
 from workflows.runs.run_folder import Answered, Row, rounded
 from workflows.runs.runner import OF_ALL_QUESTIONS, check_generation, failure
 from workflows.runtime.resources import OFFLINE, open_workspace_index
+from workflows.states.shared import NO_USAGE, UsageRecord, add_usage, usage_record
 
 SHOWN_PASSAGE_SEEDS = 20
 """The number of passage seeds, heaviest first, in a row of results."""
 
 _RETRIEVAL = "retrieval"
 _ERROR_KEYS = ("node", "kind", "message", "attempt")
-_TOKENS = ("requests", "prompt", "completion", "unknown")
 _FACT_KEYS = ("subject", "predicate", "object", "relation", "score", "kept")
 
 
@@ -47,43 +42,6 @@ class GoldQuestion:
 
     asked: AskedQuestion
     gold_ids: tuple[str, ...]
-
-
-class TokenCount(BaseCallbackHandler):
-    """Counts requests to chat models and the tokens that their servers tell; safe across threads.
-
-    Attributes:
-        requests: how many were sent, whatever came of them.
-        unknown: replies whose server told no tokens.
-    """
-
-    def __init__(self, before: Mapping[str, int] | None = None) -> None:
-        """Count from zero, or on from an earlier count, as `as_row` gives it."""
-        self.requests, self.prompt, self.completion, self.unknown = ((before or {}).get(name, 0) for name in _TOKENS)
-        self._lock = threading.Lock()
-
-    def on_chat_model_start(
-        self, serialized: dict[str, Any], messages: list[list[BaseMessage]], *, run_id: UUID, **kwargs: Any
-    ) -> None:
-        """Count a request."""
-        with self._lock:
-            self.requests += 1
-
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
-        """Count a reply's tokens."""
-        generation = response.generations[0][0] if response.generations and response.generations[0] else None
-        message = generation.message if isinstance(generation, ChatGeneration) else None
-        told = message.usage_metadata if isinstance(message, AIMessage) else None
-        with self._lock:
-            if told and told["input_tokens"] > 0:
-                self.prompt += told["input_tokens"]
-                self.completion += max(0, told["output_tokens"])
-            else:
-                self.unknown += 1
-
-    def as_row(self) -> dict[str, int]:
-        """Return the counts."""
-        return {name: getattr(self, name) for name in _TOKENS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,30 +77,37 @@ class Asker:
 
         Args:
             question: what is asked.
-            before: what came of it when it was asked before; tokens are counted on from there.
+            before: what came of it when it was asked before; its usage is counted on from there.
 
         Raises:
             BadInput: the workspace was indexed again since the run began.
             MaraError: the workspace or a package is at fault.
         """
-        tokens = TokenCount(before.timing["tokens"] if before else None)
-        config: Any = {"callbacks": [tokens]}
-        text = question.asked.question
-        try:
-            context = context_for(self.system, text, question.gold_ids, self.seed, config)
-            graph: Any = retrieval.graph if self.retrieval_only else graph_of(context.workflow)
-            start = time.perf_counter()
-            result = graph.invoke(Question(question=text), config, context=context)
-            total_ms = (time.perf_counter() - start) * 1000
-        except OF_ALL_QUESTIONS:
-            raise
-        except MaraError as fault:
-            timing: Row = {"total_ms": None, "timings_ms": {}, "tokens": tokens.as_row()}
-            answered = self._answered(question, {}, failure(fault), timing)
-            return answered, fault if isinstance(fault, ServiceUnavailable) else None
+        with counted_usage() as spent:
+            try:
+                result, total_ms = self._result(question)
+            except OF_ALL_QUESTIONS:
+                raise
+            except MaraError as fault:
+                timing: Row = {"total_ms": None, "timings_ms": {}, "usage": _counted_on(before, spent())}
+                answered = self._answered(question, {}, failure(fault), timing)
+                return answered, fault if isinstance(fault, ServiceUnavailable) else None
         check_generation(result["generation"], self.generation)
-        timing = {"total_ms": round(total_ms, 3), "timings_ms": result["timings_ms"], "tokens": tokens.as_row()}
+        timing = {
+            "total_ms": total_ms,
+            "timings_ms": result["timings_ms"],
+            "usage": _counted_on(before, spent()),
+        }
         return self._answered(question, result, None, timing), None
+
+    def _result(self, question: GoldQuestion) -> tuple[Mapping[str, Any], float]:
+        """Return what the system's graph gives, and the milliseconds that it took."""
+        text = question.asked.question
+        context = context_for(self.system, text, question.gold_ids, self.seed)
+        graph: Any = retrieval.graph if self.retrieval_only else graph_of(context.workflow)
+        start = time.perf_counter()
+        result = graph.invoke(Question(question=text), context=context)
+        return result, round((time.perf_counter() - start) * 1000, 3)
 
     def _answered(self, question: GoldQuestion, result: Mapping[str, Any], failed: Row | None, timing: Row) -> Answered:
         asked = question.asked
@@ -194,6 +159,11 @@ class Asker:
             "em": _score(exact_match, result, question),
             "f1": _score(token_f1, result, question),
         }
+
+
+def _counted_on(before: Answered | None, spent: Usage) -> UsageRecord:
+    """Return a question's usage, and what was spent on it in vain before."""
+    return add_usage(before.timing["usage"] if before else NO_USAGE, usage_record(spent))
 
 
 def _score(

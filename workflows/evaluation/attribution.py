@@ -125,7 +125,7 @@ def checking_of(result: Mapping[str, Any]) -> Row:
         "claims": {**counts, "checked_by": checked_by} if checked_by else None,
         "coverage": coverage,
         "follow_ups": [asked["outcome"] for asked in result.get("follow_ups") or ()] if coverage else None,
-        "model_calls": result.get("model_calls"),
+        "model_calls": (result.get("usage") or {}).get("calls"),
     }
 
 

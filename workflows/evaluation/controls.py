@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from langchain_core.runnables import RunnableConfig
 
 from agents.roles import FactChoice, Feedback, RelationWeights
 from graph.construction.knowledge_graph import GraphFact
@@ -108,9 +107,7 @@ def candidate_factors() -> list[RelationFactors]:
     return candidates
 
 
-def context_for(
-    system: System, question: str, gold_ids: Sequence[str], seed: int, config: RunnableConfig | None = None
-) -> Context:
+def context_for(system: System, question: str, gold_ids: Sequence[str], seed: int) -> Context:
     """Return a system's context for one question, with its controls in place of the agents.
 
     Args:
@@ -118,7 +115,6 @@ def context_for(
         question: what is asked.
         gold_ids: of the passages that hold the answer.
         seed: what random β depends on, beside the question.
-        config: of the search that an oracle makes beforehand.
     """
     context = system.context
     for control in system.controls:
@@ -130,15 +126,13 @@ def context_for(
         elif control is Control.RANDOM_BETA:
             context = context.with_agents(manager=RandomManager(seed))
         elif control is Control.ORACLE_BETA:
-            best = best_factors(context, question, gold_ids, config)
+            best = best_factors(context, question, gold_ids)
             open_workspace_index(context).forget_vectors()
             context = context.with_agents(manager=FixedManager(best))
     return context
 
 
-def best_factors(
-    context: Context, question: str, gold_ids: Sequence[str], config: RunnableConfig | None = None
-) -> RelationFactors:
+def best_factors(context: Context, question: str, gold_ids: Sequence[str]) -> RelationFactors:
     """Return the candidate whose walk has the best recall of gold passages among the first five.
 
     Ties go to the better rank of the first gold passage, then to the earlier candidate: uniform comes first, and is
@@ -146,9 +140,7 @@ def best_factors(
     """
     candidates = candidate_factors()
     settings = context.walk_settings()
-    searched: Any = retrieval.invoke(
-        Question(question=question), config, context=context.with_agents(manager=UniformManager())
-    )
+    searched: Any = retrieval.invoke(Question(question=question), context=context.with_agents(manager=UniformManager()))
     if searched.get("ranked_by") != "walk" or not gold_ids:
         return candidates[0]
     index = open_workspace_index(context, searched["generation"])

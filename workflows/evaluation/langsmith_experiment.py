@@ -24,13 +24,13 @@ from graph.schema import stable_id
 from workflows.evaluation.metrics import (
     DEPTHS,
     citation_support_rate,
-    cost,
     exact_match,
     mean,
     recall_at_k,
     reciprocal_rank,
     token_f1,
 )
+from workflows.states.shared import usage_of
 
 if TYPE_CHECKING:
     from langsmith import Client
@@ -103,7 +103,9 @@ def evaluators(prices: Prices | None = None) -> list[Evaluator]:
     measures["refusal_rate"] = lambda outputs, _: _number(outputs.get("refused"))
     measures["latency_ms"] = lambda outputs, _: _number(outputs.get("total_ms"))
     if prices is not None:
-        measures["cost"] = lambda outputs, _: cost(outputs["tokens"], prices) if outputs.get("tokens") else None
+        measures["cost"] = lambda outputs, _: (
+            prices.cost_of(usage_of(outputs["usage"])) if outputs.get("usage") else None
+        )
     return [_evaluator(key, measure) for key, measure in measures.items()]
 
 
@@ -131,7 +133,7 @@ def outputs_of(result: Mapping[str, Any], timing: Mapping[str, Any]) -> Values:
     """Return a question's rows of results.jsonl and timings.jsonl as the outputs that the evaluators read."""
     answered = () if result["workflow"] == "retrieval" else _ANSWERED
     told = {key: result[key] for key in (*_RETRIEVED, *answered, "errors", "failed")}
-    return {**told, "total_ms": timing["total_ms"], "tokens": timing["tokens"]}
+    return {**told, "total_ms": timing["total_ms"], "usage": timing["usage"]}
 
 
 def run_experiment(

@@ -7,21 +7,19 @@ import re
 import string
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from agents.chat.usage import Prices
 from graph.errors import BadInput
+from workflows.states.shared import NO_USAGE, UsageRecord, add_usage
 
 DEPTHS = (1, 2, 5, 10, 20)
 """The numbers of passages at which recall, precision and their F1 are told."""
 
 FIRST_PAGE = 5
 """The number of passages among which MRR@5 looks for the first gold one."""
-
-TOKEN_KEYS = ("requests", "prompt", "completion", "unknown")
-"""The counts of a question's requests to chat models."""
 
 FALLBACK = "Fallback"
 """The kind of the error that a fallback node writes."""
@@ -203,17 +201,9 @@ def latency_by_node(timings: Iterable[Mapping[str, float]]) -> dict[str, dict[st
     return {node: {"p50": percentile(ms, 50), "p95": percentile(ms, 95)} for node, ms in sorted(by_node.items())}
 
 
-def total_tokens(tokens: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Return the sums over questions: requests, tokens in and out, and replies whose server told no tokens."""
-    total: Counter[str] = Counter()
-    for counts in tokens:
-        total.update(counts)
-    return {key: total[key] for key in TOKEN_KEYS}
-
-
-def cost(tokens: Mapping[str, int], prices: Prices) -> float | None:
-    """Return what tokens cost at prices a million; None where a server told no tokens, since the sum would be short."""
-    return None if tokens["unknown"] else prices.cost(tokens["prompt"], tokens["completion"])
+def total_usage(usages: Iterable[UsageRecord]) -> UsageRecord:
+    """Return the sums over questions: calls, tokens in and out, and calls whose server told no tokens."""
+    return reduce(add_usage, usages, NO_USAGE)
 
 
 def _check_depth(k: int) -> None:

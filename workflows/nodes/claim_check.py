@@ -22,7 +22,7 @@ from agents.claim_verdicts import settle_claims as settle
 from agents.offline.claim_judge import OfflineClaimJudge
 from agents.roles import Assessment, Component, NumberedPassage
 from graph.errors import BadInput
-from workflows.nodes.follow_up_budget import follow_ups_are_over
+from workflows.nodes.follow_up_budget import why_over
 from workflows.runtime.agents import CLAIM_JUDGE, ask
 from workflows.runtime.node import node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name
@@ -76,8 +76,7 @@ def judge_claims(state: ClaimJudging, run: OpenRun) -> Update:
         lambda: claims_shown(state["question"], claims, passages),
         lambda judge, feedback: judge.assess(state["question"], claims, passages, wanted, feedback),
         lambda attempt: (
-            (allowed is not None and attempt >= allowed)
-            or follow_ups_are_over(run.context, state.get("follow_ups_began"))
+            (allowed is not None and attempt >= allowed) or bool(why_over(run.context, state.get("follow_ups_began")))
         ),
     )
     assessment = reply.said
@@ -99,11 +98,10 @@ def check_words(state: ClaimJudging, run: OpenRun) -> Update:
     """Fallback of the claim judge: compare the words of claims and passages."""
     passages = _sources(state, run)
     assessment = OfflineClaimJudge(run.index.embed).assess(state["question"], _claims(state), passages, 0)
-    message = "The claim judge's replies stayed malformed: claims are checked by their words"
     return {
         "assessment": _assessment_record(assessment),
         "claims_checked_by": BY_WORDS,
-        **CLAIM_JUDGE.fell_back(state, run, message),
+        **CLAIM_JUDGE.fell_back(state, run, "claims are checked by their words"),
     }
 
 

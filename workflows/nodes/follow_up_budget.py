@@ -1,12 +1,15 @@
-"""What follow-up questions may take: model calls, and seconds; plain arithmetic over the state's figures."""
+"""What follow-up questions may take: model calls and seconds, within the budget of the question."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
+from typing import Any
 
+from agents.chat.budget import budget_of_question
 from workflows.runtime.resources import OFFLINE, chat_model_name
 from workflows.settings.mara import Context
 from workflows.settings.ragenta import RagentaContext
+from workflows.states.shared import NO_USAGE, usage_of
 
 CALLS_A_PASSAGE = 2
 """The predictor's and the judge's."""
@@ -16,25 +19,36 @@ CALLS_AT_THE_END = 2
 
 
 def now() -> float:
-    """Return seconds since the epoch: a state may be gone on from in another process."""
-    return time.time()
+    """Return the seconds that the question was worked on: a state may be gone on from much later."""
+    return budget_of_question().spent().seconds
 
 
-def follow_ups_are_over(context: Context, began: float | None) -> bool:
-    """Tell whether the time of a run's follow-ups is over; never before they begin, nor in a workflow without them.
+def why_over(context: Context, began: float | None) -> str:
+    """Return why no request may be made any more: the question's budget or the follow-ups' seconds; empty if one may.
 
     Args:
         context: the run's settings.
-        began: when they did, as `now` tells it; None before.
+        began: when the follow-ups did, as `now` tells it; None before, and in a workflow without them.
     """
-    return isinstance(context, RagentaContext) and began is not None and now() >= began + context.follow_up_seconds
+    asks_a_model = chat_model_name(context) != OFFLINE
+    if asks_a_model and (fault := budget_of_question().fault()):
+        return fault.message
+    late = isinstance(context, RagentaContext) and began is not None and now() >= began + context.follow_up_seconds
+    return "The follow-ups' seconds are over" if late else ""
 
 
-def calls_left(calls_before: int | None, model_calls: int, context: RagentaContext) -> int | None:
+def calls_of(state: Mapping[str, Any]) -> int:
+    """Return the calls of a chat model that a question has taken so far."""
+    return usage_of(state.get("usage", NO_USAGE)).requests
+
+
+def calls_left(calls_before: int | None, calls: int, context: RagentaContext) -> int | None:
     """Return what follow-ups may still take; None before they begin, and where no model is asked."""
     if calls_before is None or chat_model_name(context) == OFFLINE:
         return None
-    return max(0, context.follow_up_calls - (model_calls - calls_before))
+    left = max(0, context.follow_up_calls - (calls - calls_before))
+    of_the_question = budget_of_question().calls_left()
+    return left if of_the_question is None else min(left, of_the_question)
 
 
 def affordable_follow_ups(wanted: int, calls_left: int, calls_a_search: int, calls_a_passage: int) -> int:

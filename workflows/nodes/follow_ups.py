@@ -17,8 +17,9 @@ from workflows.nodes.follow_up_budget import (
     affordable_passages,
     calls_for_each,
     calls_left,
-    follow_ups_are_over,
+    calls_of,
     now,
+    why_over,
 )
 from workflows.runtime.agents import FINAL_PREDICTOR
 from workflows.runtime.node import node
@@ -64,7 +65,7 @@ def plan_follow_ups(state: Planning, run: OpenRun) -> Update:
         return {}
     began, before = state.get("follow_ups_began"), state.get("calls_before")
     began = now() if began is None else began
-    before = state.get("model_calls", 0) if before is None else before
+    before = calls_of(state) if before is None else before
     begun = Planning(**{**state, "follow_ups_began": began, "calls_before": before})
     asked = wanted[: _affordable(len(wanted), begun, context)]
     update: Update = {"follow_ups_began": began, "calls_before": before, "found": None}
@@ -98,7 +99,6 @@ def search_follow_up(state: Searching, run: OpenRun) -> Update:
     return {
         "found": [Found(follow_up=state["follow_up"], passages=passages)],
         "errors": errors,
-        "model_calls": result["model_calls"],
     }
 
 
@@ -106,7 +106,7 @@ def search_follow_up(state: Searching, run: OpenRun) -> Update:
 def merge_passages(state: Merging, run: OpenRun) -> Update:
     """Number the passages that follow-ups found after all others, and list those not written from for the judge."""
     context = RagentaContext.of(run.context)
-    left = calls_left(state.get("calls_before"), state.get("model_calls", 0), context)
+    left = calls_left(state.get("calls_before"), calls_of(state), context)
     wanted = _not_seen(state)
     judged = wanted
     if left is not None and state.get("judges_passages", True):
@@ -137,9 +137,9 @@ def _suggested(follow_ups: Sequence[FollowUpRecord], round_: int) -> list[int]:
 
 def _affordable(wanted: int, state: Planning, context: RagentaContext) -> int:
     """How many follow-ups the budget lets be asked."""
-    if follow_ups_are_over(context, state.get("follow_ups_began")):
+    if why_over(context, state.get("follow_ups_began")):
         return 0
-    left = calls_left(state.get("calls_before"), state.get("model_calls", 0), context)
+    left = calls_left(state.get("calls_before"), calls_of(state), context)
     if left is None:
         return wanted
     a_passage = CALLS_A_PASSAGE if state.get("judges_passages", True) else 0

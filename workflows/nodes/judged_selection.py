@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.answers.judge_threshold import adaptive_threshold, passing_places
-from workflows.nodes.follow_up_budget import follow_ups_are_over
+from workflows.nodes.follow_up_budget import why_over
 from workflows.nodes.follow_ups import ASKED, FOUND, NOTHING_FOUND, NOTHING_NEW, become
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
@@ -75,8 +75,8 @@ def _keep_of_follow_ups(state: Keeping, run: OpenRun) -> Update:
     cited = (state.get("draft") or {"cited": []})["cited"]
     shown = list(dict.fromkeys([*new, *(number for number in cited if number in before), *before]))
     update: Update = {"kept": shown, "new_kept": new, "judgements": judgements, "bars": bars, "follow_ups": follow_ups}
-    if new and follow_ups_are_over(context, state.get("follow_ups_began")):
-        message = "The follow-ups' seconds are over: what they found is judged, but not written into the answer"
+    if new and (over := why_over(context, state.get("follow_ups_began"))):
+        message = f"{over}: what the follow-ups found is judged, but not written into the answer"
         update |= {"kept": before, "new_kept": [], "errors": [run.error("BudgetSpent", message)]}
     return update
 

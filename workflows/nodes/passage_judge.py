@@ -13,7 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from agents.roles import NumberedPassage
 from graph.errors import BadInput
-from workflows.nodes.follow_up_budget import follow_ups_are_over
+from workflows.nodes.follow_up_budget import why_over
 from workflows.runtime.agents import JUDGE, PREDICTOR, ask
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
@@ -44,7 +44,7 @@ _CALLS_OF_THE_JUDGE = 1
 def predict_answer(state: Predicting, run: OpenRun) -> Update:
     """Ask the predictor what this passage alone answers."""
     passage = _passage(state, run)
-    if follow_ups_are_over(run.context, state.get("follow_ups_began")):
+    if why_over(run.context, state.get("follow_ups_began")):
         return {"prediction": "", PREDICTOR.refusal: None}
     reply = ask(
         PREDICTOR,
@@ -60,16 +60,16 @@ def predict_answer(state: Predicting, run: OpenRun) -> Update:
 @node()
 def skip_prediction(state: Predicting, run: OpenRun) -> Update:
     """Fallback of the predictor: the passage is judged without what it answers."""
-    message = f"The predictor's replies stayed malformed: {_named(state)} is judged without a prediction"
-    return {"prediction": "", **PREDICTOR.fell_back(state, run, message)}
+    instead = f"{_named(state)} is judged without a prediction"
+    return {"prediction": "", **PREDICTOR.fell_back(state, run, instead)}
 
 
 @node()
 def score_passage(state: Scoring, run: OpenRun) -> Update:
     """Ask the judge how far this passage supports an answer."""
     passage, prediction = _passage(state, run), state.get("prediction", "")
-    if follow_ups_are_over(run.context, state.get("follow_ups_began")):
-        message = f"The follow-ups' seconds are over: {_named(state)} is left unjudged"
+    if over := why_over(run.context, state.get("follow_ups_began")):
+        message = f"{over}: {_named(state)} is left unjudged"
         return {
             "judgements": [_judgement(state, None, UNJUDGED)],
             JUDGE.refusal: None,
@@ -91,8 +91,8 @@ def score_passage(state: Scoring, run: OpenRun) -> Update:
 @node()
 def leave_unjudged(state: Scoring, run: OpenRun) -> Update:
     """Fallback of the judge: the passage has no score, and is not kept while others have one."""
-    message = f"The judge's replies stayed malformed: {_named(state)} is left unjudged"
-    return {"judgements": [_judgement(state, None, UNJUDGED)], **JUDGE.fell_back(state, run, message)}
+    instead = f"{_named(state)} is left unjudged"
+    return {"judgements": [_judgement(state, None, UNJUDGED)], **JUDGE.fell_back(state, run, instead)}
 
 
 def after_prediction(state: PredictorReply) -> AfterReply:

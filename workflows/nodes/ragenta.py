@@ -8,7 +8,7 @@ from agents.answerer import quote_passages as quote
 from agents.answerer import refusal
 from agents.answers.claims import plain_text
 from agents.roles import Answer, Coverage, Draft, NumberedPassage, Structure
-from workflows.nodes.follow_up_budget import CALLS_AT_THE_END, calls_left, follow_ups_are_over
+from workflows.nodes.follow_up_budget import CALLS_AT_THE_END, calls_left, calls_of, why_over
 from workflows.nodes.follow_ups import FOUND
 from workflows.nodes.retrieval import unknown_entries
 from workflows.runtime.agents import FINAL_PREDICTOR, ask
@@ -51,11 +51,11 @@ def write_answer(state: Predicted, run: OpenRun) -> Update:
     asked_before = state.get("answer_attempts", 0) > 0
     lacking = 0 if settings.where or asked_before else len(state.get("kept", [])) - len(passages)
     unknown = unknown_entries(run, lacking)
-    left = calls_left(state.get("calls_before"), state.get("model_calls", 0), settings)
+    left = calls_left(state.get("calls_before"), calls_of(state), settings)
 
     def is_spent(attempt: int) -> bool:
-        late = follow_ups_are_over(settings, state.get("follow_ups_began"))
-        return late or (left is not None and left - 1 < CALLS_AT_THE_END)
+        late = why_over(settings, state.get("follow_ups_began"))
+        return bool(late) or (left is not None and left - 1 < CALLS_AT_THE_END)
 
     reply = ask(
         FINAL_PREDICTOR,
@@ -86,13 +86,12 @@ def quote_passages(state: Predicted, run: OpenRun) -> Update:
         answer = quote(state["question"], passages)
     else:
         answer = _completed(draft, state.get("follow_ups", []), state.get("round", 0), passages)
-    message = "The final predictor's replies stayed malformed: the answer quotes the best passages"
-    left = calls_left(state.get("calls_before"), state.get("model_calls", 0), RagentaContext.of(run.context))
+    left = calls_left(state.get("calls_before"), calls_of(state), RagentaContext.of(run.context))
     return {
         **answer_update(answer),
         "written_from": [passage.number for passage in passages],
         "calls_allowed": None if left is None else max(1, left),
-        **FINAL_PREDICTOR.fell_back(state, run, message),
+        **FINAL_PREDICTOR.fell_back(state, run, "the answer quotes the best passages"),
     }
 
 

@@ -72,7 +72,8 @@ def fresh_state() -> Update:
         "passage_candidates": [],
         "seeds": SeedSet(entities=[], passages=[]),
         "errors": None,
-        "model_calls": None,
+        "usage": None,
+        "spent": None,
         **FACT_FILTER.not_asked,
         **MANAGER.not_asked,
     }
@@ -163,11 +164,10 @@ def filter_facts(state: Filtering, run: OpenRun) -> Update:
 def keep_top_facts(state: Filtering, run: OpenRun) -> Update:
     """Fallback of the filter: keep the best candidates as they are."""
     most, facts = run.context.max_facts, state.get("facts", [])
-    message = f"The filter's replies stayed malformed: the best {most} candidates are kept"
     return {
         "fact_outcome": "failed",
         "facts": [FactHit(**{**hit, "kept": rank < most}) for rank, hit in enumerate(facts)],
-        **FACT_FILTER.fell_back(state, run, message),
+        **FACT_FILTER.fell_back(state, run, f"the best {most} candidates are kept"),
     }
 
 
@@ -200,7 +200,7 @@ def weigh_relations(state: Weighing, run: OpenRun) -> Update:
 @node()
 def neutral_relations(state: Weighing, run: OpenRun) -> Update:
     """Fallback of the manager: walk without β."""
-    return MANAGER.fell_back(state, run, "The manager's replies stayed malformed: every relation type weighs the same")
+    return MANAGER.fell_back(state, run, "every relation type weighs the same")
 
 
 @node()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -163,7 +162,6 @@ def questions_of(file: Path | None, single: str | None, limit: int | None = None
 
 def _ask(question: AskedQuestion, order: Order, generation: int) -> tuple[Answered, ServiceUnavailable | None]:
     """Return what comes of a question, and why a model or a server failed it."""
-    start = time.perf_counter()
     try:
         result = ask(question.question, order.context)
     except OF_ALL_QUESTIONS:
@@ -171,19 +169,16 @@ def _ask(question: AskedQuestion, order: Order, generation: int) -> tuple[Answer
     except MaraError as fault:
         service_fault = fault if isinstance(fault, ServiceUnavailable) else None
         return _answered(question, {}, order, failed=failure(fault)), service_fault
-    total_ms = (time.perf_counter() - start) * 1000
     check_generation(result["generation"], generation)
-    return _answered(question, result, order, total_ms), None
+    return _answered(question, result, order), None
 
 
-def _answered(
-    question: AskedQuestion, result: Result, order: Order, total_ms: float | None = None, failed: Row | None = None
-) -> Answered:
+def _answered(question: AskedQuestion, result: Result, order: Order, failed: Row | None = None) -> Answered:
     if order.form is Format.DEBUG:
         row = whole_row(question, result, failed)
     else:
         row = answer_row(question, result, order.context.answer_passages, failed)
-    return Answered(row, timing_row(question, total_ms, result))
+    return Answered(row, timing_row(question, result))
 
 
 def _counted(kinds: Iterable[str]) -> dict[str, int]:

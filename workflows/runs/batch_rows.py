@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph.errors import BadInput
+from workflows.results import TOTAL
 from workflows.runs.run_folder import Key, Row, RunFolder, RunKind, dumps, json_lines, read_rows, rounded
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def answer_row(question: AskedQuestion, result: Result, answer_passages: int, fa
         "coverage": result.get("coverage"),
         "components": result.get("components"),
         "follow_ups": result.get("follow_ups"),
-        "model_calls": result.get("model_calls"),
+        "model_calls": (result.get("usage") or {}).get("calls"),
         "errors": _parts(result.get("errors") or [], _ERROR_KEYS),
         "failed": failed,
     }
@@ -104,16 +105,18 @@ def answer_row(question: AskedQuestion, result: Result, answer_passages: int, fa
 
 
 def whole_row(question: AskedQuestion, result: Result, failed: Row | None = None) -> Row:
-    """Return the whole result of a question but for its timings, which differ from run to run."""
-    told = {key: value for key, value in result.items() if key != "timings_ms"}
+    """Return the whole result of a question but for its timings and tokens, which differ from run to run."""
+    told = {key: value for key, value in result.items() if key not in ("timings_ms", "usage")}
+    told |= {"model_calls": result["usage"]["calls"]} if "usage" in result else {}
     plain: Row = rounded({"id": question.id, **told, "question": question.question, "failed": failed})
     return plain
 
 
-def timing_row(question: AskedQuestion, total_ms: float | None, result: Result) -> Row:
-    """Return how long a question took, in all and node by node; null where it failed."""
-    rounded_ms = None if total_ms is None else round(total_ms, 3)
-    return {"id": question.id, "total_ms": rounded_ms, "timings_ms": result.get("timings_ms") or {}}
+def timing_row(question: AskedQuestion, result: Result) -> Row:
+    """Return how long a question took, in all and node by node, and its usage of models; null where it failed."""
+    nodes = {**result.get("timings_ms", {})}
+    total_ms = nodes.pop(TOTAL, None)
+    return {"id": question.id, "total_ms": total_ms, "timings_ms": nodes, "usage": result.get("usage")}
 
 
 def written_from(result: Result, answer_passages: int) -> list[tuple[int, Row]]:

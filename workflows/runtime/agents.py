@@ -37,7 +37,7 @@ from agents.roles import (
     Predictor,
     RelationWeights,
 )
-from graph.errors import MalformedReply
+from graph.errors import BudgetSpent, MalformedReply, MaraError, SlowReply
 from graph.schema import ScoredFact
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, chat_model_of
 from workflows.runtime.tracing import (
@@ -53,6 +53,9 @@ from workflows.runtime.tracing import (
 )
 from workflows.settings.mara import Context
 from workflows.states.shared import Update, feedback_from, refusal_of
+
+_RETRIES: Mapping[type[MaraError], int] = {SlowReply: 1, BudgetSpent: 0}
+"""How often an agent is asked again after a fault, where the settings do not say less."""
 
 Role = TypeVar("Role")
 Said = TypeVar("Said")
@@ -103,8 +106,22 @@ class AgentStep(Generic[Role, Said]):
         model = chat_model_of(run.context, self.temperature(run.context))
         return self.chat(model) if model else self.offline(run)
 
-    def fell_back(self, state: Mapping[str, Any], run: OpenRun, message: str) -> Update:
-        """Return what its fallback node tells, beside what it puts in place of the reply."""
+    def fell_back(self, state: Mapping[str, Any], run: OpenRun, instead: str) -> Update:
+        """Return what its fallback node tells, beside what it puts in place of the reply.
+
+        Args:
+            state: holds the last refusal.
+            run: the run that falls back.
+            instead: what is done without a reply, in words.
+        """
+        called = self.name.replace("_", " ")
+        kind = (state.get(self.refusal) or {}).get("kind")
+        if kind == SlowReply.__name__:
+            message = f"The {called}'s replies stayed too slow: {instead}"
+        elif kind == BudgetSpent.__name__:
+            message = f"Nothing was left to ask the {called}: {instead}"
+        else:
+            message = f"The {called}'s replies stayed malformed: {instead}"
         return {"errors": [run.error("Fallback", message, state.get(self.attempts, 0))]}
 
 
@@ -131,9 +148,10 @@ def ask(
     work: Callable[[Role, Feedback | None], Said],
     spent: Callable[[int], bool] = lambda attempt: False,
 ) -> Reply[Said]:
-    """Ask an agent as a step of the trace; a malformed reply is refused, to be asked for again.
+    """Ask an agent as a step of the trace; a malformed reply is refused, a slow one given up, and each asked for again.
 
-    A refusal is final where no retry is left: then the fallback node follows.
+    A refusal is final where no retry is left: then the fallback node follows. A slow reply is asked for once more, and
+    nothing where nothing is left of the question's budget.
 
     Args:
         agent: who is asked.
@@ -154,14 +172,11 @@ def ask(
             agent.shown,
             {"mara_attempt": attempt},
         )
-    except MalformedReply as fault:
-        final = attempt > run.context.max_json_retries or spent(attempt)
-        update = {
-            agent.attempts: attempt,
-            agent.refusal: refusal_of(fault, final=final),
-            "errors": [run.error(fault.kind, fault.reason, attempt, fault.raw)],
-        }
-        return Reply(None, attempt, update)
+    except (MalformedReply, SlowReply, BudgetSpent) as fault:
+        retries = min(_RETRIES.get(type(fault), run.context.max_json_retries), run.context.max_json_retries)
+        refusal = refusal_of(fault, final=attempt > retries or spent(attempt))
+        errors = [run.error(fault.kind, str(fault), attempt, refusal["raw"])]
+        return Reply(None, attempt, {agent.attempts: attempt, agent.refusal: refusal, "errors": errors})
     return Reply(said, attempt, {agent.attempts: attempt, agent.refusal: None})
 
 

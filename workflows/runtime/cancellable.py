@@ -33,9 +33,14 @@ def interruptibly(work: Callable[[], T], stop: Callable[[], None]) -> T:
     except BaseException:
         if not outcome.done():
             stop()
-            _LEFT.append(thread)
+            leave_behind(thread)
             _await(outcome)
         raise
+
+
+def leave_behind(thread: threading.Thread) -> None:
+    """Note the thread of work that was told to stop, and may still wait for something."""
+    _LEFT[:] = [*filter(threading.Thread.is_alive, _LEFT), thread]
 
 
 def work_is_left_behind() -> bool:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import Runtime
 
-from agents.chat.usage import counted_calls
+from agents.chat.budget import Spent
+from agents.chat.usage import counted_usage
 from workflows.runtime.agents import AGENTS
+from workflows.runtime.question_budget import budget_under_way
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.tracing import about_run, about_update, described
 from workflows.runtime.visibility import within_filter
 from workflows.settings.mara import Context
 from workflows.states.checks import check_shape
-from workflows.states.shared import FIRST_NODE, Update
+from workflows.states.shared import FIRST_NODE, SpentRecord, Update, usage_record
+
+_EVENTS: Mapping[str, str] = {"MalformedReply": "malformed", "SlowReply": "slow", "BudgetSpent": "over"}
 
 State = TypeVar("State", bound=Mapping[str, Any], contravariant=True)
 
@@ -44,7 +49,7 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
     """Make a node of LangGraph from a function of a state and of the open run.
 
     Around that function, the node checks the shape of what is read, hides what the run's filter hides, counts
-    milliseconds and calls of a chat model, and describes itself to the trace and the stream. The stream (mode
+    milliseconds and the usage of chat models, and describes itself to the trace and the stream. The stream (mode
     ``custom``) gets ``{"node", "event": "started"}``, and at the end ``{"node", "event", "ms", ...}`` with
     ``finished``, ``malformed`` or ``fallback``, and what it found in numbers.
 
@@ -57,21 +62,24 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
 
         def run_node(state: State, runtime: Runtime[Context]) -> Update:
             run = _open_run(name, state, runtime)
+            budget = budget_under_way()
+            budget.begin(run.context.limits(), _spent_before(name, state))
             runtime.stream_writer({"node": name, "event": "started"})
             start = time.perf_counter()
             with described(lambda: about_run(run)) as tell:
                 if name != FIRST_NODE:
                     check_shape(state, shape)
-                with counted_calls() as calls:
+                with counted_usage() as used, budget.working():
                     if filtered:
                         update = within_filter(filtered, state, run, lambda seen: work(cast(State, seen), run))
                     else:
                         update = work(state, run)
                 tell(lambda: about_update(update))
-            spent = round((time.perf_counter() - start) * 1000, 3)
-            runtime.stream_writer({"node": name, "event": event_of(update), "ms": spent, **figures_of(update)})
-            counted = {"model_calls": calls() + update.get("model_calls", 0)} if name != FIRST_NODE else {}
-            return {**update, **counted, "timings_ms": {name: spent}}
+            ms = round((time.perf_counter() - start) * 1000, 3)
+            runtime.stream_writer({"node": name, "event": event_of(update), "ms": ms, **figures_of(update)})
+            spent = SpentRecord(**asdict(budget.spent()))
+            counted = {"usage": usage_record(used()), "spent": spent} if name != FIRST_NODE else {}
+            return {**update, **counted, "timings_ms": {name: ms}}
 
         run_node.__name__ = run_node.__qualname__ = name
         run_node.__module__, run_node.__doc__ = work.__module__, work.__doc__
@@ -87,10 +95,20 @@ def _open_run(name: str, state: Mapping[str, Any], runtime: Runtime[Context]) ->
     return OpenRun(Context.of(runtime.context), generation, name)
 
 
+def _spent_before(name: str, state: Mapping[str, Any]) -> Spent:
+    """What the question had taken when this run of it began; nothing where that is the first."""
+    record = None if name == FIRST_NODE else state.get("spent")
+    return Spent(**record) if record else Spent()
+
+
 def event_of(update: Update) -> str:
-    """Return how a node ended: ``malformed`` where it asks again or gives up, ``fallback`` where it stood in."""
-    if any(update.get(agent.refusal) for agent in AGENTS):
-        return "malformed"
+    """Return how a node ended.
+
+    ``malformed`` and ``slow`` where it asks again or gives up, ``over`` where nothing was left to ask with, and
+    ``fallback`` where it stood in.
+    """
+    if refusal := next((refusal for agent in AGENTS if (refusal := update.get(agent.refusal))), None):
+        return _EVENTS.get(refusal.get("kind", ""), "malformed")
     stood_in = any(record["kind"] == "Fallback" for record in update.get("errors") or ())
     return "fallback" if stood_in else "finished"
 
@@ -104,11 +122,13 @@ def figures_of(update: Update) -> dict[str, Any]:
         figures |= {"facts": len(facts), "kept": sum(fact["kept"] for fact in facts)}
     if (factors := update.get("relation_factors")) and (between := factors["entity_entity"]):
         figures["heaviest_relation"] = max(between, key=lambda relation: between[relation])
-    if candidates := update.get("passage_candidates"):
-        figures["passage_candidates"] = len(candidates)
+    if near := update.get("passage_candidates"):
+        figures["passage_candidates"] = len(near)
     seeds = update.get("seeds") or {"entities": (), "passages": ()}
     if seeds["entities"] or seeds["passages"]:
         figures |= {"entity_seeds": len(seeds["entities"]), "passage_seeds": len(seeds["passages"])}
+    if candidates := update.get("candidates"):
+        figures["to_judge"] = len(candidates)
     if passages := update.get("passages"):
         figures["passages"] = len(passages)
     if ranked_by := update.get("ranked_by"):

@@ -13,7 +13,7 @@ from agents.extractor import ChatExtractor
 from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
 from graph.embedding.embeddings import configured_embedder
-from graph.endpoints.openai_protocol import timeout_s
+from graph.endpoints.openai_protocol import thinking_tokens, timeout_s
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index, IndexPool
 from graph.retrieve.selection import Selection
@@ -131,23 +131,31 @@ def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | Non
     if name == OFFLINE:
         return None
     if is_local(name):
-        return _open_local_model(name, temperature, timeout_s())
+        return _open_local_model(name, temperature, timeout_s(), thinking_tokens())
     return _open_chat_model(
         name,
         temperature,
         os.environ.get("OPENAI_BASE_URL") or None,
         os.environ.get("OPENAI_API_KEY") or None,
         timeout_s(),
+        thinking_tokens(),
     )
 
 
 @lru_cache(maxsize=16)
-def _open_local_model(name: str, temperature: float, seconds: float) -> ChatModel:
-    return open_local_model(name, temperature, seconds)
+def _open_local_model(name: str, temperature: float, seconds: float, thinking: int | None) -> ChatModel:
+    return open_local_model(name, temperature, timeout_s=seconds, thinking_tokens=thinking)
 
 
 @lru_cache(maxsize=16)
 def _open_chat_model(
-    name: str, temperature: float, base_url: str | None, api_key: str | None, seconds: float
+    name: str,
+    temperature: float,
+    base_url: str | None,
+    api_key: str | None,
+    seconds: float,
+    thinking: int | None,
 ) -> ChatModel:
-    return open_chat_model(name, temperature, base_url=base_url, api_key=api_key, timeout_s=seconds)
+    return open_chat_model(
+        name, temperature, base_url=base_url, api_key=api_key, timeout_s=seconds, thinking_tokens=thinking
+    )

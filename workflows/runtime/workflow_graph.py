@@ -18,6 +18,7 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from graph.errors import TransportFault
 from workflows.runtime.node import Node
 from workflows.runtime.node_threads import OnOwnThreads
+from workflows.runtime.question_budget import one_budget
 from workflows.runtime.resources import index_pool
 from workflows.settings.mara import Context
 from workflows.states.checks import is_final
@@ -44,21 +45,22 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
     """A compiled workflow.
 
     Whatever runs it, the open indexes know that it is under way, so that it ends on the generation it began with,
-    however often the workspace is written meanwhile. Its drawing shows its own edges alone: LangGraph (1.2) draws, to a
-    node that waits for all branches, an arrow from whatever ran last while it traced the graph. Every condition of our
-    workflows has a label, so an arrow on a condition without one is such an invention.
+    however often the workspace is written meanwhile; and all its nodes share one budget. Its drawing shows its own
+    edges alone: LangGraph (1.2) draws, to a node that waits for all branches, an arrow from whatever ran last while it
+    traced the graph. Every condition of our workflows has a label, so an arrow on a condition without one is such an
+    invention.
     """
 
-    def stream(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+    def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
         """Run the workflow; every synchronous way does so."""
-        with index_pool().run():
-            yield from super().stream(*args, **kwargs)
+        with index_pool().run(), one_budget(config) as budgeted:
+            yield from super().stream(input, budgeted, **kwargs)
         index_pool().close_unused()
 
-    async def astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+    async def astream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Any]:
         """Run the workflow; every asynchronous way does so. What it held is closed with the next question."""
-        with index_pool().run():
-            chunks: Any = super().astream(*args, **kwargs)
+        with index_pool().run(), one_budget(config) as budgeted:
+            chunks: Any = super().astream(input, budgeted, **kwargs)
             async with aclosing(chunks):
                 async for chunk in chunks:
                     yield chunk

@@ -22,6 +22,7 @@ from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, asking, make_context
 from workflows.runtime.resources import close_indexes, open_workspace_index
 from workflows.settings.problems import problems_of
+from workflows.states.shared import UsageRecord
 from workflows.streaming import Answered, NodeStarted, aask_stream
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class AskResult(BaseModel):
     refused: bool = Field(description="Whether the passages lack the answer.")
     citations: list[CitedPassage]
     notes: list[str] = Field(description="Anything retried, dropped or defaulted on the way.")
+    usage: UsageRecord = Field(description="Calls of chat models and their tokens; unknown: calls without a count.")
 
 
 class FoundPassage(BaseModel):
@@ -268,6 +270,7 @@ async def _answer(question: str, context: Context, client: "mcpserver.Context") 
             for mark, hit in cited
         ],
         notes=_notes(result),
+        usage=result["usage"],
     )
 
 

@@ -7,7 +7,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
 
+from agents.chat.budget import Limits
 from agents.roles import FactFilter, Manager
+from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput
 from graph.metadata_filter import read_conditions, where_schema
 from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
@@ -130,6 +132,31 @@ class Context(BaseModel):
         default=2,
         description="Retries after a malformed reply.",
         title="Agents · retries of a malformed reply",
+        json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),
+    )
+    question_s: float | None = Field(
+        default=None,
+        ge=0,
+        le=86_400,
+        description="Seconds of work on a question, after which no model is asked any more; 0 means no limit. Empty:"
+        " MARA_QUESTION_S, else 300.",
+        title="Budget · seconds",
+        json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),
+    )
+    max_model_calls: int = Field(
+        default=0,
+        ge=0,
+        le=100_000,
+        description="Model calls that a question may use, at most; 0 means no limit.",
+        title="Budget · model calls",
+        json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),
+    )
+    max_model_tokens: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000_000,
+        description="Tokens of prompts and replies after which no model is asked any more; 0 means no limit.",
+        title="Budget · tokens",
         json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),
     )
     check_claims: bool = Field(
@@ -297,6 +324,11 @@ class Context(BaseModel):
     def hybrid_alpha(self) -> float:
         """Share of the dense score where passages are ranked by similarity."""
         return DEFAULT_ALPHA if self.alpha is None else self.alpha
+
+    def limits(self) -> Limits:
+        """Return what a question may take. Raises BadInput where MARA_QUESTION_S holds no number."""
+        seconds = question_s() if self.question_s is None else self.question_s
+        return Limits(seconds, self.max_model_calls, self.max_model_tokens)
 
     def walk_settings(self) -> WalkSettings:
         """Return the mode's settings with what this context changes."""

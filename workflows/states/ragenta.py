@@ -24,6 +24,7 @@ from workflows.states.shared import (
     Running,
     State,
     Tally,
+    UsageRecord,
 )
 
 Round = Annotated[int, Field(ge=0)]
@@ -245,7 +246,7 @@ class Predicted(Showing, FollowUpRounds, AnswerAttempts):
 
     draft: NotRequired[DraftRecord | None]
     follow_ups: NotRequired[list[FollowUpRecord]]
-    model_calls: NotRequired[int]
+    usage: NotRequired[UsageRecord]
 
 
 class Planning(Showing, AnswerText, ClaimOutput, FollowUpRounds):
@@ -253,7 +254,7 @@ class Planning(Showing, AnswerText, ClaimOutput, FollowUpRounds):
 
     final_prompt: NotRequired[str]
     settled: NotRequired[SettledAnswer | None]
-    model_calls: NotRequired[int]
+    usage: NotRequired[UsageRecord]
 
 
 class FollowUpsPlanned(TypedDict):
@@ -283,4 +284,4 @@ class Merging(Showing, FollowUpRounds):
 
     found: NotRequired[list[Found]]
     follow_ups: NotRequired[list[FollowUpRecord]]
-    model_calls: NotRequired[int]
+    usage: NotRequired[UsageRecord]

@@ -6,8 +6,9 @@ from typing import Annotated, Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
+from agents.chat.usage import Usage
 from agents.roles import Feedback
-from graph.errors import MalformedReply
+from graph.errors import MalformedReply, MaraError
 from graph.schema import MetadataValue
 
 Update = dict[str, Any]
@@ -18,6 +19,10 @@ FIRST_NODE = "encode_question"
 
 OUTSIDE_FILTER = "OutsideFilter"
 """The kind of an error that tells of parts of the state that were dropped, since they lie outside the run's filter."""
+
+
+MALFORMED = MalformedReply.__name__
+"""The kind of an error that tells of a reply that could not be used."""
 
 
 class Asked(TypedDict):
@@ -196,6 +201,28 @@ class AssessmentRecord(TypedDict):
     follow_ups: list[SuggestionRecord]
 
 
+class UsageRecord(TypedDict):
+    """What a question took of chat models.
+
+    ``calls`` are its replies, malformed ones included. The server told no tokens of ``unknown`` calls, which are in
+    neither sum. A result also has its ``cost`` where the user gives prices: null where tokens are unknown.
+    """
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    unknown: int
+    cost: NotRequired[float | None]
+
+
+class SpentRecord(TypedDict):
+    """What a question has taken of its budget: seconds of work, calls of the model, and tokens, estimated if untold."""
+
+    seconds: float
+    calls: int
+    tokens: int
+
+
 class ErrorRecord(TypedDict):
     """Something that went wrong and was dealt with."""
 
@@ -207,11 +234,16 @@ class ErrorRecord(TypedDict):
 
 
 class Refusal(TypedDict):
-    """A reply that was refused, to be fed back; after the final one no attempt is left."""
+    """A reply that was refused, to be fed back; after the final one no attempt is left.
+
+    ``kind`` is that of the error: ``MalformedReply``, or ``SlowReply`` or ``BudgetSpent`` where there was no reply,
+    and so nothing to feed back.
+    """
 
     reason: str
     raw: str
     final: bool
+    kind: NotRequired[str]
 
 
 class Models(TypedDict):
@@ -241,16 +273,50 @@ def add_timings(present: dict[str, float], new: dict[str, float]) -> dict[str, f
     return {**present, **{node: round(present.get(node, 0.0) + ms, 3) for node, ms in new.items()}}
 
 
-def add_calls(present: int, new: int | None) -> int:
+def add_usage(present: UsageRecord, new: UsageRecord | None) -> UsageRecord:
     """Add up; None starts fresh."""
-    return 0 if new is None else present + new
+    return NO_USAGE if new is None else usage_record(usage_of(present) + usage_of(new))
+
+
+def usage_of(record: UsageRecord) -> Usage:
+    """Return a usage that the state holds; what it lacks is 0."""
+    return Usage(
+        record.get("calls", 0),
+        record.get("prompt_tokens", 0),
+        record.get("completion_tokens", 0),
+        record.get("unknown", 0),
+    )
+
+
+def usage_record(usage: Usage) -> UsageRecord:
+    """Return a usage as state."""
+    return UsageRecord(
+        calls=usage.requests,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        unknown=usage.unknown,
+    )
+
+
+NO_USAGE = usage_record(Usage())
+
+
+def most_spent(present: SpentRecord, new: SpentRecord | None) -> SpentRecord:
+    """Keep the most of each: nodes side by side tell the same total, one later than the other. None starts fresh."""
+    if new is None or not present:
+        return new or SpentRecord(seconds=0.0, calls=0, tokens=0)
+    return SpentRecord(
+        seconds=max(present["seconds"], new["seconds"]),
+        calls=max(present["calls"], new["calls"]),
+        tokens=max(present["tokens"], new["tokens"]),
+    )
 
 
 class Tally(TypedDict):
     """The keys that every node adds to."""
 
     timings_ms: Annotated[dict[str, float], add_timings]
-    model_calls: Annotated[int, add_calls]
+    usage: Annotated[UsageRecord, add_usage]
     errors: Annotated[list[ErrorRecord], add_errors]
 
 
@@ -357,8 +423,9 @@ class AnswerAttempts(TypedDict, total=False):
 
 
 class RetrievalState(RetrievalOutput, FilterAttempts, ManagerAttempts):
-    """The state of retrieval, beside its output: retry loops, and the keys of its routers."""
+    """The state of retrieval, beside its output: retry loops, the keys of its routers, and what was spent."""
 
+    spent: Annotated[SpentRecord, most_spent]
     weighs_relations: NotRequired[bool]
     nothing_selected: NotRequired[bool]
     adaptive_passage_weight: NotRequired[float | None]
@@ -381,6 +448,7 @@ class Running(TypedDict):
     question: str
     mode: str
     generation: NotRequired[int]
+    spent: NotRequired[SpentRecord]
 
 
 class Retrieved(TypedDict, total=False):
@@ -493,13 +561,16 @@ class ClaimState(ClaimJudging, ClaimSettling, ClaimCheckOutput):
 
 
 def feedback_from(refusal: Refusal | None) -> Feedback | None:
-    """Return what to feed back to the model."""
-    return Feedback(refusal["reason"], refusal["raw"]) if refusal else None
+    """Return what to feed back to the model; nothing where there was no reply."""
+    if not refusal or refusal.get("kind", MALFORMED) != MALFORMED:
+        return None
+    return Feedback(refusal["reason"], refusal["raw"])
 
 
-def refusal_of(fault: MalformedReply, *, final: bool) -> Refusal:
-    """Return a malformed reply as state."""
-    return Refusal(reason=fault.reason, raw=fault.raw, final=final)
+def refusal_of(fault: MaraError, *, final: bool) -> Refusal:
+    """Return a malformed reply, or why there was none, as state."""
+    raw = fault.raw if isinstance(fault, MalformedReply) else ""
+    return Refusal(reason=fault.message, raw=raw, final=final, kind=fault.kind)
 
 
 def error_of(node: str, kind: str, message: str, attempt: int, raw: str = "") -> ErrorRecord:

@@ -16,6 +16,7 @@ class NamingAgent(ChatAgent):
 
     prompt = "judge"
     material = "question"
+    reply_tokens = 100
 
     def name_of(self, question: str, feedback: Feedback | None = None) -> str:
         return self._ask_text(self.messages({"question": question}, feedback), _name)
@@ -26,6 +27,7 @@ class VerdictAgent(ChatAgent):
 
     prompt = "fact_filter"
     material = "question"
+    reply_tokens = 100
 
     def verdict_on(self, question: str) -> Verdict:
         return self._ask_object(Verdict, {"question": question}, _same, None, max_facts=3)

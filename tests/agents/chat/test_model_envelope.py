@@ -161,10 +161,9 @@ def test_what_is_odd_about_a_stream_costs_no_reply(events: Sequence[bytes]) -> N
 SAYS_NOTHING = {
     "empty pieces": event({}),
     "pieces without a choice": event({}, choices=[]),
-    "thinking that is not shown": event({"reasoning_content": "hm " * 200}),
     "calls of tools": event({"tool_calls": [{"index": 0, "function": {"arguments": "x" * 600}}]}),
-    "comments": b": keep alive\n\n",
-    "white space": b"\n",
+    "comments": b": keep alive\n\n" * 50,
+    "white space": b"\n" * 500,
 }
 
 
@@ -172,6 +171,12 @@ SAYS_NOTHING = {
 def test_a_stream_without_end_that_says_nothing_is_broken_off(monkeypatch: pytest.MonkeyPatch, piece: bytes) -> None:
     monkeypatch.setattr(http_client, "MAX_REPLY_BYTES", 200_000)
     with served(Reply(events=itertools.repeat(piece))) as model, pytest.raises(TransportFault, match="200,000 bytes"):
+        streamed(model, as_object=False)
+
+
+def test_thinking_without_end_is_cut_even_where_it_is_not_shown() -> None:
+    thinking = event({"reasoning_content": "hm " * 200})
+    with served(Reply(events=itertools.repeat(thinking))) as model, pytest.raises(MalformedReply, match="cut at the"):
         streamed(model, as_object=False)
 
 

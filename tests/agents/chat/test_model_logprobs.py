@@ -45,12 +45,12 @@ def test_the_tokens_come_in_order_with_their_likeliest_alternatives() -> None:
     )
 
 
-def test_the_request_asks_for_so_many_in_one_piece() -> None:
+def test_the_request_asks_for_so_many_and_is_streamed_inside() -> None:
     with scripted([SURE]) as server:
         reply = model_on(server).ask(messages(), top_logprobs=2)
     body = server.requests[0].body
     assert (body["logprobs"], body["top_logprobs"]) == (True, 2)
-    assert not body.get("stream")
+    assert body["stream"] is True
     assert reply.tokens[0].top == (("Yes", -0.1), (" Yes", -3.0))
 
 

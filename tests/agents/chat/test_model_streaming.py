@@ -9,7 +9,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
-from agents.chat.model import ChatModel
+from agents.chat.model import CHARACTERS_A_TOKEN, ChatModel
+from agents.chat.replies import without_thinking
+from agents.chat.usage import Usage, counted_usage
 from graph.errors import MalformedReply, ModelUnavailable, TransportFault
 from tests.chatting import TEXT, Verdict, ask_object, ask_text, messages, model_on, served
 from tests.scripted_server import Fault, Reply, scripted
@@ -39,6 +41,34 @@ def test_a_reply_is_streamed_piece_by_piece_within_a_graph() -> None:
     assert server.requests[0].body["stream"] is True
 
 
+def test_the_tokens_of_a_streamed_reply_are_told() -> None:
+    told = {"prompt_tokens": 70, "completion_tokens": 3, "total_tokens": 73}
+    with scripted([Reply(TEXT, usage=told)]) as server, counted_usage() as spent:
+        streamed(model_on(server), as_object=False)
+    assert spent() == Usage(1, 70, 3)
+
+
+def test_a_server_that_refuses_to_tell_them_is_asked_without_from_then_on() -> None:
+    with scripted([TEXT], refuses=["stream_options"]) as server, counted_usage() as spent:
+        model = model_on(server)
+        assert ["".join(streamed(model, as_object=True)) for _ in range(2)] == [TEXT, TEXT]
+    assert ["stream_options" in request.body for request in server.requests] == [True, False, False]
+    assert spent() == Usage(2, unknown=2), "the refused request is no call"
+
+
+def test_a_reply_that_is_broken_off_is_a_call_without_tokens() -> None:
+    endless = itertools.repeat("and " * 5_000)
+    with served(Reply(pieces=endless)) as model, counted_usage() as spent, pytest.raises(MalformedReply):
+        streamed(model, as_object=False)
+    assert spent() == Usage(1, unknown=1)
+
+
+def test_a_request_without_reply_is_no_call() -> None:
+    with served(Reply("oops", status=500)) as model, counted_usage() as spent, pytest.raises(TransportFault):
+        streamed(model, as_object=False)
+    assert spent() == Usage()
+
+
 def test_a_reply_asked_for_in_one_piece_is_streamed_to_nobody_and_traced_all_the_same() -> None:
     with scripted(["Denmark, I think [3]."]) as server:
         model = model_on(server)
@@ -55,7 +85,7 @@ def test_a_reply_asked_for_in_one_piece_is_streamed_to_nobody_and_traced_all_the
         stream = graph.stream({"reply": ""}, {"callbacks": [Listener()]}, stream_mode=["messages", "values"])
         kinds = [kind for kind, _ in stream]
     assert set(kinds) == {"values"}
-    assert not server.requests[0].body.get("stream")
+    assert server.requests[0].body["stream"] is True
     assert len(ends) == 1
 
 
@@ -81,14 +111,30 @@ def test_faults_are_the_same_when_streaming(reply: Reply, error: type[Exception]
         streamed(model, as_object)
 
 
+LONG = 100_000
+"""A limit of tokens that lets through what is too long to be read."""
+
+
+def test_a_reply_without_end_is_cut_at_its_limit() -> None:
+    endless = itertools.repeat("and ")
+    with scripted([Reply(pieces=endless)]) as server:
+        reply = model_on(server).ask(messages(), max_tokens=100)
+    assert server.requests[0].body["max_tokens"] == 100
+    assert reply.cut
+    assert len(reply.raw) <= 100 * CHARACTERS_A_TOKEN + len("and ")
+    with pytest.raises(MalformedReply, match="cut at the token limit"):
+        reply.text()
+
+
 def test_a_reply_without_end_is_broken_off_at_the_longest_that_is_read() -> None:
     endless = itertools.repeat("and " * 5_000)
     with served(Reply(pieces=endless)) as model, pytest.raises(MalformedReply, match="longer than 500,000"):
-        streamed(model, as_object=False)
+        model.ask(messages(), max_tokens=LONG)
 
 
 def test_a_reply_without_end_is_refused_where_it_comes_whole() -> None:
-    with served("and " * 130_000) as model, pytest.raises(MalformedReply, match="longer than 500,000"):
-        ask_text(model, messages())
+    refuses = scripted(["and " * 130_000], refuses=["stream"])
+    with refuses as server, pytest.raises(MalformedReply, match="longer than 500,000"):
+        model_on(server).complete(messages(), max_tokens=LONG)
     with served("and " * 26_000) as model, pytest.raises(MalformedReply, match="says more than 100,000"):
-        ask_text(model, messages())
+        without_thinking(model.complete(messages(), max_tokens=LONG))

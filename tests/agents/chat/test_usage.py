@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+
 import pytest
 
-from agents.chat.usage import Prices, Usage, prices_of
+from agents.chat.usage import Prices, Usage, count_usage, counted_usage, prices_of
 from graph.errors import BadInput
 
 
@@ -13,6 +16,29 @@ def test_usage_adds_up() -> None:
 def test_a_price_is_that_of_a_million_tokens() -> None:
     assert Prices(2.0, 8.0).cost(500_000, 1_000_000) == 9.0
     assert Prices(0.0, 0.0).cost(10, 10) == 0.0
+
+
+def test_a_sum_that_would_be_short_has_no_cost() -> None:
+    assert Prices(1.0, 1.0).cost_of(Usage(2, 10, 10)) == 2e-5
+    assert Prices(1.0, 1.0).cost_of(Usage(2, 10, 10, unknown=1)) is None
+
+
+def test_usage_is_counted_within_a_block_and_within_all_around_it() -> None:
+    count_usage(Usage(1, 5, 5))
+    with counted_usage() as whole:
+        count_usage(Usage(1, 20, 3))
+        with counted_usage() as part:
+            count_usage(Usage(1, 10, 1, unknown=1))
+        count_usage(Usage(1))
+    count_usage(Usage(1, 5, 5))
+    assert (part(), whole()) == (Usage(1, 10, 1, 1), Usage(3, 30, 4, 1))
+
+
+def test_usage_of_many_threads_is_counted_whole() -> None:
+    with counted_usage() as spent, ThreadPoolExecutor(8) as pool:
+        scopes = [copy_context() for _ in range(200)]
+        list(pool.map(lambda scope: scope.run(count_usage, Usage(1, 10, 1)), scopes))
+    assert spent() == Usage(200, 2_000, 200)
 
 
 def test_without_prices_there_is_no_cost() -> None:

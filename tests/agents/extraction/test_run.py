@@ -50,8 +50,12 @@ PROPER: dict[str, Callable[[str], str]] = {
 PASSING: dict[TransportCause, list[Reply]] = {
     "rate limit": [Reply("slow down", status=429, headers={"Retry-After": "7"}), Reply("slow", status=429)],
     "server error": [Reply("oops", status=500), Reply("starting", status=503, headers={"Retry-After": "7"})],
-    "connection": [Reply(fault=Fault.RESET), Reply(fault=Fault.GARBAGE), Reply("yes", fault=Fault.TRUNCATED)],
-    "broken reply": [Reply(body="<html>It works!</html>"), Reply(body='{"choices": []}')],
+    "connection": [Reply(fault=Fault.RESET), Reply(fault=Fault.GARBAGE)],
+    "broken reply": [
+        Reply("yes", fault=Fault.TRUNCATED),
+        Reply(body="<html>It works!</html>"),
+        Reply(body='{"choices": []}'),
+    ],
 }
 
 

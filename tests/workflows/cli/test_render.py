@@ -35,7 +35,7 @@ def shown(more: Mapping[str, Any] | None = None, *, verbose: bool = False, **pas
         "errors": [],
         "models": {"chat": "offline"},
         "timings_ms": {"retrieve_passages": 1.0},
-        "model_calls": 0,
+        "usage": {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 0},
         **(more or {}),
     }
     output = io.StringIO()

@@ -72,10 +72,10 @@ def write_run(
     folder.mkdir(parents=True, exist_ok=True)
     rows = {name: [{**each, "system": name} for each in own] for name, own in systems.items()}
     nodes = {"encode_question": 4.0, "walk_graph": 6.0} if times is None else dict(times)
-    counts = tokens or {"requests": 0, "prompt": 0, "completion": 0, "unknown": 0}
+    counts = tokens or {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 0}
     timings = {
         name: [
-            {"id": each["id"], "system": name, "total_ms": 12.0, "timings_ms": nodes, "tokens": counts} for each in own
+            {"id": each["id"], "system": name, "total_ms": 12.0, "timings_ms": nodes, "usage": counts} for each in own
         ]
         for name, own in rows.items()
     }

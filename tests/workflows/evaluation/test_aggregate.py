@@ -39,8 +39,8 @@ def row(key: str, **changes: Any) -> Row:
 
 
 def timing(total: float | None, tokens: tuple[int, int, int, int] = (0, 0, 0, 0), **nodes: float) -> Row:
-    names = ("requests", "prompt", "completion", "unknown")
-    return {"total_ms": total, "timings_ms": nodes, "tokens": dict(zip(names, tokens, strict=True))}
+    names = ("calls", "prompt_tokens", "completion_tokens", "unknown")
+    return {"total_ms": total, "timings_ms": nodes, "usage": dict(zip(names, tokens, strict=True))}
 
 
 def test_recall_is_that_of_all_questions_and_a_failed_one_found_nothing() -> None:
@@ -121,8 +121,8 @@ def test_tokens_cost_what_they_cost_where_prices_are_given_and_all_are_known() -
     rows, prices = [row("a"), row("b")], Prices(2.0, 10.0)
     known = [timing(1.0, (3, 1_000_000, 100_000, 0)), timing(1.0, (1, 500_000, 0, 0))]
     figures = system_metrics(rows, known, prices)
-    assert figures["tokens"] == {"requests": 4, "prompt": 1_500_000, "completion": 100_000, "unknown": 0}
-    assert figures["tokens_per_question"] == {"requests": 2, "prompt": 750_000, "completion": 50_000}
+    assert figures["usage"] == {"calls": 4, "prompt_tokens": 1_500_000, "completion_tokens": 100_000, "unknown": 0}
+    assert figures["usage_per_question"] == {"calls": 2, "prompt_tokens": 750_000, "completion_tokens": 50_000}
     assert figures["cost"] == pytest.approx(4.0)
     assert system_metrics(rows, known)["cost"] is None
     assert system_metrics(rows, [known[0], timing(1.0, (1, 0, 0, 1))], prices)["cost"] is None

@@ -131,7 +131,7 @@ class TestRow:
                 claims_checked_by="offline",
                 coverage="PARTIALLY ANSWERED",
                 follow_ups=[{"outcome": "found"}, {"outcome": "nothing found"}],
-                model_calls=43,
+                usage={"calls": 43},
             )
         )
         assert told == {

@@ -75,8 +75,8 @@ def row_of(key: str, gold: list[str], answers: list[str], **fields: Any) -> Valu
 
 
 def timing_of(key: str, total_ms: float | None = 12.5, unknown: int = 0) -> Values:
-    tokens = {"requests": 1, "prompt": 1_000, "completion": 100, "unknown": unknown}
-    return {"id": key, "total_ms": total_ms, "timings_ms": {}, "tokens": tokens}
+    tokens = {"calls": 1, "prompt_tokens": 1_000, "completion_tokens": 100, "unknown": unknown}
+    return {"id": key, "total_ms": total_ms, "timings_ms": {}, "usage": tokens}
 
 
 ROWS = [

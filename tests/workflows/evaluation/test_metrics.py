@@ -16,7 +16,6 @@ from graph.errors import BadInput
 from workflows.evaluation import (
     citation_support_rate,
     claim_support_rate,
-    cost,
     exact_match,
     f1_at_k,
     fallback_counts,
@@ -34,8 +33,9 @@ from workflows.evaluation import (
     reciprocal_rank,
     refusal_rate,
     token_f1,
-    total_tokens,
+    total_usage,
 )
+from workflows.states.shared import usage_of
 
 IDS = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 GOLD = st.sets(st.sampled_from("abcdefgh"), min_size=1)
@@ -281,19 +281,15 @@ def test_latency_is_told_for_each_node_over_the_questions_on_which_it_ran() -> N
 
 
 def test_tokens_add_up_and_cost_what_a_million_costs() -> None:
-    tokens = total_tokens(
+    tokens = total_usage(
         [
-            {"requests": 2, "prompt": 1_000, "completion": 50, "unknown": 0},
-            {"requests": 1, "prompt": 500, "completion": 0, "unknown": 0},
+            {"calls": 2, "prompt_tokens": 1_000, "completion_tokens": 50, "unknown": 0},
+            {"calls": 1, "prompt_tokens": 500, "completion_tokens": 0, "unknown": 0},
         ]
     )
-    assert tokens == {"requests": 3, "prompt": 1_500, "completion": 50, "unknown": 0}
-    assert cost(tokens, Prices(2.0, 10.0)) == pytest.approx(0.0035)
-    assert total_tokens([]) == {"requests": 0, "prompt": 0, "completion": 0, "unknown": 0}
-
-
-def test_a_sum_that_would_be_short_has_no_cost() -> None:
-    assert cost({"requests": 2, "prompt": 10, "completion": 10, "unknown": 1}, Prices(1.0, 1.0)) is None
+    assert tokens == {"calls": 3, "prompt_tokens": 1_500, "completion_tokens": 50, "unknown": 0}
+    assert Prices(2.0, 10.0).cost_of(usage_of(tokens)) == pytest.approx(0.0035)
+    assert total_usage([]) == {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 0}
 
 
 def test_the_measures_load_nothing_heavy() -> None:

@@ -137,16 +137,16 @@ def test_calls_of_every_agent_are_counted_as_requests_and_told_as_model_calls(
     (row,), (timing,) = done.results["ragenta"], done.timings["ragenta"]
     assert row["failed"] is None
     assert row["errors"] == []
-    tokens = timing["tokens"]
-    assert tokens["requests"] == row["model_calls"] > 4
-    assert (tokens["prompt"], tokens["unknown"]) == (10 * tokens["requests"], 0)
+    tokens = timing["usage"]
+    assert tokens["calls"] == row["model_calls"] > 4
+    assert (tokens["prompt_tokens"], tokens["unknown"]) == (10 * tokens["calls"], 0)
     assert (row["coverage"], row["claims"]["supported"], row["claims"]["checked_by"]) == (PARTLY, 1, "model")
     assert row["follow_ups"] == ["nothing found"]
     basic = done.results["basic-rag"][0]
-    assert (basic["model_calls"], done.timings["basic-rag"][0]["tokens"]["requests"]) == (1, 1)
-    assert len(chat_server.requests) == tokens["requests"] + 1, "warming up asks no model"
+    assert (basic["model_calls"], done.timings["basic-rag"][0]["usage"]["calls"]) == (1, 1)
+    assert len(chat_server.requests) == tokens["calls"] + 1, "warming up asks no model"
     figures = done.metrics["systems"]["ragenta"]
-    assert figures["model_calls"] == figures["tokens_per_question"]["requests"] == row["model_calls"]
+    assert figures["model_calls"] == figures["usage_per_question"]["calls"] == row["model_calls"]
 
 
 def _counted(reply: Any) -> Any:

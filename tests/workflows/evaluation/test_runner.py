@@ -51,7 +51,7 @@ def test_a_run_holds_a_row_for_each_system_and_question_in_order(whole: Run) -> 
     assert all(tuple(row) == KEYS for row in rows)
     times = rows_in(whole.folder / "timings.jsonl")
     assert [(row["system"], row["id"]) for row in times] == [(row["system"], row["id"]) for row in rows]
-    assert all(tuple(row) == ("id", "system", "total_ms", "timings_ms", "tokens") for row in times)
+    assert all(tuple(row) == ("id", "system", "total_ms", "timings_ms", "usage") for row in times)
     assert sorted(path.name for path in whole.folder.iterdir() if path.name != ".lock") == [
         *("metrics.json", "results.jsonl", "run.json", "timings.jsonl")
     ]
@@ -150,9 +150,9 @@ def test_tokens_are_counted_as_the_server_tells_them(
         }
     )
     done = run(order(context=Context(workspace=str(rivers), model="scripted"), systems=("mara", "dense"), limit=1))
-    mara, dense = done.timings["mara"][0]["tokens"], done.timings["dense"][0]["tokens"]
-    assert mara == {"requests": 4, "prompt": 201, "completion": 14, "unknown": 1}
-    assert dense == {"requests": 1, "prompt": 0, "completion": 0, "unknown": 1}
+    mara, dense = done.timings["mara"][0]["usage"], done.timings["dense"][0]["usage"]
+    assert mara == {"calls": 4, "prompt_tokens": 201, "completion_tokens": 14, "unknown": 1}
+    assert dense == {"calls": 1, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 1}
     assert len(chat_server.requests) == 5, "warming up asks no model"
     assert done.settings["systems"]["mara"]["chat_model"] == "scripted"
 

@@ -80,7 +80,7 @@ def test_a_supported_answer_stays_as_it_is(check: Callable[..., Run], chat_serve
     assert TEXTS["marn"][span["start"] : span["end"]] == "It was founded in 1203 by Duke Orlo."
     assert result["citations"] == [span]
     assert done.visits["check_claims"] == 1
-    assert result["model_calls"] == chat_requests(chat_server) == 2
+    assert result["usage"]["calls"] == chat_requests(chat_server) == 2
     assert result.keys() == mara.graph.get_output_jsonschema()["properties"].keys()
 
 
@@ -203,7 +203,7 @@ def test_malformed_for_ever_words_are_compared(
     assert len(chat_server.requests_of("claim judge")) == retries + 1
     assert done.result["claims_checked_by"] == "words"
     assert verdicts(done.result) == [("supported", True), ("unsupported", True)]
-    assert done.result["model_calls"] == chat_requests(chat_server)
+    assert done.result["usage"]["calls"] == chat_requests(chat_server)
 
 
 def test_quoted_passages_are_checked_too(chat_server: ScriptedServer, settings: MakeContext) -> None:
@@ -220,7 +220,7 @@ def test_offline_every_quote_is_supported(settings: MakeContext) -> None:
     assert result["claims_checked_by"] == "offline"
     assert result["answer"] == plain["answer"]
     assert all(claim["verdict"] == "supported" and claim["spans"] for claim in result["claims"])
-    assert result["model_calls"] == 0
+    assert result["usage"]["calls"] == 0
     assert json.loads(json.dumps(result, allow_nan=False)) == result
 
 
@@ -229,7 +229,7 @@ def test_a_walk_takes_one_call_more(chat_server: ScriptedServer, settings: MakeC
     chat_server.script({**well_behaved(), "claim judge": [verdict]})
     result = run(settings(check_claims=True), QUESTION).result
     assert result["answer"] == ANSWERED
-    assert result["model_calls"] == chat_requests(chat_server) == 4
+    assert result["usage"]["calls"] == chat_requests(chat_server) == 4
 
 
 def test_a_thread_that_was_checked_and_then_is_not_holds_nothing_of_the_check(

@@ -102,7 +102,7 @@ def test_what_a_follow_up_finds_completes_the_draft_and_its_citations_stay(
     ]
     assert done.result["written_from"] == [1, 3]
     assert done.result["errors"] == []
-    assert done.result["model_calls"] == chat_requests(chat_server) == 10
+    assert done.result["usage"]["calls"] == chat_requests(chat_server) == 10
     once, twice = ("search_follow_up", "merge_passages"), ("keep_passages", "write_answer", "check_claims")
     assert [done.visits[node] for node in (*once, *twice)] == [1, 1, 2, 2, 2]
 
@@ -187,7 +187,7 @@ def test_a_follow_up_that_finds_nothing_leaves_the_answer_as_it_was(
     assert done.result["coverage"] == "PARTIALLY ANSWERED"
     assert done.visits["write_answer"] == done.visits["check_claims"] == done.visits["merge_passages"] == 1
     assert len(done.result["judgements"]) == judged
-    assert done.result["model_calls"] == chat_requests(chat_server)
+    assert done.result["usage"]["calls"] == chat_requests(chat_server)
 
 
 def test_a_follow_up_none_of_whose_passages_could_be_judged_says_so(
@@ -325,7 +325,7 @@ def test_follow_ups_are_asked_in_so_many_rounds(
     assert found_by == sorted(found_by)
     assert [hit["number"] for hit in done.result["passages"]] == list(range(1, len(done.result["passages"]) + 1))
     assert done.result["answer"].startswith(BUILDER_ANSWERED)
-    assert done.result["model_calls"] == chat_requests(chat_server)
+    assert done.result["usage"]["calls"] == chat_requests(chat_server)
     last = shown_to_model(chat_server.requests_of("claim judge")[-1].body)
     assert {passage["number"] for passage in last["passages"]} == set(done.result["written_from"])
 

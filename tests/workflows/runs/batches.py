@@ -117,7 +117,7 @@ def ragenta_result(**changes: Any) -> Row:
         "components": [{"text": "Which?", "coverage": "PARTIALLY ANSWERED", "claims": [1]}],
         "follow_ups": [{"question": "And?", "component": 1, "outcome": "asked", "passages": [4]}],
         "final_prompt": "# Final predictor",
-        "model_calls": 9,
+        "usage": {"calls": 9, "prompt_tokens": 800, "completion_tokens": 90, "unknown": 0},
         "timings_ms": {"encode_question": 1.25},
         "errors": [{"node": "judge_passage", "kind": "MalformedReply", "message": "no", "attempt": 1, "raw": "?"}],
         **changes,

@@ -76,15 +76,16 @@ def test_a_failed_question_says_why_and_has_no_answer() -> None:
     assert row["failed"] == {"kind": "BadInput", "message": "It is no question. Ask another"}
     assert (row["passages"], row["answer"], row["refused"], row["errors"]) == ([], None, None, [])
     assert whole_row(ASKED, {}, failed) == {"id": "q1", "question": "Which?", "failed": failed}
-    assert timing_row(ASKED, None, {}) == {"id": "q1", "total_ms": None, "timings_ms": {}}
+    assert timing_row(ASKED, None, {}) == {"id": "q1", "total_ms": None, "timings_ms": {}, "usage": None}
 
 
-def test_a_whole_row_is_all_of_the_result_but_its_timings() -> None:
+def test_a_whole_row_is_all_of_the_result_but_its_timings_and_tokens() -> None:
     result = ragenta_result()
     row = whole_row(ASKED, result)
-    assert set(row) == {"id", "failed"} | (result.keys() - {"timings_ms"})
+    assert set(row) == {"id", "failed"} | (result.keys() - {"timings_ms", "usage"}) | {"model_calls"}
     assert next(iter(row)) == "id"
     assert row["judgements"] == result["judgements"]
     assert timing_row(ASKED, 12.34567, result) == {
-        **{"id": "q1", "total_ms": 12.346, "timings_ms": {"encode_question": 1.25}}
+        **{"id": "q1", "total_ms": 12.346, "timings_ms": {"encode_question": 1.25}},
+        "usage": result["usage"],
     }

@@ -324,7 +324,7 @@ def test_a_summary_counts_answers_refusals_failures_and_coverage(
     results: list[dict[str, Any]] = [
         {},
         {"refused": True, "coverage": "NOT ANSWERED"},
-        {"errors": [fallback], "coverage": "FULLY ANSWERED", "model_calls": 1},
+        {"errors": [fallback], "coverage": "FULLY ANSWERED", "usage": {"calls": 1}},
     ]
 
     def asked(question: str, context: Context) -> dict[str, Any]:

@@ -158,7 +158,7 @@ RESULT: dict[str, Any] = {
     "errors": [{"node": "filter_facts", "attempt": 1, "message": "No"}],
     "models": {"chat": "offline"},
     "timings_ms": {"retrieve_passages": 1.0},
-    "model_calls": 0,
+    "usage": {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 0},
     "refused": False,
     "claims": [{"verdict": "unsupported", "kept": True, "text": "So."}],
     "claims_checked_by": "model",

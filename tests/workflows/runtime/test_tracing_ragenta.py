@@ -80,7 +80,7 @@ def test_each_agent_is_a_step_below_its_node_with_its_request(
             (step,) = (child for child in node.children if not child.name.startswith("after_"))
             assert (step.name, step.run_type) == (agent, "chain")
             assert [request.name for request in step.children] == ["ChatOpenAI"]
-    assert len(root.all("ChatOpenAI")) == result["model_calls"] == 6
+    assert len(root.all("ChatOpenAI")) == result["usage"]["calls"] == 6
 
 
 @either_way_slowly

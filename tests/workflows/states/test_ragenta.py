@@ -96,7 +96,7 @@ class TestNarrowness:
 
     def test_judging_gives_back_only_what_adds_up(self) -> None:
         """Passages are judged side by side: anything else that each of them wrote would be a conflict."""
-        assert OnePassageOutput.__annotations__.keys() == {"judgements", "timings_ms", "errors", "model_calls"}
+        assert OnePassageOutput.__annotations__.keys() == {"judgements", "timings_ms", "errors", "usage"}
 
     def test_nodes_read_keys_that_the_state_has(self) -> None:
         whole = get_type_hints(RagentaState).keys()

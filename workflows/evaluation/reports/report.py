@@ -312,7 +312,7 @@ def _latency(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
 
 def _tokens(findings: _Findings) -> Iterator[str]:
     figures = findings.figures()
-    if not any(found["tokens"]["requests"] for found in figures.values()):
+    if not any(found["usage"]["calls"] for found in figures.values()):
         yield "No chat model was asked: no tokens, no cost."
         return
     yield token_table(figures)

@@ -172,14 +172,14 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def token_table(systems: Mapping[str, Figures]) -> str:
-    """Return requests to chat models, tokens and cost, and what of them a question takes."""
-    keys = ("requests", "prompt", "completion", "unknown")
+    """Return calls of chat models, tokens and cost, and what of them a question takes."""
+    keys = ("calls", "prompt_tokens", "completion_tokens", "unknown")
     rows = (
         [
-            *(code(system), *(f"{found['tokens'][key]:,}" for key in keys), figure(found["cost"], 4)),
-            *(figure(found["tokens_per_question"][key], 1) for key in keys[:3]),
+            *(code(system), *(f"{found['usage'][key]:,}" for key in keys), figure(found["cost"], 4)),
+            *(figure(found["usage_per_question"][key], 1) for key in keys[:3]),
         ]
         for system, found in systems.items()
     )
-    header = ["system", "requests", "tokens in", "tokens out", "replies without a count", "cost"]
-    return table([*header, "requests a question", "tokens in a question", "tokens out a question"], rows)
+    header = ["system", "calls", "tokens in", "tokens out", "calls without a count", "cost"]
+    return table([*header, "calls a question", "tokens in a question", "tokens out a question"], rows)
