@@ -1,7 +1,7 @@
 """The program of a local model's server: llama.cpp's own, until its standard input ends.
 
-Run as a file, with xllamacpp alone: it lives apart from the process that asks, since llama.cpp holds Python's lock while
-it loads, and waits for ever for the requests under way when it is stopped.
+Run as a file, with xllamacpp alone. It lives apart from the process that asks, since llama.cpp holds Python's lock
+while it loads, and waits for ever for the requests under way when it is stopped.
 """
 
 from __future__ import annotations

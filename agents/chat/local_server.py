@@ -139,7 +139,8 @@ def _start(file: Path, name: str) -> LocalServer:
         env={name: value for name, value in os.environ.items() if not name.startswith(_CONFIGURING)},
         start_new_session=True,  # Ctrl+C in a terminal is for this process, which then stops that one.
     )
-    assert process.stdin and process.stdout
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
         process.stdin.write(f"{key}\n")
         process.stdin.flush()
@@ -176,10 +177,13 @@ def _sha256(file: Path) -> str:
 
 
 def _threads() -> int:
-    """Return how many threads compute: one a physical core that this process may use."""
+    """Return how many threads compute: one a physical core that this process may use, but for one.
+
+    llama.cpp's threads wait for each other at every step: where one of them finds its core taken, all of them stand.
+    """
     usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     cores = {_core_of(processor) for processor in usable}
-    return max(1, min(len(cores), int(_share_of_processors())))
+    return max(1, min(len(cores), int(_share_of_processors())) - 1)
 
 
 def _core_of(processor: int) -> str:
