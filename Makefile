@@ -19,7 +19,7 @@ test-slow: setup
 
 # With a real model, the packaged one: under ten minutes on two cores.
 test-model: local
-	@$(BIN)/python -m pytest -m model -o faulthandler_timeout=0
+	@$(BIN)/python -m pytest -m model tests/model -o faulthandler_timeout=0
 
 # Kills, mutated replies and many threads, whole: an hour at most.
 soak: setup
