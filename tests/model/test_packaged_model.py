@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -101,9 +103,16 @@ def test_log_probabilities_are_told_for_each_token(local_model: LocalChatModel) 
 
 
 def test_the_answer_is_streamed_piece_by_piece(local_model: LocalChatModel, sample: Path) -> None:
-    context = Context(workspace=str(sample), model="local", filter_facts=False, weigh_relations=False)
-    parts = graph.stream({"question": QUESTION}, context=context, stream_mode=["messages", "values"])
-    pieces = [part[1][0].text for part in parts if part[0] == "messages"]
+    context = Context(
+        workspace=str(sample),
+        model="local",
+        filter_facts=False,
+        weigh_relations=False,
+        max_json_retries=0,
+        answer_passages=1,
+    )
+    parts: Iterator[Any] = graph.stream({"question": QUESTION}, context=context, stream_mode="messages")
+    pieces = [message.text for message, _ in parts]
     assert len([piece for piece in pieces if piece]) > 1
 
 
