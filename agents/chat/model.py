@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -262,7 +262,8 @@ class ChatModel:
         while True:
             extras = self._extras(wanted, limits=limits)
             try:
-                reply = self._charged(wanted, extras)
+                with self._turn():
+                    reply = self._charged(wanted, extras)
             except MaraError:
                 raise
             # Whatever a server sends, the client may raise anything over it.
@@ -285,6 +286,11 @@ class ChatModel:
             next(iter(self._limit_names), None) if limits else None,
             wanted.max_tokens + self._thinking_tokens,
         )
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait, before the time of a request runs, until its server takes it; most have queues of their own."""
+        yield
 
     def _charged(self, wanted: _Wanted, extras: _Extras) -> ChatReply:
         """Ask once, charged to the question's budget. Raises SlowReply, BudgetSpent, and faults of the client."""
@@ -364,7 +370,7 @@ class ChatModel:
         return False
 
     def _open(self) -> ChatOpenAI:
-        from graph.endpoints.http_client import http_client, making_client
+        from graph.endpoints.http_client import making_client
 
         with self._lock, making_client():
             if self._client is None:
@@ -373,7 +379,7 @@ class ChatModel:
                     temperature=self.temperature,
                     base_url=self._address.url if self._address else None,
                     openai_proxy=None,
-                    http_client=http_client(self._address, _keep_whole_reply),
+                    http_client=self._http_client(_keep_whole_reply),
                     api_key=self._api_key,
                     timeout=self._timeout_s,
                     max_retries=0,
@@ -381,6 +387,11 @@ class ChatModel:
                     use_responses_api=False,
                 )
             return self._client
+
+    def _http_client(self, on_response: Callable[[httpx.Response], None]) -> httpx.Client:
+        from graph.endpoints.http_client import http_client
+
+        return http_client(self._address, on_response)
 
     def _detail(self, fault: Exception) -> str:
         """The server's own words where it answered with a status, without the key; none where the key is refused."""

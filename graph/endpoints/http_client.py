@@ -67,6 +67,19 @@ def http_client(address: Address | None, *on_response: Callable[[httpx.Response]
     return client
 
 
+def loopback_client(*on_response: Callable[[httpx.Response], None]) -> httpx.Client:
+    """Return a client of a server on this machine, past every proxy.
+
+    Args:
+        on_response: further functions that see each response before it is read.
+    """
+    client = httpx.Client(
+        trust_env=False, headers={"Accept-Encoding": "identity"}, event_hooks={"response": [_limit, *on_response]}
+    )
+    bound_reads(client)
+    return client
+
+
 def _limit(response: httpx.Response) -> None:
     """Let a reply end where it passes the limit, whoever reads it."""
     if response.headers.get("Content-Encoding", "identity") != "identity":

@@ -59,7 +59,9 @@ TriplesOption = Annotated[
 ]
 ExtractorOption = Annotated[
     str | None,
-    typer.Option(help="Chat model for extraction, or 'offline' (default: the configured one, if any)."),
+    typer.Option(
+        help="Chat model for extraction; or 'local', 'local:FILE.gguf', 'offline' (default: the configured one)."
+    ),
 ]
 FieldOption = Annotated[
     list[str] | None,
@@ -96,7 +98,7 @@ ModeOption = Annotated[
 PresetOption = Annotated[
     Preset | None, typer.Option(help="Parameters of mode mara: measured (mara) or as first designed (seed).")
 ]
-ModelOption = Annotated[str | None, typer.Option(help="Chat model, or 'offline'.")]
+ModelOption = Annotated[str | None, typer.Option(help="Chat model; or 'local', 'local:FILE.gguf', 'offline'.")]
 WhereOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -230,6 +230,7 @@ def doctor(console: Console, result: Mapping[str, Any]) -> None:
             console.print(f"[bold]→[/] {escape(step)}")
     for finding in result["findings"]:
         _finding(console, finding)
+    _finding(console, {**result["chat_model"], "check": "chat model", "repairable": False, "examples": ()})
     problems = [finding for finding in result["findings"] if not finding["ok"]]
     if not problems:
         console.print(f"[green]{escape(result['workspace'])} is in order[/]")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
 
+from agents.chat.local_model import is_local, local_name, open_local_model, refuse_file_of_client
 from agents.chat.model import ChatModel, open_chat_model
 from agents.extractor import ChatExtractor
 from agents.offline.extractor import OfflineExtractor
@@ -89,10 +90,17 @@ class ModelSettings(Protocol):
 
 def chat_model_name(context: ModelSettings) -> str:
     """Return the chat model's name, or ``offline`` where neither the context nor the environment gives one."""
+    model = _wanted_model(context)
+    return local_name(model) if is_local(model) else model
+
+
+def _wanted_model(context: ModelSettings) -> str:
+    """Return what names the model: a local one as ``local`` or with its file."""
     if context.model:
         return context.model
-    if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"):
-        return os.environ.get("MARA_CHAT_MODEL") or DEFAULT_CHAT_MODEL
+    named = os.environ.get("MARA_CHAT_MODEL", "")
+    if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL") or is_local(named):
+        return named or DEFAULT_CHAT_MODEL
     return OFFLINE
 
 
@@ -118,9 +126,12 @@ def extractor_for(context: IndexingContext) -> Extractor:
 
 def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | None:
     """Return the chat model of a run; None where the offline agents answer. Raises ModelUnavailable."""
-    name = chat_model_name(context)
+    refuse_file_of_client(context.model)
+    name = _wanted_model(context)
     if name == OFFLINE:
         return None
+    if is_local(name):
+        return _open_local_model(name, temperature, timeout_s(), thinking_tokens())
     return _open_chat_model(
         name,
         temperature,
@@ -129,6 +140,11 @@ def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | Non
         timeout_s(),
         thinking_tokens(),
     )
+
+
+@lru_cache(maxsize=16)
+def _open_local_model(name: str, temperature: float, seconds: float, thinking: int | None) -> ChatModel:
+    return open_local_model(name, temperature, timeout_s=seconds, thinking_tokens=thinking)
 
 
 @lru_cache(maxsize=16)

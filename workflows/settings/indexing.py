@@ -85,8 +85,9 @@ class IndexingContext(BaseModel):
     )
     model: str = Field(
         default="",
-        description="Chat model for extraction. Empty: MARA_CHAT_MODEL if a key or server is configured, else the"
-        " offline extractor. 'offline': always the offline extractor.",
+        description="Chat model for extraction. Empty: MARA_CHAT_MODEL if a key or server is configured or it is a"
+        " local one, else the offline extractor. 'local': the packaged small model. 'local:FILE.gguf': a model file,"
+        " not from clients of a server. 'offline': always the offline extractor.",
         max_length=256,
         title="Extraction · chat model",
         json_schema_extra=offered_at("extract"),

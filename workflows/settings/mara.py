@@ -86,8 +86,9 @@ class Context(BaseModel):
     )
     model: str = Field(
         default="",
-        description="Chat model. Empty: MARA_CHAT_MODEL if a key or a server is configured, else the offline agents."
-        " 'offline': always the offline agents.",
+        description="Chat model. Empty: MARA_CHAT_MODEL if a key or a server is configured or it is a local one, else"
+        " the offline agents. 'local': the packaged small model. 'local:FILE.gguf': a model file, not from clients of a"
+        " server. 'offline': always the offline agents.",
         max_length=256,
         title="Agents · chat model",
         json_schema_extra=offered_at("filter_facts", "weigh_relations", "write_answer"),

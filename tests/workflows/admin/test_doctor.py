@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.chat import local_server
 from tests.builders import HOLD_LOCK, Child, passage_of, publish_workspace
 from tests.damages import read_at_once, refuse_to_embed
 from tests.workflows.command_line import Mara, Outcome
@@ -51,6 +52,20 @@ def test_a_whole_workspace_exits_with_0(doctor: Doctor, root: Path) -> None:
     assert told.json["ok"] is True
     assert told.json["generation"] == 1
     assert all(finding["ok"] for finding in told.json["findings"])
+
+
+def test_the_chat_model_is_named_and_what_it_lacks_is_no_fault_of_the_workspace(
+    doctor: Doctor, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "✓ chat model: none is configured, the offline agents answer" in doctor(root).out
+    monkeypatch.setenv("MARA_CHAT_MODEL", "local")
+    monkeypatch.setattr(local_server, "find_spec", lambda _: None)
+    found = doctor(root)
+    assert found.code == 0
+    assert "✗ chat model: A local model needs the package xllamacpp, which is not installed" in found.out
+    assert "make local" in found.out
+    told = doctor(root, "--json").json["chat_model"]
+    assert (told["name"], told["ok"]) == ("local:SmolLM2-135M-Instruct.Q4_1", False)
 
 
 def test_problems_exit_with_4_and_are_told_with_what_repairs_them(doctor: Doctor, root: Path) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from agents.answerer import ChatAnswerer
+from agents.chat import local_model, local_server
 from agents.fact_filter import ChatFactFilter
 from agents.manager import ChatManager
 from agents.offline.answerer import OfflineAnswerer
 from agents.offline.fact_filter import OfflineFactFilter
 from agents.offline.manager import OfflineManager
-from graph.errors import EmbeddingMismatch, ModelUnavailable, WorkspaceMissing
+from graph.errors import BadInput, DependencyMissing, EmbeddingMismatch, ModelUnavailable, WorkspaceMissing
 from graph.schema import Fact, RelationType, ScoredFact
 from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import QUESTION, run, well_behaved, write_lines
@@ -27,15 +30,19 @@ from workflows.runtime.resources import (
     OFFLINE,
     OpenRun,
     chat_model_name,
+    chat_model_of,
+    extractor_for,
     models_of,
     open_workspace_index,
 )
+from workflows.settings.indexing import IndexingContext
 
 MakeContext = Callable[..., Context]
 
 KEY = {"OPENAI_API_KEY": "sk-some-key"}
 SERVER = {"OPENAI_BASE_URL": "http://localhost:1/v1"}
 NAMED = {"MARA_CHAT_MODEL": "named-model"}
+PACKAGED = "local:SmolLM2-135M-Instruct.Q4_1"
 
 
 @pytest.mark.parametrize(
@@ -50,6 +57,12 @@ NAMED = {"MARA_CHAT_MODEL": "named-model"}
         ({**SERVER, **NAMED}, "given-model", "given-model"),
         ({}, "given-model", "given-model"),
         ({**KEY, **NAMED}, OFFLINE, OFFLINE),
+        ({"MARA_CHAT_MODEL": "local"}, "", PACKAGED),
+        ({**KEY, "MARA_CHAT_MODEL": "local"}, "", PACKAGED),
+        ({"MARA_CHAT_MODEL": "local:/models/own.gguf"}, "", "local:own"),
+        ({**SERVER, **NAMED}, "local", PACKAGED),
+        ({"MARA_CHAT_MODEL": "local"}, "given-model", "given-model"),
+        ({"MARA_CHAT_MODEL": "local"}, OFFLINE, OFFLINE),
         ({"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}, "", OFFLINE),
     ],
 )
@@ -107,6 +120,32 @@ def test_keeping_all_facts_keeps_them_whatever_the_limit() -> None:
 def test_a_model_that_is_named_without_a_key_or_a_server_is_unavailable() -> None:
     with pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
         MANAGER.of(OpenRun(Context(model="given-model")))
+
+
+def test_a_client_of_a_server_may_name_no_model_file_but_its_operator_may(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "own.gguf").write_bytes(b"GGUF")
+    file = f"local:{tmp_path / 'own.gguf'}"
+    monkeypatch.setattr(local_model, "check_packages", lambda: None)
+    monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+    for context in (Context(model=file), IndexingContext(model=file)):
+        with pytest.raises(BadInput, match="may not name a model file"):
+            chat_model_of(context, 0.0)
+    monkeypatch.setenv("MARA_CHAT_MODEL", file)
+    opened = chat_model_of(Context(), 0.0)
+    assert opened
+    assert opened.name == "local:own"
+
+
+def test_a_local_model_that_is_not_installed_says_so_to_a_question_and_to_indexing(
+    monkeypatch: pytest.MonkeyPatch, settings: MakeContext
+) -> None:
+    monkeypatch.setattr(local_server, "find_spec", lambda _: None)
+    with pytest.raises(DependencyMissing, match="pip install --no-deps xllamacpp"):
+        run(settings(model="local"))
+    with pytest.raises(DependencyMissing, match="pip install --no-deps xllamacpp"):
+        extractor_for(IndexingContext(model="local"))
 
 
 def test_the_result_names_the_models_and_the_store(settings: MakeContext) -> None:
