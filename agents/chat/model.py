@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, SecretStr
 
+from agents.chat.context_window import configured_context_tokens, told_context_tokens
 from agents.chat.logprobs import TokenLogprobs, read_logprobs
 from agents.chat.usage import Usage, count_call
 from graph.endpoints.address import Address, censored
@@ -92,6 +93,24 @@ class ChatModel:
         self._lock = threading.Lock()
         self._takes_response_format = True
         self._tells_logprobs = True
+        self._told_context_tokens: int | None = None
+        self._asked_context_tokens = False
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The context window: ``MARA_CONTEXT_TOKENS``, else what the server tells, once asked; None where unknown.
+
+        Raises BadInput.
+        """
+        configured = configured_context_tokens()
+        if configured is not None:
+            return configured
+        with self._lock:
+            if not self._asked_context_tokens:
+                with suppress(ConnectionError):
+                    self._told_context_tokens = told_context_tokens(self._address, self._api_key, self.name)
+                    self._asked_context_tokens = True
+            return self._told_context_tokens
 
     def complete(self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None = None) -> str:
         """Return the text of the reply, streamed within a graph that streams; otherwise as `ask` does.

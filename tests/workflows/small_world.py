@@ -156,7 +156,7 @@ def shown_to_model(body: Mapping[str, Any], position: int = 1) -> dict[str, Any]
 
 def picks_first_fact(body: Mapping[str, Any]) -> str:
     """Reply as a filter that keeps the first candidate of the request."""
-    return json.dumps({"facts": shown_to_model(body)["facts"][:1]})
+    return json.dumps({"facts": [number for number, *_ in shown_to_model(body)["facts"][:1]]})
 
 
 def well_behaved() -> dict[str, Script]:
