@@ -146,12 +146,23 @@ def write_lines(path: Path, rows: list[Any]) -> None:
 
 def shown_to_model(body: Mapping[str, Any], position: int = 1) -> dict[str, Any]:
     """Return the quoted material of a chat request: the one line of JSON within its message's fence."""
+    value = _quoted(body, position)
+    assert isinstance(value, dict)
+    return value
+
+
+def fed_back(body: Mapping[str, Any]) -> str:
+    """Return the reason that a chat request gives for asking again."""
+    value = _quoted(body, 2)
+    assert isinstance(value, str)
+    return value
+
+
+def _quoted(body: Mapping[str, Any], position: int) -> Any:
     lines = body["messages"][position]["content"].splitlines()
     fence = lines.index("```json")
     assert lines[fence + 2] == "```"
-    value = json.loads(lines[fence + 1])
-    assert isinstance(value, dict)
-    return value
+    return json.loads(lines[fence + 1])
 
 
 def picks_first_fact(body: Mapping[str, Any]) -> str:
