@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ _PLACEHOLDER_KEY = "no-key"
 _MAX_DETAIL = 300
 _MOST_TOKENS = 10**9
 _LEAST_PIECE = 4
+_ASK_AGAIN_S = 30.0
 
 MAX_REPLY_CHARACTERS = 500_000
 """A longer reply is refused unread, its thinking included; one that is streamed is cut off there."""
@@ -94,7 +96,7 @@ class ChatModel:
         self._takes_response_format = True
         self._tells_logprobs = True
         self._told_context_tokens: int | None = None
-        self._asked_context_tokens = False
+        self._asks_window_from = 0.0
 
     @property
     def context_tokens(self) -> int | None:
@@ -106,10 +108,11 @@ class ChatModel:
         if configured is not None:
             return configured
         with self._lock:
-            if not self._asked_context_tokens:
+            if time.monotonic() >= self._asks_window_from:
+                self._asks_window_from = time.monotonic() + _ASK_AGAIN_S
                 with suppress(ConnectionError):
                     self._told_context_tokens = told_context_tokens(self._address, self._api_key, self.name)
-                    self._asked_context_tokens = True
+                    self._asks_window_from = float("inf")
             return self._told_context_tokens
 
     def complete(self, messages: Sequence[BaseMessage], response_format: dict[str, Any] | None = None) -> str:

@@ -102,13 +102,17 @@ def test_it_is_asked_once_whoever_asks_with_the_key_and_the_setting_wins(monkeyp
         assert headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_server_that_is_not_there_yet_is_asked_again() -> None:
+@pytest.mark.parametrize(("pause_s", "found"), [(30.0, None), (0.0, 4_096)])
+def test_a_server_that_is_not_there_yet_is_asked_again_but_not_at_once(
+    monkeypatch: pytest.MonkeyPatch, pause_s: float, found: int | None
+) -> None:
+    monkeypatch.setattr("agents.chat.model._ASK_AGAIN_S", pause_s)
     with scripted(["Yes"]) as server:
         server.tells = {"/v1/models": models(VLLM)}
         model = open_chat_model("scripted", 0.0, base_url="http://127.0.0.1:9/v1", api_key=None, timeout_s=1)
         assert model.context_tokens is None
         model._address = model_on(server)._address
-        assert model.context_tokens == 4_096
+        assert model.context_tokens == found
 
 
 def test_openais_own_server_is_not_asked() -> None:
