@@ -41,7 +41,7 @@ def messages(
     agent: type[ChatAgent] = ChatAnswerer, feedback: str | None = None, *passages: NumberedPassage
 ) -> list[BaseMessage]:
     """Return the request of an agent that writes text, about two passages or those given."""
-    words = {ChatPredictor: {"nothing": NOTHING}}.get(agent, {"refusal": REFUSAL})  # type: ignore[type-abstract]
+    words = {"nothing": NOTHING} if agent is ChatPredictor else {"refusal": REFUSAL}
     material = {"question": QUESTION, "passages": passages_material(passages or (LAKE, TOWN))}
     return agent.messages(material, Feedback(feedback, "raw") if feedback else None, **words)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 
-import jsonschema
+import jsonschema_rs
 import pytest
 
 from agents.answerer import ChatAnswerer
@@ -78,13 +78,12 @@ def test_the_replies_of_the_prompts_examples_fit_the_schema_that_is_sent(role: s
         with pytest.raises(MalformedReply):
             ASK[role](model_on(server), "When?", 3)
         schema = server.requests[0].body["response_format"]["json_schema"]["schema"]
-    jsonschema.Draft202012Validator.check_schema(schema)
     text = json.dumps(schema).replace('"enum": [1, 2, 3]', '"minimum": 1').replace('"minItems": 3', '"minItems": 0')
     shape = json.loads(text.replace('"maxItems": 3', '"maxItems": 9'))
     replies = [line for line in load_prompt(role.replace(" ", "_")).template.splitlines() if line.startswith("{")][1::2]
     assert replies
     for reply in replies:
-        jsonschema.validate(json.loads(reply), shape)
+        jsonschema_rs.validate(shape, json.loads(reply))
 
 
 @pytest.mark.parametrize("role", ["fact filter", "manager", "claim judge", "extractor"])
