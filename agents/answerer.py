@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence, Set
+from collections.abc import Collection, Container, Iterable, Sequence, Set
 from dataclasses import replace
 
 from agents.answers.citations import joined_quotes, parse_citations, quotable, strip_citations, without_marks
 from agents.answers.claims import citing_sentences
 from agents.answers.span_locator import content_tokens, locate_quote
 from agents.chat.agent import ChatAgent
+from agents.chat.fitting import Room
 from agents.chat.model import ChatModel
 from agents.roles import Answer, Citation, Feedback, NumberedPassage
 from graph.errors import MalformedReply
@@ -32,7 +33,7 @@ class ChatAnswerer(ChatAgent):
 
     Args:
         model: who answers.
-        budget_characters: how much passage text, titles included, fits into the prompt; see `within_budget`.
+        budget_characters: how much passage text, titles included, fits into the prompt; see `fitting_passages`.
     """
 
     prompt = "answerer"
@@ -47,28 +48,43 @@ class ChatAnswerer(ChatAgent):
         """Return the model's answer with its citations located; without passages, refuse and ask nothing.
 
         Raises:
-            MalformedReply: the reply cites nothing, or a number that no shown passage has, or is empty or cut.
+            MalformedReply: the reply cites nothing, or a number that no shown passage has, or is empty, cut or an echo.
         """
         if not passages:
             return refusal()
-        shown = within_budget(passages, self._budget_characters)
+        bare = self.messages({"question": question}, feedback, refusal=REFUSAL)
+        shown = fitting_passages(passages, self._room(bare, self._budget_characters))
         material = {"question": question, "passages": passages_material(shown)}
         citable = {passage.number for passage in shown}
         messages = self.messages(material, feedback, refusal=REFUSAL)
         return self._ask_text(messages, lambda text: read_answer(text, question, passages, citable))
 
 
-def within_budget(passages: Sequence[NumberedPassage], budget_characters: int) -> tuple[NumberedPassage, ...]:
-    """Return the first passages that fit into a budget of characters; the first always stays, cut if it must be."""
+def fitting_passages(passages: Sequence[NumberedPassage], room: Room) -> tuple[NumberedPassage, ...]:
+    """Return the first passages that fit into a prompt, whole, and tell what does not.
+
+    The first always stays, cut at the end of a sentence if it must be.
+    """
+    shown = within_room(passages, room)
+    tell_left_out(passages, shown, room)
+    return shown
+
+
+def within_room(passages: Sequence[NumberedPassage], room: Room) -> tuple[NumberedPassage, ...]:
+    """Return what `fitting_passages` does, and tell nobody."""
+    fitting = room.count([passage.title + passage.text for passage in passages])
     first = passages[0]
-    shown = [replace(first, text=first.text[: max(0, budget_characters - len(first.title))])]
-    used = len(first.title) + len(first.text)
-    for passage in passages[1:]:
-        used += len(passage.title) + len(passage.text)
-        if used > budget_characters:
-            break
-        shown.append(passage)
-    return tuple(shown)
+    return tuple(passages[:fitting]) or (replace(first, text=room.without(first.title).cut(first.text)),)
+
+
+def tell_left_out(passages: Sequence[NumberedPassage], shown: Collection[NumberedPassage], room: Room) -> None:
+    """Tell how many passages a prompt has no room for, and of how many it does not show the end."""
+    left_out = len(passages) - len(shown)
+    cut = len(set(shown).difference(passages))
+    parts = [f"{left_out} of {len(passages)} passages"] * (left_out > 0)
+    parts += [f"the end of {'a passage' if cut == 1 else f'{cut} passages'}"] * (cut > 0)
+    if parts:
+        room.tell(" and ".join(parts))
 
 
 def quote_passages(question: str, passages: Sequence[NumberedPassage]) -> Answer:
@@ -132,7 +148,7 @@ def read_answer(text: str, question: str, passages: Sequence[NumberedPassage], s
         known = ", ".join(map(str, sorted(shown)))
         raise MalformedReply(f"The answer cites {listed}, but the passages are numbered {known}")
     if not parsed.numbers:
-        raise MalformedReply(f"The answer cites no passage; cite as in [1], or write {REFUSAL} alone")
+        raise MalformedReply(f"The answer cites no passage: cite by number in brackets, or write {REFUSAL} alone")
     return Answer(text, strip_citations(text).strip(), located_citations(text, question, passages, shown))
 
 

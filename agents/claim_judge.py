@@ -8,9 +8,11 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.answerer import passages_material, within_budget
+from agents.answerer import passages_material, tell_left_out, within_room
 from agents.answers.claims import Claim
 from agents.chat.agent import ChatAgent
+from agents.chat.fitting import Room
+from agents.chat.json_schema import Schema, list_of, number_of, numbers_of, object_of, one_of, text_of
 from agents.roles import Assessment, ClaimVerdict, Component, Coverage, Feedback, FollowUp, NumberedPassage, Structure
 from graph.errors import MalformedReply
 from graph.text import normalise_name
@@ -22,6 +24,8 @@ MAX_FOLLOW_UP_CHARACTERS = 500
 _MAX_LISTED = 10
 # A question may be as long.
 _MAX_COMPONENT_CHARACTERS = 10_000
+# What a grammar lets a component or a follow-up question have.
+_ASKED_CHARACTERS = 300
 
 
 class _Strict(BaseModel):
@@ -29,7 +33,7 @@ class _Strict(BaseModel):
 
 
 class ComponentReply(_Strict):
-    """One thing that the question asks for."""
+    """One thing that the question asks for; of a single one the text may be empty, and means the question."""
 
     text: str
     coverage: Coverage
@@ -77,48 +81,72 @@ class ChatClaimJudge(ChatAgent):
     ) -> Assessment:
         """Return what the model found, as far as it is consistent; see `shown_passages` for what it is shown.
 
+        Claims are cut to an even share of half the prompt's characters where they exceed it together, which is told.
+
         A follow-up question is dropped, and counted, where it is empty or above 500 characters, repeats another or
         the question itself, is about a component that is fully answered, or comes after ``max_follow_ups`` others.
 
         Raises:
             MalformedReply: the reply is not of the schema, or contradicts itself or what it was shown.
         """
-        claims = _cut_claims(claims, DEFAULT_BUDGET_CHARACTERS // 2)
-        room = DEFAULT_BUDGET_CHARACTERS - sum(len(claim.text) for claim in claims)
-        shown = shown_passages(claims, passages, room)
-        material = {
+        cut_claims = _cut_claims(claims, DEFAULT_BUDGET_CHARACTERS // 2)
+        about: dict[str, object] = {
             "question": question,
-            "claims": [{"number": claim.number, "text": claim.text, "cited": list(claim.cited)} for claim in claims],
-            "passages": passages_material(shown),
+            "max_follow_ups": max_follow_ups,
+            "claims": [{"number": each.number, "text": each.text, "cited": list(each.cited)} for each in cut_claims],
         }
+        bare = self.messages(about, feedback, max_components=MAX_COMPONENTS)
+        room = self._room(bare, DEFAULT_BUDGET_CHARACTERS - sum(len(claim.text) for claim in cut_claims))
+        if cut_claims != claims:
+            room.tell(f"the end of {sum(a != b for a, b in zip(claims, cut_claims, strict=True))} claims")
+        shown = shown_passages(claims, passages, room)
+        tell_left_out(passages, shown, room)
+        messages = self.messages(
+            {**about, "passages": passages_material(shown)}, feedback, max_components=MAX_COMPONENTS
+        )
+
+        claim_numbers = {claim.number for claim in claims}
+        passage_numbers = {passage.number for passage in shown}
 
         def check(reply: ClaimJudgeReply) -> Assessment:
-            reason = _contradiction(reply, {claim.number for claim in claims}, {passage.number for passage in shown})
+            reason = _contradiction(reply, claim_numbers, passage_numbers)
             if reason:
                 raise MalformedReply(reason)
             return _assessment(reply, question, claims, max_follow_ups)
 
-        limits = {"max_components": MAX_COMPONENTS, "max_follow_ups": max_follow_ups}
-        return self._ask_object(ClaimJudgeReply, material, check, feedback, **limits)
+        schema = _schema(claim_numbers, passage_numbers, max_follow_ups)
+        return self._ask_object(ClaimJudgeReply, schema, messages, check)
+
+
+def _schema(claims: Collection[int], passages: Collection[int], max_follow_ups: int) -> Schema:
+    """The schema of a reply about these claims and passages: all of them chosen by number."""
+    component = object_of(text=text_of(_ASKED_CHARACTERS), coverage=one_of([*Coverage]), claims=numbers_of(claims))
+    verdict = object_of(number=number_of(claims), supported_by=numbers_of(passages), relevant={"type": "boolean"})
+    follow_up = object_of(component=number_of(range(1, MAX_COMPONENTS + 1)), question=text_of(_ASKED_CHARACTERS))
+    return object_of(
+        structure=one_of([*Structure]),
+        components=list_of(component, MAX_COMPONENTS, at_least=1),
+        claims=list_of(verdict, len(claims), at_least=len(claims)),
+        follow_ups=list_of(follow_up, max_follow_ups),
+    )
 
 
 def shown_passages(
-    claims: Sequence[Claim], passages: Sequence[NumberedPassage], budget_characters: int
+    claims: Sequence[Claim], passages: Sequence[NumberedPassage], room: Room
 ) -> tuple[NumberedPassage, ...]:
     """Return the passages that claims are checked against: the cited ones first, then the others, the best first.
 
-    The cited ones are all shown: where they do not fit into the budget, each is cut to an even share of it. Of the
-    others, those that fit are.
+    The cited ones are all shown: where they do not fit, each is cut to the sentences that fit into an even share. Of
+    the others, those that fit are.
     """
     if not passages:
         return ()
     cited = {number for claim in claims for number in claim.cited}
     needed = [passage for passage in passages if passage.number in cited]
     others = [passage for passage in passages if passage.number not in cited]
-    if sum(len(passage.title) + len(passage.text) for passage in needed) > budget_characters:
-        share = budget_characters // len(needed)
-        return tuple(shown for passage in needed for shown in within_budget((passage,), share))
-    return within_budget((*needed, *others), budget_characters)
+    if room.count([passage.title + passage.text for passage in needed]) < len(needed):
+        return tuple(shown for passage in needed for shown in within_room((passage,), room.share(len(needed))))
+    return within_room((*needed, *others), room)
 
 
 def _cut_claims(claims: Sequence[Claim], budget_characters: int) -> Sequence[Claim]:
@@ -143,7 +171,7 @@ def _contradiction(reply: ClaimJudgeReply, claims: Collection[int], passages: Co
     unreadable = [
         place
         for place, component in enumerate(reply.components, 1)
-        if not 0 < len(component.text.strip()) <= _MAX_COMPONENT_CHARACTERS
+        if len(component.text) > _MAX_COMPONENT_CHARACTERS or not (single or component.text.strip())
     ]
     listed_claims = [number for component in reply.components for number in component.claims]
     supporting = [number for claim in reply.claims for number in claim.supported_by]
@@ -175,7 +203,8 @@ def _assessment(reply: ClaimJudgeReply, question: str, claims: Sequence[Claim], 
         for claim in claims
     )
     components = tuple(
-        Component(component.text, component.coverage, _each_once(component.claims)) for component in reply.components
+        Component(component.text.strip() or question, component.coverage, _each_once(component.claims))
+        for component in reply.components
     )
     follow_ups = _useful(reply.follow_ups, components, question)[:max_follow_ups]
     return Assessment(reply.structure, components, verdicts, follow_ups, len(reply.follow_ups) - len(follow_ups))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from agents.chat.agent import ChatAgent, json_format, prompt_messages, quoted, schema_text
+from agents.chat.agent import ChatAgent, json_format, prompt_messages
+from agents.chat.echoes import check_no_echo
+from agents.chat.json_schema import list_of, object_of, one_of, share, text_of
 from agents.chat.model import ChatModel, ChatReply
+from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object
 from agents.roles import Feedback
+from graph.errors import MalformedReply
 from graph.relations import DEFINITIONS
 from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple
 from graph.sources.splitting import estimate_tokens
@@ -27,17 +30,15 @@ DEFAULT_CONFIDENCE = 0.5
 
 _MAX_NAME = 300
 _BYTES_PER_TOKEN = 4
-_PARTS = ("subject", "predicate", "object")
-_TRIPLE_SCHEMA = {
-    "type": "object",
-    "properties": {
-        **{part: {"type": "string"} for part in _PARTS},
-        "relation": {"type": "string", "enum": [relation.value for relation in ENTITY_RELATIONS]},
-        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-    },
-    "required": [*_PARTS, "relation", "confidence"],
-    "additionalProperties": False,
-}
+_NAME = text_of(_MAX_NAME)
+_TRIPLE = object_of(
+    subject=_NAME,
+    predicate=_NAME,
+    object=_NAME,
+    relation=one_of([relation.value for relation in ENTITY_RELATIONS]),
+    confidence=share(),
+)
+_SCHEMA = object_of(entities=list_of(_NAME, MAX_ENTITIES), triples=list_of(_TRIPLE, MAX_TRIPLES))
 
 
 class TripleReply(BaseModel):
@@ -55,14 +56,10 @@ class TripleReply(BaseModel):
 class ExtractorReply(BaseModel):
     """The entities of the passage, and its statements about them."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
+    model_config = ConfigDict(extra="allow")
 
     entities: list[str] = Field(max_length=MAX_ENTITIES)
-    triples: Annotated[
-        list[TripleReply],
-        Field(max_length=MAX_TRIPLES),
-        WithJsonSchema({"type": "array", "items": _TRIPLE_SCHEMA, "maxItems": MAX_TRIPLES}),
-    ]
+    triples: list[TripleReply] = Field(max_length=MAX_TRIPLES)
 
 
 class ChatExtractor(ChatAgent):
@@ -82,7 +79,6 @@ class ChatExtractor(ChatAgent):
             relations="\n".join(f"- {relation.value}: {DEFINITIONS[relation]}" for relation in ENTITY_RELATIONS),
             max_entities=MAX_ENTITIES,
             max_triples=MAX_TRIPLES,
-            schema=schema_text(ExtractorReply),
         )
         self._system_tokens = estimate_chat_tokens(self._system)
 
@@ -94,7 +90,7 @@ class ChatExtractor(ChatAgent):
     def key(self, passage: Passage) -> bytes:
         """Return the hash of all that a reply depends on; passages of one title and text share it."""
         digest = hashlib.blake2b(digest_size=20)
-        for part in (self._system, self._model.name, repr(float(self._model.temperature)), _material(passage)):
+        for part in (self._system, self._model.name, repr(float(self._model.temperature)), self._material(passage)):
             digest.update(hashlib.blake2b(part.encode()).digest())
         return digest.digest()
 
@@ -102,30 +98,38 @@ class ChatExtractor(ChatAgent):
         """Return what the model finds in the passage; see `read`.
 
         Raises:
-            MalformedReply: the reply is not of the schema, or holds too many items.
+            MalformedReply: the reply is not of the schema, holds too many items, or is an echo.
             TransportFault: the endpoint could not be reached, was busy or broke off.
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
-        return self.read(self.ask(passage, feedback).text())
+        return self.read(self.ask(passage, feedback).text(), passage)
 
     def ask(self, passage: Passage, feedback: Feedback | None = None) -> ChatReply:
         """Return the model's reply unread. Raises TransportFault, ModelUnavailable."""
-        messages = prompt_messages(self._system, _material(passage), feedback)
-        return self._model.ask(messages, json_format(ExtractorReply), max_tokens=self.reply_tokens)
+        messages = prompt_messages(self._system, self._material(passage), feedback)
+        return self._model.ask(
+            messages, json_format(ExtractorReply.__name__, _SCHEMA), max_tokens=self.reply_tokens
+        )
 
-    def read(self, reply: str) -> Extraction:
-        """Return the extraction that a reply states, its types and confidences checked.
+    def read(self, reply: str, passage: Passage) -> Extraction:
+        """Return the extraction that a reply to a passage states, its types and confidences checked.
 
         ``notes`` counts what was dropped (``unusable names``: blank, above 300 characters or with control characters;
         ``unusable triples``, with such a part; ``self_reference``; ``triples without a listed entity``; ``unknown
         fields``) and what was defaulted (``triples typed by rule``, where no known type was given; ``triples without a
         cue``, where no rule told it either; ``confidences defaulted`` to 0.5; ``confidences clamped`` to [0, 1]).
+        ``ends of passages not shown`` counts a passage of which the model's context window holds the beginning alone.
 
         Raises:
-            MalformedReply: the reply is not of the schema, or holds too many items.
+            MalformedReply: the reply is not of the schema, holds too many items, or is an echo.
         """
         parsed = parse_object(reply, ExtractorReply)
+        try:
+            check_no_echo(parsed, prompt_messages(self._system, self._material(passage)))
+        except MalformedReply as echo:
+            raise MalformedReply(echo.reason, reply) from None
         notes = Counter({"unknown fields": len(parsed.model_extra or {})})
+        notes["ends of passages not shown"] = self._shown(passage) != passage.text
         names = [name for text in parsed.entities if (name := _usable(text)) is not None]
         notes["unusable names"] = len(parsed.entities) - len(names)
         listed = {normalise_name(name) for name in names}
@@ -139,7 +143,14 @@ class ChatExtractor(ChatAgent):
 
     def estimate_passage_tokens(self, passage: Passage) -> int:
         """Estimate the tokens of the passage's own part of a request."""
-        return estimate_chat_tokens(_material(passage))
+        return estimate_chat_tokens(_material(passage.title, passage.text))
+
+    def _material(self, passage: Passage) -> str:
+        return _material(passage.title, self._shown(passage))
+
+    def _shown(self, passage: Passage) -> str:
+        """The text of a passage as far as it fits into the model's context window."""
+        return self._room(prompt_messages(self._system, _material(passage.title, ""))).cut(passage.text)
 
 
 def estimate_chat_tokens(text: str) -> int:
@@ -147,8 +158,8 @@ def estimate_chat_tokens(text: str) -> int:
     return max(estimate_tokens(text), len(text.encode()) // _BYTES_PER_TOKEN)
 
 
-def _material(passage: Passage) -> str:
-    return quoted(ChatExtractor.material, {"title": passage.title, "text": passage.text})
+def _material(title: str, text: str) -> str:
+    return quoted(ChatExtractor.material, {"title": title, "text": text})
 
 
 def _usable(text: str) -> str | None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from agents.answerer import (
     DEFAULT_BUDGET_CHARACTERS,
     REFUSAL,
+    fitting_passages,
     passages_material,
     read_answer,
     refusal,
-    within_budget,
 )
 from agents.answers.citations import parse_citations
 from agents.chat.agent import ChatAgent
@@ -49,16 +49,17 @@ class ChatFinalPredictor(ChatAgent):
 
         Raises:
             MalformedReply: the reply cites nothing, or a number that no shown passage has, or no longer what the
-                draft cites with good reason; or it is empty, cut, or never ends its thinking.
+                draft cites with good reason; or it is empty, cut, an echo, or never ends its thinking.
         """
         if not passages:
             return FinalAnswer(refusal(), ())
         given = {passage.number for passage in passages}
         kept = set(parse_citations(draft.text, given).numbers) if draft else set()
-        shown = within_budget(sorted(passages, key=lambda passage: passage.number not in kept), self._budget_characters)
-        material: dict[str, object] = {"question": question, "passages": passages_material(shown)}
-        if draft:
-            material |= {"draft": draft.text, "follow_up_questions": list(draft.follow_ups)}
+        completing = {"draft": draft.text, "follow_up_questions": list(draft.follow_ups)} if draft else {}
+        bare = self.messages({"question": question, **completing}, feedback, refusal=REFUSAL)
+        ordered = sorted(passages, key=lambda passage: passage.number not in kept)
+        shown = fitting_passages(ordered, self._room(bare, self._budget_characters))
+        material = {"question": question, "passages": passages_material(shown), **completing}
         messages = self.messages(material, feedback, refusal=REFUSAL)
         seen = dict.fromkeys([*(passage.number for passage in shown), *sorted(kept)])
         needed = given.intersection(draft.cited if draft else ())
@@ -66,7 +67,7 @@ class ChatFinalPredictor(ChatAgent):
         def check(text: str) -> Answer:
             answer = read_answer(text, question, passages, seen.keys())
             if lost := sorted(needed.difference(citation.number for citation in answer.citations)):
-                listed = ", ".join(f"[{number}]" for number in lost)
+                listed = ", ".join(map(str, lost))
                 raise MalformedReply(f"The answer no longer cites {listed}: keep what the draft says from there")
             return answer
 

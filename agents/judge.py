@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Collection, Sequence
 
-from agents.answerer import DEFAULT_BUDGET_CHARACTERS, within_budget
+from agents.answerer import DEFAULT_BUDGET_CHARACTERS, fitting_passages
 from agents.chat.agent import ChatAgent, checked
 from agents.chat.logprobs import TokenLogprobs
 from agents.chat.model import ChatReply
@@ -50,13 +50,10 @@ class ChatJudge(ChatAgent):
             MalformedReply: the reply is not Yes or No with a confidence from 0.5 to 1, which may be missing only where
                 the server tells log-probabilities; or it is empty, cut, or never ends its thinking.
         """
-        (shown,) = within_budget((passage,), DEFAULT_BUDGET_CHARACTERS)
-        material = {
-            "question": question,
-            "title": shown.title,
-            "text": shown.text,
-            "answer_from_it": prediction[:_MAX_PREDICTION],
-        }
+        answer = prediction[:_MAX_PREDICTION]
+        bare = self.messages({"question": question, "answer_from_it": answer}, feedback)
+        (shown,) = fitting_passages((passage,), self._room(bare, DEFAULT_BUDGET_CHARACTERS))
+        material = {"question": question, "title": shown.title, "text": shown.text, "answer_from_it": answer}
         messages = self.messages(material, feedback)
         reply = self._model.ask(messages, top_logprobs=TOP_LOGPROBS, max_tokens=self.reply_tokens)
         return checked(_judgement, reply, reply.text())
@@ -66,13 +63,13 @@ def _judgement(reply: ChatReply) -> Judgement:
     answer = without_thinking(reply.raw)
     parsed = _REPLY.fullmatch(answer)
     if parsed is None or float(parsed[2] or 0) > 1:
-        raise MalformedReply("The reply is not Yes or No and a confidence from 0 to 1, as in: Yes 0.9")
+        raise MalformedReply("The reply is not Yes or No, a space and a confidence from 0.5 to 1")
     first = first_token(answer, reply.tokens)
     log_odds = log_odds_of(first.top) if first else None
     if log_odds is not None:
         return Judgement(log_odds, JudgedBy.LOGPROBS)
     if parsed[2] is None:
-        raise MalformedReply("The reply states no confidence: write it after the word, as in: Yes 0.9")
+        raise MalformedReply("The reply states no confidence: write it after the word, from 0.5 to 1")
     if float(parsed[2]) < 0.5:
         raise MalformedReply("A confidence below 0.5 speaks against its own word: write from 0.5 to 1")
     return Judgement(_stated_log_odds(parsed[1], float(parsed[2])), JudgedBy.CONFIDENCE)

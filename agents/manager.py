@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, FiniteFloat, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, FiniteFloat
 
-from agents.chat.agent import ChatAgent, schema_text
+from agents.chat.agent import ChatAgent
+from agents.chat.json_schema import object_of, share
 from agents.roles import Feedback, RelationWeights
 from graph.relations import DEFINITIONS
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
@@ -24,39 +25,25 @@ FACTOR_FLOOR = 0.02
 PASSAGE_WEIGHTS = (0.01, 0.1)
 """Lowest and highest passage weight that a manager may choose."""
 
-
 _MAX_NAME = 40
-
-
-def _factors_schema(relations: Iterable[RelationType]) -> dict[str, Any]:
-    names = [relation.value for relation in relations]
-    share = {"type": "number", "minimum": 0, "maximum": 1}
-    return {
-        "type": "object",
-        "properties": dict.fromkeys(names, share),
-        "required": names,
-        "additionalProperties": False,
-    }
-
-
-_PASSAGE_WEIGHT_SCHEMA = {"type": "number", "minimum": PASSAGE_WEIGHTS[0], "maximum": PASSAGE_WEIGHTS[1]}
-
-
-def _ask_for_everything(schema: dict[str, Any]) -> None:
-    """State the schema more tightly than replies are read: what is left out or added is defaulted and counted."""
-    schema["additionalProperties"] = False
-    schema["required"] = list(schema["properties"])
-    del schema["properties"]["passage_weight"]["default"]
+_SCHEMA = object_of(
+    entity_entity=object_of(**dict.fromkeys(ENTITY_RELATIONS, share())),
+    entity_passage=object_of(**dict.fromkeys(PASSAGE_RELATIONS, share())),
+    passage_weight=share(*PASSAGE_WEIGHTS),
+)
 
 
 class ManagerReply(BaseModel):
-    """How much each relation type matters for the question, and how much the passages do."""
+    """How much each relation type matters for the question, and how much the passages do.
 
-    model_config = ConfigDict(extra="allow", json_schema_extra=_ask_for_everything)
+    It is read less strictly than it is asked for: what is left out or added is defaulted and counted.
+    """
 
-    entity_entity: Annotated[dict[str, FiniteFloat], WithJsonSchema(_factors_schema(ENTITY_RELATIONS))]
-    entity_passage: Annotated[dict[str, FiniteFloat], WithJsonSchema(_factors_schema(PASSAGE_RELATIONS))]
-    passage_weight: Annotated[FiniteFloat | None, WithJsonSchema(_PASSAGE_WEIGHT_SCHEMA)] = None
+    model_config = ConfigDict(extra="allow")
+
+    entity_entity: dict[str, FiniteFloat]
+    entity_passage: dict[str, FiniteFloat]
+    passage_weight: FiniteFloat | None = None
 
 
 class ChatManager(ChatAgent):
@@ -64,7 +51,7 @@ class ChatManager(ChatAgent):
 
     prompt = "manager"
     material = "question"
-    reply_tokens = 256
+    reply_tokens = 300
 
     def weigh(self, question: str, feedback: Feedback | None = None) -> RelationWeights:
         """Return the weights of the question, normalised by `normalise_factors`.
@@ -72,12 +59,12 @@ class ChatManager(ChatAgent):
         Raises:
             MalformedReply: the reply is not of the schema; text, NaN or Infinity in place of a number included.
         """
-        return self._ask_object(ManagerReply, {"question": question}, _weights, feedback, **_placeholders())
+        return self._ask_object(ManagerReply, _SCHEMA, manager_messages(question, feedback), _weights)
 
 
-def manager_messages(question: str) -> list[BaseMessage]:
+def manager_messages(question: str, feedback: Feedback | None = None) -> list[BaseMessage]:
     """Return what a chat model is sent to weigh the relation types for a question."""
-    return ChatManager.messages({"question": question}, None, schema=schema_text(ManagerReply), **_placeholders())
+    return ChatManager.messages({"question": question}, feedback, **_placeholders())
 
 
 def _placeholders() -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.answerer import DEFAULT_BUDGET_CHARACTERS, within_budget
+from agents.answerer import DEFAULT_BUDGET_CHARACTERS, fitting_passages
 from agents.answers.citations import strip_citations
 from agents.chat.agent import ChatAgent
 from agents.roles import Feedback, NumberedPassage
@@ -16,7 +16,7 @@ class ChatPredictor(ChatAgent):
 
     prompt = "predictor"
     material = "question and passage"
-    reply_tokens = 160
+    reply_tokens = 200
 
     def predict(self, question: str, passage: NumberedPassage, feedback: Feedback | None = None) -> str:
         """Return the answer, or the step towards it, that the passage holds; empty where it holds none.
@@ -25,9 +25,10 @@ class ChatPredictor(ChatAgent):
         12,000 characters is not shown.
 
         Raises:
-            MalformedReply: the reply is empty, cut, or never ends its thinking.
+            MalformedReply: the reply is empty, cut, an echo, or never ends its thinking.
         """
-        (shown,) = within_budget((passage,), DEFAULT_BUDGET_CHARACTERS)
+        bare = self.messages({"question": question}, feedback, nothing=NOTHING)
+        (shown,) = fitting_passages((passage,), self._room(bare, DEFAULT_BUDGET_CHARACTERS))
         material = {"question": question, "title": shown.title, "text": shown.text}
         return self._ask_text(self.messages(material, feedback, nothing=NOTHING), _prediction)
 

@@ -17,7 +17,7 @@ class Feedback:
 
     Attributes:
         reason: what was wrong with the reply.
-        raw: the reply as it came.
+        raw: the reply as it came; a model is never shown it, since small ones repeat it.
     """
 
     reason: str

@@ -9,8 +9,9 @@ from typing import TypeVar
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, FiniteFloat
 
-from agents.chat.agent import ChatAgent, json_format, prompt_messages, quoted
+from agents.chat.agent import ChatAgent, json_format, prompt_messages
 from agents.chat.model import ChatModel, open_chat_model
+from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object
 from tests.scripted_server import ReplyLike, ScriptedServer, scripted
 
@@ -48,7 +49,7 @@ def ask_text(model: ChatModel, messages: Sequence[BaseMessage]) -> str:
 
 def ask_object(model: ChatModel, messages: Sequence[BaseMessage], schema: type[T]) -> T:
     """Ask as an agent does that wants an object."""
-    return parse_object(model.complete(messages, json_format(schema)), schema)
+    return parse_object(model.complete(messages, json_format(schema.__name__, schema.model_json_schema())), schema)
 
 
 def model_on(server: ScriptedServer, timeout_s: float = 5) -> ChatModel:

@@ -13,15 +13,15 @@ from agents.answerer import ChatAnswerer, quote_passages
 from agents.answers.citations import parse_citations, quotable, strip_citations, without_marks
 from agents.answers.claims import citing_sentences, join_claims, plain_text, split_claims, strip_marks
 from agents.answers.span_locator import locate_quote
-from agents.chat.agent import quoted
 from agents.chat.logprobs import TokenLogprobs
 from agents.chat.model import ChatModel, ChatReply
+from agents.chat.quoting import quoted
 from agents.chat.replies import ThinkFilter, parse_object, without_thinking
 from agents.chat.usage import Usage
 from agents.claim_judge import ChatClaimJudge
 from agents.claim_verdicts import claims_of
 from agents.extractor import ChatExtractor
-from agents.fact_filter import ChatFactFilter, FactFilterReply, parse_fact
+from agents.fact_filter import ChatFactFilter, FactFilterReply
 from agents.final_predictor import ChatFinalPredictor
 from agents.judge import ChatJudge
 from agents.manager import ChatManager
@@ -126,10 +126,7 @@ REPLIES: dict[str, Parser] = {
     "judge that thinks": lambda text: ChatJudge(Saying(f"<think>{text}</think>Yes 0.9")).judge(QUESTION, SHOWN[0], ""),
     "manager": lambda text: ChatManager(Saying(text)).weigh(QUESTION),
     "claim judge": lambda text: ChatClaimJudge(Saying(text)).assess(QUESTION, split_claims(text)[:3], SHOWN, 2),
-    "fact filter": lambda text: ChatFactFilter(Saying(json.dumps({"facts": [text, [text, text, text]]}))).choose(
-        QUESTION, FACTS, 3
-    ),
-    "fact": parse_fact,
+    "fact filter": lambda text: ChatFactFilter(Saying(text)).choose(QUESTION, FACTS, 3),
     "extractor": _extracted_reply,
     "stream": _streamed,
     "citations": lambda text: parse_citations(text, range(9)),

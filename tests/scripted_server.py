@@ -14,6 +14,9 @@ A reply of tokens tells log-probabilities to a request that asks for them; a ser
 
     Reply.spelt(("Yes", {"Yes": -0.1, "No": -2.4}), (" 0.9", {}))
     scripted(replies, refuses=["logprobs", "response_format"])
+
+What it tells of itself is a body for each path (``server.tells["/v1/models"] = "..."``); who asked stands in
+``looked_up``, and not among the requests.
 """
 
 from __future__ import annotations
@@ -148,6 +151,8 @@ class ScriptedServer:
         self.dimension = dimension
         self.released = threading.Event()
         self._lock = threading.Lock()
+        self.tells: Mapping[str, ReplyLike] = {}
+        self.looked_up: list[tuple[str, Mapping[str, str]]] = []
         self.script(replies, refuses)
         self._http = _HttpServer(self)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
@@ -159,6 +164,7 @@ class ScriptedServer:
             self._script_for_all = None if isinstance(replies, Mapping) else replies
             self._turns: dict[str, int] = {}
             self._refuses = tuple(refuses)
+            self.tells, self.looked_up = {}, []
             self.requests: list[RecordedRequest] = []
             self.released.set()
             self.released = threading.Event()
@@ -248,6 +254,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         pass
+
+    def do_GET(self) -> None:
+        self.close_connection = True
+        scripted = self.server.scripted
+        scripted.looked_up.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+        told = scripted.tells.get(self.path, Reply(f"no such path: {self.path}", status=404))
+        reply = Reply(body=told) if isinstance(told, str) else told
+        if reply.fault is Fault.HANG:
+            scripted.released.wait()
+        else:
+            self._send(reply)
 
     def do_POST(self) -> None:
         self.close_connection = True

@@ -74,7 +74,7 @@ AGENTS: Sequence[tuple[str, Callable[[ChatModel], object]]] = (
     ("She was born in 1933.", lambda m: ChatPredictor(m).predict(QUESTION, SHOWN[0])),
     ("<think>Is it?</think>Yes 0.9", lambda m: ChatJudge(m).judge(QUESTION, SHOWN[0], "In Moor.")),
     (f"```json\n{json.dumps(FACTORS)}\n```", lambda m: ChatManager(m).weigh(QUESTION)),
-    (json.dumps({"facts": [["Anna Berg", "born in", "Moor"]]}), lambda m: ChatFactFilter(m).choose(QUESTION, FACTS, 3)),
+    (json.dumps({"facts": [1]}), lambda m: ChatFactFilter(m).choose(QUESTION, FACTS, 3)),
     (json.dumps(ASSESSMENT), lambda m: ChatClaimJudge(m).assess(QUESTION, CLAIMS, SHOWN, 2)),
     (json.dumps(EXTRACTION), lambda m: ChatExtractor(m).extract(Passage("p", "Anna Berg", SHOWN[0].text))),
 )

@@ -1,18 +1,21 @@
 """The base of the agents on a chat model: fills the prompt, quotes the material, asks, and checks the reply.
 
-Text that comes from users and documents goes into prompts through `quoted` alone.
+Text that comes from users and documents goes into prompts through `agents.chat.quoting` alone.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel
 
+from agents.chat.context_window import most_tokens
+from agents.chat.echoes import check_no_echo
+from agents.chat.fitting import Room
+from agents.chat.json_schema import Schema
 from agents.chat.model import ChatModel
+from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object, without_thinking
 from agents.roles import Feedback
 from graph.errors import MalformedReply
@@ -22,12 +25,12 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 Reply = TypeVar("Reply")
-Schema = TypeVar("Schema", bound=BaseModel)
+ObjectReply = TypeVar("ObjectReply", bound=BaseModel)
 Result = TypeVar("Result")
 
-_MAX_FED_BACK = 4_000
-# What could end the quoted line, or read as markup of a chat template: written as JSON escapes.
-_UNQUOTABLE = re.compile("[<\x7f-\x9f\u2028\u2029\ud800-\udfff]|```")
+_NO_BRACKETS = str.maketrans(dict.fromkeys("[]【】{}"))
+_MAX_REASON = 1_000
+_TOKENS_OF_A_MESSAGE = 16
 
 
 class ChatAgent:
@@ -44,7 +47,7 @@ class ChatAgent:
         prompt: the name of its prompt.
         material: what the prompt quotes, in a few words.
         reply_tokens: what its longest reply may take, beside what a model thinks before it: a reply that takes more is
-            cut, and malformed.
+            cut, and malformed. As many are kept free for it where the model's context window is known.
     """
 
     prompt: ClassVar[str]
@@ -54,25 +57,46 @@ class ChatAgent:
     def __init__(self, model: ChatModel) -> None:
         self._model = model
 
+    @property
+    def role(self) -> str:
+        """Its name in messages to the user."""
+        return self.prompt.replace("_", " ")
+
     @classmethod
     def messages(
         cls, material: Mapping[str, object], feedback: Feedback | None = None, **placeholders: object
     ) -> list[BaseMessage]:
-        """Return the messages of a request: the prompt with its placeholders filled, and the quoted material."""
+        """Return the messages of a request: the prompt with its placeholders filled, and the quoted material.
+
+        A placeholder takes what never changes from question to question, so that servers reuse the whole system prompt.
+        """
         return prompt_messages(fill(cls.prompt, **placeholders), quoted(cls.material, material), feedback)
+
+    def _room(self, messages: Sequence[BaseMessage], characters: float = float("inf")) -> Room:
+        """Return the room for the part of the material that these messages lack, the reply's own room kept free."""
+        window = self._model.context_tokens
+        if window is None:
+            return Room(self.role, characters)
+        taken = sum(_TOKENS_OF_A_MESSAGE + most_tokens(str(message.text)) for message in messages)
+        return Room(self.role, characters, window, max(0, window - taken - min(self.reply_tokens, window // 2)))
 
     def _ask_object(
         self,
-        schema: type[Schema],
-        material: Mapping[str, object],
-        check: Callable[[Schema], Result],
-        feedback: Feedback | None,
-        **placeholders: object,
+        reply_type: type[ObjectReply],
+        schema: Schema,
+        messages: Sequence[BaseMessage],
+        check: Callable[[ObjectReply], Result],
     ) -> Result:
-        """Ask for one object of a schema, which the prompt states too since servers may ignore it; check it."""
-        messages = self.messages(material, feedback, schema=schema_text(schema), **placeholders)
-        raw = self._model.complete(messages, json_format(schema), max_tokens=self.reply_tokens)
-        return checked(check, parse_object(raw, schema), raw)
+        """Ask for one object of a schema, whose form the examples show, since servers may ignore it; check it."""
+        raw = self._model.complete(
+            messages, json_format(reply_type.__name__, schema), max_tokens=self.reply_tokens
+        )
+
+        def check_both(reply: ObjectReply) -> Result:
+            check_no_echo(reply, messages)
+            return check(reply)
+
+        return checked(check_both, parse_object(raw, reply_type), raw)
 
     def _ask_text(self, messages: Sequence[BaseMessage], check: Callable[[str], Result]) -> Result:
         """Ask for plain text, which can be streamed; check it without the model's thinking."""
@@ -80,7 +104,12 @@ class ChatAgent:
         text = without_thinking(raw)
         if not text:
             raise MalformedReply("The reply is empty", raw)
-        return checked(check, text, text)
+
+        def check_both(text: str) -> Result:
+            check_no_echo(text, messages)
+            return check(text)
+
+        return checked(check_both, text, text)
 
 
 def checked(check: Callable[[Reply], Result], reply: Reply, raw: str) -> Result:
@@ -99,32 +128,18 @@ def prompt_messages(system: str, material: str, feedback: Feedback | None = None
 
 
 def feedback_messages(feedback: Feedback | None) -> list[BaseMessage]:
-    """Return the message that feeds a refused reply back: the reason and the reply as data; none without feedback."""
+    """Return the message that says why a reply was refused; none without feedback.
+
+    It holds nothing that could be read as an answer: not the reply, and no bracket of a citation or an object.
+    """
     from langchain_core.messages import HumanMessage
 
     if feedback is None:
         return []
-    material = {"reason": feedback.reason, "reply": feedback.raw[:_MAX_FED_BACK]}
-    return [HumanMessage(fill("feedback", material=quoted("last reply", material)))]
+    reason = " ".join(feedback.reason.translate(_NO_BRACKETS).split())[:_MAX_REASON]
+    return [HumanMessage(fill("feedback", material=quoted("reason", reason)))]
 
 
-def quoted(label: str, value: object) -> str:
-    """Return untrusted material as one line of JSON inside a labelled fence.
-
-    Line ends, quotes, fences and the ``<`` of chat-template markup are written as JSON escapes, so no text within
-    the value can end the line, the string or the fence that hold it. ``value`` is anything JSON can hold.
-    """
-    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    escaped = _UNQUOTABLE.sub(lambda match: "".join(f"\\u{ord(character):04x}" for character in match[0]), line)
-    return f"Quoted material ({label}):\n```json\n{escaped}\n```"
-
-
-def json_format(schema: type[BaseModel]) -> dict[str, Any]:
+def json_format(name: str, schema: Schema) -> dict[str, Any]:
     """Return the ``response_format`` that asks for an object of ``schema``."""
-    json_schema = {"name": schema.__name__, "schema": schema.model_json_schema()}
-    return {"type": "json_schema", "json_schema": json_schema}
-
-
-def schema_text(schema: type[BaseModel]) -> str:
-    """Return a schema as a prompt states it: JSON on one line."""
-    return json.dumps(schema.model_json_schema(), ensure_ascii=False)
+    return {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, SecretStr
 
 from agents.chat.budget import budget_of_question
+from agents.chat.context_window import configured_context_tokens, told_context_tokens
 from agents.chat.logprobs import TokenLogprobs, read_logprobs
 from agents.chat.usage import Usage, count_usage
 from graph.endpoints.address import Address, censored
@@ -42,6 +44,7 @@ _PLACEHOLDER_KEY = "no-key"
 _MAX_DETAIL = 300
 _MOST_TOKENS = 10**9
 _LEAST_PIECE = 4
+_ASK_AGAIN_S = 30.0
 
 MAX_REPLY_CHARACTERS = 500_000
 """A longer reply is refused unread, its thinking included; one that is streamed is cut off there."""
@@ -198,6 +201,25 @@ class ChatModel:
         self._limit_names: tuple[str, ...] = _LIMIT_NAMES if address else _LIMIT_NAMES[1:]
         self._thinking_tokens = thinking_tokens or 0
         self._once_it_thinks = THINKING_TOKENS if thinking_tokens is None else thinking_tokens
+        self._told_context_tokens: int | None = None
+        self._asks_window_from = 0.0
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The context window: ``MARA_CONTEXT_TOKENS``, else what the server tells, once asked; None where unknown.
+
+        Raises BadInput.
+        """
+        configured = configured_context_tokens()
+        if configured is not None:
+            return configured
+        with self._lock:
+            if time.monotonic() >= self._asks_window_from:
+                self._asks_window_from = time.monotonic() + _ASK_AGAIN_S
+                with suppress(ConnectionError):
+                    self._told_context_tokens = told_context_tokens(self._address, self._api_key, self.name)
+                    self._asks_window_from = float("inf")
+            return self._told_context_tokens
 
     def complete(
         self,

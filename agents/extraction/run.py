@@ -231,7 +231,7 @@ class ExtractionRun:
         if self.cache is None or (reply := self.cache.get(key)) is None:
             return None
         try:
-            return Extracted(passage.id, extractor.read(reply.raw), cached=True)
+            return Extracted(passage.id, extractor.read(reply.raw, passage), cached=True)
         except MalformedReply:
             self.cache.reject(key)
             return None
@@ -280,7 +280,7 @@ class ExtractionRun:
         if self.throttle.tokens_per_minute is not None:
             guess = self.extractor.estimate_prompt_tokens(passage) + estimate_chat_tokens(reply.raw)
             self.throttle.spend(guess if usage.unknown else usage.prompt_tokens + usage.completion_tokens)
-        return self.extractor.read(reply.text()), reply.raw
+        return self.extractor.read(reply.text(), passage), reply.raw
 
     def _wait(self, fault: TransportFault, attempts: _Attempts, will_retry: bool) -> None:
         """Wait before the next attempt; where the server asks for time, all workers do, whatever they ask next."""

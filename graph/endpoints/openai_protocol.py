@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _DEFAULT_TIMEOUT_S = 60.0
 _DEFAULT_QUESTION_S = 300.0
 _PASSING_STATUS = frozenset({408, 409, 429})
+_TOO_LONG = re.compile(r"(context|prompt) (size|length|window)|maximum context|exceed_context_size", re.IGNORECASE)
 _CAUSES: Mapping[int, TransportCause] = {408: "timeout", 429: "rate limit"}
 
 
@@ -164,6 +166,12 @@ def _status_error(fault: openai.APIStatusError, role: str, detail: str) -> MaraE
     elif status == 404:
         variable = "MARA_CHAT_MODEL" if role == "chat" else "MARA_EMBEDDING_MODEL"
         refusal, hint = "knows no such model or address (404)", f"Set {variable}"
+    elif role == "chat" and _TOO_LONG.search(detail):
+        return ModelUnavailable(
+            f"The chat endpoint's context window is too small for the request ({status}){detail}",
+            "Start the server with a larger context, or set MARA_CONTEXT_TOKENS to its size: passages are fitted to it",
+            status=status,
+        )
     else:
         refusal, hint = f"refused the request ({status})", "Check the model and its limits"
     return ModelUnavailable(f"The {role} endpoint {refusal}{detail}", hint, status=status)

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from agents.answerer import REFUSAL, ChatAnswerer, quote_passages, within_budget
+from agents.answerer import REFUSAL, ChatAnswerer, fitting_passages, quote_passages
 from agents.answers.citations import parse_citations
+from agents.chat.fitting import Room, collected_omissions
 from agents.chat.model import open_chat_model
 from agents.roles import Answer, Answerer, Citation, Feedback, NumberedPassage
 from graph.errors import MalformedReply
@@ -131,7 +132,8 @@ def test_the_prompt_states_the_refusal_and_feedback_follows() -> None:
         answerer_on(server).answer(QUESTION, PASSAGES, Feedback("The answer cites 9", "Denmark [9]"))
     request = server.requests[0]
     assert REFUSAL in request.text_of(0)
-    assert json.loads(request.text_of(2).splitlines()[4]) == {"reason": "The answer cites 9", "reply": "Denmark [9]"}
+    assert json.loads(request.text_of(2).splitlines()[4]) == "The answer cites 9"
+    assert "Denmark" not in request.text_of(2)
     assert "response_format" not in request.body
 
 
@@ -143,11 +145,22 @@ def test_passages_beyond_the_budget_are_neither_shown_nor_citable() -> None:
     assert "Denmark" not in server.requests[0].text_of(1)
 
 
-def test_the_budget_drops_from_the_end_and_cuts_the_first_passage_if_it_must() -> None:
-    assert within_budget(PASSAGES, 12_000) == PASSAGES
-    assert within_budget(PASSAGES, len(SALKA.title + SALKA.text)) == (SALKA,)
-    assert within_budget(PASSAGES, len("Salka") + 8) == (replace(SALKA, text="Salka is"),)
-    assert within_budget(PASSAGES, 1) == (replace(SALKA, text=""),)
+@pytest.mark.parametrize(
+    ("characters", "shown", "told"),
+    [
+        (12_000, PASSAGES, []),
+        (len(SALKA.title + SALKA.text), (SALKA,), ["2 of 3 passages"]),
+        (40, (replace(SALKA, text="Salka is an opera in two acts."),), ["2 of 3 passages and the end of a passage"]),
+        (len("Salka") + 8, (replace(SALKA, text="Salka is"),), ["2 of 3 passages and the end of a passage"]),
+        (1, (replace(SALKA, text=""),), ["2 of 3 passages and the end of a passage"]),
+    ],
+)
+def test_passages_without_room_are_dropped_from_the_end_the_first_is_cut_at_a_sentence_and_both_are_told(
+    characters: int, shown: tuple[NumberedPassage, ...], told: list[str]
+) -> None:
+    with collected_omissions() as omissions:
+        assert fitting_passages(PASSAGES, Room("answerer", characters)) == shown
+    assert omissions == [f"The answerer was not shown {what}: no more fits into its prompt" for what in told]
 
 
 def test_numbers_need_not_start_at_1() -> None:

@@ -104,11 +104,11 @@ class TestDraft:
 
     @pytest.mark.parametrize("reply", ["It closed in 1931 [12].", REFUSAL])
     def test_an_answer_that_loses_what_the_draft_cites_is_malformed(self, reply: str) -> None:
-        with pytest.raises(MalformedReply, match=r"no longer cites \[3\]"):
+        with pytest.raises(MalformedReply, match="no longer cites 3"):
             answer(reply, DRAFT)
 
     def test_all_that_is_lost_is_named(self) -> None:
-        with pytest.raises(MalformedReply, match=r"no longer cites \[1\], \[3\]"):
+        with pytest.raises(MalformedReply, match="no longer cites 1, 3"):
             answer("It closed in 1931 [12].", Draft("…", (3, 12, 1), ()))
 
     def test_a_draft_that_cites_nothing_binds_nothing(self) -> None:
@@ -148,7 +148,7 @@ class TestRequest:
             "question": QUESTION,
             "passages": [{"number": p.number, "title": p.title, "text": p.text} for p in PASSAGES],
         }
-        assert json.loads(request.text_of(2).splitlines()[4]) == {"reason": "cites 9", "reply": "x [9]"}
+        assert json.loads(request.text_of(2).splitlines()[4]) == "cites 9"
         assert REFUSAL in request.text_of(0)
         assert "response_format" not in request.body
 

@@ -73,7 +73,7 @@ def test_the_final_predictors() -> None:
 
 
 def claim_judge_examples() -> list[tuple[Material, str]]:
-    return examples("claim_judge", max_components=8, max_follow_ups=3, schema="")
+    return examples("claim_judge", max_components=8)
 
 
 @pytest.mark.parametrize(("material", "reply"), claim_judge_examples())

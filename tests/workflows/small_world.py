@@ -146,17 +146,28 @@ def write_lines(path: Path, rows: list[Any]) -> None:
 
 def shown_to_model(body: Mapping[str, Any], position: int = 1) -> dict[str, Any]:
     """Return the quoted material of a chat request: the one line of JSON within its message's fence."""
-    lines = body["messages"][position]["content"].splitlines()
-    fence = lines.index("```json")
-    assert lines[fence + 2] == "```"
-    value = json.loads(lines[fence + 1])
+    value = _quoted(body, position)
     assert isinstance(value, dict)
     return value
 
 
+def fed_back(body: Mapping[str, Any]) -> str:
+    """Return the reason that a chat request gives for asking again."""
+    value = _quoted(body, 2)
+    assert isinstance(value, str)
+    return value
+
+
+def _quoted(body: Mapping[str, Any], position: int) -> Any:
+    lines = body["messages"][position]["content"].splitlines()
+    fence = lines.index("```json")
+    assert lines[fence + 2] == "```"
+    return json.loads(lines[fence + 1])
+
+
 def picks_first_fact(body: Mapping[str, Any]) -> str:
     """Reply as a filter that keeps the first candidate of the request."""
-    return json.dumps({"facts": shown_to_model(body)["facts"][:1]})
+    return json.dumps({"facts": [number for number, *_ in shown_to_model(body)["facts"][:1]]})
 
 
 def well_behaved() -> dict[str, Script]:

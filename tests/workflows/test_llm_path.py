@@ -18,6 +18,7 @@ from tests.workflows.small_world import (
     MALFORMED,
     MANAGED,
     QUESTION,
+    fed_back,
     picks_first_fact,
     run,
     shown_to_model,
@@ -153,7 +154,7 @@ def test_the_fallback_of_the_answerer_quotes_sentences_of_the_passages_it_cites(
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_the_reason_and_the_raw_reply_are_fed_back_as_quoted_material(
+def test_the_reason_alone_is_fed_back_as_quoted_material(
     chat_server: ScriptedServer, settings: MakeContext, role: str
 ) -> None:
     chat_server.script(scripts_of({role: 2}))
@@ -164,7 +165,8 @@ def test_the_reason_and_the_raw_reply_are_fed_back_as_quoted_material(
     for request, reason in ((second, reasons[0]), (third, reasons[1])):
         assert request.body["messages"][:2] == first.body["messages"]
         assert len(request.body["messages"]) == 3
-        assert shown_to_model(request.body, 2) == {"reason": reason, "reply": MALFORMED}
+        assert fed_back(request.body) == reason
+        assert "Marn" not in request.text_of(2)
 
 
 def test_a_refusal_is_fed_back_to_its_own_role_alone(chat_server: ScriptedServer, settings: MakeContext) -> None:
@@ -265,7 +267,25 @@ def test_the_filter_sees_the_candidates_without_type_or_score(
     chat_server.script(well_behaved())
     facts = run(settings()).result["facts"]
     shown = shown_to_model(only(chat_server.requests_of("fact filter")).body)
-    assert shown == {"question": QUESTION, "facts": [[f["subject"], f["predicate"], f["object"]] for f in facts]}
+    numbered = [[n, f["subject"], f["predicate"], f["object"]] for n, f in enumerate(facts, start=1)]
+    assert shown == {"question": QUESTION, "max_facts": 4, "facts": numbered}
+
+
+def test_what_the_context_window_leaves_out_of_a_prompt_stands_in_the_errors_of_its_node(
+    chat_server: ScriptedServer, settings: MakeContext
+) -> None:
+    chat_server.script(well_behaved())
+    chat_server.tells = {"/v1/models": json.dumps({"data": [{"id": "of a small window", "max_model_len": 1_450}]})}
+    result = run(settings(model="of a small window"), QUESTION).result
+    (told,) = [error for error in result["errors"] if error["node"] == "write_answer"]
+    shown = shown_to_model(only(chat_server.requests_of("answerer")).body)["passages"]
+    left_out = len(result["written_from"]) - len(shown)
+    assert 0 < left_out < 5
+    assert (told["kind"], told["message"]) == (
+        "LeftOut",
+        f"The answerer was not shown {left_out} of 5 passages: no more fits into the context window of 1,450 tokens",
+    )
+    assert result["answer"] == ANSWERED
 
 
 def test_no_key_reaches_the_result(

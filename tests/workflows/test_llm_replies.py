@@ -47,7 +47,7 @@ def ask(chat_server: ScriptedServer, settings: MakeContext) -> Ask:
     return once
 
 
-def choice(*facts: Any) -> str:
+def choice(*facts: int) -> str:
     return json.dumps({"facts": facts})
 
 
@@ -58,11 +58,11 @@ def managed(**changes: Any) -> str:
 NO_CHOICE: dict[str, ReplyLike] = {
     "prose": "I would keep the first of them.",
     "truncated JSON": MALFORMED,
-    "cut at the token limit": Reply(choice(FOUNDED_IN), finish_reason="length"),
-    "NaN": '{"facts": [["Marn", "founded in", NaN]]}',
+    "cut at the token limit": Reply(choice(1), finish_reason="length"),
+    "NaN": '{"facts": [1, NaN]}',
     "of another shape": '{"facts": "all"}',
-    "two objects": choice(FOUNDED_IN) + choice(FOUNDED_BY),
-    "invented facts alone": choice(("Marn", "founded in", "1999"), ("Marn", "founded by", "Ada Brandt")),
+    "two objects": choice(1) + choice(2),
+    "invented facts alone": choice(0, 99),
     "empty": "",
 }
 
@@ -101,7 +101,7 @@ ALIKE = (
 REFUSED = [
     pytest.param(role, node, reply, proper, id=f"{role}: {name}", marks=[pytest.mark.slow] if name in ALIKE else [])
     for role, node, proper, replies in (
-        ("fact filter", "filter_facts", choice(FOUNDED_IN), NO_CHOICE),
+        ("fact filter", "filter_facts", choice(1), NO_CHOICE),
         ("manager", "weigh_relations", MANAGED, NO_WEIGHTS),
         ("answerer", "write_answer", ANSWERED, NO_ANSWER),
     )
@@ -128,7 +128,7 @@ def test_a_malformed_reply_is_recorded_and_asked_for_again(
     [
         ("fact filter", NO_CHOICE["truncated JSON"], "not valid JSON, or is cut"),
         ("fact filter", NO_CHOICE["NaN"], "NaN"),
-        ("fact filter", NO_CHOICE["invented facts alone"], "in the list"),
+        ("fact filter", NO_CHOICE["invented facts alone"], "they are numbered 1 to 10"),
         ("manager", NO_WEIGHTS["text in place of a number"], "entity_entity.TEMPORAL"),
         ("manager", NO_WEIGHTS["a category missing"], "entity_passage"),
         ("answerer", NO_ANSWER["without a citation"], "cites no passage"),
@@ -140,22 +140,19 @@ def test_a_malformed_reply_is_recorded_and_asked_for_again(
     ],
 )
 def test_the_reason_of_a_refusal_says_what_to_mend(ask: Ask, role: str, reply: ReplyLike, reason: str) -> None:
-    proper = {"fact filter": choice(FOUNDED_IN), "manager": MANAGED, "answerer": ANSWERED}[role]
+    proper = {"fact filter": choice(1), "manager": MANAGED, "answerer": ANSWERED}[role]
     assert reason in ask(role, reply, proper).result["errors"][0]["message"]
 
 
-def test_a_long_malformed_reply_is_cut_in_errors_and_in_the_feedback(chat_server: ScriptedServer, ask: Ask) -> None:
+def test_a_long_malformed_reply_is_cut_in_errors_and_never_fed_back(chat_server: ScriptedServer, ask: Ask) -> None:
     long = "word " * 4_000
     (record,) = ask("manager", long, MANAGED).result["errors"]
-    fed_back = shown_to_model(chat_server.requests_of("manager")[1].body, 2)["reply"]
     assert record["raw"] == long[:2_000]
-    assert len(fed_back) < len(long)
-    assert long.startswith(fed_back)
+    assert "word" not in chat_server.requests_of("manager")[1].text_of(2)
 
 
 def test_invented_facts_beside_true_ones_are_dropped_and_counted(chat_server: ScriptedServer, ask: Ask) -> None:
-    invented = [("Marn", "founded in", "1999"), ("Marns", "founded in", "1203")]
-    done = ask("fact filter", choice(invented[0], FOUNDED_IN, invented[1]), MALFORMED)
+    done = ask("fact filter", choice(99, 1, 0), MALFORMED)
     (record,) = done.result["errors"]
     assert done.kept == [FOUNDED_IN]
     assert (record["node"], record["kind"], record["attempt"]) == ("filter_facts", "InventedFacts", 1)
@@ -174,7 +171,7 @@ def test_an_empty_choice_is_legal_and_not_the_same_as_a_failed_filter(chat_serve
 
 
 def test_no_more_facts_are_kept_than_the_context_allows(chat_server: ScriptedServer, settings: MakeContext) -> None:
-    chat_server.script({**well_behaved(), "fact filter": lambda body: choice(*shown_to_model(body)["facts"])})
+    chat_server.script({**well_behaved(), "fact filter": lambda body: choice(*range(1, 11))})
     done = run(settings(max_facts=3), ABOUT_THE_TOWN)
     assert [hit["kept"] for hit in done.result["facts"]][:4] == [True, True, True, False]
     assert len(done.kept) == 3
@@ -250,9 +247,9 @@ def test_orders_of_passages_facts_and_replies_stay_quoted_in_every_request(
         system, *material = request.body["messages"]
         assert [message["role"] for message in material] == ["user"] * len(material)
         assert "BANANA" not in system["content"]
-        for position, message in enumerate(material, start=1):
-            orders = replies[0] if position == 2 else ORDERS
-            assert orders in strings_of(shown_to_model(request.body, position))
+        assert not any("BANANA" in message["content"] for message in material[1:])
+        for position, message in enumerate(material[:1], start=1):
+            assert ORDERS in strings_of(shown_to_model(request.body, position))
             lines = [line for line in message["content"].splitlines() if "BANANA" in line]
             assert len(lines) == 1, "the orders stand on the one quoted line"
             assert "```" not in lines[0]
@@ -269,7 +266,7 @@ def test_a_passage_that_gives_orders_is_shown_to_the_answerer_letter_by_letter(
     assert texts["Sund Bridge"] == TEXTS["bridge"]
     assert ORDERS in texts["Sund Bridge"]
     (facts,) = [shown_to_model(request.body)["facts"] for request in chat_server.requests_of("fact filter")]
-    assert list(TRIPLES["bridge"][1]) in facts
+    assert list(TRIPLES["bridge"][1]) in [words for _, *words in facts]
 
 
 @pytest.mark.parametrize("mode", ["mara", "sparse"])

@@ -32,7 +32,7 @@ from tests.workflows.ragenta_world import (
     well_behaved,
     writes,
 )
-from tests.workflows.small_world import ORDERS, TEXTS, Run, run, shown_to_model
+from tests.workflows.small_world import ORDERS, TEXTS, Run, fed_back, run, shown_to_model
 
 Script = Callable[[Mapping[str, Any]], ReplyLike]
 
@@ -164,8 +164,7 @@ def test_a_malformed_reply_is_recorded_and_asked_for_again(
         assert reason in error["message"]
         assert error["raw"] == raw_of(reply)
     assert {each: len(chat_server.requests_of(each)) for each in ROLES} == {**A_PASSAGE, role: 2 * A_PASSAGE[role]}
-    fed_back = shown_to_model(chat_server.requests_of(role)[-1].body, 2)
-    assert fed_back == {"reason": error["message"], "reply": raw_of(reply)}
+    assert fed_back(chat_server.requests_of(role)[-1].body) == error["message"]
     assert (done.result["answer"], done.result["coverage"]) == (MARN_ANSWERED, "FULLY ANSWERED")
     assert {each["judged_by"] for each in done.result["judgements"]} == {"logprobs"}
     assert done.result["claims_checked_by"] == "model"
@@ -370,7 +369,8 @@ def test_orders_of_passages_and_replies_stay_quoted_in_every_request(
         system, *material = request.body["messages"]
         assert "BANANA" not in system["content"]
         assert [message["role"] for message in material] == ["user"] * len(material)
-        for position, message in enumerate(material, start=1):
+        assert not any("BANANA" in message["content"] for message in material[1:])
+        for position, message in enumerate(material[:1], start=1):
             assert ORDERS in strings_of(shown_to_model(request.body, position))
             (line,) = [line for line in message["content"].splitlines() if "BANANA" in line]
             assert "```" not in line

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints
 from langgraph.runtime import Runtime
 
 from agents.chat.budget import Spent
+from agents.chat.fitting import collected_omissions
 from agents.chat.usage import counted_usage
 from workflows.runtime.agents import AGENTS
 from workflows.runtime.question_budget import budget_under_way
@@ -68,11 +69,14 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
             with described(lambda: about_run(run)) as tell:
                 if name != FIRST_NODE:
                     check_shape(state, shape)
-                with counted_usage() as used, budget.working():
+                with counted_usage() as used, budget.working(), collected_omissions() as omissions:
                     if filtered:
                         update = within_filter(filtered, state, run, lambda seen: work(cast(State, seen), run))
                     else:
                         update = work(state, run)
+                if omissions:
+                    told = [run.error("LeftOut", omission) for omission in dict.fromkeys(omissions)]
+                    update = {**update, "errors": [*(update.get("errors") or ()), *told]}
                 tell(lambda: about_update(update))
             ms = round((time.perf_counter() - start) * 1000, 3)
             runtime.stream_writer({"node": name, "event": event_of(update), "ms": ms, **figures_of(update)})

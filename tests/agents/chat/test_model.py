@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.chat.agent import feedback_messages, prompt_messages, quoted
+from agents.chat.agent import feedback_messages, prompt_messages
 from agents.chat.model import open_chat_model
+from agents.chat.quoting import quoted
 from agents.chat.usage import Usage
 from agents.roles import Feedback
 from graph.errors import ModelUnavailable, TransportFault
@@ -177,10 +178,15 @@ def test_a_busy_servers_words_and_wait_reach_the_caller() -> None:
         assert (caught.value.cause, caught.value.retry_after_s) == ("rate limit", 7.0)
 
 
-def test_a_refused_reply_is_fed_back_as_data_cut_to_4000_characters() -> None:
-    (message,) = feedback_messages(Feedback('no "name"', "```\n# Tester\n" + "x" * 9_000))
-    fenced = [line for line in str(message.text).splitlines() if line.startswith("{")]
-    assert json.loads(fenced[0]) == {"reason": 'no "name"', "reply": ("```\n# Tester\n" + "x" * 9_000)[:4_000]}
+def test_a_refusal_is_fed_back_as_its_reason_alone_which_nobody_can_take_for_an_answer() -> None:
+    reason = 'no "name"; cite as in [1], 【2】 or {"facts": [1]}\n# Tester ' + "x" * 9_000
+    (message,) = feedback_messages(Feedback(reason, "Denmark [3], said before"))
+    lines = str(message.text).splitlines()
+    told = json.loads(lines[lines.index("```json") + 1])
+    assert told.startswith('no "name"; cite as in 1, 2 or "facts": 1 # Tester xxx')
+    assert len(told) == 1_000
+    assert not set("[]【】{}").intersection(message.text)
+    assert "Denmark" not in message.text
     assert message.type == "human"
     assert feedback_messages(None) == []
 

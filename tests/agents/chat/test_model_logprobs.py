@@ -174,6 +174,9 @@ def test_a_server_may_refuse_the_response_format_and_the_log_probabilities() -> 
     with scripted([TEXT], refuses=["response_format", "logprobs"]) as server:
         model = model_on(server)
         for _ in range(2):
-            assert model.ask(messages(), json_format(Verdict), top_logprobs=5).text() == TEXT
+            assert (
+                model.ask(messages(), json_format("Verdict", Verdict.model_json_schema()), top_logprobs=5).text()
+                == TEXT
+            )
     asked = [{"response_format", "logprobs"} & request.body.keys() for request in server.requests]
     assert asked == [{"response_format", "logprobs"}, {"logprobs"}, set(), set()]

@@ -96,7 +96,7 @@ def test_the_judge_is_shown_the_claims_and_the_passages_of_the_answer(
         {"number": 3, "text": "The mayor is tall.", "cited": [1]},
     ]
     assert [passage["number"] for passage in shown["passages"]] == result["written_from"] == [1, 2, 3]
-    assert "0 at most" in chat_server.requests_of("claim judge")[0].text_of(0), "no follow-up is wanted"
+    assert shown["max_follow_ups"] == 0, "no follow-up is wanted"
 
 
 @pytest.mark.parametrize(

@@ -338,7 +338,7 @@ class TestForks:
     ) -> None:
         picked = [
             '{"facts": [["LAKE SUND", "lies in", "Belavia"',
-            '{"facts": [["Project Orlo", "drains", "LAKE SUND"]]}',
+            '{"facts": [1]}',
         ]
         chat_server.script({"fact filter": picked, "manager": [MANAGED], "answerer": [ANSWERED]})
         graph, thread = on_a_thread()
