@@ -107,9 +107,7 @@ class ChatExtractor(ChatAgent):
     def ask(self, passage: Passage, feedback: Feedback | None = None) -> ChatReply:
         """Return the model's reply unread. Raises TransportFault, ModelUnavailable."""
         messages = prompt_messages(self._system, self._material(passage), feedback)
-        return self._model.ask(
-            messages, json_format(ExtractorReply.__name__, _SCHEMA), max_tokens=self.reply_tokens
-        )
+        return self._model.ask(messages, json_format(ExtractorReply.__name__, _SCHEMA), max_tokens=self.reply_tokens)
 
     def read(self, reply: str, passage: Passage) -> Extraction:
         """Return the extraction that a reply to a passage states, its types and confidences checked.

@@ -28,11 +28,14 @@ from agents.manager import ChatManager
 from agents.offline.extractor import OfflineExtractor
 from agents.offline.language.entities import scan_entities, title_names
 from agents.offline.manager import OfflineManager
-from agents.offline.reading.answer_kind import answer_type
-from agents.offline.reading.answer_score import without_names
-from agents.offline.reading.evidence import passage_sentences
-from agents.offline.reading.questions import plain_verbs, read_question, split_question, unframed
+from agents.offline.reading.comparison import Side, compare
+from agents.offline.reading.dates import days_in
+from agents.offline.reading.evidence import best_sentence, find_evidence
+from agents.offline.reading.excerpts import passage_sentences
+from agents.offline.reading.kinds import AnswerKind, answer_kind, holds_kind
+from agents.offline.reading.questions import parse_question, split_question
 from agents.offline.reading.support import is_supported
+from agents.offline.reading.words import language_of, word_spans
 from agents.predictor import ChatPredictor
 from agents.roles import Draft, NumberedPassage
 from graph.construction.bm25 import terms
@@ -169,7 +172,11 @@ PASSAGES: dict[str, Parser] = {
     "place of a quote": lambda text: locate_quote("The geologist was born in Moor.", text, QUESTION),
     "support": lambda text: is_supported("Anna Berg was born in Moor in 1933.", text),
     "support of a passage's own words": lambda text: is_supported(text, text),
-    "words without names": without_names,
+    "evidence for a question": lambda text: find_evidence(QUESTION, [NumberedPassage(1, "p", "Moor", text)], None),
+    "days": days_in,
+    "words and codes": word_spans,
+    "kinds held": lambda text: [holds_kind(text, kind, frozenset()) for kind in AnswerKind],
+    "compared": lambda text: compare("Which is older?", [Side("Moor", text), Side("Graz", text[::-1])]),
     "quotes": lambda text: quote_passages(QUESTION, [NumberedPassage(1, "p", "Moor", text)]),
     "chunks": lambda text: split_document(Document("Moor", TEXT * 40 + text, "moor.txt")),
     "length in tokens": estimate_tokens,
@@ -183,13 +190,12 @@ PASSAGES: dict[str, Parser] = {
     "address": lambda text: normalised_address(text, "http://moor/"),
 }
 QUESTIONS: dict[str, Parser] = {
-    "frame": unframed,
     "parts": split_question,
-    "kind of answer": answer_type,
-    "verbs": plain_verbs,
-    "question": read_question,
-    "question with known names": lambda text: read_question(text, ["Anna Berg", "Moor Moor Moor", text[:100]]),
-    "question in a frame": lambda text: read_question(f"Can you tell me which {text}?"),
+    "kind of answer": answer_kind,
+    "question": parse_question,
+    "choice": lambda text: parse_question(f"Which is older, {text} or Moor?"),
+    "question of a passage": lambda text: best_sentence(text, SHOWN[0]),
+    "language": language_of,
     "relations": question_cues,
     "condition": lambda text: parse_where([text]),
     "manager": lambda text: OfflineManager().weigh(text),

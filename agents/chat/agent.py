@@ -88,9 +88,7 @@ class ChatAgent:
         check: Callable[[ObjectReply], Result],
     ) -> Result:
         """Ask for one object of a schema, whose form the examples show, since servers may ignore it; check it."""
-        raw = self._model.complete(
-            messages, json_format(reply_type.__name__, schema), max_tokens=self.reply_tokens
-        )
+        raw = self._model.complete(messages, json_format(reply_type.__name__, schema), max_tokens=self.reply_tokens)
 
         def check_both(reply: ObjectReply) -> Result:
             check_no_echo(reply, messages)

@@ -68,7 +68,7 @@ class Alignment:
         context = [_vocabulary(sentence.context) for sentence in sentences]
         passages = {sentence.passage.id: sentence.passage for sentence in sentences}
         around = {key: _vocabulary(f"{p.title} {p.source} {p.text}") for key, p in passages.items()}
-        words = sorted(frozenset[str]().union(*around.values(), *context))
+        words = sorted(frozenset[str]().union(*around.values(), *context, *told))
         held, self.misspelt = _held(question, words)
         places = {word: place for place, word in enumerate(words)}
 
