@@ -90,7 +90,7 @@ def find_evidence(question: str, passages: Sequence[NumberedPassage], embed: Emb
     if refusal:
         return Evidence(question, refusal=refusal, misspelt=misspelt)
     winner, short = _compared(read, sides) or (0, "")
-    if winner:
+    if winner and len(sides) == 2:
         excerpts = [*excerpts[1:2], excerpts[0], *excerpts[2:]]
     return Evidence(question, tuple(excerpts), misspelt=misspelt, short=short)
 
@@ -302,8 +302,8 @@ def _newer(read: Alignment, place: int) -> frozenset[int]:
 
 
 def _says_the_like(read: Alignment, one: int, other: int) -> bool:
-    shared = np.minimum(read.near[one], read.near[other]) @ read.weights
-    most = max(read.near[one] @ read.weights, read.near[other] @ read.weights)
+    shared = np.minimum(read.own[one], read.own[other]) @ read.weights
+    most = max(read.own[one] @ read.weights, read.own[other] @ read.weights)
     return bool(shared >= 0.8 * most and read.worth[other] >= 0.75 * read.worth[one])
 
 
