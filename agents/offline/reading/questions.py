@@ -78,8 +78,8 @@ _AUXILIARY = (
     r"|we|i|you|ist|sind|war|hat|wird|des|der|est|sont|a)"
 )
 _ASKED = re.compile(
-    rf"\b(?:which|what|whose|welche[nrms]?|quel(?:le)?s?)\s+((?:[\w'-]+\s+){{0,3}}?[\w'-]+)\s+{_AUXILIARY}\b"
-    r"|\b(?:what|who)(?:'s| is| was| are| were) (?:the |our |a )?((?:[\w-]+\s+){0,2}?[\w-]+)\s+(?:of|for|in|at|that)\b"
+    r"\b(?:what|who)(?:'s| is| was| are| were) (?:the |our |a )?((?:[\w-]+\s+){0,2}?[\w-]+)\s+(?:of|for|in|at|that)\b"
+    rf"|\b(?:which|what|whose|welche[nrms]?|quel(?:le)?s?)\s+((?:[\w'-]+\s+){{0,3}}?[\w'-]+)\s+{_AUXILIARY}\b"
     r"|\b(?:give me|tell me|name|state) (?:the |our )((?:[\w-]+\s+){0,2}?[\w-]+)\s+(?:of|for|in|at|that|who)\b",
     re.IGNORECASE,
 )
