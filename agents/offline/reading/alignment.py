@@ -168,7 +168,7 @@ def _held(question: ParsedQuestion, words: Sequence[str]) -> tuple[Row, dict[str
             held[row] = 0.0
         for column, share in spellings.of(term).items():
             held[row, column] = max(held[row, column], share)
-        if term.role is Role.NAME and not (held[row] >= HELD).any() and len(term.text) >= _SHORTEST_NAME:
+        if term.role is Role.NAME and not (held[row] == 1.0).any() and len(term.text) >= _SHORTEST_NAME:
             for column, word in enumerate(words):
                 if _differs_little(term.text, word):
                     held[row, column] = MISSPELT

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agents.offline.reading.dates import date_spans, days_in
+from agents.offline.reading.dates import Day, date_spans, days_in
 from agents.offline.reading.words import word_spans
 from graph.sentences import key_values
 
@@ -26,8 +26,8 @@ _AMOUNT = re.compile(
 )
 _THOUSANDS = re.compile(r"[.,'’](?=\d{3}(?:\D|$))")
 
-Amount = tuple[float, str, str]
-"""What is compared, in which unit, and how it is written."""
+Value = tuple[tuple[float, ...], str]
+"""What is compared, a number or the parts of a date, and how it is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def compare(question: str, sides: Sequence[Side]) -> tuple[int, str] | None:
         return None
     winner = int((values[1][0] < values[0][0]) == is_least)
     loser = 1 - winner
-    return winner, f"{sides[winner].name} ({values[winner][2]}; {sides[loser].name}: {values[loser][2]})"
+    return winner, f"{sides[winner].name} ({values[winner][1]}; {sides[loser].name}: {values[loser][1]})"
 
 
 def _cell(side: Side, other: Side) -> str:
@@ -67,33 +67,35 @@ def _cell(side: Side, other: Side) -> str:
     return cells.get(side.name.casefold(), "") if other.name.casefold() in cells else ""
 
 
-def _dates(texts: Sequence[str]) -> list[Amount] | None:
-    found = []
+def _dates(texts: Sequence[str]) -> list[Value] | None:
+    """The one date of each text, as exactly as both are told: a year is not before a month of that year."""
+    found: list[tuple[Day, str]] = []
     for text in texts:
         spans = {text[start:end]: days_in(text[start:end]) for start, end in date_spans(text)}
         told = {written: days[0] for written, days in spans.items() if days}
         if len(set(told.values())) != 1:
             return None
         written, day = next(iter(told.items()))
-        found.append((day.year * 10_000 + day.month * 100.0 + day.day, "", written))
-    return found
+        found.append((day, written))
+    n_told = min(sum(map(bool, day)) for day, _ in found)
+    return [(day[:n_told], written) for day, written in found]
 
 
-def _amounts(texts: Sequence[str]) -> list[Amount] | None:
+def _amounts(texts: Sequence[str]) -> list[Value] | None:
     """The one number of each text in the one unit that both texts have."""
-    by_unit: list[Mapping[str, list[Amount]]] = [_by_unit(text) for text in texts]
+    by_unit: list[Mapping[str, list[Value]]] = [_by_unit(text) for text in texts]
     shared = [unit for unit in by_unit[0] if unit in by_unit[1]]
     certain = [unit for unit in shared if all(len(each[unit]) == 1 for each in by_unit)]
     return [each[certain[0]][0] for each in by_unit] if len(certain) == 1 else None
 
 
-def _by_unit(text: str) -> dict[str, list[Amount]]:
+def _by_unit(text: str) -> dict[str, list[Value]]:
     for start, end in reversed(date_spans(text)):
         text = f"{text[:start]}\n{text[end:]}"
-    found: dict[str, list[Amount]] = {}
+    found: dict[str, list[Value]] = {}
     for match in _AMOUNT.finditer(text):
         unit = (match["before"] or match["after"] or "").casefold()
         number = float(_THOUSANDS.sub("", match["figure"]).replace(",", ".").replace("'", "").replace("’", ""))
         if unit:
-            found.setdefault(unit, []).append((number, unit, match[0].strip()))
+            found.setdefault(unit, []).append(((number,), match[0].strip()))
     return found

@@ -58,18 +58,23 @@ def month_names(number: int) -> list[str]:
 
 
 def days_in(text: str) -> list[Day]:
-    """Return the dates of a text whose year is told, in order. Of 03/04/2024, the day comes first."""
+    """Return the dates of a text whose year is told, in order. Of 03/04/2024, the day comes first, if it may."""
     return [day for match in _DATE.finditer(text) if (day := _day(match)) is not None]
 
 
 def _day(match: re.Match[str]) -> Day | None:
     figures = [int(number) for number in _FIGURES.findall(match[0])]
     if match["iso"] or match["year"]:
-        return Day(*figures)
+        return _possible(Day(*figures))
     if match["figures"]:
         day, month, year = figures
-        return Day(year if year > 99 else 2000 + year, month, day)
+        day, month = (month, day) if day <= 12 < month else (day, month)
+        return _possible(Day(year if year > 99 else 2000 + year, month, day))
     months = [number for word in _WORD.findall(match[0]) if (number := month_number(word))]
     if not months or figures[-1] < 1000:
         return None
-    return Day(figures[-1], months[0], figures[0] if len(figures) > 1 else 0)
+    return _possible(Day(figures[-1], months[0], figures[0] if len(figures) > 1 else 0))
+
+
+def _possible(day: Day) -> Day | None:
+    return day if day.month <= 12 and day.day <= 31 else None

@@ -8,7 +8,7 @@ from enum import Enum
 
 from agents.offline.language.entities import scan_entities
 from agents.offline.reading.dates import date_spans
-from agents.offline.reading.words import word_spans
+from agents.offline.reading.words import language_of, word_spans
 
 
 class AnswerKind(Enum):
@@ -77,7 +77,7 @@ _HOLDS = {
 def answer_kind(question: str) -> AnswerKind:
     """Return what a question asks for by its question words: English, and a few German and French ones."""
     plain = " ".join(question.casefold().split())
-    if _YES_OR_NO.match(plain):
+    if _YES_OR_NO.match(plain) and language_of(question) == "english":
         return AnswerKind.ANY
     return next((kind for kind, pattern in _COMPILED if pattern.search(plain)), AnswerKind.ANY)
 

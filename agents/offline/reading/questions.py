@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -77,8 +78,8 @@ _AUXILIARY = (
     r"|we|i|you|ist|sind|war|hat|wird|des|der|est|sont|a)"
 )
 _ASKED = re.compile(
-    rf"\b(?:which|what|whose|welche[nrms]?|quel(?:le)?s?)\s+((?:[\w'-]+\s+){{0,3}}?[\w'-]+)\s+{_AUXILIARY}\b"
-    r"|\b(?:what|who)(?:'s| is| was| are| were) (?:the |our |a )?((?:[\w-]+\s+){0,2}?[\w-]+)\s+(?:of|for|in|at|that)\b"
+    r"\b(?:what|who)(?:'s| is| was| are| were) (?:the |our |a )?((?:[\w-]+\s+){0,2}?[\w-]+)\s+(?:of|for|in|at|that)\b"
+    rf"|\b(?:which|what|whose|welche[nrms]?|quel(?:le)?s?)\s+((?:[\w'-]+\s+){{0,3}}?[\w'-]+)\s+{_AUXILIARY}\b"
     r"|\b(?:give me|tell me|name|state) (?:the |our )((?:[\w-]+\s+){0,2}?[\w-]+)\s+(?:of|for|in|at|that|who)\b",
     re.IGNORECASE,
 )
@@ -128,7 +129,9 @@ _BEFORE_NOUN = frozenset(
 )
 _NEXT = re.compile(
     r"\?\s+(?:and\s+)?|(?:[,;]|(?<!\s))\s+(?:and|und|et)\s+(?:also\s+)?"
-    r"(?=(?:(?:in|on|at|by|to|for|from|of|with|since)\s+)?(?:who|whom|whose|what|which|when|where|why|how)\b)",
+    r"(?=(?:(?:in|on|at|by|to|for|from|of|with|since|seit|für|mit|von|depuis|pour|de|à)\s+)?"
+    r"(?:who|whom|whose|what|which|when|where|why|how|wer|wen|wem|was|wann|wo|warum|wie|welche[mnrs]?"
+    r"|qui|quand|où|pourquoi|combien|comment|quel(?:le)?s?)\b)",
     re.IGNORECASE,
 )
 
@@ -204,7 +207,13 @@ def _choices(question: str, terms: tuple[Term, ...]) -> tuple[frozenset[int], ..
         return ()
     one, other = ({word for word, _, _ in word_spans(side)} for side in match.groups())
     sides = [
-        frozenset(place for place, term in enumerate(terms) if term.text in mine and term.text not in others)
+        [place for place, term in enumerate(terms) if term.text in mine and term.text not in others]
         for mine, others in ((one, other), (other, one))
     ]
-    return tuple(sides) if all(sides) else ()
+    return tuple(_up_to_name(side, terms) for side in sides) if all(sides) else ()
+
+
+def _up_to_name(side: Sequence[int], terms: Sequence[Term]) -> frozenset[int]:
+    """A side without the words behind its last name, which say what is compared: "Kestrel weigh"."""
+    names = [place for place in side if terms[place].is_name]
+    return frozenset(place for place in side if not names or place <= names[-1])

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.offline.reading.dates import Day
+from agents.offline.reading.questions import Role, parse_question, split_question
+
+
+def roles(question: str) -> dict[str, Role]:
+    return {term.text: term.role for term in parse_question(question).terms}
+
+
+def test_names_numbers_and_dates_are_told_from_plain_words() -> None:
+    assert roles("Did the yard pay 1,200 to Hedda Lunt for the VX-210 on 14 March 2024?") == {
+        "14 march 2024": Role.DATE,
+        "yard": Role.WORD,
+        "pay": Role.WORD,
+        "1,200": Role.NUMBER,
+        "hedda": Role.NAME,
+        "lunt": Role.NAME,
+        "vx-210": Role.NUMBER,
+    }
+
+
+def test_a_code_names_something_and_a_mere_number_does_not() -> None:
+    names = {term.text for term in parse_question("Which of the 12 pumps is the VX-210 of Kiel?").terms if term.is_name}
+    assert names == {"vx-210", "kiel"}
+
+
+def test_the_first_word_and_adjectives_of_places_are_no_names() -> None:
+    assert roles("Storage of Danish boats?") == {"storage": Role.WORD, "danish": Role.WORD, "boats": Role.WORD}
+
+
+def test_a_german_noun_behind_its_article_is_no_name() -> None:
+    assert roles("Wann hat die Werft Lindholm den Kran gekauft?") == {
+        "werft": Role.WORD,
+        "lindholm": Role.NAME,
+        "kran": Role.WORD,
+        "gekauft": Role.WORD,
+    }
+
+
+def test_a_date_is_one_term_whatever_its_notation() -> None:
+    for written in ("14 March 2024", "2024-03-14", "14.3.2024"):
+        (term,) = (term for term in parse_question(f"What was signed on {written}?").terms if term.role is Role.DATE)
+        assert term.day == Day(2024, 3, 14)
+
+
+def test_a_year_alone_is_a_number() -> None:
+    assert roles("What was built in 1863?")["1863"] is Role.NUMBER
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("In which room is the pump stored?", {"room"}),
+        ("What is the hourly rate of a rigger?", {"hourly", "rate"}),
+        ("Name the owner of the slipway.", {"owner"}),
+        ("Is the pump stored?", set()),
+    ],
+)
+def test_what_is_asked_for_is_known(question: str, asked: set[str]) -> None:
+    assert {term.text for term in parse_question(question).terms if term.is_asked} == asked
+
+
+def test_words_of_one_stem_are_one_term() -> None:
+    assert len(parse_question("Which boat of all boats?").terms) == 1
+
+
+@pytest.mark.parametrize("question", ["", "Who?", "?!", " \n"])
+def test_a_question_may_hold_nothing(question: str) -> None:
+    assert parse_question(question).terms == ()
+
+
+class TestChoices:
+    @pytest.mark.parametrize(
+        ("question", "names"),
+        [
+            ("Which is older, the Kestrel or the Alcyon?", ["Kestrel", "Alcyon"]),
+            ("Which of the two, Hedda Lunt or Marek Sobol, came first?", ["Hedda Lunt", "Marek Sobol"]),
+            ("Does the Kestrel or the Alcyon weigh more?", ["Kestrel", "Alcyon"]),
+            ("Is the engine or the mast heavier?", ["engine", "mast heavier"]),
+            ("What costs more, the DV-210 or the DV-340?", ["DV-210", "DV-340"]),
+            ("Was ist älter, die Kestrel oder die Alcyon?", ["Kestrel", "Alcyon"]),
+        ],
+    )
+    def test_the_two_things_are_called_as_the_question_spells_them(self, question: str, names: list[str]) -> None:
+        parsed = parse_question(question)
+        assert [parsed.name_of(choice) for choice in parsed.choices] == names
+
+    @pytest.mark.parametrize("question", ["Who built the Kestrel?", "Who built the Kestrel and the Alcyon?", "Is it or?"])
+    def test_other_questions_have_none(self, question: str) -> None:
+        assert parse_question(question).choices == ()
+
+
+class TestSplitQuestion:
+    @pytest.mark.parametrize(
+        ("question", "parts"),
+        [
+            (
+                "Who runs the paint shop, and when was the lease signed?",
+                ["Who runs the paint shop?", "When was the lease signed?"],
+            ),
+            (
+                "Who runs the paint shop? When was the lease signed?",
+                ["Who runs the paint shop?", "When was the lease signed?"],
+            ),
+            (
+                "Wer leitet die Lackiererei, und wann wurde der Kran gekauft?",
+                ["Wer leitet die Lackiererei?", "Wann wurde der Kran gekauft?"],
+            ),
+        ],
+    )
+    def test_each_part_is_a_question_of_its_own(self, question: str, parts: list[str]) -> None:
+        assert split_question(question) == parts
+
+    def test_a_later_part_that_names_nothing_is_asked_of_what_the_first_names(self) -> None:
+        assert split_question("Who founded Kestrel, and when did it close?")[1] == "When did it close Kestrel?"
+
+    @pytest.mark.parametrize("question", ["Is it red and blue?", "Where is the crane, and why?", "Who?", ""])
+    def test_a_question_of_one_thing_stays_as_it_is(self, question: str) -> None:
+        assert split_question(question) == [question]
+
+
+@given(st.text(alphabet="Who is the Kestrel, and when was 14.3.2024 or-? é日\n", max_size=80))
+def test_any_text_is_taken_apart(text: str) -> None:
+    parsed = parse_question(text)
+    assert len({term.stem for term in parsed.terms}) == len(parsed.terms)
+    assert all(0 <= place < len(parsed.terms) for choice in parsed.choices for place in choice)
+    assert all(parsed.name_of(choice) in text for choice in parsed.choices)
+    assert split_question(text)
