@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -28,6 +29,10 @@ _MAX_COMPONENT_CHARACTERS = 10_000
 _ASKED_CHARACTERS = 300
 
 
+JudgedCoverage = Literal[Coverage.FULLY, Coverage.PARTIALLY, Coverage.NOT]
+JUDGED_COVERAGES: tuple[Coverage, ...] = get_args(JudgedCoverage)
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -36,7 +41,7 @@ class ComponentReply(_Strict):
     """One thing that the question asks for; of a single one the text may be empty, and means the question."""
 
     text: str
-    coverage: Coverage
+    coverage: JudgedCoverage
     claims: list[int]
 
 
@@ -120,7 +125,7 @@ class ChatClaimJudge(ChatAgent):
 
 def _schema(claims: Collection[int], passages: Collection[int], max_follow_ups: int) -> Schema:
     """The schema of a reply about these claims and passages: all of them chosen by number."""
-    component = object_of(text=text_of(_ASKED_CHARACTERS), coverage=one_of([*Coverage]), claims=numbers_of(claims))
+    component = object_of(text=text_of(_ASKED_CHARACTERS), coverage=one_of(JUDGED_COVERAGES), claims=numbers_of(claims))
     verdict = object_of(number=number_of(claims), supported_by=numbers_of(passages), relevant={"type": "boolean"})
     follow_up = object_of(component=number_of(range(1, MAX_COMPONENTS + 1)), question=text_of(_ASKED_CHARACTERS))
     return object_of(

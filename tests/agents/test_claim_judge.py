@@ -8,7 +8,13 @@ import pytest
 
 from agents.answers.claims import Claim
 from agents.chat.fitting import Room, collected_omissions
-from agents.claim_judge import DEFAULT_BUDGET_CHARACTERS, MAX_COMPONENTS, ChatClaimJudge, shown_passages
+from agents.claim_judge import (
+    DEFAULT_BUDGET_CHARACTERS,
+    JUDGED_COVERAGES,
+    MAX_COMPONENTS,
+    ChatClaimJudge,
+    shown_passages,
+)
 from agents.roles import (
     Assessment,
     ClaimJudge,
@@ -299,7 +305,7 @@ class TestRequest:
         assert verdicts["items"]["properties"]["number"]["enum"] == component["claims"]["items"]["enum"] == [1, 2]
         assert verdicts["items"]["properties"]["supported_by"]["items"]["enum"] == [3, 12]
         assert (properties["components"]["maxItems"], properties["follow_ups"]["maxItems"]) == (MAX_COMPONENTS, 2)
-        assert component["coverage"]["enum"] == [*Coverage]
+        assert component["coverage"]["enum"] == [*JUDGED_COVERAGES]
 
     def test_a_single_component_without_a_text_is_the_question(self) -> None:
         components = [{"text": "", "coverage": "NOT ANSWERED", "claims": []}]

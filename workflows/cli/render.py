@@ -12,9 +12,12 @@ from rich.padding import Padding
 from rich.table import Table
 
 from agents.answers.citations import quotable
+from agents.claim_verdicts import Verdict
 from graph.errors import MaraError
 from graph.sentences import sentence_spans
 from workflows.indexing_run.report import IndexReport
+from workflows.runtime.resources import OFFLINE
+from workflows.settings.enums import ResultKind
 
 _SHOWN_PASSAGES = 5
 _SHOWN_SOURCES = 10
@@ -138,7 +141,7 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         result: result of a question.
         verbose: whether to print ids, facts, β, judge scores and how passages were ranked, too.
     """
-    console.print(escape(result["answer"]), style="bold")
+    console.print(escape(_headed(result)), style="bold")
     console.print()
     cited = {citation["number"] for citation in result["citations"]}
     for passage in _shown_passages(result, cited):
@@ -157,9 +160,22 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         origin = f"{record['node']} (attempt {record['attempt']}): " if verbose else ""
         console.print(f"[yellow]{escape(origin + record['message'])}[/]")
     if not verbose:
-        chat = result["models"]["chat"]
-        by = "the offline agents" if chat == "offline" else chat
-        console.print(f"\n[dim]answered by {escape(by)}; --verbose tells how the passages were found[/]")
+        console.print(f"\n[dim]{escape(_origin(result))}; --verbose tells how the passages were found[/]")
+
+
+def _headed(result: Mapping[str, Any]) -> str:
+    """Return an answer, or evidence under a line that calls it so."""
+    head = "Evidence, which nobody judged:\n\n" if result["answer_kind"] == ResultKind.EVIDENCE else ""
+    return f"{head}{result['answer']}"
+
+
+def _origin(result: Mapping[str, Any]) -> str:
+    """Return who answered: without a model nobody, whatever was found."""
+    chat = result["models"]["chat"]
+    if chat != OFFLINE:
+        return f"answered by {chat}"
+    found = "evidence" if result["answer_kind"] == ResultKind.EVIDENCE else "no evidence"
+    return f"{found}, no model configured"
 
 
 def _walked(console: Console, result: Mapping[str, Any]) -> None:
@@ -196,11 +212,11 @@ def _checked(console: Console, result: Mapping[str, Any]) -> None:
     """Print the verdicts on the claims, the coverage of the question, and the follow-up questions."""
     claims = result.get("claims") or ()
     for claim in claims:
-        if claim["verdict"] != "supported":
+        if claim["verdict"] not in (Verdict.SUPPORTED, Verdict.QUOTED):
             fate = "marked" if claim["kept"] else "removed"
             console.print(f"[yellow]{escape(claim['verdict'])}, {fate}: {escape(claim['text'])}[/]")
-    if claims and not result["refused"]:
-        supported = sum(claim["verdict"] == "supported" for claim in claims)
+    if claims and result["answer_kind"] == ResultKind.ANSWER:
+        supported = sum(claim["verdict"] == Verdict.SUPPORTED for claim in claims)
         console.print(f"[dim]{supported} of {len(claims)} claims supported ({escape(result['claims_checked_by'])})[/]")
     if result.get("coverage"):
         console.print(f"[dim]{escape(result['coverage'].lower())}[/]")
@@ -279,8 +295,10 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
     console.print(
         f"\n{report['passages']} passages, {report['entities']} entities, {report['facts']} facts;"
         f" {n} questions: recall@5 {result['recall_at_5']:.2f},"
-        f" {result['answers_with_gold']} answers hold the gold answer"
+        f" {result['answers_with_gold']} results hold the gold answer"
     )
+    if result["results"][0]["models"]["chat"] == OFFLINE:
+        console.print("No model is configured: what stands under a question is evidence, which nobody judged")
     console.print(f"[dim]{escape(_pairs(result['results'][0]['models']))}[/]")
     console.print(f'Ask it yourself: mara ask "..." --workspace {escape(report["workspace"])}')
 

@@ -20,7 +20,7 @@ from workflows.runs.run_folder import Row
 CITATION_FIGURES = ("citation_recall", "citation_precision", "gold_citation_recall", "gold_citation_precision")
 """The figures on an answer's citations in a row of results."""
 
-VERDICTS = ("supported", "unsupported", "irrelevant")
+VERDICTS = ("supported", "quoted", "unsupported", "irrelevant")
 """The verdicts of a claim check on a claim."""
 
 

@@ -12,6 +12,17 @@ class Workflow(StrEnum):
     RAGENTA = "ragenta"
 
 
+class ResultKind(StrEnum):
+    """What a result says."""
+
+    ANSWER = "answer"
+    """An agent's words."""
+    EVIDENCE = "evidence"
+    """Quotes of passages, which nobody judged."""
+    REFUSAL = "refusal"
+    """That the passages do not hold it."""
+
+
 class UnsupportedClaims(StrEnum):
     """What becomes of a claim that no passage supports."""
 

@@ -17,6 +17,7 @@ from graph.retrieve.open_index import Index
 from graph.retrieve.search import Ranking, Seeds, weigh_every_passage
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, entity_id
+from workflows.settings.enums import ResultKind
 from workflows.states.shared import (
     EntitySeed,
     ErrorRecord,
@@ -67,8 +68,11 @@ def passage_hits(index: Index, ranking: Ranking) -> list[PassageHit]:
     ]
 
 
-ANSWER, EVIDENCE, REFUSAL = "answer", "evidence", "refusal"
-"""The kinds of what a result says: an agent's words, quotes that nobody judged, or neither."""
+def kind_of(answer: Answer) -> ResultKind:
+    """Return what a result with this answer says."""
+    if answer.refused:
+        return ResultKind.REFUSAL
+    return ResultKind.EVIDENCE if answer.is_evidence else ResultKind.ANSWER
 
 
 def answer_update(answer: Answer) -> dict[str, Any]:
@@ -77,7 +81,7 @@ def answer_update(answer: Answer) -> dict[str, Any]:
         "answer": answer.text,
         "plain_answer": answer.plain_text,
         "refused": answer.refused,
-        "answer_kind": REFUSAL if answer.refused else EVIDENCE if answer.is_evidence else ANSWER,
+        "answer_kind": kind_of(answer).value,
         "citations": [asdict(cited) for cited in answer.citations],
     }
 

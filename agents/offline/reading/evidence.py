@@ -29,6 +29,9 @@ LONG = 8
 LEAST_COVERAGE, LEAST_LIKENESS = 0.45, 0.37
 """The least share of a question that evidence holds, and the least cosine of its likest sentence."""
 
+_LINE = 80
+_CLAUSE_END = re.compile(r"[,;)\n]")
+
 LIKE = 0.5
 """How far a word is held, from here on, where a passage is looked at alone."""
 
@@ -215,7 +218,7 @@ def _hop(read: Alignment) -> list[int]:
         for second, distance in _bridged(read, first).items():
             gain = np.maximum(read.own[second] - read.own[first], 0.0) @ read.weights
             lost = np.maximum(read.near[first] - read.near[second], 0.0) @ read.weights
-            if min(gain, lost) < 0.08:
+            if min(gain, lost) < 0.06:
                 continue
             own = np.maximum(read.own[first], read.own[second]) @ read.weights
             cosines = sorted((read.cosines[first], read.cosines[second]))
@@ -241,7 +244,10 @@ def _following(read: Alignment, chosen: Sequence[int], order: Sequence[int]) -> 
     newer = _newer(read, chosen[0])
     passages = {read.sentences[place].passage.id for place in chosen}
     beside = {place for first in chosen for place in _places(read, excerpt_around(first, read.sentences, read.worth))}
-    bridged = {second for first in beside for second in _bridged(read, first)}
+    bridged: dict[int, int] = {}
+    for first in beside:
+        for second, distance in _bridged(read, first).items():
+            bridged[second] = min(bridged.get(second, distance), distance)
     best, most = None, 0.55
     for place in order:
         if place in chosen or read.sentences[place].text in quoted:
@@ -252,7 +258,8 @@ def _following(read: Alignment, chosen: Sequence[int], order: Sequence[int]) -> 
         is_newer = place in newer
         if gain < 0.05 and not is_bridged and not is_newer and read.worth[place] < 0.9 * read.worth[order[0]]:
             continue
-        worth = 0.5 * read.worth[place] + gain + 0.3 * is_bridged + 0.3 * is_newer - 0.1 * (not is_elsewhere)
+        bridge = max(0.0, 0.3 - 0.04 * bridged[place]) if is_bridged else 0.0
+        worth = 0.5 * read.worth[place] + gain + bridge + 0.3 * is_newer - 0.1 * (not is_elsewhere)
         if worth > most:
             best, most = place, worth
     return best
@@ -265,11 +272,12 @@ def _bridged(read: Alignment, first: int) -> dict[int, int]:
         Their places, each with how many other new names stand nearer to the question's words.
     """
     sentence = read.sentences[first]
-    held = [start for word, start, _ in word_spans(sentence.text) if word in read.holding]
+    held = [(start, end) for word, start, end in word_spans(sentence.text) if word in read.holding]
     names = [
-        (min((abs(start - place) for place in held), default=0), name)
-        for name, start in (*_names(sentence.text), *_names(f"{title_name(sentence.passage.title)}."))
+        (min((_gap(sentence.text, span, other) for other in held), default=0), name)
+        for name, span in _names(sentence.text)
     ]
+    names += [(0, name) for name, _ in _names(f"{title_name(sentence.passage.title)}.")]
     new = [name for _, name in sorted(names) if not read.question.words.issuperset(name.split())]
     found: dict[int, int] = {}
     for distance, name in enumerate(dict.fromkeys(new)):
@@ -280,10 +288,16 @@ def _bridged(read: Alignment, first: int) -> dict[int, int]:
 
 
 @lru_cache(maxsize=4096)
-def _names(text: str) -> tuple[tuple[str, int], ...]:
-    """The names of a text, each with where it begins."""
+def _names(text: str) -> tuple[tuple[str, tuple[int, int]], ...]:
+    """The names of a text, each with where it stands."""
     spans = (span for span in scan_entities(text).spans if span.is_name)
-    return tuple((name, span.start) for span in spans if len(name := " ".join(tokens(span.text))) > 2)
+    return tuple((name, (span.start, span.end)) for span in spans if len(name := " ".join(tokens(span.text))) > 2)
+
+
+def _gap(text: str, one: tuple[int, int], other: tuple[int, int]) -> int:
+    """The characters between two spans; a mark between them that ends a clause counts as a line."""
+    between = text[min(one[1], other[1]) : max(one[0], other[0])]
+    return len(between) + _LINE * len(_CLAUSE_END.findall(between))
 
 
 def _newest_first(read: Alignment, chosen: Sequence[int]) -> list[int]:
@@ -307,8 +321,8 @@ def _newer(read: Alignment, place: int) -> frozenset[int]:
 
 
 def _says_the_like(read: Alignment, one: int, other: int) -> bool:
-    shared = np.minimum(read.near[one], read.near[other]) @ read.weights
-    most = max(read.near[one] @ read.weights, read.near[other] @ read.weights)
+    shared = np.minimum(read.own[one], read.own[other]) @ read.weights
+    most = max(read.own[one] @ read.weights, read.own[other] @ read.weights)
     return bool(shared >= 0.8 * most and read.worth[other] >= 0.75 * read.worth[one])
 
 
