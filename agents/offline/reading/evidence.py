@@ -44,7 +44,7 @@ _ASKS_LIST = re.compile(
 
 _DATED = re.compile(
     r"\b(?:date|dated|sent|status|state|version|valid|effective|released|updated|revised|approved|as of|stand|from"
-    r"|vom|du)\b[^.;\n]{1,40}(?=[.\n]|$)",
+    r"|vom|du)\b(?:[^.;\n]|\.(?=\d|\s\w+ \d)){1,40}(?=[.\n]|$)",
     re.IGNORECASE,
 )
 
@@ -59,6 +59,7 @@ class Evidence:
         refusal: why there are none; empty where there are.
         misspelt: names of the question that were read as others, and as which.
         short: an answer in a word or two where it could be computed; else empty.
+        compared: the excerpts that it was computed from, the first ones.
     """
 
     question: str
@@ -66,6 +67,7 @@ class Evidence:
     refusal: str = ""
     misspelt: tuple[tuple[str, str], ...] = ()
     short: str = ""
+    compared: tuple[Excerpt, ...] = ()
 
 
 def find_evidence(question: str, passages: Sequence[NumberedPassage], embed: Embed | None) -> Evidence:
@@ -93,9 +95,12 @@ def find_evidence(question: str, passages: Sequence[NumberedPassage], embed: Emb
     if refusal:
         return Evidence(question, refusal=refusal, misspelt=misspelt)
     winner, short = _compared(read, sides) or (0, "")
-    if winner and len(sides) == 2:
-        excerpts = [*excerpts[1:2], excerpts[0], *excerpts[2:]]
-    return Evidence(question, tuple(excerpts), misspelt=misspelt, short=short)
+    if not short:
+        return Evidence(question, tuple(excerpts), misspelt=misspelt)
+    told = [read.sentences[place] for place in (sides[::-1] if winner else sides)]
+    compared = dict.fromkeys(excerpt for one in told for excerpt in excerpts if one in excerpt.sentences)
+    ordered = tuple(dict.fromkeys([*compared, *excerpts]))
+    return Evidence(question, ordered, misspelt=misspelt, short=short, compared=tuple(compared))
 
 
 def holds_anything(question: str, passage: NumberedPassage) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ class Sentence:
         start: where it begins in the passage's text.
         end: where it ends.
         heading: the heading above it, and the question or the opening of the list that it follows.
-        paragraph: the number of its paragraph.
+        paragraph: the number of its paragraph, or of its list below an opening.
         is_row: whether it is a row of named cells, which stands for itself.
     """
 
@@ -99,7 +100,7 @@ class Excerpt:
 
 
 def passage_sentences(passages: Sequence[NumberedPassage]) -> list[Sentence]:
-    """Return what may be evidence, in order: no headings, no questions, nothing that holds citations alone."""
+    """Return what may be evidence, in order: no headings, questions or openings of lists, no citations alone."""
     return [found for rank, passage in enumerate(passages) for found in _sentences(rank, passage)]
 
 
@@ -107,13 +108,15 @@ def _sentences(rank: int, passage: NumberedPassage) -> Iterator[Sentence]:
     text = passage.text
     heading = opening = ""
     paragraph = end = 0
-    for unit in text_units(text):
+    units = text_units(text)
+    for unit, following in zip_longest(units, units[1:]):
         said = text[unit.start : unit.end].rstrip(' *_"”»')
-        paragraph += unit.opens != unit.start or "\n\n" in text[end : unit.opens]
+        is_item = unit.opens != unit.start
+        paragraph += (is_item and not opening.endswith(":")) or "\n\n" in text[end : unit.opens]
         end = unit.end
         if unit.is_heading:
             heading, opening = said, ""
-        elif said.endswith("?"):
+        elif said.endswith("?") or (said.endswith(":") and following and following.opens != following.start):
             opening = said
         elif strip_citations(said).strip():
             last = _quote_end(text, unit.start, unit.end)

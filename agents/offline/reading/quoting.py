@@ -22,7 +22,7 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
     if not excerpts:
         nothing = refusal()
         return Answer(nothing.text, nothing.plain_text, (), refused=True, notes=notes)
-    shown = [(each.short, _cited(each.short, each.excerpts[:2])) for each in found if each.short]
+    shown = [(each.short, _cited(each.short, each.compared)) for each in found if each.short]
     shown += [(excerpt.quote, _quoted(excerpt)) for excerpt in excerpts]
     citations: dict[int, Citation] = {}
     for excerpt in excerpts:

@@ -73,7 +73,16 @@ FRANCAIS = passage(
     "# Compte rendu\n\nLe voilier Alcyon a été livré le 9 août 2022 à Madame Roussel. "
     "Le prix du mât est de 3 200 euros.",
 )
-YARD = (LEASE, TEAM, PHONES, FAQ, ENGINES, PRICES_2023, PRICES_2025, TOOLS, DEUTSCH, FRANCAIS)
+BOATS = passage(
+    11,
+    "boats.md",
+    "# Boats\n\n## Kestrel\n\nThe Kestrel was launched on 3 May 2019. Her mast is 12 m high.\n\n"
+    "## Alcyon\n\nThe Alcyon was launched on 2021-08-20. Her mast is 9.5 m high, her boom 4 m long.",
+)
+HULLS = passage(
+    12, "hulls.md", "# Hulls\n\nproperty: weight; oak: 910 kg; larch: 740 kg\nproperty: price; oak: EUR 31; larch: EUR 19"
+)
+YARD = (LEASE, TEAM, PHONES, FAQ, ENGINES, PRICES_2023, PRICES_2025, TOOLS, DEUTSCH, FRANCAIS, BOATS, HULLS)
 
 
 def read(question: str, *passages: NumberedPassage) -> Evidence:

@@ -35,8 +35,8 @@ def test_questions_are_no_sentences_but_what_their_answers_stand_under() -> None
     assert "Who pays for the training on the crane?" in sentences[1].heading
 
 
-def test_items_of_a_list_stand_under_its_opening() -> None:
-    items = passage_sentences([TOOLS])[1:]
+def test_items_of_a_list_stand_under_its_opening_which_is_no_sentence_itself() -> None:
+    items = passage_sentences([TOOLS])
     assert [item.text for item in items] == [
         "seacocks are closed",
         "the bilge pump runs",
@@ -44,6 +44,19 @@ def test_items_of_a_list_stand_under_its_opening() -> None:
         "the crane strap is not worn",
     ]
     assert all("These things have to be checked before a launch:" in item.heading for item in items)
+
+
+def test_a_list_with_an_opening_is_quoted_together() -> None:
+    items = passage_sentences([TOOLS])
+    assert excerpt_around(2, items, np.zeros(4)).sentences == tuple(items)
+
+
+def test_items_without_an_opening_stand_for_themselves() -> None:
+    assert around("- The mast is new.\n- The sail is old.", 0) == "a.md: The mast is new."
+
+
+def test_a_colon_with_no_list_below_opens_nothing() -> None:
+    assert texts("The yard has one rule:") == ["The yard has one rule:"]
 
 
 def test_a_row_of_a_table_stands_for_itself() -> None:

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.folders.scoring import Outcome, outcome_of
+
+RIGHT, WRONG, REFUSED = Outcome.RIGHT, Outcome.WRONG, Outcome.REFUSED
+
+
+def outcome(answer: str, *, refused: bool = False, **question: object) -> Outcome:
+    return outcome_of(question, answer, refused=refused)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("The rent is EUR 2,150.", RIGHT),
+        ("eur 2,150 a month", RIGHT),
+        ("The rent is EUR 2,150.50.", WRONG),
+        ("The rent is EUR 12,150.", WRONG),
+        ("", WRONG),
+    ],
+)
+def test_right_is_an_answer_that_holds_the_string_as_whole_words(answer: str, expected: Outcome) -> None:
+    assert outcome(answer, answers=["EUR 2,150"]) is expected
+
+
+def test_any_of_several_answers_is_right() -> None:
+    assert outcome("on 2024-03-14", answers=["14 March 2024", "2024-03-14"]) is RIGHT
+
+
+def test_a_rival_before_the_answer_makes_it_wrong_and_behind_it_does_not() -> None:
+    question = {"answers": ["EUR 66"], "rivals": ["EUR 58"]}
+    assert outcome("EUR 66; in 2023 EUR 58", **question) is RIGHT
+    assert outcome("In 2023 EUR 58, now EUR 66", **question) is WRONG
+    assert outcome("EUR 58", **question) is WRONG
+
+
+def test_of_a_list_one_of_each_group_has_to_be_there() -> None:
+    groups = [["Hedda", "Lunt"], ["Marek"]]
+    assert outcome("Marek and Lunt", all_of=groups) is RIGHT
+    assert outcome("Hedda Lunt", all_of=groups) is WRONG
+
+
+def test_a_refusal_is_right_where_nothing_is_to_be_found_alone() -> None:
+    assert outcome("", refused=True, answers=[]) is RIGHT
+    assert outcome("Something", answers=[]) is WRONG
+    assert outcome("", refused=True, answers=["EUR 66"]) is REFUSED
+
+
+@pytest.mark.parametrize(("answer", "expected"), [("No, it is not.", RIGHT), ("There is no crane.", WRONG), ("Yes", WRONG)])
+def test_yes_and_no_count_as_the_first_word_alone(answer: str, expected: Outcome) -> None:
+    assert outcome(answer, answers=["no"]) is expected
