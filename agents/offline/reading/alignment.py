@@ -38,7 +38,7 @@ paragraph, or elsewhere in its passage."""
 ASKED_WEIGHT, NAME_WEIGHT = 1.5, 1.3
 """The weight of what is asked for, and of names and numbers, beside their rarity."""
 
-MOST_EMBEDDED = 24
+MOST_EMBEDDED = 16
 """Sentences that are compared with the question by their meaning as a whole: those that hold most of its terms."""
 
 _LONG_NAME = 8

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from agents.offline.language.entities import scan_entities
-from agents.offline.reading.alignment import HELD, Alignment, Embed
+from agents.offline.reading.alignment import HELD, MOST_EMBEDDED, Alignment, Embed
 from agents.offline.reading.comparison import Side, compare
 from agents.offline.reading.dates import Day, days_in
 from agents.offline.reading.excerpts import Excerpt, Sentence, excerpt_around, passage_sentences
@@ -213,7 +213,7 @@ def _hop(read: Alignment) -> list[int]:
     """The best sentence, or two that are better together: the first names what the second is about."""
     order = _by_worth(read)
     best, worth = [order[0]], float(read.worth[order[0]])
-    likely = np.flatnonzero(read.cosines) if read.cosines.any() else np.array(order[:24])
+    likely = np.flatnonzero(read.cosines) if read.cosines.any() else np.array(order[:MOST_EMBEDDED])
     for first in map(int, likely):
         for second, distance in _bridged(read, first).items():
             gain = np.maximum(read.own[second] - read.own[first], 0.0) @ read.weights
