@@ -27,6 +27,7 @@ KEYS_IN_ORDER = [
     "answer",
     "plain_answer",
     "refused",
+    "answer_kind",
     "citations",
     "passages",
     "ranked_by",

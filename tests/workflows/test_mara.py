@@ -28,6 +28,7 @@ RESULT_KEYS = {
     "answer",
     "plain_answer",
     "refused",
+    "answer_kind",
     "citations",
     "passages",
     "ranked_by",
@@ -57,7 +58,7 @@ GRAPH: Any = mara.graph
 @pytest.mark.parametrize("mode", Mode)
 def test_every_mode_answers_with_citations_into_its_own_passages(settings: MakeContext, mode: Mode) -> None:
     result = run(settings(mode=mode)).result
-    cited = parse_citations(result["answer"], range(1, Context().answer_passages + 1))
+    cited = parse_citations(result["answer"], range(1, Context().top_k + 1))
     assert cited.numbers
     assert not cited.out_of_range
     assert [citation["number"] for citation in result["citations"]] == list(cited.numbers)
@@ -100,23 +101,27 @@ def test_retrieval_within_the_workflow_is_retrieval_alone(settings: MakeContext,
 
 
 @pytest.mark.parametrize("mode", [Mode.MARA, Mode.SPARSE])
-def test_what_the_passages_do_not_hold_is_refused(settings: MakeContext, mode: Mode) -> None:
+def test_what_the_passages_do_not_hold_is_refused_and_why_is_told(settings: MakeContext, mode: Mode) -> None:
     result = run(settings(mode=mode), "How are violins tuned?").result
     assert (result["answer"], result["plain_answer"], result["citations"]) == (REFUSAL, REFUSAL, [])
-    assert result["refused"]
-    assert result["errors"] == []
+    assert (result["refused"], result["answer_kind"]) == (True, "refusal")
+    assert [(record["node"], record["kind"]) for record in result["errors"]] == [("write_answer", "Evidence")]
+    assert "No evidence for 'How are violins tuned?'" in result["errors"][0]["message"]
 
 
-def test_the_answer_rests_on_the_first_answer_passages_alone(settings: MakeContext) -> None:
-    for n in (1, 2):
-        result = run(settings(answer_passages=n)).result
-        assert {citation["number"] for citation in result["citations"]} <= set(range(1, n + 1))
-    assert "1203" not in run(settings(answer_passages=1)).result["answer"]
-    assert len(result["passages"]) == Context().top_k
+def test_without_a_model_quotes_are_called_evidence(settings: MakeContext) -> None:
+    result = run(settings()).result
+    assert (result["refused"], result["answer_kind"], result["errors"]) == (False, "evidence", [])
+
+
+def test_without_a_model_all_passages_are_read_whatever_answer_passages_are(settings: MakeContext) -> None:
+    one, many = (run(settings(answer_passages=n)).result for n in (1, 50))
+    assert one["answer"] == many["answer"]
+    assert one["written_from"] == many["written_from"] == list(range(1, Context().top_k + 1))
 
 
 def test_fewer_passages_than_answer_passages_are_enough(settings: MakeContext) -> None:
-    result = run(settings(top_k=1, answer_passages=50)).result
+    result = run(settings(top_k=1, answer_passages=50), "Where does the Velm flow?").result
     assert [citation["number"] for citation in result["citations"]] == [1]
 
 

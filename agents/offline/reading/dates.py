@@ -22,12 +22,14 @@ _MONTHS = (
 _NUMBER_OF = {name: number for number, (_, names) in enumerate(_MONTHS, 1) for name in names.split("|")}
 _MONTH = rf"(?:{'|'.join(sorted(_NUMBER_OF, key=len, reverse=True))})\b\.?"
 _YEAR = r"(?:1[5-9]|20)\d\d"
+_ANY_YEAR = r"(?:1\d|20)\d\d"
+_EARLY_YEAR = "|".join(rf"(?<=\b{word} )1[0-4]\d\d" for word in ("in", "since", "until", "year", "seit", "bis", "jahr", "en"))
 _DATE = re.compile(
     rf"\b(?:(?P<iso>{_YEAR}-\d\d(?:-\d\d)?)(?![-\d])"
     rf"|(?P<figures>\d{{1,2}}[./-]\d{{1,2}}[./-](?:\d{{4}}|\d\d))(?!\d)"
-    rf"|(?P<day_first>\d{{1,2}}(?:st|nd|rd|th|er|\.)? ?(?:of )?{_MONTH}(?:,? {_YEAR}\b)?)"
-    rf"|(?P<month_first>{_MONTH} (?:\d{{1,2}}(?:st|nd|rd|th)?\b(?:,? {_YEAR}\b)?|{_YEAR}\b))"
-    rf"|(?P<year>{_YEAR}\b)(?![-./]?\d))",
+    rf"|(?P<day_first>\d{{1,2}}(?:st|nd|rd|th|er|\.)? ?(?:of )?{_MONTH}(?:,? {_ANY_YEAR}\b)?)"
+    rf"|(?P<month_first>{_MONTH} (?:\d{{1,2}}(?:st|nd|rd|th)?\b(?:,? {_ANY_YEAR}\b)?|{_ANY_YEAR}\b))"
+    rf"|(?P<year>(?:{_YEAR}|{_EARLY_YEAR})\b)(?![-./]?\d))",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]{3,}")

@@ -19,22 +19,22 @@ FIRM = passage(
 ORSA = passage(12, "Orsa Tavin", "Orsa Tavin was an engineer from Corl. In 1857 she wed the painter Emil Brand.")
 WORLD = (BRIDGE, FIRM, ORSA)
 
-UNANSWERABLE = (
-    "Who painted the Moor Bridge?",
+WITHOUT_EVIDENCE = (
     "When was the Lowen Bridge built?",
-    "Where is Orsa Tavin buried?",
     "In which year did the painter whom Orsa Tavin married die?",
-    "When was Emil Tavin born?",
-    "Which firm built the Moor Bridge in 1912?",
     "Who was the husband of Orsa Berg?",
+    "What is the phone number of Tavin & Loom?",
+    "How heavy is the Moor Bridge?",
+    "Why do glaciers calve?",
     "Who?",
     "",
 )
-ANSWERABLE = (
+WITH_EVIDENCE = (
     ("Who constructed the Moor Bridge?", {3}),
-    ("When was Tavin & Loom established?", {7}),
-    ("Who was the husband of Orsa Tavin?", {12}),
+    ("When was Tavin & Loom set up?", {7}),
+    ("Whom did Orsa Tavin wed?", {12}),
     ("When was the firm that built the Moor Bridge founded?", {3, 7}),
     ("Whom did the founder of Tavin & Loom marry?", {7, 12}),
     ("who built the moor bridge", {3}),
 )
+"""Questions, and the passages that evidence for them has to be quoted from; others may stand beside them."""

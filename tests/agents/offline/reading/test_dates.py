@@ -52,6 +52,8 @@ def test_a_date_is_the_same_in_every_notation(day: date, notation: str, before: 
         ("im Jänner 2023", Day(2023, 1)),
         ("le 1er août 2022", Day(2022, 8, 1)),
         ("founded in 1852", Day(1852)),
+        ("founded in 1203", Day(1203)),
+        ("on 15 June 1215", Day(1215, 6, 15)),
         ("14.03.24", Day(2024, 3, 14)),
         ("1st May, 2020", Day(2020, 5, 1)),
     ],
@@ -65,7 +67,7 @@ def test_of_two_small_figures_the_first_is_the_day_but_where_the_second_can_be_n
     assert days_in("03/14/2024") == [Day(2024, 3, 14)]
 
 
-@pytest.mark.parametrize("written", ["45.13.2024", "2024-13-45", "32 March 2024", "room 1499", "part 20240", "in may"])
+@pytest.mark.parametrize("written", ["45.13.2024", "2024-13-45", "32 March 2024", "room 1499", "costs 1200 EUR", "part 20240", "in may"])
 def test_what_is_no_date_is_none(written: str) -> None:
     assert days_in(written) == []
 
