@@ -84,7 +84,7 @@ def check_says_something(text: str, messages: Sequence[BaseMessage]) -> None:
     held = content_tokens(" ".join(_quoted_texts(material)))
     rest = text
     for reply in prompt.replies:
-        rest = rest.replace(reply, " ")
+        rest = rest if prompt.suits(reply, held) else rest.replace(reply, " ")
     rest = _spaced(rest).replace(_spaced(_question(material)), " ")
     words = content_tokens(rest) - _VERDICTS
     borrowed = words & prompt.vocabulary - held
@@ -103,6 +103,11 @@ class _Prompt:
     replies: frozenset[str]
     vocabulary: frozenset[str]
 
+    def suits(self, example: str, held: frozenset[str]) -> bool:
+        """Whether material with these content words is about what an example is about."""
+        words = content_tokens(strip_citations(example)) - self.vocabulary
+        return len(words & held) >= HELD * len(words)
+
 
 @lru_cache(maxsize=64)
 def _read_prompt(text: str) -> _Prompt:
@@ -114,17 +119,12 @@ def _read_prompt(text: str) -> _Prompt:
 
 def _repeats_prompt(text: str, prompt: _Prompt, material: str) -> bool:
     held, known = content_tokens(material), frozenset(_runs(material))
-
-    def is_about_material(example: str) -> bool:
-        words = content_tokens(strip_citations(example)) - prompt.vocabulary
-        return len(words & held) >= HELD * len(words)
-
     runs = [run for run in _runs(text) if run not in known]
     if any(run in prompt.rules for run in runs):
         return True
     copied = [text] if text in prompt.replies else []
     copied += [" ".join(span) for span in _joined(run for run in runs if run in prompt.examples)]
-    return not all(map(is_about_material, copied))
+    return not all(prompt.suits(example, held) for example in copied)
 
 
 def _repeats_request(text: str, others: Sequence[str], material: str) -> bool:

@@ -131,6 +131,10 @@ class TestAnswersThatSayNothing:
         law = NumberedPassage(1, "p", "Law", "The title of the text is a number.")
         check_says_something("The title [1]", messages(ChatAnswerer, None, law))
 
+    def test_the_words_of_an_example_are_an_answer_where_the_material_is_about_them(self) -> None:
+        danish = NumberedPassage(3, "d", "Denmark", "Denmark has many towns.")
+        check_says_something("The answer is Denmark [1, 3]", messages(ChatAnswerer, None, LAKE, danish))
+
     def test_a_refusal_is_read_as_such(self) -> None:
         with scripted([REFUSAL]) as server:
             assert ChatAnswerer(model_on(server)).answer(QUESTION, (LAKE,)).refused
