@@ -57,7 +57,7 @@ class ChatAnswerer(ChatAgent):
         material = {"question": question, "passages": passages_material(shown)}
         citable = {passage.number for passage in shown}
         messages = self.messages(material, feedback, refusal=REFUSAL)
-        return self._ask_text(messages, lambda text: read_answer(text, question, passages, citable))
+        return self._ask_text(messages, lambda text: read_answer(text, question, passages, citable), REFUSAL)
 
 
 def fitting_passages(passages: Sequence[NumberedPassage], room: Room) -> tuple[NumberedPassage, ...]:
