@@ -28,7 +28,7 @@ class ClosedBookAnswerer(ChatAgent):
             MalformedReply: the reply is empty, cut or an echo.
         """
         messages = self.messages({"question": question}, feedback, refusal=NOT_KNOWN)
-        return self._ask_text(messages, _read)
+        return self._ask_text(messages, _read, NOT_KNOWN)
 
 
 def _read(text: str) -> Answer:
