@@ -81,7 +81,10 @@ def evaluate(
     concurrency: Annotated[
         int | None,
         typer.Option(
-            min=1, max=256, help="Questions answered in parallel (default 8 with a chat model).", show_default=False
+            min=1,
+            max=256,
+            help="Questions answered in parallel (default 8 with a chat model on a server, else 1).",
+            show_default=False,
         ),
     ] = None,
     price_in: PriceInOption = None,
