@@ -11,6 +11,7 @@ import pytest
 from agents.answerer import REFUSAL
 from agents.answers.claims import Claim
 from agents.claim_judge import ChatClaimJudge
+from agents.closed_book import NOT_KNOWN, ClosedBookAnswerer
 from agents.final_predictor import ChatFinalPredictor
 from agents.judge import ChatJudge
 from agents.predictor import NOTHING, ChatPredictor
@@ -57,6 +58,15 @@ def test_the_judges() -> None:
             assert shown_to(server) == material
         signs.append(judgement.score > 0)
     assert signs == [True, False, False, True]
+
+
+def test_the_closed_books() -> None:
+    refused = []
+    for material, reply in examples("closed_book", refusal=NOT_KNOWN):
+        with scripted([reply]) as server:
+            refused.append(ClosedBookAnswerer(model_on(server)).answer(material["question"], []).refused)
+            assert shown_to(server) == material
+    assert refused == [False, True]
 
 
 def test_the_final_predictors() -> None:

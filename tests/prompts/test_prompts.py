@@ -15,6 +15,7 @@ GOLDEN_QUESTIONS = ("Nissan", "World War")
 NAMES = (
     "answerer",
     "claim_judge",
+    "closed_book",
     "extractor",
     "fact_filter",
     "feedback",

@@ -81,7 +81,10 @@ def evaluate(
     concurrency: Annotated[
         int | None,
         typer.Option(
-            min=1, max=256, help="Questions answered in parallel (default 8 with a chat model).", show_default=False
+            min=1,
+            max=256,
+            help="Questions answered in parallel (default 8 with a chat model on a server, else 1).",
+            show_default=False,
         ),
     ] = None,
     price_in: PriceInOption = None,
@@ -220,18 +223,18 @@ def _show(console: Console, run: Run, pushed: Mapping[str, Experiment], *, answe
 
 def _show_answers(console: Console, run: Run) -> None:
     """Print the table of answers, and what was left out of it."""
-    from workflows.evaluation.reports.answer_table import COLUMNS, answer_rows, left_out, remarks
+    from workflows.evaluation.reports.answer_table import COLUMNS, SHORT_LEGEND, answer_rows, remarks
 
     model = run.settings["models"]["chat"]
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(COLUMNS[0], overflow="fold")
-    for heading in COLUMNS[1:]:
-        table.add_column(heading, justify="right")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    system, *headings = COLUMNS.values()
+    table.add_column(system, overflow="fold")
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
     for name, *cells in answer_rows(run.metrics["systems"]):
         table.add_row(escape(name), *cells)
-    for name in left_out(model):
-        table.add_row(escape(name), "left out")
     console.print(table)
+    console.print(f"[dim]{SHORT_LEGEND}[/]")
     for remark in remarks(model):
         console.print(f"[yellow]{escape(remark)}[/]")
 

@@ -16,6 +16,7 @@ from agents.offline.language.words import content_stems
 from agents.offline.reading.support import is_supported
 from workflows.evaluation.metrics import claim_support_rate, counted, known, mean, passage_overlap
 from workflows.runs.run_folder import Row
+from workflows.runtime.resources import OFFLINE
 
 CITATION_FIGURES = ("citation_recall", "citation_precision", "gold_citation_recall", "gold_citation_precision")
 """The figures on an answer's citations in a row of results."""
@@ -137,14 +138,14 @@ def attribution_figures(rows: Sequence[Row]) -> Row:
 def checking_figures(rows: Sequence[Row]) -> Row:
     """Return the figures of a system's judged passages and checked claims.
 
-    Claims are those of all answers together; the passages that answers were written from are held against the gold
-    ones question by question.
+    Claims are those of all answers together; those of evidence have no rate of support, since nobody judged them. The
+    passages that answers were written from are held against the gold ones question by question.
     """
     checked = [row["claims"] for row in rows if row["claims"]]
     sources = [(row["written_from"], row["gold_ids"]) for row in rows if row["written_from"] is not None]
     overlaps = [passage_overlap(ids, gold) for ids, gold in sources]
     return {
-        "claim_support_rate": claim_support_rate(checked),
+        "claim_support_rate": claim_support_rate(counts for counts in checked if counts["checked_by"] != OFFLINE),
         "claims": {key: sum(counts[key] for counts in checked) for key in ("claims", *VERDICTS)},
         "coverage": counted(row["coverage"] for row in rows),
         "judge_outcomes": counted(row["judge_outcome"] for row in rows),

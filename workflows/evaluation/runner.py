@@ -157,9 +157,14 @@ def _round(
         system.name,
         {(system.name, question.asked.id): question for question in questions},
         ask,
-        workers(system.context, concurrency, 1 if is_local(chat_model_name(system.context)) else CONCURRENCY),
+        side_by_side(system.context, concurrency),
         asker.warm_up,
     )
+
+
+def side_by_side(context: Context, wanted: int | None) -> int:
+    """Return how many questions are asked at once; one of a model on this machine, so that seconds are its own."""
+    return workers(context, wanted, 1 if is_local(chat_model_name(context)) else CONCURRENCY)
 
 
 def _with_gold(drawn: Sequence[AskedQuestion], index: Index) -> tuple[list[GoldQuestion], Row]:

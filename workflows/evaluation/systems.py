@@ -38,18 +38,15 @@ class Control(StrEnum):
     """The offline fact filter and manager, beside a chat model that answers."""
 
     @property
-    def claims(self) -> Mapping[str, bool]:
-        """The settings that switch on the agents which it stands in for."""
-        names = {
-            Control.ORACLE_FILTER: ("filter_facts",),
-            Control.OFFLINE_AGENTS: ("filter_facts", "weigh_relations"),
-        }.get(self, ("weigh_relations",))
-        return dict.fromkeys(names, True)
+    def weighs_relations(self) -> bool:
+        """Whether it stands in for the manager alone."""
+        return self not in (Control.ORACLE_FILTER, Control.OFFLINE_AGENTS)
 
     @property
-    def needs_beta(self) -> bool:
-        """Whether it is of no use where the walk has no β."""
-        return "filter_facts" not in self.claims
+    def settings(self) -> Mapping[str, bool]:
+        """The settings that switch on the agents which it stands in for."""
+        manager = {} if self is Control.ORACLE_FILTER else {"weigh_relations": True}
+        return manager if self.weighs_relations else {"filter_facts": True, **manager}
 
 
 class Given(StrEnum):
@@ -106,9 +103,9 @@ ABLATIONS = (
 
 _NAMED: Mapping[str, tuple[Workflow, Mapping[str, Any]]] = {
     **{mode.value: (Workflow.MARA, {"mode": mode}) for mode in Mode},
-    **{given.value: (Workflow.MARA, {}) for given in Given},
     "ragenta": (Workflow.RAGENTA, {}),
     "basic-rag": (Workflow.RAGENTA, {"judge_passages": False, "check_claims": False}),
+    **{given.value: (Workflow.MARA, {}) for given in Given},
 }
 """The named systems: the workflow of each, and the settings that its name stands for."""
 
@@ -194,7 +191,7 @@ def parse_system(spec: str, base: Context) -> System:
         given, control = _read_switch(switch, spec)
         if workflow is Workflow.MARA and given.keys() & _OF_RAGENTA:
             raise _useless(switch, spec, f"workflow {workflow.value}")
-        claimed = given or (control.claims if control else {})
+        claimed = given or (control.settings if control else {})
         twice = settings.keys() & claimed.keys()
         if twice:
             raise BadInput(f"{spec!r} says twice what {_listed(twice)} is", "Leave one of the switches out")
@@ -208,7 +205,7 @@ def parse_system(spec: str, base: Context) -> System:
     for switch in switches:
         _check_useful(context, instead, *_read_switch(switch, spec), switch, spec)
     _check_model(context, instead, controls, spec)
-    if any(control.needs_beta for control in controls) and not context.walk_settings().beta:
+    if any(control.weighs_relations for control in controls) and not context.walk_settings().beta:
         raise BadInput(f"{spec!r} asks for a β that mode {context.mode.value} does not use", "Leave the switch out")
     return System(name, context, tuple(controls), instead)
 

@@ -15,6 +15,7 @@ from agents.chat.context_window import most_tokens
 from agents.chat.fitting import collected_omissions
 from agents.chat.model import ChatModel
 from agents.claim_judge import ChatClaimJudge
+from agents.closed_book import ClosedBookAnswerer
 from agents.extractor import ChatExtractor
 from agents.fact_filter import ChatFactFilter
 from agents.final_predictor import ChatFinalPredictor
@@ -39,6 +40,7 @@ ASK: dict[str, Ask] = {
     "final predictor": lambda m, question, n: ChatFinalPredictor(m).answer(
         question, TALES[:n], Draft(f"It closed [{n}].", (n,), (question,)) if n > 1 else None
     ),
+    "closed book": lambda m, question, n: ClosedBookAnswerer(m).answer(question, TALES[:n]),
     "predictor": lambda m, question, n: ChatPredictor(m).predict(question, TALES[n]),
     "judge": lambda m, question, n: ChatJudge(m).judge(question, TALES[n], "Karv" * n),
     "fact filter": lambda m, question, n: ChatFactFilter(m).choose(question, FACTS[: 9 * n], n),

@@ -78,7 +78,12 @@ def test_an_answer_counts_when_it_holds_a_gold_answers_words(monkeypatch: pytest
 
     def answered(question: str, context: object) -> dict[str, Any]:
         text, ranking = answers[question]
-        return {"question": question, "plain_answer": text, "passages": [{"id": key} for key in ranking]}
+        return {
+            "question": question,
+            "plain_answer": text,
+            "refused": False,
+            "passages": [{"id": key} for key in ranking],
+        }
 
     monkeypatch.setattr(demo, "sample_questions", lambda: questions)
     monkeypatch.setattr(demo, "ask", answered)

@@ -25,7 +25,9 @@ def row(key: str, **changes: Any) -> Row:
         **dict.fromkeys(UNMEASURED),
         "id": key,
         "gold_ids": ["a", "b"],
+        "gold_answers": ["Karv"],
         "retrieved_ids": [],
+        "answer": None,
         "citations": [],
         "errors": [],
         "em": None,
@@ -75,6 +77,18 @@ def test_answers_are_those_that_can_be_judged() -> None:
     assert figures["refusal_rate"] == pytest.approx(1 / 4)
 
 
+def test_an_answer_holds_the_gold_where_it_says_it_without_citations_and_does_not_refuse() -> None:
+    rows = [
+        row("held", em=0.0, f1=0.5, answer="It lies at KARV [1].", refused=False),
+        row("cited alone", gold_answers=["1"], em=0.0, f1=0.0, answer="It lies at Lake Sund [1].", refused=False),
+        row("refused", em=0.0, f1=0.0, answer="Karv is NOT IN THE PASSAGES", refused=True),
+        row("failed", em=0.0, f1=0.0, failed=GONE),
+        row("no gold answer", gold_answers=[], answer="Karv", refused=False),
+    ]
+    assert system_metrics(rows, [timing(1.0)] * 5)["gold_in_answer"] == pytest.approx(1 / 4)
+    assert system_metrics([row("retrieval alone")], [timing(1.0)])["gold_in_answer"] is None
+
+
 def test_citations_are_counted_over_all_answers() -> None:
     marks = [{"supported": True, "gold": True}, {"supported": True, "gold": False}, {"supported": False, "gold": False}]
     figures = system_metrics([row("one", citations=marks[:1]), row("two", citations=marks[1:])], [timing(1.0)] * 2)
@@ -88,12 +102,18 @@ def test_a_gold_passage_beyond_the_fifth_counts_for_mrr_and_not_for_mrr_at_5() -
 
 
 def test_attribution_and_checking_stand_among_the_figures() -> None:
-    claims = {"claims": 3, "supported": 2, "unsupported": 1, "irrelevant": 0, "checked_by": "offline"}
+    claims = {"claims": 3, "supported": 2, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
     rows = [row("one", citation_recall=1 / 3, claims=claims, coverage="FULLY ANSWERED", written_from=["a"])]
     figures = system_metrics(rows, [timing(1.0)])
     assert (figures["citation_recall"], figures["claim_support_rate"]) == (0.333333, 0.666667)
     assert figures["coverage"] == {"FULLY ANSWERED": 1}
     assert figures["written_from"] == {"passages": 1.0, "precision": 1.0, "recall": 0.5}
+
+
+def test_evidence_that_nobody_judged_has_no_claim_support() -> None:
+    claims = {"claims": 3, "supported": 0, "unsupported": 0, "irrelevant": 0, "checked_by": "offline"}
+    figures = system_metrics([row("one", claims=claims, coverage="EVIDENCE, NOT JUDGED")], [timing(1.0)])
+    assert (figures["claim_support_rate"], figures["claims"]["claims"]) == (None, 3)
 
 
 def test_what_went_wrong_is_counted_by_kind_and_by_node() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from graph.retrieve.modes import Mode
 from tests.builders import HashEmbedder
-from tests.scripted_server import Reply, ScriptedServer
+from tests.scripted_server import Reply, Script, ScriptedServer
 from tests.workflows.command_line import Mara, Outcome
 from tests.workflows.evaluation.river_run import IDS, QUESTIONS
 from tests.workflows.small_world import well_behaved, write_lines
@@ -18,7 +19,7 @@ from workflows.cli.evaluate import told_of
 from workflows.evaluation import ask_system, runner
 from workflows.evaluation.reports import plots
 from workflows.evaluation.run_files import load_run
-from workflows.evaluation.systems import ABLATIONS
+from workflows.evaluation.systems import ABLATIONS, ANSWER_SYSTEMS, NEED_A_MODEL
 from workflows.runs.run_folder import Answered
 
 
@@ -84,6 +85,76 @@ def test_ablations_are_asked_beside_the_modes(run_eval: Eval) -> None:
     shown = run_eval("--ablations", "--limit", "1", "--retrieval-only", "--mode", "mara", "--json")
     assert list(shown.json["systems"]) == ["mara", *ABLATIONS]
     assert shown.json["systems"]["mara"]["f1"]["mean"] is None
+
+
+def scripts_of_every_role() -> dict[str, Script]:
+    """Answer whatever is asked; the judge keeps what it sees, and the claim check finds every claim supported."""
+    supported = {
+        "structure": "single",
+        "components": [{"text": "All", "coverage": "FULLY ANSWERED", "claims": [1]}],
+        "claims": [{"number": 1, "supported_by": [1], "relevant": True}],
+        "follow_ups": [],
+    }
+    return {
+        **well_behaved(),
+        "closed book": ["Lake Sund"],
+        "answerer": ["Lake Sund [1]."],
+        "predictor": ["Lake Sund"],
+        "judge": ["Yes 0.9"],
+        "final predictor": ["Lake Sund [1]."],
+        "claim judge": [json.dumps(supported)],
+    }
+
+
+def test_answers_are_compared_in_one_table_with_a_model(run_eval: Eval, chat_server: ScriptedServer) -> None:
+    chat_server.script(scripts_of_every_role())
+    asked = ("--answers", "--limit", "2", "--model", "scripted")
+    shown = run_eval(*asked)
+    assert shown.code == 0
+    report = (run_eval.out / "report.md").read_text(encoding="utf-8")
+    table = report.split("## Answers of `scripted`, side by side")[1].split("## Retrieval")[0]
+    lines = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    rows = {name.strip("`"): figures for name, *figures in lines}
+    assert list(rows) == list(ANSWER_SYSTEMS)
+    assert rows["closed-book"][4] == "–"
+    assert rows["gold-passages"][4].endswith(" w")
+    assert rows["ragenta"][4] == "1.000 c"
+    assert [rows[name][5] for name in ("closed-book", "mara+offline-agents", "mara")] == ["1.0", "1.0", "3.0"]
+    for name in ANSWER_SYSTEMS:
+        assert f"\n{name} " in shown.out
+    assert max(map(len, shown.out.splitlines()[:11])) <= 80
+    assert "## Differences to `dense`" in report, "a control is no reference"
+    requests = len(chat_server.requests)
+    written = (run_eval.out / "results.jsonl").read_bytes()
+    assert run_eval(*asked).out == shown.out
+    assert len(chat_server.requests) == requests, "a finished run asks nothing again"
+    run_eval(*asked, "--restart")
+    assert (run_eval.out / "results.jsonl").read_bytes() == written
+
+
+def test_without_a_model_the_table_holds_evidence_and_says_what_is_left_out(run_eval: Eval) -> None:
+    shown = run_eval("--answers", "--limit", "2")
+    said = " ".join(shown.out.split())
+    assert "No chat model is configured: EM, F1 and gold in answer are those of quoted evidence" in said
+    for name in NEED_A_MODEL:
+        assert f"`{name}` is left out: it " in said
+    report = (run_eval.out / "report.md").read_text(encoding="utf-8")
+    assert "## Evidence, side by side" in report
+    assert "| `closed-book` | left out |" in report
+
+
+@pytest.mark.usefixtures("without_report")
+def test_a_question_that_the_model_lost_is_told_in_the_table_and_asked_again(
+    run_eval: Eval, chat_server: ScriptedServer
+) -> None:
+    lost = Reply("no such key", status=401)
+    chat_server.script({**scripts_of_every_role(), "closed book": ["Lake Sund", lost, "Lake Sund"]})
+    asked = ("--answers", "--model", "scripted", "--concurrency", "1")
+    first = run_eval(*asked)
+    assert next(line for line in first.out.splitlines() if line.startswith("closed-book")).split()[-1] == "1"
+    assert "closed-book: 1 failed (ModelUnavailable 1)" in first.out
+    again = run_eval(*asked, "--json")
+    assert again.json["systems"]["closed-book"]["failed"] == 0
 
 
 @pytest.mark.usefixtures("without_report")
@@ -159,6 +230,8 @@ def test_ctrl_c_exits_with_130_and_the_same_command_goes_on(run_eval: Eval, monk
         (("--mode", "venus"), "'venus' is not a system"),
         (("--limit", "0"), "The limit is 0"),
         (("--limit", "-3"), "The limit is -3"),
+        (("--answers", "--retrieval-only"), "--answers and --retrieval-only exclude each other"),
+        (("--mode", "closed-book"), "needs a chat model"),
         (("--limit", "many"), "Input should be a valid integer"),
         (("--concurrency", "0"), "greater than or equal to 1"),
         (("-w", "nowhere"), "There is no workspace at nowhere"),

@@ -30,7 +30,7 @@ from tests.workflows.small_world import MANAGED, picks_first_fact
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.evaluation.run_files import Run
-from workflows.evaluation.runner import _CODE
+from workflows.evaluation.runner import _CODE, CONCURRENCY, side_by_side
 from workflows.runs.run_folder import Answered
 from workflows.runtime.resources import close_indexes
 
@@ -170,6 +170,12 @@ def test_questions_are_asked_side_by_side_where_a_model_answers(
     served = Context(workspace=str(rivers), model="scripted")
     done = run(order(context=served, systems=("dense",), limit=4))
     assert done.metrics["systems"]["dense"]["failed"] == 0
+
+
+@pytest.mark.parametrize(("model", "at_once"), [("scripted", CONCURRENCY), ("local:tiny.gguf", 1), ("offline", 1)])
+def test_a_model_on_this_machine_is_asked_question_by_question(model: str, at_once: int) -> None:
+    assert side_by_side(Context(model=model), None) == at_once
+    assert side_by_side(Context(model=model), 3) == 3
 
 
 def test_progress_tells_each_system_up_to_its_end_also_where_it_goes_on(run: Runs, order: Orders, watch: Watch) -> None:

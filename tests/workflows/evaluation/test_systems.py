@@ -11,7 +11,16 @@ from graph.errors import BadInput
 from graph.retrieve.modes import Mode, Preset
 from graph.walk.factors import FactorPolicy, SynonymyPolicy
 from workflows.context import Context
-from workflows.evaluation.systems import ABLATIONS, SWITCHES, Control, parse_system, parse_systems
+from workflows.evaluation.systems import (
+    ABLATIONS,
+    NEED_A_MODEL,
+    SWITCHES,
+    Control,
+    Given,
+    answer_systems,
+    parse_system,
+    parse_systems,
+)
 from workflows.settings.enums import UnsupportedClaims, Workflow
 from workflows.settings.ragenta import RagentaContext
 
@@ -202,7 +211,45 @@ def test_a_system_given_twice_is_refused(specs: list[str]) -> None:
 def test_all_ablations_are_systems_beside_the_modes() -> None:
     systems = parse_systems([*Mode, *ABLATIONS], BASE)
     assert [system.name for system in systems] == [*Mode, *ABLATIONS]
-    assert {control for system in systems for control in system.controls} == set(Control)
+    asked = {control for system in systems for control in system.controls}
+    assert asked == set(Control) - {Control.OFFLINE_AGENTS}
+
+
+def test_the_table_of_answers_has_nine_systems_and_without_a_chat_model_those_that_need_none() -> None:
+    served = BASE.model_copy(update={"model": "scripted"})
+    systems = parse_systems(answer_systems("scripted"), served)
+    assert [system.name for system in systems] == [
+        *("closed-book", "gold-passages", "dense", "hybrid", "hipporag2"),
+        *("mara+offline-agents", "mara", "ragenta", "ragenta+walk"),
+    ]
+    assert [system.given for system in systems if system.given] == list(Given)
+    assert set(answer_systems("scripted")) - set(answer_systems("offline")) == NEED_A_MODEL.keys()
+    parse_systems(answer_systems("offline"), BASE)
+
+
+@pytest.mark.parametrize("spec", ["closed-book", "mara+offline-agents", "ragenta+walk+offline-agents"])
+def test_what_needs_a_chat_model_is_refused_without_one(spec: str) -> None:
+    with pytest.raises(BadInput, match="needs a chat model, and none is configured"):
+        parse_system(spec, BASE)
+    assert parse_system(spec, BASE.model_copy(update={"model": "scripted"})).name == spec
+
+
+def test_offline_agents_stand_in_for_filter_and_manager() -> None:
+    served = BASE.model_copy(update={"model": "scripted"})
+    assert parse_system("mara+offline-agents", served).describe()["controls"] == ["offline-agents"]
+    for both in ("no-filter", "no-beta", "oracle-filter", "uniform-beta"):
+        with pytest.raises(BadInput, match="says twice what"):
+            parse_system(f"mara+offline-agents+{both}", served)
+    assert parse_system("hipporag2+offline-agents", served).controls == (Control.OFFLINE_AGENTS,)
+
+
+def test_what_is_given_in_place_of_retrieval_takes_settings_of_the_answer_alone() -> None:
+    served = BASE.model_copy(update={"model": "scripted"})
+    assert parse_system("gold-passages+answer_passages=2+check_claims=true", BASE).context.answer_passages == 2
+    assert parse_system("closed-book+temperature=1", served).describe()["controls"] == ["closed-book"]
+    for spec in ("gold-passages+damping=0.5", "gold-passages+oracle-beta", "closed-book+answer_passages=2"):
+        with pytest.raises(BadInput, match="changes nothing in"):
+            parse_system(spec, served)
 
 
 def test_a_system_describes_itself_down_to_the_walk_and_says_nothing_of_the_machine() -> None:

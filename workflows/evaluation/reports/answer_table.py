@@ -10,23 +10,35 @@ from workflows.evaluation.reports.markdown import NOTHING, figure
 from workflows.evaluation.systems import NEED_A_MODEL, Given, answer_systems
 from workflows.runtime.resources import OFFLINE
 
-COLUMNS = (
-    *("system", "EM", "F1", "gold in answer", "refused", "claim support", "calls", "tokens in", "tokens out"),
-    *("seconds", "lost"),
-)
+COLUMNS: Mapping[str, str] = {
+    "system": "system",
+    "EM": "EM",
+    "F1": "F1",
+    "gold in answer": "gold",
+    "refused": "ref.",
+    "claim support": "support",
+    "calls": "calls",
+    "tokens in": "in",
+    "tokens out": "out",
+    "seconds": "s",
+    "lost": "lost",
+}
+"""The headings of a report, and those of a terminal."""
 
+SHORT_LEGEND = (
+    "gold: a gold answer stands in the answer; ref.: refused; support: of claims, c as the system checks them, w by"
+    " words; in, out: tokens; s: median seconds; lost: no result"
+)
 LEGEND = (
     "EM and F1 as SQuAD normalises; *gold in answer*: a gold answer's text stands somewhere in the answer. All three"
     " are shares of the questions that have gold answers, and a question that is refused or lost counts as wrong."
-    " *Claim support* is the share of the claims that the system's own claim check found supported (*checked*), else"
-    " the share of its sentences that the cited passages hold by their words (*by words*). Calls and tokens are means"
+    " *Claim support* is the share of the claims that the system's own claim check found supported (*c*), else"
+    " the share of its sentences that the cited passages hold by their words (*w*). Calls and tokens are means"
     " of a question; seconds are the median, and hold the waiting for questions asked at the same time. *Lost*:"
     " questions without a result; the next run of the same command asks again those that a model or a server failed."
 )
 PACKAGED = "The packaged model proves that the machinery works. It is no measure of quality."
-EVIDENCE = (
-    "No chat model is configured: EM, F1 and gold in answer are those of quoted evidence, not of written answers."
-)
+EVIDENCE = "No chat model is configured: EM, F1 and gold in answer are those of quoted evidence, not of answers."
 
 
 def is_answer_run(systems: Mapping[str, Any], chat_model: str) -> bool:
@@ -35,7 +47,7 @@ def is_answer_run(systems: Mapping[str, Any], chat_model: str) -> bool:
 
 
 def answer_rows(systems: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    """Return a row of `COLUMNS` for each system: its name, then figures as text.
+    """Return the cells of `COLUMNS` for each system: its name, then figures as text.
 
     Args:
         systems: what ``metrics.json`` holds of each.
@@ -70,5 +82,5 @@ def _figures(name: str, found: Mapping[str, Any]) -> list[str]:
 
 def _claim_support(found: Mapping[str, Any]) -> str:
     if found["claim_support_rate"] is not None:
-        return f"{figure(found['claim_support_rate'])} checked"
-    return NOTHING if found["citation_recall"] is None else f"{figure(found['citation_recall'])} by words"
+        return f"{figure(found['claim_support_rate'])} c"
+    return NOTHING if found["citation_recall"] is None else f"{figure(found['citation_recall'])} w"

@@ -202,7 +202,7 @@ def _side_by_side(findings: _Findings) -> Iterator[str]:
     yield "## Evidence, side by side" if model == _OFFLINE else f"## Answers of {code(model)}, side by side"
     rows = [[code(name), *cells] for name, *cells in answer_rows(findings.figures())]
     missing = [[code(name), "left out", *[NOTHING] * (len(COLUMNS) - 2)] for name in left_out(model)]
-    yield table(COLUMNS, [*rows, *missing])
+    yield table(list(COLUMNS), [*rows, *missing])
     yield LEGEND
     if remarks(model):
         yield "\n".join(f"- {remark}" for remark in remarks(model))
