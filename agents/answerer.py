@@ -57,7 +57,7 @@ class ChatAnswerer(ChatAgent):
         material = {"question": question, "passages": passages_material(shown)}
         citable = {passage.number for passage in shown}
         messages = self.messages(material, feedback, refusal=REFUSAL)
-        return self._ask_text(messages, lambda text: read_answer(text, question, passages, citable))
+        return self._ask_text(messages, lambda text: read_answer(text, question, passages, citable), REFUSAL)
 
 
 def fitting_passages(passages: Sequence[NumberedPassage], room: Room) -> tuple[NumberedPassage, ...]:
@@ -138,9 +138,9 @@ def read_answer(text: str, question: str, passages: Sequence[NumberedPassage], s
         MalformedReply: the answer cites nothing, or a number that is not in ``shown``.
     """
     text = without_marks(text).strip()
-    if _is_refusal(text):
+    if is_refusal(text):
         return refusal()
-    if any(map(_is_refusal, text.splitlines())):
+    if any(map(is_refusal, text.splitlines())):
         raise MalformedReply(f"The reply refuses and answers: write {REFUSAL} alone, or leave it out")
     parsed = parse_citations(text, shown)
     if parsed.out_of_range:
@@ -173,8 +173,9 @@ def located_citations(
     return tuple(citations)
 
 
-def _is_refusal(text: str) -> bool:
-    return _LINE_MARKER.sub("", strip_citations(text)).strip(" \t\n.*_").casefold() == REFUSAL.casefold()
+def is_refusal(text: str, words: str = REFUSAL) -> bool:
+    """Tell whether a text is a refusal in these words, whatever stands around them as marks."""
+    return _LINE_MARKER.sub("", strip_citations(text)).strip(" \t\n.*_").casefold() == words.casefold()
 
 
 def _with_citation(sentence: str, number: int) -> str:

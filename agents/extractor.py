@@ -8,6 +8,7 @@ from collections import Counter
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from agents.chat.agent import ChatAgent, json_format, prompt_messages
+from agents.chat.context_window import most_tokens
 from agents.chat.echoes import check_no_echo
 from agents.chat.json_schema import list_of, object_of, one_of, share, text_of
 from agents.chat.model import ChatModel, ChatReply
@@ -28,6 +29,12 @@ MAX_TRIPLES = 200
 
 DEFAULT_CONFIDENCE = 0.5
 
+MAX_REPLY_TOKENS = 4_096
+"""What the reply to the longest passage may take, beside what a model thinks."""
+
+_LEAST_REPLY_TOKENS = 256
+# By the same estimate, the denser of the two examples takes as many, which leaves half of them free by its real count.
+_REPLY_TOKENS_A_TOKEN = 8
 _MAX_NAME = 300
 _BYTES_PER_TOKEN = 4
 _NAME = text_of(_MAX_NAME)
@@ -70,7 +77,7 @@ class ChatExtractor(ChatAgent):
 
     prompt = "extractor"
     material = "passage"
-    reply_tokens = 4_096
+    reply_tokens = MAX_REPLY_TOKENS
 
     def __init__(self, model: ChatModel) -> None:
         super().__init__(model)
@@ -106,8 +113,10 @@ class ChatExtractor(ChatAgent):
 
     def ask(self, passage: Passage, feedback: Feedback | None = None) -> ChatReply:
         """Return the model's reply unread. Raises TransportFault, ModelUnavailable."""
-        messages = prompt_messages(self._system, self._material(passage), feedback)
-        return self._model.ask(messages, json_format(ExtractorReply.__name__, _SCHEMA), max_tokens=self.reply_tokens)
+        shown = self._shown(passage)
+        messages = prompt_messages(self._system, _material(passage.title, shown), feedback)
+        most = most_reply_tokens(passage.title, shown)
+        return self._model.ask(messages, json_format(ExtractorReply.__name__, _SCHEMA), max_tokens=most)
 
     def read(self, reply: str, passage: Passage) -> Extraction:
         """Return the extraction that a reply to a passage states, its types and confidences checked.
@@ -149,6 +158,11 @@ class ChatExtractor(ChatAgent):
     def _shown(self, passage: Passage) -> str:
         """The text of a passage as far as it fits into the model's context window."""
         return self._room(prompt_messages(self._system, _material(passage.title, ""))).cut(passage.text)
+
+
+def most_reply_tokens(title: str, text: str) -> int:
+    """Return what a reply may take: so many tokens for each of the passage, and no more than any reply."""
+    return min(MAX_REPLY_TOKENS, _LEAST_REPLY_TOKENS + _REPLY_TOKENS_A_TOKEN * most_tokens(f"{title}\n{text}"))
 
 
 def estimate_chat_tokens(text: str) -> int:

@@ -72,4 +72,4 @@ class ChatFinalPredictor(ChatAgent):
             return answer
 
         prompt = "\n\n".join(str(message.text) for message in messages)
-        return FinalAnswer(self._ask_text(messages, check), tuple(seen), prompt)
+        return FinalAnswer(self._ask_text(messages, check, REFUSAL), tuple(seen), prompt)

@@ -30,7 +30,7 @@ class ChatPredictor(ChatAgent):
         bare = self.messages({"question": question}, feedback, nothing=NOTHING)
         (shown,) = fitting_passages((passage,), self._room(bare, DEFAULT_BUDGET_CHARACTERS))
         material = {"question": question, "title": shown.title, "text": shown.text}
-        return self._ask_text(self.messages(material, feedback, nothing=NOTHING), _prediction)
+        return self._ask_text(self.messages(material, feedback, nothing=NOTHING), _prediction, NOTHING)
 
 
 def _prediction(text: str) -> str:

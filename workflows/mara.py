@@ -6,6 +6,8 @@ where wanted, the claim check (see ``workflows.nodes.claim_check``).
 
 from __future__ import annotations
 
+from typing import Any
+
 from langgraph.graph import END, StateGraph
 from langgraph.types import RetryPolicy
 
@@ -106,6 +108,12 @@ def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[Stat
         State, transport_retries, context_schema=Context, input_schema=Question, output_schema=Output
     )
     add_retrieval(builder, encode_question, "write_answer")
+    add_answering(builder)
+    return builder
+
+
+def add_answering(builder: WorkflowBuilder[Any, Any, Any, Any]) -> None:
+    """Add the nodes from ``write_answer`` to END to a workflow."""
     builder.add_asking(
         write_answer,
         after_answer,
@@ -116,7 +124,6 @@ def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[Stat
     )
     builder.add_node("check_claims", build_claim_check(builder))
     builder.add_edge("check_claims", END)
-    return builder
 
 
 def _sources(passages: list[NumberedPassage]) -> Update:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from pydantic import BaseModel
 
 from agents.chat.context_window import most_tokens
-from agents.chat.echoes import check_no_echo
+from agents.chat.echoes import check_no_echo, check_says_something
 from agents.chat.fitting import Room
 from agents.chat.json_schema import Schema
 from agents.chat.model import ChatModel
@@ -96,8 +96,11 @@ class ChatAgent:
 
         return checked(check_both, parse_object(raw, reply_type), raw)
 
-    def _ask_text(self, messages: Sequence[BaseMessage], check: Callable[[str], Result]) -> Result:
-        """Ask for plain text, which can be streamed; check it without the model's thinking."""
+    def _ask_text(self, messages: Sequence[BaseMessage], check: Callable[[str], Result], refusal: str) -> Result:
+        """Ask for plain text, which can be streamed; check it without the model's thinking.
+
+        ``refusal`` is the line that says that there is no answer: a text with it need not say anything else.
+        """
         raw = self._model.complete(messages, max_tokens=self.reply_tokens)
         text = without_thinking(raw)
         if not text:
@@ -105,6 +108,8 @@ class ChatAgent:
 
         def check_both(text: str) -> Result:
             check_no_echo(text, messages)
+            if refusal.casefold() not in text.casefold():
+                check_says_something(text, messages)
             return check(text)
 
         return checked(check_both, text, text)

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from agents.answers.citations import strip_citations
 from agents.answers.span_locator import content_tokens
+from agents.chat.quoting import QUOTED_MATERIAL
 from graph.errors import MalformedReply
 from graph.text import tokens
 
@@ -28,6 +29,14 @@ RUN = 6
 HELD = 0.5
 """The least share of an example's content words that material about the same things holds."""
 
+BORROWED = 0.8
+"""The share of an answer's content words that are the instructions', and not the material's, by no accident."""
+
+_SEVERAL = 4
+_VERDICTS = frozenset({"yes", "no"})
+_TASK_WORDS = frozenset(
+    tokens("answer answers question reply example examples material passage passages text title number numbers")
+)
 _EXAMPLES = "\n## Examples\n"
 _REPLY = re.compile(r"^Reply:\n(.+)$", re.MULTILINE)
 _FENCED = re.compile(r"^```json\n(.*)\n```$", re.MULTILINE)
@@ -44,7 +53,8 @@ def check_no_echo(said: object, messages: Sequence[BaseMessage]) -> None:
     - six words in a row of the instructions, unless the material holds them too, or of an example, unless the material
       holds half of their content words;
     - or nothing but the reply of an example, with the same exception;
-    - or why the last reply was refused, a label of the quoted material, or the beginning of its line.
+    - or why the last reply was refused, a label of the quoted material, or the beginning of its line;
+    - or the words "quoted material", unless the material holds them.
 
     Args:
         said: a text, or an object whose texts count.
@@ -60,6 +70,30 @@ def check_no_echo(said: object, messages: Sequence[BaseMessage]) -> None:
         raise MalformedReply("The reply repeats what it was told in place of answering")
 
 
+def check_says_something(text: str, messages: Sequence[BaseMessage]) -> None:
+    """Check that an answer says something beside the question, an example's reply, and words about the task.
+
+    "The answer is: [1]" says nothing; nor does a text of which four words in five are the instructions' own and none
+    is the material's. "Yes" and "no" say something. The messages are those of `check_no_echo`.
+
+    Raises:
+        MalformedReply: it says nothing.
+    """
+    system, material, *_ = (str(message.text) for message in messages)
+    prompt = _read_prompt(system)
+    held = content_tokens(" ".join(_quoted_texts(material)))
+    rest = text
+    for reply in prompt.replies:
+        rest = rest if prompt.suits(reply, held) else rest.replace(reply, " ")
+    rest = _spaced(rest).replace(_spaced(_question(material)), " ")
+    words = content_tokens(rest) - _VERDICTS
+    borrowed = words & prompt.vocabulary - held
+    has_verdict = not _VERDICTS.isdisjoint(tokens(rest))
+    says_nothing = not rest.strip() or (words and words <= _TASK_WORDS - held and not has_verdict)
+    if says_nothing or (len(words) >= _SEVERAL and len(borrowed) >= BORROWED * len(words)):
+        raise MalformedReply("The reply says nothing of its own: answer in words of the passages")
+
+
 @dataclass(frozen=True, slots=True)
 class _Prompt:
     """A system prompt as replies are compared with it: runs of its rules and examples, and the examples' replies."""
@@ -68,6 +102,11 @@ class _Prompt:
     examples: frozenset[Words]
     replies: frozenset[str]
     vocabulary: frozenset[str]
+
+    def suits(self, example: str, held: frozenset[str]) -> bool:
+        """Whether material with these content words is about what an example is about."""
+        words = content_tokens(strip_citations(example)) - self.vocabulary
+        return len(words & held) >= HELD * len(words)
 
 
 @lru_cache(maxsize=64)
@@ -80,22 +119,17 @@ def _read_prompt(text: str) -> _Prompt:
 
 def _repeats_prompt(text: str, prompt: _Prompt, material: str) -> bool:
     held, known = content_tokens(material), frozenset(_runs(material))
-
-    def is_about_material(example: str) -> bool:
-        words = content_tokens(strip_citations(example)) - prompt.vocabulary
-        return len(words & held) >= HELD * len(words)
-
     runs = [run for run in _runs(text) if run not in known]
     if any(run in prompt.rules for run in runs):
         return True
     copied = [text] if text in prompt.replies else []
     copied += [" ".join(span) for span in _joined(run for run in runs if run in prompt.examples)]
-    return not all(map(is_about_material, copied))
+    return not all(prompt.suits(example, held) for example in copied)
 
 
 def _repeats_request(text: str, others: Sequence[str], material: str) -> bool:
     """Whether a text holds a label or the beginning of the quoted line, or a line of the feedback."""
-    phrases = [label for message in others for label in _LABEL.findall(message)]
+    phrases = [QUOTED_MATERIAL, *(label for message in others for label in _LABEL.findall(message))]
     for feedback in others[1:]:
         phrases += [*_FENCED.sub("", feedback).splitlines(), *_quoted_texts(feedback)]
     spoken, known = _spaced(text), _spaced(material)
@@ -130,6 +164,12 @@ def _spaced(text: str) -> str:
 def _quoted_texts(message: str) -> Iterator[str]:
     for line in _FENCED.findall(message):
         yield from _texts(_json(line))
+
+
+def _question(message: str) -> str:
+    """The question that the quoted material of a message holds; empty where it holds none."""
+    values = map(_json, _FENCED.findall(message))
+    return next((str(value.get("question", "")) for value in values if isinstance(value, dict)), "")
 
 
 def _texts(value: Any) -> Iterator[str]:

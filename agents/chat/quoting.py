@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import re
 
+QUOTED_MATERIAL = "Quoted material"
+"""The beginning of the label."""
+
 # What could end the quoted line, or read as markup of a chat template: written as JSON escapes.
 _UNQUOTABLE = re.compile("[<\x7f-\x9f\u2028\u2029\ud800-\udfff]|```")
 
@@ -14,7 +17,7 @@ def quoted(label: str, value: object) -> str:
 
     ``value`` is anything JSON can hold. See `quoted_line`.
     """
-    return f"Quoted material ({label}):\n```json\n{quoted_line(value)}\n```"
+    return f"{QUOTED_MATERIAL} ({label}):\n```json\n{quoted_line(value)}\n```"
 
 
 def quoted_line(value: object) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from workflows.ask import ask
 from workflows.context import Context
+from workflows.evaluation.metrics import holds_gold
 from workflows.indexing import Progress, index_sources, no_progress
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.indexing import IndexingContext
@@ -43,15 +44,13 @@ def run_demo(workspace: Path, progress: Progress = no_progress) -> dict[str, Any
         "index": report.to_json(),
         "results": results,
         "recall_at_5": sum(recalls) / len(recalls),
-        "answers_with_gold": sum(map(_holds_gold, results, questions)),
+        "answers_with_gold": sum(
+            not result["refused"] and holds_gold(result["plain_answer"], question["answers"])
+            for result, question in zip(results, questions, strict=True)
+        ),
     }
 
 
 def _recall(result: dict[str, Any]) -> float:
     found = {passage["id"] for passage in result["passages"][:_RECALL_AT]}
     return len(found & set(result["gold_ids"])) / len(result["gold_ids"])
-
-
-def _holds_gold(result: dict[str, Any], question: dict[str, Any]) -> bool:
-    answer = result["plain_answer"].casefold()
-    return any(gold.casefold() in answer for gold in question["answers"])

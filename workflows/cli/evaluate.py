@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from workflows.cli.command import reports_errors, write
 from workflows.cli.options import (
@@ -53,11 +54,19 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="SYSTEM",
-            help="System to evaluate: a mode, ragenta or basic-rag, plus switches, as in mara+no-beta+damping=0.5."
-            " Repeatable (default: all six modes).",
+            help="System to evaluate: a mode, ragenta or basic-rag, plus switches, as in mara+no-beta+damping=0.5;"
+            " closed-book or gold-passages. Repeatable (default: all six modes).",
             show_default=False,
         ),
     ] = None,
+    answers: Annotated[
+        bool,
+        typer.Option(
+            "--answers",
+            help="Compare the answers of nine systems in one table, from closed-book to ragenta+walk; see"
+            " docs/evaluation.md.",
+        ),
+    ] = False,
     ablations: Annotated[
         bool, typer.Option("--ablations", help="Also evaluate the ablations and controls in docs/evaluation.md.")
     ] = False,
@@ -89,17 +98,22 @@ def evaluate(
     from workflows.evaluation.langsmith_experiment import langsmith_key, push_run
     from workflows.evaluation.runner import Order
     from workflows.evaluation.runner import evaluate as run_evaluation
-    from workflows.evaluation.systems import ABLATIONS
+    from workflows.evaluation.systems import ABLATIONS, answer_systems
+    from workflows.runtime.resources import chat_model_name
 
     if langsmith:
         langsmith_key()
-    systems = list(mode) if mode else [each.value for each in Mode]
+    if answers and retrieval_only:
+        raise BadInput("--answers and --retrieval-only exclude each other", "Leave one out")
+    context = asking_settings(workspace, model=model)
+    side_by_side = answer_systems(chat_model_name(context)) if answers else []
+    systems = list(mode or (side_by_side if answers else Mode))
     prices = prices_of(price_in, price_out)
     order = Order(
         questions=questions,
         out=out,
-        systems=[*systems, *(name for name in ABLATIONS if name not in systems)] if ablations else systems,
-        context=asking_settings(workspace, model=model),
+        systems=_with(systems, [*side_by_side, *(ABLATIONS if ablations else ())]),
+        context=context,
         limit=limit,
         seed=seed,
         retrieval_only=retrieval_only,
@@ -114,7 +128,7 @@ def evaluate(
     body = {"folder": str(run.folder), **run.metrics}
     if langsmith:
         body["langsmith"] = {system: experiment.url for system, experiment in pushed.items()}
-    write(body, lambda terminal: _show(terminal, run, pushed), as_json=as_json)
+    write(body, lambda terminal: _show(terminal, run, pushed, answers=answers), as_json=as_json)
 
 
 @reports_errors
@@ -176,12 +190,20 @@ def told_of(answered: Answered) -> str:
     return "  ".join((*parts, f"{answered.timing['total_ms']:.0f} ms in all"))
 
 
-def _show(console: Console, run: Run, pushed: Mapping[str, Experiment]) -> None:
+def _with(systems: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return systems as they were given, and those of others that are not among them."""
+    return [*systems, *(name for name in dict.fromkeys(others) if name not in systems)]
+
+
+def _show(console: Console, run: Run, pushed: Mapping[str, Experiment], *, answers: bool) -> None:
     """Print a line for each system, what went wrong, and where the rest is."""
     systems = run.metrics["systems"]
     about = run.settings["questions"]
     console.print(f"{about['asked']} questions of {escape(about['file'])}")
-    console.print(_table(systems))
+    if answers:
+        _show_answers(console, run)
+    else:
+        console.print(_table(systems))
     for system, figures in systems.items():
         if figures["failed"]:
             console.print(f"[red]{escape(system)}: {figures['failed']} failed ({_kinds(figures['failures'])})[/]")
@@ -194,6 +216,24 @@ def _show(console: Console, run: Run, pushed: Mapping[str, Experiment]) -> None:
     for system, experiment in pushed.items():
         console.print(f"{escape(system)}: {escape(experiment.url)}")
     console.print(f"[dim]{escape(str(run.folder / 'report.md'))}[/]")
+
+
+def _show_answers(console: Console, run: Run) -> None:
+    """Print the table of answers, and what was left out of it."""
+    from workflows.evaluation.reports.answer_table import COLUMNS, answer_rows, left_out, remarks
+
+    model = run.settings["models"]["chat"]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column(COLUMNS[0], overflow="fold")
+    for heading in COLUMNS[1:]:
+        table.add_column(heading, justify="right")
+    for name, *cells in answer_rows(run.metrics["systems"]):
+        table.add_row(escape(name), *cells)
+    for name in left_out(model):
+        table.add_row(escape(name), "left out")
+    console.print(table)
+    for remark in remarks(model):
+        console.print(f"[yellow]{escape(remark)}[/]")
 
 
 def _table(systems: Mapping[str, Row]) -> Table:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median, pstdev
 from typing import Literal
 
+from agents.answers.citations import strip_citations
 from agents.chat.usage import Prices
 from workflows.evaluation.attribution import attribution_figures, checking_figures
 from workflows.evaluation.metrics import (
@@ -14,6 +15,7 @@ from workflows.evaluation.metrics import (
     citation_support_rate,
     counted,
     fallback_counts,
+    holds_gold,
     known,
     latency_by_node,
     mean,
@@ -82,6 +84,7 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
             "mrr_at_5": mrr(rankings, golds, FIRST_PAGE),
             "em": mean(known(rows, "em")),
             "f1": {"mean": mean(f1), "median": _of(median, f1), "std": _of(pstdev, f1)},
+            "gold_in_answer": mean(float(_answer_holds_gold(row)) for row in rows if row["em"] is not None),
             "refusal_rate": refusal_rate(known(rows, "refused")),
             "citation_support_rate": citation_support_rate(citation["supported"] for citation in citations),
             "citation_gold_rate": mean(float(citation["gold"]) for citation in citations),
@@ -100,6 +103,12 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
         _DECIMALS,
     )
     return figures
+
+
+def _answer_holds_gold(row: Row) -> bool:
+    """Tell whether a row's answer holds a gold one; a question that failed or was refused has none."""
+    said = row["answer"] if row["answer"] and not row["refused"] else ""
+    return holds_gold(strip_citations(said), row["gold_answers"])
 
 
 def _latency(timings: Sequence[Row]) -> Row:

@@ -12,6 +12,7 @@ from graph.errors import MaraError, ServiceUnavailable
 from workflows import retrieval
 from workflows.ask import graph_of
 from workflows.context import Question
+from workflows.evaluation import given_passages
 from workflows.evaluation.attribution import (
     attribution_of,
     checking_of,
@@ -21,7 +22,7 @@ from workflows.evaluation.attribution import (
 )
 from workflows.evaluation.controls import context_for
 from workflows.evaluation.metrics import exact_match, token_f1
-from workflows.evaluation.systems import System
+from workflows.evaluation.systems import Given, System
 from workflows.runs.question_files import AskedQuestion
 from workflows.runs.run_folder import Answered, Row, rounded
 from workflows.runs.runner import OF_ALL_QUESTIONS, check_generation, failure
@@ -104,10 +105,19 @@ class Asker:
         """Return what the system's graph gives, and the milliseconds that it took."""
         text = question.asked.question
         context = context_for(self.system, text, question.gold_ids, self.seed)
-        graph: Any = retrieval.graph if self.retrieval_only else graph_of(context.workflow)
+        graph, given = self._graph_and_input(question)
         start = time.perf_counter()
-        result = graph.invoke(Question(question=text), context=context)
+        result = graph.invoke(given, context=context)
         return result, round((time.perf_counter() - start) * 1000, 3)
+
+    def _graph_and_input(self, question: GoldQuestion) -> tuple[Any, Any]:
+        """Return what is run, and what it is asked."""
+        text, given = question.asked.question, self.system.given
+        if given is not None:
+            ids = list(question.gold_ids) if given is Given.GOLD_PASSAGES else []
+            return given_passages.graph, {"question": text, "passage_ids": ids}
+        graph = retrieval.graph if self.retrieval_only else graph_of(self.system.context.workflow)
+        return graph, Question(question=text)
 
     def _answered(self, question: GoldQuestion, result: Mapping[str, Any], failed: Row | None, timing: Row) -> Answered:
         asked = question.asked
@@ -119,7 +129,7 @@ class Asker:
             "type": asked.type,
             "hops": asked.hops,
             "system": self.system.name,
-            "mode": self.system.context.mode.value,
+            "mode": (self.system.given or self.system.context.mode).value,
             "workflow": _RETRIEVAL if self.retrieval_only else self.system.context.workflow.value,
             "gold_ids": list(question.gold_ids),
             "gold_answers": list(asked.answers),

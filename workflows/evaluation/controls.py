@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from agents.closed_book import ClosedBookAnswerer
+from agents.offline.fact_filter import OfflineFactFilter
+from agents.offline.manager import OfflineManager
 from agents.roles import FactChoice, Feedback, RelationWeights
 from graph.construction.knowledge_graph import GraphFact
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
@@ -19,9 +22,9 @@ from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, R
 from graph.walk.strengths import tuned
 from workflows.context import Context, Question
 from workflows.evaluation.metrics import recall_at_k, reciprocal_rank
-from workflows.evaluation.systems import Control, System
+from workflows.evaluation.systems import Control, Given, System
 from workflows.retrieval import graph as retrieval
-from workflows.runtime.resources import open_workspace_index, tuning_for
+from workflows.runtime.resources import chat_model_of, open_workspace_index, tuning_for
 from workflows.states.conversion import seeds_of
 
 DOMINANT_SHARE = 0.6
@@ -115,11 +118,18 @@ def context_for(system: System, question: str, gold_ids: Sequence[str], seed: in
         question: what is asked.
         gold_ids: of the passages that hold the answer.
         seed: what random β depends on, beside the question.
+
+    Raises:
+        ModelUnavailable: a closed book needs the chat model, which cannot be opened.
     """
     context = system.context
+    if system.given is Given.CLOSED_BOOK and (model := chat_model_of(context, context.temperature)):
+        context = context.with_agents(answerer=ClosedBookAnswerer(model))
     for control in system.controls:
         if control is Control.ORACLE_FILTER:
             context = context.with_agents(fact_filter=_oracle_filter(context, gold_ids))
+        elif control is Control.OFFLINE_AGENTS:
+            context = context.with_agents(fact_filter=OfflineFactFilter(), manager=OfflineManager())
     for control in system.controls:
         if control is Control.UNIFORM_BETA:
             context = context.with_agents(manager=UniformManager())

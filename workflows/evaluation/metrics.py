@@ -160,6 +160,17 @@ def token_f1(answer: str, golds: str | Sequence[str]) -> float:
     return max(_f1(answer, gold) for gold in _gold_answers(golds))
 
 
+def holds_gold(answer: str, golds: Collection[str]) -> bool:
+    """Tell whether a gold answer stands somewhere in an answer, letter by letter but for their case.
+
+    Args:
+        answer: without citations.
+        golds: each is right.
+    """
+    said = answer.casefold()
+    return any(gold.casefold() in said for gold in golds)
+
+
 def refusal_rate(refused: Iterable[bool]) -> float | None:
     """Return the share of answers that say that the passages do not hold it; None of no answer."""
     return mean(map(float, refused))

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agents.chat.local_model import is_local
 from agents.chat.usage import Prices
-from graph.errors import ServiceUnavailable
+from graph.errors import BadInput, ServiceUnavailable
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index
 from workflows.context import Context
@@ -28,16 +29,23 @@ from workflows.runs.runner import (
     check_untuned_since,
     workers,
 )
-from workflows.runtime.resources import open_workspace_index
+from workflows.runtime.resources import chat_model_name, open_workspace_index
 from workflows.runtime.versions import ANSWERING
 
 TOP_K = 20
 """The number of passages that each system returns: the greatest depth of the recall reported."""
 
 CONCURRENCY = 8
-"""Questions asked side by side if a chat model answers."""
+"""Questions asked side by side if a chat model on a server answers; one on this machine is asked one by one."""
 
-_CODE = (*ANSWERING, "workflows/evaluation/ask_system.py", "workflows/evaluation/controls.py")
+_CODE = (
+    *ANSWERING,
+    *(
+        "workflows/evaluation/ask_system.py",
+        "workflows/evaluation/controls.py",
+        "workflows/evaluation/given_passages.py",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,7 @@ class Order:
         limit: how many questions are drawn; None for all.
         seed: of the draw, and of random β.
         retrieval_only: whether no answers are written.
-        concurrency: questions asked side by side; None for `CONCURRENCY` with a chat model and 1 without.
+        concurrency: questions asked side by side; None for `CONCURRENCY` with a chat model on a server, else 1.
         prices: of tokens.
         restart: whether an earlier run in the folder is deleted.
     """
@@ -90,7 +98,11 @@ def evaluate(
         ServiceUnavailable: a model or a server does not answer; what was answered is kept.
     """
     shared = order.context.model_copy(update={"top_k": TOP_K})
-    wanted = [system.name for system in parse_systems(order.systems, shared)]
+    asking = parse_systems(order.systems, shared)
+    wanted = [system.name for system in asking]
+    without_retrieval = [system.name for system in asking if system.given]
+    if order.retrieval_only and without_retrieval:
+        raise BadInput(f"{without_retrieval[0]!r} retrieves nothing", "Leave it out, or leave out --retrieval-only")
     workspace = check_place(order.out, shared)
     questions = read_questions(order.questions)
     drawn = draw(questions, order.limit, order.seed)
@@ -145,7 +157,7 @@ def _round(
         system.name,
         {(system.name, question.asked.id): question for question in questions},
         ask,
-        workers(system.context, concurrency, CONCURRENCY),
+        workers(system.context, concurrency, 1 if is_local(chat_model_name(system.context)) else CONCURRENCY),
         asker.warm_up,
     )
 

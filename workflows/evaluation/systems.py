@@ -1,4 +1,7 @@
-"""Systems under evaluation: a mode or a workflow with switches, as in ``mara+no-beta+damping=0.5``, ``ragenta+n=1``."""
+"""Systems under evaluation: a mode or a workflow with switches, as in ``mara+no-beta+damping=0.5``, ``ragenta+n=1``.
+
+Two more answer without retrieval: ``closed-book`` and ``gold-passages``.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from graph.retrieve.modes import Mode
 from graph.walk.factors import FactorPolicy, SynonymyPolicy
 from workflows.context import Context, make_context
 from workflows.runs.runner import described
+from workflows.runtime.resources import OFFLINE, chat_model_name
 from workflows.settings.enums import Workflow
 from workflows.settings.ragenta import RagentaContext
 
@@ -30,11 +34,31 @@ class Control(StrEnum):
     """The β of a small set that ranks the gold passages best."""
     ORACLE_FILTER = "oracle-filter"
     """The candidate facts that a gold passage supports."""
+    OFFLINE_AGENTS = "offline-agents"
+    """The offline fact filter and manager, beside a chat model that answers."""
 
     @property
-    def weighs_relations(self) -> bool:
-        """Whether it stands in for the manager, rather than for the fact filter."""
-        return self is not Control.ORACLE_FILTER
+    def claims(self) -> Mapping[str, bool]:
+        """The settings that switch on the agents which it stands in for."""
+        names = {
+            Control.ORACLE_FILTER: ("filter_facts",),
+            Control.OFFLINE_AGENTS: ("filter_facts", "weigh_relations"),
+        }.get(self, ("weigh_relations",))
+        return dict.fromkeys(names, True)
+
+    @property
+    def needs_beta(self) -> bool:
+        """Whether it is of no use where the walk has no β."""
+        return "filter_facts" not in self.claims
+
+
+class Given(StrEnum):
+    """What a system is given in place of retrieval."""
+
+    CLOSED_BOOK = "closed-book"
+    """No passage: a chat model answers from what it knows."""
+    GOLD_PASSAGES = "gold-passages"
+    """The gold passages."""
 
 
 SWITCHES: Mapping[str, Mapping[str, Any]] = {
@@ -82,15 +106,29 @@ ABLATIONS = (
 
 _NAMED: Mapping[str, tuple[Workflow, Mapping[str, Any]]] = {
     **{mode.value: (Workflow.MARA, {"mode": mode}) for mode in Mode},
+    **{given.value: (Workflow.MARA, {}) for given in Given},
     "ragenta": (Workflow.RAGENTA, {}),
     "basic-rag": (Workflow.RAGENTA, {"judge_passages": False, "check_claims": False}),
 }
 """The named systems: the workflow of each, and the settings that its name stands for."""
 
+ANSWER_SYSTEMS = (
+    *(Given.CLOSED_BOOK.value, Given.GOLD_PASSAGES.value, "dense", "hybrid", "hipporag2"),
+    *(f"mara+{Control.OFFLINE_AGENTS}", "mara", "ragenta", "ragenta+walk"),
+)
+"""What ``mara eval --answers`` sets side by side."""
+
+NEED_A_MODEL: Mapping[str, str] = {
+    Given.CLOSED_BOOK.value: "asks a chat model alone",
+    f"mara+{Control.OFFLINE_AGENTS}": "is `mara` where no chat model answers",
+}
+"""Those that cannot be asked without a chat model, and why."""
+
 _OF_THE_RUN = frozenset({"workspace", "mode", "where", "top_k"})
 _OF_THE_ANSWER = frozenset(
     {"model", "temperature", "answer_passages", "max_json_retries", "check_claims", "unsupported_claims"}
 )
+_OF_THE_REQUEST = frozenset({"model", "temperature", "max_json_retries"})
 _OF_RAGENTA = frozenset(RagentaContext.model_fields) - frozenset(Context.model_fields)
 _OF_THE_JUDGE = frozenset({"n", "judge_floor", "min_kept"})
 _OF_FOLLOW_UPS = frozenset(name for name in _OF_RAGENTA if "follow_up" in name)
@@ -105,15 +143,22 @@ class System:
         name: as it was written, without spaces.
         context: its settings.
         controls: what stands in for its agents.
+        given: what stands in for its retrieval; None where it retrieves.
     """
 
     name: str
     context: Context
     controls: tuple[Control, ...] = ()
+    given: Given | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return its settings as plain values, down to those of the walk; where the workspace is, is left out."""
-        return described(self.context, self.controls)
+        return described(self.context, (*self.controls, *([self.given] if self.given else ())))
+
+
+def answer_systems(chat_model: str) -> list[str]:
+    """Return `ANSWER_SYSTEMS`, less those that need a chat model where there is none."""
+    return [name for name in ANSWER_SYSTEMS if chat_model != OFFLINE or name not in NEED_A_MODEL]
 
 
 def parse_systems(specs: Sequence[str], base: Context) -> list[System]:
@@ -138,8 +183,8 @@ def parse_system(spec: str, base: Context) -> System:
         base: the settings that all systems share.
 
     Raises:
-        BadInput: the name or a switch is unknown, a value is out of range, two switches are about the same, or one
-            would change nothing in this system.
+        BadInput: the name or a switch is unknown, a value is out of range, two switches are about the same, one
+            would change nothing in this system, or it needs a chat model and there is none.
     """
     first, *switches = (part.strip() for part in spec.split("+"))
     workflow, fixed = _named(first)
@@ -149,7 +194,7 @@ def parse_system(spec: str, base: Context) -> System:
         given, control = _read_switch(switch, spec)
         if workflow is Workflow.MARA and given.keys() & _OF_RAGENTA:
             raise _useless(switch, spec, f"workflow {workflow.value}")
-        claimed = given or _claimed_by(control)
+        claimed = given or (control.claims if control else {})
         twice = settings.keys() & claimed.keys()
         if twice:
             raise BadInput(f"{spec!r} says twice what {_listed(twice)} is", "Leave one of the switches out")
@@ -159,11 +204,13 @@ def parse_system(spec: str, base: Context) -> System:
         settings = {"fact_candidates": ORACLE_CANDIDATES, **settings}
     name = "+".join((first, *switches))
     context = make_context(workflow, **{**base.model_dump(exclude_unset=True, exclude={"mode"}), **settings})
+    instead = Given(first) if first in list(Given) else None
     for switch in switches:
-        _check_useful(context, *_read_switch(switch, spec), switch, spec)
-    if any(control.weighs_relations for control in controls) and not context.walk_settings().beta:
+        _check_useful(context, instead, *_read_switch(switch, spec), switch, spec)
+    _check_model(context, instead, controls, spec)
+    if any(control.needs_beta for control in controls) and not context.walk_settings().beta:
         raise BadInput(f"{spec!r} asks for a β that mode {context.mode.value} does not use", "Leave the switch out")
-    return System(name, context, tuple(controls))
+    return System(name, context, tuple(controls), instead)
 
 
 def _named(text: str) -> tuple[Workflow, Mapping[str, Any]]:
@@ -188,14 +235,28 @@ def _read_switch(switch: str, spec: str) -> tuple[Mapping[str, Any], Control | N
     return {name: value}, None
 
 
-def _claimed_by(control: Control | None) -> dict[str, Any]:
-    """Return the setting that switches an agent on, which its control stands in for."""
-    return {"weigh_relations": True} if control is None or control.weighs_relations else {"filter_facts": True}
+def _check_model(context: Context, instead: Given | None, controls: Sequence[Control], spec: str) -> None:
+    """Raise BadInput where a system needs a chat model, and none is configured."""
+    needs_model = instead is Given.CLOSED_BOOK or Control.OFFLINE_AGENTS in controls
+    if needs_model and chat_model_name(context) == OFFLINE:
+        raise BadInput(f"{spec!r} needs a chat model, and none is configured", "Name one with --model, or leave it out")
 
 
-def _check_useful(context: Context, given: Mapping[str, Any], control: Control | None, switch: str, spec: str) -> None:
+def _check_useful(
+    context: Context,
+    instead: Given | None,
+    given: Mapping[str, Any],
+    control: Control | None,
+    switch: str,
+    spec: str,
+) -> None:
     """Raise BadInput where a switch changes nothing."""
     mode = context.mode
+    if instead:
+        useful = _OF_THE_REQUEST if instead is Given.CLOSED_BOOK else _of_answering(context)
+        if control is not None or not given.keys() <= useful:
+            raise _useless(switch, spec, instead.value)
+        return
     if (control is not None and not mode.walks) or not given.keys() <= _of_retrieval(mode) | _of_answering(context):
         mode_alone = context.workflow is Workflow.MARA
         where = f"mode {mode.value}" if mode_alone else f"workflow {context.workflow.value} with mode {mode.value}"

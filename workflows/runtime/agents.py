@@ -221,7 +221,12 @@ MANAGER: AgentStep[Manager, RelationWeights] = AgentStep(
     temperature=lambda context: context.manager_temperature,
 )
 ANSWERER: AgentStep[Answerer, Answer] = AgentStep(
-    "answerer", "answer", ChatAnswerer, _comparing_sentences(OfflineAnswerer), answer_shown
+    name="answerer",
+    key="answer",
+    chat=ChatAnswerer,
+    offline=_comparing_sentences(OfflineAnswerer),
+    shown=answer_shown,
+    own=lambda context: context.own_answerer,
 )
 PREDICTOR: AgentStep[Predictor, str] = AgentStep(
     "predictor", "predict", ChatPredictor, lambda run: OfflinePredictor(), prediction_shown

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
 
 from agents.chat.budget import Limits
-from agents.roles import FactFilter, Manager
+from agents.roles import Answerer, FactFilter, Manager
 from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput
 from graph.metadata_filter import read_conditions, where_schema
@@ -280,6 +280,7 @@ class Context(BaseModel):
 
     _fact_filter: FactFilter | None = PrivateAttr(None)
     _manager: Manager | None = PrivateAttr(None)
+    _answerer: Answerer | None = PrivateAttr(None)
 
     @classmethod
     def of(cls, context: Context | None) -> Self:
@@ -304,11 +305,17 @@ class Context(BaseModel):
         read_conditions(where)
         return where
 
-    def with_agents(self, fact_filter: FactFilter | None = None, manager: Manager | None = None) -> Context:
-        """Return these settings with a caller's own agents in place of the configured ones; None changes nothing."""
+    def with_agents(
+        self, fact_filter: FactFilter | None = None, manager: Manager | None = None, answerer: Answerer | None = None
+    ) -> Context:
+        """Return these settings with a caller's own agents in place of the configured ones; None changes nothing.
+
+        Workflow ``ragenta`` has a final predictor in place of the answerer.
+        """
         changed = self.model_copy()
         changed._fact_filter = fact_filter or self._fact_filter
         changed._manager = manager or self._manager
+        changed._answerer = answerer or self._answerer
         return changed
 
     @property
@@ -320,6 +327,11 @@ class Context(BaseModel):
     def own_manager(self) -> Manager | None:
         """The caller's own manager."""
         return self._manager
+
+    @property
+    def own_answerer(self) -> Answerer | None:
+        """The caller's own answerer."""
+        return self._answerer
 
     @property
     def hybrid_alpha(self) -> float:

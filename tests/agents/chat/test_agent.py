@@ -19,7 +19,7 @@ class NamingAgent(ChatAgent):
     reply_tokens = 100
 
     def name_of(self, question: str, feedback: Feedback | None = None) -> str:
-        return self._ask_text(self.messages({"question": question}, feedback), _name)
+        return self._ask_text(self.messages({"question": question}, feedback), _name, "NOTHING")
 
 
 class VerdictAgent(ChatAgent):

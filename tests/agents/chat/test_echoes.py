@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from agents.answerer import REFUSAL, ChatAnswerer, passages_material
 from agents.answers.claims import Claim
 from agents.chat.agent import ChatAgent, feedback_messages
-from agents.chat.echoes import RUN, check_no_echo
+from agents.chat.echoes import RUN, check_no_echo, check_says_something
 from agents.chat.model import ChatModel
 from agents.claim_judge import ChatClaimJudge
 from agents.extractor import ChatExtractor
@@ -88,6 +88,69 @@ def test_an_honest_answer_is_no_echo(said: str) -> None:
 def test_a_reply_that_repeats_instructions_an_example_or_the_request_is_an_echo(said: str) -> None:
     agent = ChatFinalPredictor if "Salka" in said else ChatAnswerer
     assert is_echo(said, messages(agent))
+
+
+class TestAnswersThatSayNothing:
+    """What a small model answered in place of an answer, each with a citation; and short answers that say something."""
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "The answer is:\n\n[1, 2]",
+            "[1]",
+            "The answer to the question is:\n\nDenmark [1, 3]",
+            "The answer is:\n\nDenmark [1, 3]",
+            f"The question is: {QUESTION} [1]",
+            f"{QUESTION} [1]",
+            'The passage is:\n\n"The answer may need to be quoted in square brackets, such as [2, 1]."',
+        ],
+    )
+    def test_they_are_refused(self, said: str) -> None:
+        with pytest.raises(MalformedReply, match="says nothing of its own"):
+            check_says_something(said, messages())
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            "Yes [1]",
+            "No [1].",
+            "The answer is yes [1].",
+            f"{QUESTION} Ada Brandt [1].",
+            "The answer is: 1203 [1]",
+            "Three [1]",
+            "Eine Weberin [1]",
+            "エイダ・ブラント [1]",
+            "Denmark [1]",
+            "It is a weaver [1].",
+        ],
+    )
+    def test_an_answer_in_few_words_is_kept(self, said: str) -> None:
+        check_says_something(said, messages())
+
+    def test_a_word_of_the_task_is_an_answer_where_the_material_holds_it(self) -> None:
+        law = NumberedPassage(1, "p", "Law", "The title of the text is a number.")
+        check_says_something("The title [1]", messages(ChatAnswerer, None, law))
+
+    def test_the_words_of_an_example_are_an_answer_where_the_material_is_about_them(self) -> None:
+        danish = NumberedPassage(3, "d", "Denmark", "Denmark has many towns.")
+        check_says_something("The answer is Denmark [1, 3]", messages(ChatAnswerer, None, LAKE, danish))
+
+    def test_a_refusal_is_read_as_such(self) -> None:
+        with scripted([REFUSAL]) as server:
+            assert ChatAnswerer(model_on(server)).answer(QUESTION, (LAKE,)).refused
+        with scripted([NOTHING]) as server:
+            assert ChatPredictor(model_on(server)).predict(QUESTION, LAKE) == ""
+
+    @pytest.mark.parametrize("role", ["answerer", "final predictor", "predictor"])
+    def test_every_agent_that_writes_text_refuses_them(self, role: str) -> None:
+        with scripted(["The answer is: [1]"]) as server, pytest.raises(MalformedReply, match="nothing of its own"):
+            ASKED[role](model_on(server), None)
+
+    def test_speech_about_the_quoted_material_is_an_echo_unless_a_passage_speaks_of_it(self) -> None:
+        said = "The passage is quoted material about the town of Marn [1]."
+        assert is_echo(said, messages())
+        note = NumberedPassage(1, "p", "Marn", "All quoted material about Marn is Ada Brandt's.")
+        assert not is_echo(said, messages(ChatAnswerer, None, note))
 
 
 def test_the_whole_reply_of_an_example_is_an_echo_however_short_unless_the_material_is_about_it() -> None:

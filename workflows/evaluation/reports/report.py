@@ -12,8 +12,9 @@ from graph.storage.workspace import write_atomically
 from workflows.evaluation.compare import METRICS, Difference, grouped_differences, pair_rows, paired_differences
 from workflows.evaluation.metrics import DEPTHS
 from workflows.evaluation.reports import plots
+from workflows.evaluation.reports.answer_table import COLUMNS, LEGEND, answer_rows, is_answer_run, left_out, remarks
 from workflows.evaluation.reports.comparison_page import group_table, verdict
-from workflows.evaluation.reports.markdown import NOTHING, code, figure, plain
+from workflows.evaluation.reports.markdown import NOTHING, code, figure, plain, table
 from workflows.evaluation.reports.tables import (
     ANSWERS,
     CITATIONS,
@@ -44,16 +45,14 @@ class _Findings:
 
     Attributes:
         controls: systems in which something stands in for an agent.
-        differences: system -> its differences to the first system, which is left out.
+        reference: the first system that is no control, else the first.
+        differences: system -> its differences to the reference, which is left out.
     """
 
     run: Run
     controls: tuple[str, ...]
+    reference: str
     differences: Mapping[str, Sequence[Difference]]
-
-    @property
-    def reference(self) -> str:
-        return next(iter(self.run.results))
 
     @property
     def results(self) -> list[str]:
@@ -79,13 +78,19 @@ def write_report(run: Run) -> Path:
 
 
 def _findings(run: Run) -> _Findings:
-    first, *others = run.results
-    controls = tuple(system for system in run.results if run.settings["systems"][system]["controls"])
+    controls = tuple(system for system in run.results if _is_control(run, system))
+    reference = next((system for system in run.results if system not in controls), next(iter(run.results)))
     differences = {
-        system: paired_differences(pair_rows(run.results[first], run.results[system]).both, list(METRICS))
-        for system in others
+        system: paired_differences(pair_rows(run.results[reference], rows).both, list(METRICS))
+        for system, rows in run.results.items()
+        if system != reference
     }
-    return _Findings(run, controls, differences)
+    return _Findings(run, controls, reference, differences)
+
+
+def _is_control(run: Run, system: str) -> bool:
+    """Tell whether a system is no result; with offline agents alone it is one."""
+    return bool(set(run.settings["systems"][system]["controls"]) - {Control.OFFLINE_AGENTS})
 
 
 def _draw(findings: _Findings) -> tuple[str, ...]:
@@ -128,6 +133,7 @@ def _has(findings: _Findings, metric: str) -> bool:
 
 def _blocks(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield from _opening(findings)
+    yield from _side_by_side(findings)
     yield from _retrieval(findings, drawn)
     yield from _differences(findings, drawn)
     yield from _beta(findings)
@@ -188,6 +194,20 @@ def _best(findings: _Findings) -> str:
     return f"{aside} highest recall@5 is **{figure(highest)}**, of {names}."
 
 
+def _side_by_side(findings: _Findings) -> Iterator[str]:
+    """Yield the table of answers, where the run holds all systems that ``--answers`` asks."""
+    model = findings.run.settings["models"]["chat"]
+    if not findings.answered or not is_answer_run(findings.run.results, model):
+        return
+    yield "## Evidence, side by side" if model == _OFFLINE else f"## Answers of {code(model)}, side by side"
+    rows = [[code(name), *cells] for name, *cells in answer_rows(findings.figures())]
+    missing = [[code(name), "left out", *[NOTHING] * (len(COLUMNS) - 2)] for name in left_out(model)]
+    yield table(COLUMNS, [*rows, *missing])
+    yield LEGEND
+    if remarks(model):
+        yield "\n".join(f"- {remark}" for remark in remarks(model))
+
+
 def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield "## Retrieval"
     about = findings.run.settings["questions"]
@@ -199,7 +219,7 @@ def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
         yield "### Controls"
         yield (
             "These are not results. They say how much there is to win: oracles know the gold passages, uniform and"
-            " random β know nothing of the question."
+            " random β know nothing of the question; `gold-passages` and `closed-book` retrieve nothing."
         )
         yield figures_table(findings.figures(findings.controls), RETRIEVAL)
     if _RECALL_PLOT in drawn:
@@ -231,7 +251,7 @@ def _differences(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
         yield "There is one system alone: nothing to compare with."
         return
     yield (
-        "Each system minus the first, question by question: the mean, its 95 % bootstrap interval"
+        f"Each system minus {code(findings.reference)}, question by question: the mean, its 95 % bootstrap interval"
         f" ({DRAWS:,} resamples), and p by random exchange of the two systems (McNemar's exact test for EM), after"
         f" Holm's correction over the {_corrected_over(findings)} metrics of `mara compare` that have one."
         " Bold: p at most 0.05."
