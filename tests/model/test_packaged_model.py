@@ -105,8 +105,9 @@ def test_log_probabilities_are_told_for_each_token(local_model: LocalChatModel) 
     assert all(len(token.top) >= 5 and all(value <= 0 for _, value in token.top) for token in reply.tokens)
 
 
-def test_the_answer_is_streamed_piece_by_piece(local_model: LocalChatModel, sample: Path) -> None:
-    context = Context(
+def one_short_request(sample: Path) -> Context:
+    """Return the settings of a question that asks the model once, about one passage."""
+    return Context(
         workspace=str(sample),
         model="local",
         filter_facts=False,
@@ -114,9 +115,44 @@ def test_the_answer_is_streamed_piece_by_piece(local_model: LocalChatModel, samp
         max_json_retries=0,
         answer_passages=1,
     )
+
+
+def test_the_answer_is_streamed_piece_by_piece(local_model: LocalChatModel, sample: Path) -> None:
+    context = one_short_request(sample)
     parts: Iterator[Any] = graph.stream({"question": QUESTION}, context=context, stream_mode="messages")
     pieces = [message.text for message, _ in parts]
     assert len([piece for piece in pieces if piece]) > 1
+
+
+def test_two_questions_at_once_both_end(local_model: LocalChatModel, sample: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        asked_twice = [pool.submit(_ask, question, sample) for question in (QUESTION, "Who founded Honda?")]
+        assert all(each.result()["answer"].strip() for each in asked_twice)
+
+
+def _ask(question: str, sample: Path) -> Any:
+    return graph.invoke({"question": question}, context=one_short_request(sample))
+
+
+def test_a_window_that_holds_no_passage_is_told_and_the_question_ends(
+    local_model: LocalChatModel, sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARA_CONTEXT_TOKENS", "600")
+    result = _ask(QUESTION, sample)
+    assert result["answer"].strip()
+    assert "the context window of 600 tokens" in " ".join(error["message"] for error in result["errors"])
+
+
+def test_a_server_that_dies_in_mid_reply_is_started_again_and_the_question_ends(
+    running: LocalServer, sample: Path
+) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        asked_once = pool.submit(_ask, "Who founded Nissan, and when?", sample)
+        _await_work(running)
+        running.process.kill()
+        assert asked_once.result()["answer"].strip()
+    assert not running.runs
+    assert server_of(packaged_file(), NAME).runs
 
 
 def test_the_second_question_with_the_same_beginning_reads_it_from_the_cache(running: LocalServer) -> None:
