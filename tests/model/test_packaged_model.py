@@ -88,7 +88,9 @@ def test_nobody_without_its_key_can_use_it(running: LocalServer) -> None:
 
 
 def test_a_reply_keeps_to_the_schema(local_model: LocalChatModel) -> None:
-    reply = local_model.ask(asked("Describe the colour red as JSON."), json_format("Colour", Colour.model_json_schema()), max_tokens=100)
+    reply = local_model.ask(
+        asked("Describe the colour red as JSON."), json_format("Colour", Colour.model_json_schema()), max_tokens=100
+    )
     assert not reply.cut
     assert set(json.loads(reply.text())) == {"name", "warm"}
     Colour.model_validate_json(reply.text())

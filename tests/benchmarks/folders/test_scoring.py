@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from benchmarks.folders.scoring import Outcome, outcome_of
@@ -30,7 +32,7 @@ def test_any_of_several_answers_is_right() -> None:
 
 
 def test_a_rival_before_the_answer_makes_it_wrong_and_behind_it_does_not() -> None:
-    question = {"answers": ["EUR 66"], "rivals": ["EUR 58"]}
+    question: dict[str, Any] = {"answers": ["EUR 66"], "rivals": ["EUR 58"]}
     assert outcome("EUR 66; in 2023 EUR 58", **question) is RIGHT
     assert outcome("In 2023 EUR 58, now EUR 66", **question) is WRONG
     assert outcome("EUR 58", **question) is WRONG
@@ -48,6 +50,8 @@ def test_a_refusal_is_right_where_nothing_is_to_be_found_alone() -> None:
     assert outcome("", refused=True, answers=["EUR 66"]) is REFUSED
 
 
-@pytest.mark.parametrize(("answer", "expected"), [("No, it is not.", RIGHT), ("There is no crane.", WRONG), ("Yes", WRONG)])
+@pytest.mark.parametrize(
+    ("answer", "expected"), [("No, it is not.", RIGHT), ("There is no crane.", WRONG), ("Yes", WRONG)]
+)
 def test_yes_and_no_count_as_the_first_word_alone(answer: str, expected: Outcome) -> None:
     assert outcome(answer, answers=["no"]) is expected
