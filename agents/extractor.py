@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from agents.chat.agent import ChatAgent, json_format, prompt_messages
 from agents.chat.context_window import most_tokens
 from agents.chat.echoes import check_no_echo
-from agents.chat.json_schema import list_of, object_of, one_of, share, text_of
+from agents.chat.json_schema import Schema, list_of, object_of, one_of, share, text_of
 from agents.chat.model import ChatModel, ChatReply
 from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object
@@ -45,7 +45,6 @@ _TRIPLE = object_of(
     relation=one_of([relation.value for relation in ENTITY_RELATIONS]),
     confidence=share(),
 )
-_SCHEMA = object_of(entities=list_of(_NAME, MAX_ENTITIES), triples=list_of(_TRIPLE, MAX_TRIPLES))
 
 
 class TripleReply(BaseModel):
@@ -115,8 +114,9 @@ class ChatExtractor(ChatAgent):
         """Return the model's reply unread. Raises TransportFault, ModelUnavailable."""
         shown = self._shown(passage)
         messages = prompt_messages(self._system, _material(passage.title, shown), feedback)
-        most = most_reply_tokens(passage.title, shown)
-        return self._model.ask(messages, json_format(ExtractorReply.__name__, _SCHEMA), max_tokens=most)
+        size = most_tokens(f"{passage.title}\n{shown}")
+        asked = json_format(ExtractorReply.__name__, _schema(size))
+        return self._model.ask(messages, asked, max_tokens=most_reply_tokens(size))
 
     def read(self, reply: str, passage: Passage) -> Extraction:
         """Return the extraction that a reply to a passage states, its types and confidences checked.
@@ -160,9 +160,17 @@ class ChatExtractor(ChatAgent):
         return self._room(prompt_messages(self._system, _material(passage.title, ""))).cut(passage.text)
 
 
-def most_reply_tokens(title: str, text: str) -> int:
-    """Return what a reply may take: so many tokens for each of the passage, and no more than any reply."""
-    return min(MAX_REPLY_TOKENS, _LEAST_REPLY_TOKENS + _REPLY_TOKENS_A_TOKEN * most_tokens(f"{title}\n{text}"))
+def most_reply_tokens(size: int) -> int:
+    """Return what a reply to a passage of so many tokens may take: in proportion, and no more than any reply."""
+    return min(MAX_REPLY_TOKENS, _LEAST_REPLY_TOKENS + _REPLY_TOKENS_A_TOKEN * size)
+
+
+def _schema(size: int) -> Schema:
+    """The schema of a reply to a passage of so many tokens: twice what the examples list, so that lists end."""
+    return object_of(
+        entities=list_of(_NAME, min(MAX_ENTITIES, 10 + size // 6)),
+        triples=list_of(_TRIPLE, min(MAX_TRIPLES, 8 + size // 12)),
+    )
 
 
 def estimate_chat_tokens(text: str) -> int:

@@ -17,7 +17,7 @@ from graph.schema import ENTITY_RELATIONS, Extraction, Passage, RelationType, Tr
 from graph.storage.writer import clean_extraction
 from prompts import load_prompt
 from tests.extracting import extractor_on, reply_about
-from tests.scripted_server import scripted
+from tests.scripted_server import RecordedRequest, scripted
 
 KARV = Passage("p", "Karv", "Karv lies in Oster.")
 TRIPLE = {"subject": "Karv", "predicate": "lies in", "object": "Oster", "relation": "SPATIAL", "confidence": 0.9}
@@ -191,7 +191,7 @@ class TestAsking:
         assert f"no more than {MAX_ENTITIES} entities and {MAX_TRIPLES} triples" in request.text_of(0)
         assert (schema["required"], schema["additionalProperties"]) == (["entities", "triples"], False)
         triple = schema["properties"]["triples"]
-        assert triple["maxItems"] == schema["properties"]["entities"]["maxItems"] == 200
+        assert 0 < triple["maxItems"] < schema["properties"]["entities"]["maxItems"] <= MAX_ENTITIES
         assert triple["items"]["required"] == ["subject", "predicate", "object", "relation", "confidence"]
         assert triple["items"]["properties"]["relation"]["enum"] == [relation.value for relation in ENTITY_RELATIONS]
         assert request.body["temperature"] == 0.2
@@ -249,3 +249,22 @@ class TestIdentity:
         english, chinese = Passage("p", "", "lake " * 100), Passage("p", "", "湖" * 100)
         assert extractor().estimate_prompt_tokens(english) - base == pytest.approx(130, abs=10)
         assert extractor().estimate_prompt_tokens(chinese) - base == pytest.approx(100, abs=10)
+
+
+def test_the_limits_of_a_reply_follow_from_the_length_of_the_passage() -> None:
+    short, long, longest = (Passage("p", "Marn", "Marn is a town on Lake Sund. " * times) for times in (1, 10, 1_000))
+    reply = '{"entities": [], "triples": []}'
+    with scripted([reply]) as server:
+        for passage in (short, long, longest):
+            extractor_on(server).extract(passage)
+    limits = [request.body["max_tokens"] for request in server.requests]
+    assert limits == sorted(limits)
+    assert 256 < limits[0] < 512
+    assert limits[2] == 4_096
+    for part, most in (("entities", 200), ("triples", 200)):
+        items = [schema_of(request)[part]["maxItems"] for request in server.requests]
+        assert items[0] < items[1] < items[2] == most
+
+
+def schema_of(request: RecordedRequest) -> dict[str, Any]:
+    return dict(request.body["response_format"]["json_schema"]["schema"]["properties"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ _SHOWN_PASSAGES = 5
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
 _EXCERPT_READ = 1_000
+_PASSAGE = re.compile(r"passage \[[0-9]+\]")
 
 
 def error(fault: MaraError) -> str:
@@ -156,9 +159,8 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
     _checked(console, result)
     if verbose:
         _walked(console, result)
-    for record in result["errors"]:
-        origin = f"{record['node']} (attempt {record['attempt']}): " if verbose else ""
-        console.print(f"[yellow]{escape(origin + record['message'])}[/]")
+    for note in notes(result["errors"], verbose=verbose):
+        console.print(f"[yellow]{escape(note)}[/]")
     if not verbose:
         console.print(f"\n[dim]{escape(_origin(result))}; --verbose tells how the passages were found[/]")
 
@@ -176,6 +178,15 @@ def _origin(result: Mapping[str, Any]) -> str:
         return f"answered by {chat}"
     found = "evidence" if result["answer_kind"] == ResultKind.EVIDENCE else "no evidence"
     return f"{found}, no model configured"
+
+
+def notes(errors: Sequence[Mapping[str, Any]], *, verbose: bool = False) -> list[str]:
+    """Return what a result's errors say; without ``verbose`` those that differ in the passage alone once."""
+    if verbose:
+        return [f"{record['node']} (attempt {record['attempt']}): {record['message']}" for record in errors]
+    alike = Counter(_PASSAGE.sub("a passage", record["message"]) for record in errors)
+    first = {_PASSAGE.sub("a passage", record["message"]): record["message"] for record in reversed([*errors])}
+    return [first[message] if count == 1 else f"{message} ({count} times)" for message, count in alike.items()]
 
 
 def _walked(console: Console, result: Mapping[str, Any]) -> None:

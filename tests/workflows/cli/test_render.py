@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from workflows.cli.render import answer
+from workflows.cli.render import answer, notes
 
 
 def shown(more: Mapping[str, Any] | None = None, *, verbose: bool = False, **passage: Any) -> str:
@@ -109,3 +109,10 @@ def test_of_a_refusal_no_claims_are_counted() -> None:
     assert "1 of 1 claims supported (model)" in answered
     assert "claims supported" not in refused
     assert "not answered" in refused
+
+
+def test_messages_that_differ_in_the_passage_alone_are_told_once_with_their_number() -> None:
+    said = ["The time is over", "passage [1] is left unjudged", "passage [2] is left unjudged", "No passage [3]"]
+    errors = [{"node": "judge", "attempt": 1, "message": message} for message in [*said, said[0]]]
+    assert notes(errors) == ["The time is over (2 times)", "a passage is left unjudged (2 times)", said[3]]
+    assert notes(errors, verbose=True) == [f"judge (attempt 1): {message}" for message in [*said, said[0]]]
