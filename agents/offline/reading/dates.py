@@ -23,7 +23,9 @@ _NUMBER_OF = {name: number for number, (_, names) in enumerate(_MONTHS, 1) for n
 _MONTH = rf"(?:{'|'.join(sorted(_NUMBER_OF, key=len, reverse=True))})\b\.?"
 _YEAR = r"(?:1[5-9]|20)\d\d"
 _ANY_YEAR = r"(?:1\d|20)\d\d"
-_EARLY_YEAR = "|".join(rf"(?<=\b{word} )1[0-4]\d\d" for word in ("in", "since", "until", "year", "seit", "bis", "jahr", "en"))
+_EARLY_YEAR = "|".join(
+    rf"(?<=\b{word} )1[0-4]\d\d" for word in ("in", "since", "until", "year", "seit", "bis", "jahr", "en")
+)
 _DATE = re.compile(
     rf"\b(?:(?P<iso>{_YEAR}-\d\d(?:-\d\d)?)(?![-\d])"
     rf"|(?P<figures>\d{{1,2}}[./-]\d{{1,2}}[./-](?:\d{{4}}|\d\d))(?!\d)"

@@ -48,6 +48,8 @@ def test_a_refusal_is_right_where_nothing_is_to_be_found_alone() -> None:
     assert outcome("", refused=True, answers=["EUR 66"]) is REFUSED
 
 
-@pytest.mark.parametrize(("answer", "expected"), [("No, it is not.", RIGHT), ("There is no crane.", WRONG), ("Yes", WRONG)])
+@pytest.mark.parametrize(
+    ("answer", "expected"), [("No, it is not.", RIGHT), ("There is no crane.", WRONG), ("Yes", WRONG)]
+)
 def test_yes_and_no_count_as_the_first_word_alone(answer: str, expected: Outcome) -> None:
     assert outcome(answer, answers=["no"]) is expected

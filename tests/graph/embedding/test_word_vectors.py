@@ -21,7 +21,9 @@ def test_each_word_has_a_unit_vector() -> None:
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
 
 
-@pytest.mark.parametrize(("one", "other"), [("bought", "purchased"), ("boat", "ship"), ("salary", "wage"), ("begin", "start")])
+@pytest.mark.parametrize(
+    ("one", "other"), [("bought", "purchased"), ("boat", "ship"), ("salary", "wage"), ("begin", "start")]
+)
 def test_words_of_one_meaning_are_nearer_than_others(one: str, other: str) -> None:
     assert cosine(one, other) > 0.4
     assert cosine(one, other) > cosine(one, "respirator") + 0.2

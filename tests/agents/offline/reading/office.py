@@ -80,7 +80,9 @@ BOATS = passage(
     "## Alcyon\n\nThe Alcyon was launched on 2021-08-20. Her mast is 9.5 m high, her boom 4 m long.",
 )
 HULLS = passage(
-    12, "hulls.md", "# Hulls\n\nproperty: weight; oak: 910 kg; larch: 740 kg\nproperty: price; oak: EUR 31; larch: EUR 19"
+    12,
+    "hulls.md",
+    "# Hulls\n\nproperty: weight; oak: 910 kg; larch: 740 kg\nproperty: price; oak: EUR 31; larch: EUR 19",
 )
 YARD = (LEASE, TEAM, PHONES, FAQ, ENGINES, PRICES_2023, PRICES_2025, TOOLS, DEUTSCH, FRANCAIS, BOATS, HULLS)
 

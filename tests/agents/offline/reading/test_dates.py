@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from agents.offline.reading.dates import Day, date_spans, days_in, month_names, month_number
 
-ENGLISH = "January February March April May June July August September October November December".split()
-GERMAN = "Januar Februar März April Mai Juni Juli August September Oktober November Dezember".split()
-FRENCH = "janvier février mars avril mai juin juillet août septembre octobre novembre décembre".split()
+ENGLISH = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
+GERMAN = ["Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember"]
+FRENCH = ["janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre", "novembre", "décembre"]
 
 NOTATIONS = (
     "{d} {english} {y}",
@@ -67,7 +67,9 @@ def test_of_two_small_figures_the_first_is_the_day_but_where_the_second_can_be_n
     assert days_in("03/14/2024") == [Day(2024, 3, 14)]
 
 
-@pytest.mark.parametrize("written", ["45.13.2024", "2024-13-45", "32 March 2024", "room 1499", "costs 1200 EUR", "part 20240", "in may"])
+@pytest.mark.parametrize(
+    "written", ["45.13.2024", "2024-13-45", "32 March 2024", "room 1499", "costs 1200 EUR", "part 20240", "in may"]
+)
 def test_what_is_no_date_is_none(written: str) -> None:
     assert days_in(written) == []
 

@@ -98,7 +98,9 @@ def test_a_quote_names_what_it_stands_under_unless_its_words_do() -> None:
 
 
 pieces = st.lists(
-    st.sampled_from(["It rains. ", "Does it?", "\n\n", "\n", "## Rain\n", "- item\n", "a: b; c: d\n", "no stop ", "[1] "]),
+    st.sampled_from(
+        ["It rains. ", "Does it?", "\n\n", "\n", "## Rain\n", "- item\n", "a: b; c: d\n", "no stop ", "[1] "]
+    ),
     max_size=20,
 )
 

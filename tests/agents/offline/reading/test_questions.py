@@ -90,7 +90,9 @@ class TestChoices:
         parsed = parse_question(question)
         assert [parsed.name_of(choice) for choice in parsed.choices] == names
 
-    @pytest.mark.parametrize("question", ["Who built the Kestrel?", "Who built the Kestrel and the Alcyon?", "Is it or?"])
+    @pytest.mark.parametrize(
+        "question", ["Who built the Kestrel?", "Who built the Kestrel and the Alcyon?", "Is it or?"]
+    )
     def test_other_questions_have_none(self, question: str) -> None:
         assert parse_question(question).choices == ()
 
