@@ -15,10 +15,8 @@ from agents.offline.reading.questions import split_question
 from graph.errors import DependencyMissing
 from tests.agents.offline.reading.office import (
     BOATS,
-    DEUTSCH,
     ENGINES,
     FAQ,
-    FRANCAIS,
     HULLS,
     LEASE,
     PHONES,
@@ -237,7 +235,9 @@ def test_a_list_is_quoted_whole(question: str) -> None:
 
 
 def test_a_list_may_take_more_excerpts() -> None:
-    staff = passage(1, "staff.md", "\n\n".join(f"{name} is a rigger." for name in ["Ada", "Bo", "Cyd", "Dee", "Eve", "Fay"]))
+    staff = passage(
+        1, "staff.md", "\n\n".join(f"{name} is a rigger." for name in ["Ada", "Bo", "Cyd", "Dee", "Eve", "Fay"])
+    )
     assert len(read("List all riggers.", staff).excerpts) == MOST_LISTED
     assert len(read("Who is a rigger?", staff).excerpts) < MOST_LISTED
 
@@ -291,7 +291,10 @@ class TestOnePassage:
 questions = st.one_of(
     st.text(alphabet="Who is the Kestrel, and when was VX-210 14.3.2024 or-? é日\n", max_size=60),
     st.lists(
-        st.sampled_from(["who", "when", "which", "Kestrel", "Hedda", "rent", "DV-210", "2024", "first", "or", "and", "crane", "?"]), max_size=8
+        st.sampled_from(
+            ["who", "when", "which", "Kestrel", "Hedda", "rent", "DV-210", "2024", "first", "or", "and", "crane", "?"]
+        ),
+        max_size=8,
     ).map(" ".join),
 )
 contents = st.lists(
@@ -325,7 +328,3 @@ def test_whatever_it_is_asked_it_quotes_what_stands_there_or_says_why_not(questi
     again = find_evidence(question, passages, None)
     assert [each.quote for each in again.excerpts] == [each.quote for each in found.excerpts]
     assert (again.refusal, again.short, again.misspelt) == (found.refusal, found.short, found.misspelt)
-
-
-def test_nothing_of_the_yard_is_unread() -> None:
-    assert {DEUTSCH, FRANCAIS, BOATS, HULLS} <= set(YARD)

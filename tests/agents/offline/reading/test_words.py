@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +23,7 @@ def test_a_hyphen_that_does_not_break_is_a_hyphen() -> None:
 def test_words_lie_in_order_where_they_say(text: str) -> None:
     spans = word_spans(text)
     assert all(0 <= start < end <= len(text) for _, start, end in spans)
-    assert all(one[2] <= other[1] for one, other in zip(spans, spans[1:], strict=False))
+    assert all(one[2] <= other[1] for one, other in itertools.pairwise(spans))
     assert all(word == text[start:end].casefold().replace("‑", "-") for word, start, end in spans)
 
 
@@ -50,6 +52,4 @@ def test_function_words_say_nothing_of_what_is_asked(word: str, language: str) -
 
 def test_words_of_one_stem_are_one() -> None:
     assert stem("leases", "english") == stem("leased", "english") == stem("lease", "english")
-    assert stem("verträge", "german") == stem("vertrag", "german") or stem("verträgen", "german") == stem(
-        "verträge", "german"
-    )
+    assert stem("häuser", "german") == stem("häusern", "german")
