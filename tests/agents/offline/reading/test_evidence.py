@@ -15,10 +15,8 @@ from agents.offline.reading.questions import split_question
 from graph.errors import DependencyMissing
 from tests.agents.offline.reading.office import (
     BOATS,
-    DEUTSCH,
     ENGINES,
     FAQ,
-    FRANCAIS,
     HULLS,
     LEASE,
     PHONES,
@@ -330,7 +328,3 @@ def test_whatever_it_is_asked_it_quotes_what_stands_there_or_says_why_not(questi
     again = find_evidence(question, passages, None)
     assert [each.quote for each in again.excerpts] == [each.quote for each in found.excerpts]
     assert (again.refusal, again.short, again.misspelt) == (found.refusal, found.short, found.misspelt)
-
-
-def test_nothing_of_the_yard_is_unread() -> None:
-    assert {DEUTSCH, FRANCAIS, BOATS, HULLS} <= set(YARD)

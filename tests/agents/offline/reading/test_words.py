@@ -52,6 +52,4 @@ def test_function_words_say_nothing_of_what_is_asked(word: str, language: str) -
 
 def test_words_of_one_stem_are_one() -> None:
     assert stem("leases", "english") == stem("leased", "english") == stem("lease", "english")
-    assert stem("verträge", "german") == stem("vertrag", "german") or stem("verträgen", "german") == stem(
-        "verträge", "german"
-    )
+    assert stem("häuser", "german") == stem("häusern", "german")
