@@ -16,14 +16,17 @@ class OfflineAnswerer:
 
     Args:
         embed: gives unit vectors of texts; None compares words alone.
+        least_likeness: the least cosine of evidence, on the scale of that embedding.
     """
 
-    def __init__(self, embed: Embed | None = None) -> None:
+    def __init__(self, embed: Embed | None = None, least_likeness: float = 0.0) -> None:
         self._embed = embed
+        self._least_likeness = least_likeness
 
     def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
         """Return the evidence for each part of the question, or a refusal where there is none.
 
         Each sentence stands as in its passage, less any citation of its own, which would read as one of this answer.
         """
-        return quote_evidence([find_evidence(part, passages, self._embed) for part in split_question(question)])
+        parts = split_question(question)
+        return quote_evidence([find_evidence(part, passages, self._embed, self._least_likeness) for part in parts])

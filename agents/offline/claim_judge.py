@@ -26,10 +26,12 @@ class OfflineClaimJudge:
 
     Args:
         embed: gives unit vectors of texts; None compares words alone.
+        least_likeness: the least cosine of evidence, on the scale of that embedding.
     """
 
-    def __init__(self, embed: Embed | None = None) -> None:
+    def __init__(self, embed: Embed | None = None, least_likeness: float = 0.0) -> None:
         self._embed = embed
+        self._least_likeness = least_likeness
 
     def assess(
         self,
@@ -58,7 +60,8 @@ class OfflineClaimJudge:
 
     def _component(self, part: str, verdicts: Sequence[ClaimVerdict], passages: Sequence[NumberedPassage]) -> Component:
         """The claims that rest on the passages which hold evidence for a part."""
-        numbers = {excerpt.passage.number for excerpt in find_evidence(part, passages, self._embed).excerpts}
+        found = find_evidence(part, passages, self._embed, self._least_likeness)
+        numbers = {excerpt.passage.number for excerpt in found.excerpts}
         held = tuple(verdict.claim for verdict in verdicts if numbers.intersection(verdict.supported_by))
         return Component(part, Coverage.EVIDENCE if held else Coverage.NOT, held)
 

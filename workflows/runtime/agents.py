@@ -20,6 +20,7 @@ from agents.offline.final_predictor import OfflineFinalPredictor
 from agents.offline.judge import OfflineJudge
 from agents.offline.manager import OfflineManager
 from agents.offline.predictor import OfflinePredictor
+from agents.offline.reading.alignment import Embed
 from agents.predictor import ChatPredictor
 from agents.roles import (
     Answer,
@@ -37,6 +38,7 @@ from agents.roles import (
     Predictor,
     RelationWeights,
 )
+from graph.embedding.minilm import PACKAGED_MODEL
 from graph.errors import BudgetSpent, MalformedReply, MaraError, SlowReply
 from graph.schema import ScoredFact
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, chat_model_of
@@ -198,9 +200,17 @@ def _own_fact_filter(context: Context) -> FactFilter | None:
     return KeepAllFacts() if not context.filter_facts or without_model else None
 
 
-def _comparing_sentences(twin: Callable[[Any], Role]) -> Callable[[OpenRun], Role]:
+LEAST_LIKENESS = 0.37
+"""The least cosine of evidence with the packaged embedding model; that of other models lies elsewhere."""
+
+
+def _comparing_sentences(twin: Callable[[Embed, float], Role]) -> Callable[[OpenRun], Role]:
     """Return what makes an offline twin that compares sentences with the index's embedding model."""
-    return lambda run: twin(run.index.embed)
+
+    def of_run(run: OpenRun) -> Role:
+        return twin(run.index.embed, LEAST_LIKENESS if run.index.embedder.model_id == PACKAGED_MODEL else 0.0)
+
+    return of_run
 
 
 FACT_FILTER: AgentStep[FactFilter, FactChoice] = AgentStep(

@@ -26,8 +26,8 @@ MOST_EXCERPTS, MOST_LISTED = 3, 5
 
 LONG = 8
 
-LEAST_COVERAGE, LEAST_LIKENESS = 0.45, 0.37
-"""The least share of a question that evidence holds, and the least cosine of its likest sentence."""
+LEAST_COVERAGE = 0.45
+"""The least share of a question that evidence holds."""
 
 _LINE = 80
 _CLAUSE_END = re.compile(r"[,;)\n]")
@@ -70,17 +70,20 @@ class Evidence:
     compared: tuple[Excerpt, ...] = ()
 
 
-def find_evidence(question: str, passages: Sequence[NumberedPassage], embed: Embed | None) -> Evidence:
+def find_evidence(
+    question: str, passages: Sequence[NumberedPassage], embed: Embed | None, least_likeness: float = 0.0
+) -> Evidence:
     """Return the evidence that passages hold for a question.
 
     There is none where a name of the question stands in no passage that would be cited, where what would be cited
     holds nothing of the kind that is asked for, where it says of one of two compared things alone, or where it bears
-    on the question too little (`LEAST_COVERAGE`, `LEAST_LIKENESS`).
+    on the question too little (`LEAST_COVERAGE`, ``least_likeness``).
 
     Args:
         question: it asks one thing; see `split_question`.
         passages: the best first; each is read whole.
         embed: gives unit vectors of texts; None compares words alone.
+        least_likeness: the least cosine of the likest sentence, on the scale of that embedding.
     """
     sentences = passage_sentences(passages)
     asked = parse_question(question)
@@ -91,7 +94,7 @@ def find_evidence(question: str, passages: Sequence[NumberedPassage], embed: Emb
     chosen = _newest_first(read, _filled(read, sides or _hop(read)))
     excerpts = _excerpts(read, chosen)
     misspelt = tuple(read.misspelt.items())
-    refusal = _refusal(read, chosen, excerpts, has_sides=bool(sides))
+    refusal = _refusal(read, chosen, excerpts, has_sides=bool(sides), least_likeness=least_likeness)
     if refusal:
         return Evidence(question, refusal=refusal, misspelt=misspelt)
     winner, short = _compared(read, sides) or (0, "")
@@ -119,7 +122,9 @@ def best_sentence(question: str, passage: NumberedPassage) -> Sentence | None:
     return sentences[int(np.argmax(read.worth))]
 
 
-def _refusal(read: Alignment, chosen: Sequence[int], excerpts: Sequence[Excerpt], *, has_sides: bool) -> str:
+def _refusal(
+    read: Alignment, chosen: Sequence[int], excerpts: Sequence[Excerpt], *, has_sides: bool, least_likeness: float
+) -> str:
     """Why what was chosen is no evidence; empty where it is."""
     asked = read.question
     held = read.anywhere[list(chosen)].max(axis=0)
@@ -131,7 +136,7 @@ def _refusal(read: Alignment, chosen: Sequence[int], excerpts: Sequence[Excerpt]
     if asked.choices and not has_sides:
         return "the passages found do not hold both of the things compared"
     likeness = read.cosines[list(chosen)].max()
-    is_unlike = bool(read.cosines.any()) and likeness < LEAST_LIKENESS
+    is_unlike = bool(read.cosines.any()) and likeness < least_likeness
     if is_unlike or read.coverage(chosen) @ read.weights < LEAST_COVERAGE:
         return "the passages found hold too little of the question"
     return ""

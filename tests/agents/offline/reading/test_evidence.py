@@ -105,8 +105,8 @@ class TestRefusal:
         def unlike(texts: Sequence[str]) -> NDArray[np.float32]:
             return np.array([[1, 0], *([[0.1, 1]] * (len(texts) - 1))], np.float32)
 
-        assert find_evidence("Who runs the paint shop?", [TEAM], None).excerpts
-        assert find_evidence("Who runs the paint shop?", [TEAM], unlike).refusal
+        assert find_evidence("Who runs the paint shop?", [TEAM], unlike).excerpts
+        assert find_evidence("Who runs the paint shop?", [TEAM], unlike, 0.3).refusal
 
     @pytest.mark.parametrize("question", ["", "Who?", "?"])
     def test_nothing_asked_finds_nothing(self, question: str) -> None:
