@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from agents.offline.language.words import word_set
 from agents.offline.reading.dates import Day, date_spans, days_in
 from agents.offline.reading.kinds import AnswerKind, answer_kind
 from agents.offline.reading.words import is_function_word, language_of, stem, word_spans
@@ -90,42 +91,9 @@ _CHOICE = re.compile(
 )
 _ASKS_CHOICE = re.compile(r"\b(?:or|oder|ou|which of the|of the two|between)\b|^of\b", re.IGNORECASE)
 _ADJECTIVE = re.compile(r"\w{2,}(?:ish|[ie]an|ese)")
-_BEFORE_NOUN = frozenset(
-    [
-        "der",
-        "die",
-        "das",
-        "den",
-        "dem",
-        "des",
-        "ein",
-        "eine",
-        "einen",
-        "einem",
-        "einer",
-        "eines",
-        "im",
-        "am",
-        "zum",
-        "zur",
-        "beim",
-        "vom",
-        "unser",
-        "unsere",
-        "kein",
-        "keine",
-        "viele",
-        "wie",
-        "welche",
-        "welcher",
-        "welches",
-        "welchem",
-        "welchen",
-        "mit",
-        "und",
-        "von",
-        "für",
-    ]
+_BEFORE_NOUN = word_set(
+    "der die das den dem des ein eine einen einem einer eines im am zum zur beim vom unser unsere kein keine viele "
+    "wie welche welcher welches welchem welchen mit und von für"
 )
 _NEXT = re.compile(
     r"\?\s+(?:and\s+)?|(?:[,;]|(?<!\s))\s+(?:and|und|et)\s+(?:also\s+)?"
