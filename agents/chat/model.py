@@ -46,6 +46,9 @@ _MOST_TOKENS = 10**9
 _LEAST_PIECE = 4
 _ASK_AGAIN_S = 30.0
 
+CUT = "The reply was cut at the token limit: write less"
+"""Why a reply is refused that ran into its limit."""
+
 MAX_REPLY_CHARACTERS = 500_000
 """A longer reply is refused unread, its thinking included; one that is streamed is cut off there."""
 
@@ -91,7 +94,7 @@ class ChatReply:
     def text(self) -> str:
         """Return what the model wrote. Raises MalformedReply where it is empty, cut, too long or broken Unicode."""
         if self.cut:
-            raise MalformedReply("The reply was cut at the token limit: write less", self.raw)
+            raise MalformedReply(CUT, self.raw)
         if not self.raw.strip():
             raise MalformedReply("The reply is empty", self.raw)
         if len(self.raw) > MAX_REPLY_CHARACTERS:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from agents.answerer import ChatAnswerer
-from agents.chat.model import ChatModel
+from agents.chat.model import CUT, ChatModel
 from agents.claim_judge import ChatClaimJudge
 from agents.fact_filter import ChatFactFilter
 from agents.final_predictor import ChatFinalPredictor
@@ -152,8 +152,8 @@ def ask(
 ) -> Reply[Said]:
     """Ask an agent as a step of the trace; a malformed reply is refused, a slow one given up, and each asked for again.
 
-    A refusal is final where no retry is left: then the fallback node follows. A slow reply is asked for once more, and
-    nothing where nothing is left of the question's budget.
+    A refusal is final where no retry is left: then the fallback node follows. A slow reply is asked for once more,
+    and so is one that ran into its limit, which takes as long; nothing where nothing is left of the question's budget.
 
     Args:
         agent: who is asked.
@@ -176,6 +176,8 @@ def ask(
         )
     except (MalformedReply, SlowReply, BudgetSpent) as fault:
         retries = min(_RETRIES.get(type(fault), run.context.max_json_retries), run.context.max_json_retries)
+        if CUT in (fault.message, (state.get(agent.refusal) or {}).get("reason")):
+            retries = min(retries, _RETRIES[SlowReply])
         refusal = refusal_of(fault, final=attempt > retries or spent(attempt))
         errors = [run.error(fault.kind, str(fault), attempt, refusal["raw"])]
         return Reply(None, attempt, {agent.attempts: attempt, agent.refusal: refusal, "errors": errors})
