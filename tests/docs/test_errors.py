@@ -28,6 +28,9 @@ TELLS = (RUNS, "error")
 ASKS, FALLS_BACK = ("workflows.runtime.agents", "ask"), "fell_back"
 """The function that makes the entries of a reply that cannot be used, and the method that makes that of a fallback."""
 
+NOTES = ("workflows.states.conversion", "notes_of")
+"""The function that makes an entry of each note of an answer."""
+
 LEAST_FRAGMENT = 8
 """Letters that a message of the code needs to be told from another: a bare placeholder stands for anything."""
 
@@ -91,6 +94,8 @@ def kinds_made_by(function: Function) -> set[str]:
             made.add(value_of(call.args[0], function[0]))
         elif called == ASKS:
             made |= {"MalformedReply", "SlowReply", "BudgetSpent"}
+        elif called == NOTES:
+            made.add("Evidence")
         elif called[1] == FALLS_BACK:
             made.add("Fallback")
     return made

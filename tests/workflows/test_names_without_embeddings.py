@@ -67,9 +67,30 @@ def test_the_embeddings_tell_nothing(blind_workspace: Path) -> None:
 def test_the_passage_of_a_name_ranks_first(
     blind_workspace: Path, questions: dict[str, str], passage: str, mode: str
 ) -> None:
-    done = ask(blind_workspace, questions[passage], mode)
-    assert done.passage_ids[0] == passage
-    assert done.result["citations"][0]["passage_id"] == passage
+    assert ask(blind_workspace, questions[passage], mode).passage_ids[0] == passage
+
+
+@pytest.mark.parametrize("mode", ["mara", "sparse", "hybrid"])
+@pytest.mark.parametrize(
+    "question", [*QUESTIONS.items(), ("greek", WITHIN_ENGLISH["greek"]), ("han", WITHIN_ENGLISH["han"])]
+)
+def test_the_passage_of_a_name_is_the_first_evidence(
+    blind_workspace: Path, question: tuple[str, str], mode: str
+) -> None:
+    passage, text = question
+    assert ask(blind_workspace, text, mode).result["citations"][0]["passage_id"] == passage
+
+
+@pytest.mark.parametrize("mode", ["mara", "sparse", "hybrid"])
+@pytest.mark.parametrize("passage", ["arabic", "cyrillic"])
+def test_a_name_alone_is_too_little_evidence_where_the_words_around_it_are_of_another_language(
+    blind_workspace: Path, passage: str, mode: str
+) -> None:
+    result = ask(blind_workspace, WITHIN_ENGLISH[passage], mode).result
+    assert result["answer_kind"] == "refusal"
+    (told,) = result["errors"]
+    assert told["kind"] == "Evidence"
+    assert told["message"].endswith("hold too little of the question")
 
 
 @pytest.mark.parametrize("passage", QUESTIONS)

@@ -83,7 +83,7 @@ def find_evidence(
         question: it asks one thing; see `split_question`.
         passages: the best first; each is read whole.
         embed: gives unit vectors of texts; None compares words alone.
-        least_likeness: the least cosine of the likest sentence, on the scale of that embedding.
+        least_likeness: the least cosine of the likest sentence, on the scale of that embedding; 0 for none.
     """
     sentences = passage_sentences(passages)
     asked = parse_question(question)
@@ -136,7 +136,7 @@ def _refusal(
     if asked.choices and not has_sides:
         return "the passages found do not hold both of the things compared"
     likeness = read.cosines[list(chosen)].max()
-    is_unlike = bool(read.cosines.any()) and likeness < least_likeness
+    is_unlike = bool(least_likeness and read.cosines.any()) and likeness < least_likeness
     if is_unlike or read.coverage(chosen) @ read.weights < LEAST_COVERAGE:
         return "the passages found hold too little of the question"
     return ""

@@ -113,10 +113,10 @@ def test_no_list_and_no_text_of_a_schema_is_without_end(role: str) -> None:
 @pytest.mark.parametrize(
     ("role", "window", "told"),
     [
-        ("answerer", 2_400, "The answerer was not shown 2 of 4 passages"),
-        ("final predictor", 2_800, "The final predictor was not shown 2 of 4 passages"),
+        ("answerer", 2_100, "The answerer was not shown 2 of 4 passages"),
+        ("final predictor", 3_200, "The final predictor was not shown 2 of 4 passages"),
         ("fact filter", 1_400, "The fact filter was not shown 21 of 36 facts"),
-        ("claim judge", 5_300, "The claim judge was not shown 1 of 4 passages"),
+        ("claim judge", 6_300, "The claim judge was not shown 1 of 4 passages"),
         ("predictor", 1_500, "The predictor was not shown the end of a passage"),
         ("judge", 1_400, "The judge was not shown the end of a passage"),
     ],

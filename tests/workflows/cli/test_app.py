@@ -36,9 +36,11 @@ def owned(corpus: Path) -> Path:
 def test_a_question_is_answered_with_its_citation(mara: Mara, workspace: Path) -> None:
     shown = mara("ask", "Into which lake does the Velm flow?", "-w", workspace)
     assert shown.code == 0
-    assert "It flows into Lake Sund. [1]" in shown.out.splitlines()[0]
+    head, _, evidence, *_ = shown.out.splitlines()
+    assert head == "Evidence, which nobody judged:"
+    assert "It flows into Lake Sund. [1]" in evidence
     assert "● [1] Velm · corpus.jsonl\n" in shown.out
-    assert "answered by the offline agents" in shown.out
+    assert "evidence, no model configured" in shown.out
     verbose = mara("ask", "Into which lake does the Velm flow?", "-w", workspace, "--verbose")
     assert "chat offline, embedding all-MiniLM-L6-v2" in verbose.out
 
@@ -76,7 +78,7 @@ def test_conditions_say_which_passages_may_be_seen(
     options = [part for condition in conditions for part in ("--where", condition)]
     asked = mara("ask", "What flows into Lake Sund?", "-w", owned, *options, "--json").json
     assert {passage["id"] for passage in asked["passages"]} == seen
-    assert asked["errors"] == []
+    assert [told for told in asked["errors"] if told["kind"] != "Evidence"] == []
 
 
 def test_conditions_that_no_passage_meets_are_said_on_paper(mara: Mara, owned: Path) -> None:

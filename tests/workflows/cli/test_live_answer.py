@@ -159,7 +159,9 @@ def test_an_error_takes_the_place_of_what_was_shown(terminal: Terminal, chat_ser
 def test_offline_the_answer_is_the_same_and_the_line_says_so(terminal: Terminal) -> None:
     with terminal(QUESTION, "--model", "offline") as session:
         assert session.end() == 0
-    assert "founded in 1203" in session.screen.text.splitlines()[0]
+    head, _, evidence = session.screen.text.partition("\n\n")
+    assert head == "Evidence, which nobody judged:"
+    assert "founded in 1203" in evidence.partition("●")[0]
     assert session.screen.text.splitlines()[-1].startswith("no model · ")
 
 
@@ -181,7 +183,9 @@ def test_a_dumb_terminal_is_told_the_answer_alone(small: Path, environment: Call
 
 def test_without_a_terminal_the_answer_is_plain_and_the_line_stands_beside_it(mara: Mara, workspace: Path) -> None:
     done = mara("ask", "Who was born in Karv?", "--workspace", workspace, "--model", "offline")
-    assert "Ida Brandt" in done.out.splitlines()[0]
+    head, _, evidence, *_ = done.out.splitlines()
+    assert head == "Evidence, which nobody judged:"
+    assert "Ida Brandt" in evidence
     assert "\x1b" not in done.out + done.err
     assert re.fullmatch(r"no model · [0-9.]+ s\n", done.err)
 
