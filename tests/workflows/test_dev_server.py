@@ -155,8 +155,9 @@ def test_a_run_answers_as_in_python_with_citations(outcomes: Outcomes, small_wor
 
 def test_each_claim_of_ragentas_answer_is_checked_as_in_python(outcomes: Outcomes, small_workspace: Path) -> None:
     result = result_of(outcomes["ragenta"])
-    assert (result["workflow"], result["coverage"]) == ("ragenta", "FULLY ANSWERED")
-    assert {claim["verdict"] for claim in result["claims"]} == {"supported"}
+    assert (result["workflow"], result["coverage"]) == ("ragenta", "EVIDENCE, NOT JUDGED")
+    assert result["answer_kind"] == "evidence"
+    assert {claim["verdict"] for claim in result["claims"]} == {"quoted"}
     assert len(result["judgements"]) == 4
     alone = ask(QUESTION, RagentaContext(workspace=str(small_workspace), top_k=4))
     assert asked_result_of(result) == {**alone, "timings_ms": result["timings_ms"]}

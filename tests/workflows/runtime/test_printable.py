@@ -149,6 +149,7 @@ PASSAGE = {"number": 1, "id": "p1", "title": "Karv", "text": "Karv lies in Ostra
 RESULT: dict[str, Any] = {
     "question": "Where?",
     "answer": "Karv [1]",
+    "answer_kind": "answer",
     "citations": [{"number": 1}],
     "passages": [{**PASSAGE, "metadata": {"section": "S", "page": "3"}}],
     "facts": [{"subject": "Karv", "predicate": "lies in", "object": "Ostra", "kept": True}],
