@@ -176,7 +176,7 @@ def test_the_drawing_of_ragenta_has_what_is_within_its_subgraphs(server: Server)
 def test_settings_of_the_form_are_obeyed(outcomes: Outcomes) -> None:
     result = result_of(outcomes["settings"])
     assert (result["mode"], len(result["passages"])) == ("sparse", 2)
-    assert {citation["number"] for citation in result["citations"]} == {1}
+    assert {citation["number"] for citation in result["citations"]} == {1, 2}
 
 
 def test_a_filter_is_obeyed(outcomes: Outcomes) -> None:

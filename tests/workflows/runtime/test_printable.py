@@ -171,6 +171,7 @@ RESULT: dict[str, Any] = {
     "written_from": [1],
 }
 FINDING = {"check": "record", "ok": False, "repairable": True, "message": "m", "examples": ["e"], "advice": "a"}
+CHAT_MODEL = {"name": "n", "ok": False, "message": "m", "advice": "a"}
 SUMMARY = {"file": "f", "questions": 1, "answered": 1, "refused": 0, "failed": 0, "fallbacks": {}, "model_calls": 0}
 
 
@@ -181,7 +182,7 @@ SUMMARY = {"file": "f", "questions": 1, "answered": 1, "refused": 0, "failed": 0
         lambda console: render.answer(console, poisoned(RESULT)),
         lambda console: render.removal(console, poisoned({"removed": ["p"], "passages": 3, "workspace": "w"})),
         lambda console: render.stats(console, poisoned({"sources": {"a": "b"}, "bytes": {}})),
-        lambda console: render.doctor(console, poisoned({"workspace": "w", "findings": [FINDING]})),
+        lambda console: render.doctor(console, poisoned({"workspace": "w", "findings": [FINDING], "chat_model": CHAT_MODEL})),
         lambda console: render.reembedding(
             console, poisoned({"passages": 1, "workspace": "w", "from": "a", "to": "b", "dimension": 3})
         ),
