@@ -32,7 +32,7 @@ CAUGHT = {
     "passage: type of a triple": ("the ", "", ""),
     "passage: type of a class": ("step ", "", ""),
     "passage: extractor": ("Bob, ", "", "("),
-    "passage: words without names": ("Bob, ", "", "("),
+    "passage: entities": ("Bob, ", "", "("),
     "question: parts": ("\n ", "", "x"),
 }
 LONGEST = 40_000

@@ -19,6 +19,7 @@ from workflows import mara as mara_workflow
 from workflows.context import Context
 from workflows.indexing import index_sources
 from workflows.indexing_run.report import IndexReport
+from workflows.runtime import resources
 from workflows.runtime.resources import close_indexes
 from workflows.settings.ragenta import RagentaContext
 
@@ -93,6 +94,7 @@ def without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def chat_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
     """A chat endpoint that the environment names; the test gives it its script."""
+    resources._open_chat_model.cache_clear()  # An earlier server, whose model thought, may have had the same port.
     with scripted({}) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("MARA_TIMEOUT_S", "5")

@@ -382,6 +382,8 @@ def test_offline_the_workflow_runs_whole_and_gives_plain_values(ragenta_settings
     context = ragenta_settings(mode=mode, top_k=5, model=OFFLINE)
     result = ask.ask(ONE_THING, context)
     assert "1203" in result["plain_answer"]
+    assert told(result, "answer_kind", "coverage", "errors") == ("evidence", "EVIDENCE, NOT JUDGED", [])
+    assert {claim["verdict"] for claim in result["claims"]} == {"quoted"}
     assert told(result, "claims_checked_by", "usage", "final_prompt") == ("offline", NO_USAGE, "")
     assert {each["judged_by"] for each in result["judgements"]} == {"words"}
     assert json.loads(json.dumps(result, allow_nan=False)) == result

@@ -202,7 +202,8 @@ def test_offline_follow_ups_need_no_calls(ragenta_settings: MakeContext) -> None
     assert [each["outcome"] for each in result["follow_ups"]] == ["found"]
     assert "Ada Brandt" in result["plain_answer"]
     assert "1203" in result["plain_answer"]
-    assert (result["coverage"], result["errors"]) == ("FULLY ANSWERED", [])
+    assert (result["coverage"], result["answer_kind"]) == ("EVIDENCE, NOT JUDGED", "evidence")
+    assert {(error["node"], error["kind"]) for error in result["errors"]} == {("write_answer", "Evidence")}
 
 
 class Clock:

@@ -43,7 +43,13 @@ NOTHING_FOUND = "nothing found"
 NOTHING_NEW = "nothing new"
 """What became of a follow-up question."""
 
-_RANKS: tuple[str, ...] = (Coverage.NOT, Coverage.PARTIALLY, Coverage.EVIDENCE, Coverage.FULLY)
+_LESS: frozenset[tuple[str, str]] = frozenset(
+    {
+        *((Coverage.FULLY, less) for less in (Coverage.PARTIALLY, Coverage.NOT)),
+        *((more, Coverage.NOT) for more in (Coverage.PARTIALLY, Coverage.EVIDENCE)),
+    }
+)
+"""Coverage before and after by which less is answered; evidence, which nobody judged, is only more than nothing."""
 
 _search: Any = retrieval.graph
 
@@ -160,7 +166,7 @@ def _is_worse(state: Planning, earlier: SettledAnswer) -> bool:
     found = {normalise_name(each["text"]): each["coverage"] for each in state.get("components", [])}
     before = ((each["coverage"], found.get(normalise_name(each["text"]))) for each in earlier["components"])
     pairs += [(one, other) for one, other in before if other is not None]
-    return any(_RANKS.index(other) < _RANKS.index(one) for one, other in pairs if {one, other} <= set(_RANKS))
+    return any(pair in _LESS for pair in pairs)
 
 
 def _not_seen(state: Merging) -> list[tuple[PassageHit, str]]:

@@ -102,7 +102,7 @@ def test_a_gold_passage_beyond_the_fifth_counts_for_mrr_and_not_for_mrr_at_5() -
 
 
 def test_attribution_and_checking_stand_among_the_figures() -> None:
-    claims = {"claims": 3, "supported": 2, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
+    claims = {"claims": 3, "supported": 2, "quoted": 0, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
     rows = [row("one", citation_recall=1 / 3, claims=claims, coverage="FULLY ANSWERED", written_from=["a"])]
     figures = system_metrics(rows, [timing(1.0)])
     assert (figures["citation_recall"], figures["claim_support_rate"]) == (0.333333, 0.666667)
@@ -111,9 +111,9 @@ def test_attribution_and_checking_stand_among_the_figures() -> None:
 
 
 def test_evidence_that_nobody_judged_has_no_claim_support() -> None:
-    claims = {"claims": 3, "supported": 0, "unsupported": 0, "irrelevant": 0, "checked_by": "offline"}
+    claims = {"claims": 3, "supported": 0, "quoted": 3, "unsupported": 0, "irrelevant": 0, "checked_by": "offline"}
     figures = system_metrics([row("one", claims=claims, coverage="EVIDENCE, NOT JUDGED")], [timing(1.0)])
-    assert (figures["claim_support_rate"], figures["claims"]["claims"]) == (None, 3)
+    assert (figures["claim_support_rate"], figures["claims"]["claims"], figures["claims"]["quoted"]) == (None, 3, 3)
 
 
 def test_what_went_wrong_is_counted_by_kind_and_by_node() -> None:

@@ -122,7 +122,7 @@ class TestRow:
         assert unattributed([], failed=True).keys() == attribution_of(result(), []).keys()
 
     def test_judging_and_checking_are_told_as_they_went(self) -> None:
-        claims = [{"verdict": verdict} for verdict in ("supported", "supported", "unsupported", "irrelevant")]
+        claims = [{"verdict": verdict} for verdict in ("supported", "supported", "quoted", "unsupported", "irrelevant")]
         told = checking_of(
             result(
                 judge_outcome="kept",
@@ -137,7 +137,7 @@ class TestRow:
         assert told == {
             "judge_outcome": "kept",
             "written_from": ["nissan", "leaf", "honda"],
-            "claims": {"claims": 4, "supported": 2, "unsupported": 1, "irrelevant": 1, "checked_by": "offline"},
+            "claims": {"claims": 5, "supported": 2, "quoted": 1, "unsupported": 1, "irrelevant": 1, "checked_by": "offline"},
             "coverage": "PARTIALLY ANSWERED",
             "follow_ups": ["found", "nothing found"],
             "model_calls": 43,
@@ -168,7 +168,7 @@ class TestFigures:
 
     def test_claims_are_counted_over_all_answers_and_passages_question_by_question(self) -> None:
         def claims(supported: int, unsupported: int, irrelevant: int) -> dict[str, Any]:
-            counts = {"supported": supported, "unsupported": unsupported, "irrelevant": irrelevant}
+            counts = {"supported": supported, "quoted": 0, "unsupported": unsupported, "irrelevant": irrelevant}
             return {"claims": sum(counts.values()), **counts, "checked_by": "model"}
 
         rows = [
@@ -180,7 +180,7 @@ class TestFigures:
         rows[1] |= {"judge_outcome": "kept", "model_calls": 40}
         found = checking_figures(rows)
         assert found["claim_support_rate"] == pytest.approx(6 / 8)
-        assert found["claims"] == {"claims": 8, "supported": 6, "unsupported": 1, "irrelevant": 1}
+        assert found["claims"] == {"claims": 8, "supported": 6, "quoted": 0, "unsupported": 1, "irrelevant": 1}
         assert found["coverage"] == {"FULLY ANSWERED": 1, "NOT ANSWERED": 1, "PARTIALLY ANSWERED": 1}
         assert found["judge_outcomes"] == {"kept": 2, "nothing supports": 1}
         assert found["written_from"] == {"passages": 1.0, "precision": 0.5, "recall": 0.25}

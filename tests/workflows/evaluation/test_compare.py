@@ -151,7 +151,7 @@ def test_an_id_that_is_another_question_is_refused() -> None:
 
 
 def test_citations_and_claims_are_compared_where_both_systems_have_them() -> None:
-    claims = {"claims": 4, "supported": 3, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
+    claims = {"claims": 4, "supported": 3, "quoted": 0, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
     checked: dict[str, Any] = {
         "citation_recall": 1.0,
         "citation_precision": 0.5,

@@ -214,12 +214,13 @@ def test_quoted_passages_are_checked_too(chat_server: ScriptedServer, settings: 
     assert {claim["verdict"] for claim in done.result["claims"]} == {"supported"}
 
 
-def test_offline_every_quote_is_supported(settings: MakeContext) -> None:
+def test_offline_every_claim_is_a_quote_with_its_place(settings: MakeContext) -> None:
     plain = run(settings(), QUESTION).result
     result = run(settings(check_claims=True), QUESTION).result
     assert result["claims_checked_by"] == "offline"
     assert result["answer"] == plain["answer"]
-    assert all(claim["verdict"] == "supported" and claim["spans"] for claim in result["claims"])
+    assert result["claims"]
+    assert all(claim["verdict"] == "quoted" and claim["spans"] for claim in result["claims"])
     assert result["usage"]["calls"] == 0
     assert json.loads(json.dumps(result, allow_nan=False)) == result
 

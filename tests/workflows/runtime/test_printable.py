@@ -149,6 +149,7 @@ PASSAGE = {"number": 1, "id": "p1", "title": "Karv", "text": "Karv lies in Ostra
 RESULT: dict[str, Any] = {
     "question": "Where?",
     "answer": "Karv [1]",
+    "answer_kind": "answer",
     "citations": [{"number": 1}],
     "passages": [{**PASSAGE, "metadata": {"section": "S", "page": "3"}}],
     "facts": [{"subject": "Karv", "predicate": "lies in", "object": "Ostra", "kept": True}],
@@ -170,6 +171,7 @@ RESULT: dict[str, Any] = {
     "written_from": [1],
 }
 FINDING = {"check": "record", "ok": False, "repairable": True, "message": "m", "examples": ["e"], "advice": "a"}
+CHAT_MODEL = {"name": "n", "ok": False, "message": "m", "advice": "a"}
 SUMMARY = {"file": "f", "questions": 1, "answered": 1, "refused": 0, "failed": 0, "fallbacks": {}, "model_calls": 0}
 
 
@@ -180,7 +182,7 @@ SUMMARY = {"file": "f", "questions": 1, "answered": 1, "refused": 0, "failed": 0
         lambda console: render.answer(console, poisoned(RESULT)),
         lambda console: render.removal(console, poisoned({"removed": ["p"], "passages": 3, "workspace": "w"})),
         lambda console: render.stats(console, poisoned({"sources": {"a": "b"}, "bytes": {}})),
-        lambda console: render.doctor(console, poisoned({"workspace": "w", "findings": [FINDING]})),
+        lambda console: render.doctor(console, poisoned({"workspace": "w", "findings": [FINDING], "chat_model": CHAT_MODEL})),
         lambda console: render.reembedding(
             console, poisoned({"passages": 1, "workspace": "w", "from": "a", "to": "b", "dimension": 3})
         ),

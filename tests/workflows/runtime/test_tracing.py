@@ -107,7 +107,7 @@ def test_facts_and_passages_come_as_documents(settings: MakeContext, traces: Tra
     assert passages["found"] == len(passages["documents"])
     assert {"id", "title", "source", "score"} <= passages["documents"][0]["metadata"].keys()
     shown = root.one("answerer").inputs["documents"]
-    assert [document["page_content"] for document in shown] == [hit["text"] for hit in result["passages"][:5]]
+    assert [document["page_content"] for document in shown] == [hit["text"] for hit in result["passages"]]
 
 
 def test_the_walk_is_a_tool_with_its_seeds_factors_and_best_passages(
