@@ -153,10 +153,15 @@ def test_a_refusal_has_no_claims_to_check(check: Callable[..., Run], chat_server
     assert chat_server.requests_of("claim judge") == []
 
 
-def test_an_answer_of_citations_alone_says_nothing(check: Callable[..., Run], chat_server: ScriptedServer) -> None:
-    result = check("[1]", "of no use").result
-    assert (result["refused"], result["claims"], result["coverage"]) == (True, [], NOT)
-    assert chat_server.requests_of("claim judge") == []
+def test_an_answer_of_citations_alone_says_nothing_and_quotes_stand_in(check: Callable[..., Run]) -> None:
+    done = check("[1]", "of no use", max_json_retries=0)
+    told = [error for error in done.result["errors"] if error["node"] == "write_answer"]
+    assert [(error["kind"], error["raw"]) for error in told] == [("MalformedReply", "[1]")]
+    assert told[0]["message"].startswith("The reply says nothing of its own")
+    assert done.visits["quote_passages"] == 1
+    assert (done.result["refused"], done.result["claims_checked_by"]) == (False, "words")
+    assert done.result["claims"]
+    assert all(claim["spans"] for claim in done.result["claims"])
 
 
 def test_where_no_follow_up_is_wanted_none_is_suggested(check: Callable[..., Run]) -> None:
