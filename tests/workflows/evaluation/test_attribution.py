@@ -137,7 +137,14 @@ class TestRow:
         assert told == {
             "judge_outcome": "kept",
             "written_from": ["nissan", "leaf", "honda"],
-            "claims": {"claims": 5, "supported": 2, "quoted": 1, "unsupported": 1, "irrelevant": 1, "checked_by": "offline"},
+            "claims": {
+                "claims": 5,
+                "supported": 2,
+                "quoted": 1,
+                "unsupported": 1,
+                "irrelevant": 1,
+                "checked_by": "offline",
+            },
             "coverage": "PARTIALLY ANSWERED",
             "follow_ups": ["found", "nothing found"],
             "model_calls": 43,
