@@ -172,10 +172,12 @@ def _headed(result: Mapping[str, Any]) -> str:
 
 
 def _origin(result: Mapping[str, Any]) -> str:
-    """Return who answered: without a model nobody, whatever was found."""
+    """Return who answered: without a model nobody did, but for agents of the caller's."""
     chat = result["models"]["chat"]
     if chat != OFFLINE:
         return f"answered by {chat}"
+    if result["answer_kind"] == ResultKind.ANSWER:
+        return "answered by an agent of the caller's"
     found = "evidence" if result["answer_kind"] == ResultKind.EVIDENCE else "no evidence"
     return f"{found}, no model configured"
 

@@ -26,6 +26,7 @@ def shown(more: Mapping[str, Any] | None = None, *, verbose: bool = False, **pas
     }
     result: dict[str, Any] = {
         "answer": "Karv lies in Ostra. [1]",
+        "answer_kind": "answer",
         "citations": [{"number": 1, "passage": "p1"}],
         "passages": [hit],
         "facts": [],
@@ -97,7 +98,7 @@ def test_the_answer_comes_first_and_inner_numbers_only_with_verbose() -> None:
     assert [part for part in inner if part in quiet] == []
     assert quiet.splitlines()[0] == verbose.splitlines()[0] == "Karv lies in Ostra. [1]"
     assert "The reply is empty" in quiet, "what went wrong is told either way"
-    assert "answered by the offline agents; --verbose tells" in quiet
+    assert "answered by an agent of the caller's; --verbose tells" in quiet
 
 
 def test_of_a_refusal_no_claims_are_counted() -> None:
@@ -105,7 +106,8 @@ def test_of_a_refusal_no_claims_are_counted() -> None:
     claim = {"number": 1, "text": "Karv is big.", "verdict": "supported", "kept": False}
     checked = {"claims": [claim], "claims_checked_by": "model", "coverage": "NOT ANSWERED", "components": []}
     answered = shown({**checked, "refused": False})
-    refused = shown({**checked, "refused": True, "answer": "NOT IN THE PASSAGES", "citations": []})
+    nothing = {"answer": "NOT IN THE PASSAGES", "answer_kind": "refusal", "citations": []}
+    refused = shown({**checked, "refused": True, **nothing})
     assert "1 of 1 claims supported (model)" in answered
     assert "claims supported" not in refused
     assert "not answered" in refused
