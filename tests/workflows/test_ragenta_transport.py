@@ -128,18 +128,6 @@ def test_passages_that_cannot_be_judged_fail_the_run_with_the_documented_error_a
     assert type(failure.value) is ModelUnavailable
 
 
-@pytest.mark.parametrize("role", [ROLES[0], *(pytest.param(role, marks=pytest.mark.slow) for role in ROLES[1:])])
-@pytest.mark.slow
-def test_an_endpoint_that_hangs_is_given_up_after_mara_timeout_s(
-    chat_server: ScriptedServer, ragenta_settings: MakeContext, monkeypatch: pytest.MonkeyPatch, role: str
-) -> None:
-    monkeypatch.setenv("MARA_TIMEOUT_S", "0.2")
-    chat_server.script({**well_behaved(), role: [Reply(fault=Fault.HANG)]})
-    with pytest.raises(TransportFault, match=r"within 0.2 s.*MARA_TIMEOUT_S"):
-        run(ragenta_settings(top_k=1), ONE_THING, quick_ragenta)
-    assert len(chat_server.requests_of(role)) == 3
-
-
 @pytest.fixture
 def quick_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the search of a follow-up try again without a pause, too."""

@@ -88,9 +88,9 @@ def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 SERVING = """
 import os, sys
 key = sys.stdin.readline().strip()
-print("http://127.0.0.1:1", flush=True)
 with open(sys.argv[1] + ".log", "a") as log:
     print(sorted(name for name in os.environ if name.startswith("OPENAI")), len(key) > 20, sys.argv[2:], file=log)
+print("http://127.0.0.1:1", flush=True)
 sys.stdin.read()
 """
 
