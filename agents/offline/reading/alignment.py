@@ -38,6 +38,13 @@ paragraph, or elsewhere in its passage."""
 ASKED_WEIGHT, NAME_WEIGHT = 1.5, 1.3
 """The weight of what is asked for, and of names and numbers, beside their rarity."""
 
+OWN, LIKENESS, OF_KIND, RANK, SAYING_NOTHING = 0.3, 0.8, 0.35, -0.02, -0.3
+"""What adds to the worth of a sentence beside the terms that it holds: holding them itself, its cosine, the kind of
+answer, the rank of its passage, and words that are the question's alone."""
+
+PROMISE_OF_KIND = 0.2
+"""The worth of the kind of answer before cosines are known."""
+
 MOST_EMBEDDED = 16
 """Sentences that are compared with the question by their meaning as a whole: those that hold most of its terms."""
 
@@ -57,7 +64,9 @@ class Alignment:
         near: the same with the words around it.
         cosines: of each sentence with the question; 0 where it was not embedded.
         of_kind: whether each sentence holds the kind of answer.
+        anywhere: the same with all of its passage.
         worth: how well each sentence bears on the question.
+        holding: the words that hold any term.
         misspelt: names of the question that stand spelt otherwise, and how.
     """
 
@@ -91,15 +100,23 @@ class Alignment:
             ],
             dtype=bool,
         )
-        lexical = self.near @ self.weights + 0.3 * (self.own @ self.weights)
-        self.cosines = self._cosines(lexical + 0.2 * self.of_kind, embed)
-        self.holding = {words[column] for column in np.flatnonzero((held >= 0.6).any(axis=0))} if len(words) else set()
+        self.cosines = self._cosines(self.lexical(self.weights) + PROMISE_OF_KIND * self.of_kind, embed)
+        self.holding = (
+            {words[column] for column in np.flatnonzero((held >= ABBREVIATED).any(axis=0))} if words else set()
+        )
         known = question.words | set(self.misspelt.values())
         says_nothing = [all(w in known or is_function_word(w, question.language) for w in text) for text in told]
         ranks = np.array([sentence.rank for sentence in sentences], dtype=np.float64)
-        self.worth: Row = (
-            lexical + 0.8 * self.cosines + 0.35 * self.of_kind - 0.02 * ranks - 0.3 * np.array(says_nothing, dtype=bool)
-        )
+        saying_nothing = SAYING_NOTHING * np.array(says_nothing, dtype=bool)
+        self.worth: Row = self.bearing(self.weights) + RANK * ranks + saying_nothing
+
+    def lexical(self, weights: Row) -> Row:
+        """Return how far each sentence holds the terms, weighed so, its own words counting more."""
+        return np.asarray(self.near @ weights + OWN * (self.own @ weights))
+
+    def bearing(self, weights: Row) -> Row:
+        """Return how well each sentence bears on the question, its terms weighed so, wherever its passage ranks."""
+        return np.asarray(self.lexical(weights) + LIKENESS * self.cosines + OF_KIND * self.of_kind)
 
     def coverage(self, places: Sequence[int]) -> Row:
         """Return how far some sentences together hold each term, with what stands around them."""
