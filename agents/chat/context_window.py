@@ -6,12 +6,15 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
 from graph.endpoints.address import Address
 from graph.errors import BadInput
+
+if TYPE_CHECKING:
+    import httpx
 
 LEAST_WINDOW = 256
 """Tokens; what is less is no window of a chat model."""
@@ -36,13 +39,14 @@ def configured_context_tokens() -> int | None:
     return int(text)
 
 
-def told_context_tokens(address: Address | None, api_key: SecretStr, model: str) -> int | None:
+def told_context_tokens(client: httpx.Client, address: Address, api_key: SecretStr, model: str) -> int | None:
     """Return the context window that a server tells of a model, in tokens for one request; None where it does not.
 
     vLLM tells it at ``/v1/models`` as ``max_model_len``, llama.cpp there as ``meta.n_ctx`` or, in older versions, at
-    ``/props`` and ``/slots``. OpenAI's own server tells none and is not asked. A request never fails over it.
+    ``/props`` and ``/slots``. A request never fails over it.
 
     Args:
+        client: of the server; it is left open.
         address: of the server, usually ending in ``/v1``; the key goes nowhere else.
         api_key: as chat requests send it.
         model: the model's name, as the server knows it.
@@ -50,27 +54,22 @@ def told_context_tokens(address: Address | None, api_key: SecretStr, model: str)
     Raises:
         ConnectionError: nobody is there; to be asked again.
     """
-    if address is None:
-        return None
     import httpx
 
-    from graph.endpoints.http_client import http_client
-
     headers = {} if address.credentials else {"Authorization": f"Bearer {api_key.get_secret_value()}"}
+
+    def read(url: str) -> Any:
+        return client.get(url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=False).json()
+
     try:
-        with http_client(address) as client:
-
-            def read(url: str) -> Any:
-                return client.get(url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=False).json()
-
-            told = _model_entry(read(f"{address.url}/models"), model)
-            window = _window(told.get("max_model_len")) or _window(_part(told, "meta", "n_ctx"))
-            if window or told.get("owned_by") != "llamacpp":
-                return window
-            root = address.url.removesuffix("/v1")
-            window = _window(_part(read(f"{root}/props"), "default_generation_settings", "n_ctx"))
-            window = window or _window(_part(read(f"{root}/slots"), 0, "n_ctx"))
-            return window or _window(_part(told, "meta", "n_ctx_train"))
+        told = _model_entry(read(f"{address.url}/models"), model)
+        window = _window(told.get("max_model_len")) or _window(_part(told, "meta", "n_ctx"))
+        if window or told.get("owned_by") != "llamacpp":
+            return window
+        root = address.url.removesuffix("/v1")
+        window = _window(_part(read(f"{root}/props"), "default_generation_settings", "n_ctx"))
+        window = window or _window(_part(read(f"{root}/slots"), 0, "n_ctx"))
+        return window or _window(_part(told, "meta", "n_ctx_train"))
     except httpx.ConnectError as fault:
         raise ConnectionError from fault
     except Exception:

@@ -46,6 +46,12 @@ class LocalChatModel(ChatModel):
         )
         self._file = file
 
+    @property
+    def context_tokens(self) -> int | None:
+        """The context window of the server, which is started for it. Raises as a request does."""
+        self._started()
+        return super().context_tokens
+
     @contextmanager
     def _turn(self) -> Iterator[None]:
         with self._started().slots:
@@ -58,10 +64,10 @@ class LocalChatModel(ChatModel):
                 self._address, self._api_key, self._client = server.address, server.key, None
         return server
 
-    def _http_client(self, on_response: Callable[[httpx.Response], None]) -> httpx.Client:
+    def _http_client(self, *on_response: Callable[[httpx.Response], None]) -> httpx.Client:
         from graph.endpoints.http_client import loopback_client
 
-        return loopback_client(on_response)
+        return loopback_client(*on_response)
 
 
 def is_local(model: str) -> bool:

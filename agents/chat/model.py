@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
 from agents.chat.budget import budget_of_question
+from agents.chat.client import (
+    MAX_REPLY_CHARACTERS,
+    UnderWay,
+    client_class,
+    fault_of,
+    keep_whole_reply,
+    on_its_way,
+    too_long,
+    usage_of,
+)
 from agents.chat.context_window import configured_context_tokens, told_context_tokens
 from agents.chat.logprobs import TokenLogprobs, read_logprobs
 from agents.chat.usage import Usage, count_usage
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address
-from graph.endpoints.patience import Patience, waiting
+from graph.endpoints.patience import Patience
 from graph.errors import (
     BudgetSpent,
     MalformedReply,
@@ -33,24 +40,15 @@ from graph.errors import (
 
 if TYPE_CHECKING:
     import httpx
-    from langchain_core.messages import AIMessage, BaseMessage
-    from langchain_core.messages.ai import UsageMetadata
-    from langchain_core.outputs import ChatGenerationChunk, ChatResult
+    from langchain_core.messages import BaseMessage
     from langchain_openai import ChatOpenAI
-
-T = TypeVar("T", bound=BaseModel)
 
 _PLACEHOLDER_KEY = "no-key"
 _MAX_DETAIL = 300
-_MOST_TOKENS = 10**9
-_LEAST_PIECE = 4
 _ASK_AGAIN_S = 30.0
 
 CUT = "The reply was cut at the token limit: write less"
 """Why a reply is refused that ran into its limit."""
-
-MAX_REPLY_CHARACTERS = 500_000
-"""A longer reply is refused unread, its thinking included; one that is streamed is cut off there."""
 
 MAX_REPLY_TOKENS = 4_096
 """The tokens of a reply to a request that states no limit of its own."""
@@ -98,7 +96,7 @@ class ChatReply:
         if not self.raw.strip():
             raise MalformedReply("The reply is empty", self.raw)
         if len(self.raw) > MAX_REPLY_CHARACTERS:
-            raise _too_long(self.raw)
+            raise too_long(self.raw)
         if _SURROGATE.search(self.raw):
             raise MalformedReply("The reply holds broken Unicode", self.raw.encode("utf-8", "replace").decode())
         return self.raw
@@ -137,32 +135,6 @@ class _Extras:
         if self.streams and not self.counts_stream:
             found["stream_usage"] = False
         return found
-
-
-@dataclass(slots=True)
-class _UnderWay:
-    """A request on its way, as its client follows it."""
-
-    streams: bool
-    patience: Patience
-    most_characters: int
-    characters: int = 0
-    thought: bool = False
-    body: bytes = b""
-    came_whole: bool = False
-
-    def hear(self, delta: object) -> None:
-        """Take note of what a piece of a streamed reply says; one that says nothing is no sign of life."""
-        if not isinstance(delta, dict):
-            return
-        thinking = str(delta.get("reasoning_content") or delta.get("reasoning") or "")
-        self.thought = self.thought or bool(thinking)
-        self.characters += len(thinking) + len(str(delta.get("content") or ""))
-        if any(said for name, said in delta.items() if name != "role"):
-            self.patience.renew()
-
-
-_UNDER_WAY: ContextVar[_UnderWay] = ContextVar("under way")
 
 
 class ChatModel:
@@ -220,9 +192,16 @@ class ChatModel:
             if time.monotonic() >= self._asks_window_from:
                 self._asks_window_from = time.monotonic() + _ASK_AGAIN_S
                 with suppress(ConnectionError):
-                    self._told_context_tokens = told_context_tokens(self._address, self._api_key, self.name)
+                    self._told_context_tokens = self._ask_window()
                     self._asks_window_from = float("inf")
             return self._told_context_tokens
+
+    def _ask_window(self) -> int | None:
+        """The window that the server tells; OpenAI's own tells none. Raises ConnectionError where nobody is there."""
+        if self._address is None:
+            return None
+        with self._http_client() as client:
+            return told_context_tokens(client, self._address, self._api_key, self.name)
 
     def complete(
         self,
@@ -293,7 +272,7 @@ class ChatModel:
                 raise
             # Whatever a server sends, the client may raise anything over it.
             except Exception as caught:
-                fault = caught.fault if isinstance(caught, _TraceableFault) else caught
+                fault = fault_of(caught)
                 if extras.limit_name and _refuses(fault, (400, 422), _TOO_LARGE_WORDS):
                     limits = False
                 elif not self._gives_up(fault, extras):
@@ -326,7 +305,7 @@ class ChatModel:
         try:
             reply = self._asked(wanted, extras, patience)
         except Exception as caught:
-            fault = caught.fault if isinstance(caught, _TraceableFault) else caught
+            fault = fault_of(caught)
             late = self._too_late(fault, extras, patience)
             if late is None and not isinstance(fault, MalformedReply):
                 budget.give_back_call()
@@ -345,13 +324,9 @@ class ChatModel:
         if not (wanted.told_to_streams and extras.streams):
             how["stream"] = False
         client = self._open()
-        under_way = _UnderWay(extras.streams, patience, CHARACTERS_A_TOKEN * extras.max_tokens)
-        token = _UNDER_WAY.set(under_way)
-        try:
-            with waiting(patience):
-                message = client.invoke(list(wanted.messages), **extras.parameters(), **how)
-        finally:
-            _UNDER_WAY.reset(token)
+        under_way = UnderWay(extras.streams, patience, CHARACTERS_A_TOKEN * extras.max_tokens)
+        with on_its_way(under_way):
+            message = client.invoke(list(wanted.messages), **extras.parameters(), **how)
         reply = _read_message(message, with_logprobs=bool(extras.top_logprobs))
         self._streams = self._streams and not under_way.came_whole
         passed = len(reply.raw) > under_way.most_characters
@@ -399,12 +374,12 @@ class ChatModel:
 
         with self._lock, making_client():
             if self._client is None:
-                self._client = _client_class()(
+                self._client = client_class()(
                     model=self.name,
                     temperature=self.temperature,
                     base_url=self._address.url if self._address else None,
                     openai_proxy=None,
-                    http_client=self._http_client(_keep_whole_reply),
+                    http_client=self._http_client(keep_whole_reply),
                     api_key=self._api_key,
                     timeout=self._timeout_s,
                     max_retries=0,
@@ -413,10 +388,10 @@ class ChatModel:
                 )
             return self._client
 
-    def _http_client(self, on_response: Callable[[httpx.Response], None]) -> httpx.Client:
+    def _http_client(self, *on_response: Callable[[httpx.Response], None]) -> httpx.Client:
         from graph.endpoints.http_client import http_client
 
-        return http_client(self._address, on_response)
+        return http_client(self._address, *on_response)
 
     def _detail(self, fault: Exception) -> str:
         """The server's own words where it answered with a status, without the key; none where the key is refused."""
@@ -427,86 +402,6 @@ class ChatModel:
         told = said if isinstance(said, str) and said else getattr(fault, "message", "")
         detail = " ".join(str(told).split())
         return censored(detail.replace(self._api_key.get_secret_value(), "***"))[:_MAX_DETAIL]
-
-
-class _TraceableFault(Exception):
-    """A fault of the endpoint as a trace may show it: the fault itself has the reply, which may repeat the key."""
-
-    def __init__(self, fault: Exception) -> None:
-        super().__init__(f"{type(fault).__name__}: {censored(str(fault))}")
-        self.fault = fault
-
-
-@cache
-def _client_class() -> type[ChatOpenAI]:
-    """Return LangChain's client, made safe.
-
-    It streams inside whatever the caller sees. Its faults may be traced, it takes no half of a reply for all of it, and
-    it breaks off one that is too long.
-    """
-    import langchain_openai
-    from langchain_core.language_models.chat_models import generate_from_stream
-    from langchain_core.messages import AIMessage, AIMessageChunk
-    from langchain_core.outputs import ChatGenerationChunk
-
-    class ChatOpenAI(langchain_openai.ChatOpenAI):
-        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
-            if _UNDER_WAY.get().streams:
-                return generate_from_stream(self._stream(messages, stop, **kwargs))  # which tells no listener
-            with _traceable_faults():
-                return super()._generate(messages, stop, run_manager, **kwargs)
-
-        def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
-            under_way = _UNDER_WAY.get()
-            ended = False
-            pieces: list[str] = []
-            length = 0
-            whole: Any = super()._stream(*args, **kwargs)
-            with _traceable_faults(), closing(whole) as chunks:
-                for chunk in chunks:
-                    ended = ended or bool((chunk.generation_info or {}).get("finish_reason"))
-                    pieces.append(chunk.text)
-                    # Pieces that say nothing come without end, too.
-                    length += max(len(chunk.text), _LEAST_PIECE)
-                    if length > MAX_REPLY_CHARACTERS:
-                        raise _too_long("".join(pieces))
-                    yield chunk
-                    if under_way.characters > under_way.most_characters and not ended:
-                        cut = {"finish_reason": "length"}
-                        yield ChatGenerationChunk(message=AIMessageChunk(content=""), generation_info=cut)
-                        return
-                if not ended:
-                    yield self._whole_reply(under_way)
-
-        def _whole_reply(self, under_way: _UnderWay) -> ChatGenerationChunk:
-            """The reply of a server that does not stream. Raises ValueError where it is none."""
-            if not under_way.body:
-                raise ValueError("the stream ends without saying that the reply does")
-            (generation,) = self._create_chat_result(json.loads(under_way.body)).generations
-            message = generation.message
-            if not isinstance(message, AIMessage):
-                raise ValueError(f"the reply's role is {message.type!r}")
-            under_way.came_whole = True
-            chunk = AIMessageChunk(content=message.content, usage_metadata=_told_usage(message))
-            return ChatGenerationChunk(message=chunk, generation_info=generation.generation_info)
-
-        def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any) -> ChatGenerationChunk | None:
-            # Nobody offers tools, and LangChain's time over an unreadable call grows with the square of its length.
-            for choice in chunk.get("choices") or ():
-                _UNDER_WAY.get().hear(choice["delta"])
-                if choice["delta"]:
-                    choice["delta"].pop("tool_calls", None)
-            return super()._convert_chunk_to_generation_chunk(chunk, *args)
-
-    return ChatOpenAI
-
-
-@contextmanager
-def _traceable_faults() -> Iterator[None]:
-    try:
-        yield
-    except Exception as fault:
-        raise _TraceableFault(fault) from None
 
 
 def open_chat_model(
@@ -549,17 +444,6 @@ def open_chat_model(
     )
 
 
-def _keep_whole_reply(response: httpx.Response) -> None:
-    """Keep what a server that does not stream answers to a request for a stream."""
-    kind = response.headers.get("Content-Type", "")
-    if _UNDER_WAY.get().streams and response.status_code == 200 and kind.startswith("application/json"):
-        _UNDER_WAY.get().body = response.read()
-
-
-def _too_long(raw: str) -> MalformedReply:
-    return MalformedReply(f"The reply is longer than {MAX_REPLY_CHARACTERS:,} characters", raw)
-
-
 def _read_message(message: BaseMessage, *, with_logprobs: bool) -> ChatReply:
     """What the client made of a reply's envelope. Raises ValueError for a message that no assistant wrote."""
     from langchain_core.messages import AIMessage
@@ -572,28 +456,7 @@ def _read_message(message: BaseMessage, *, with_logprobs: bool) -> ChatReply:
     told = message.usage_metadata
     hidden = bool(told and told.get("output_token_details", {}).get("reasoning"))
     thought = hidden or "<think>" in raw or "</think>" in raw or (cut and not raw.strip())
-    return ChatReply(raw, cut, _usage_of(message), tokens, thought)
-
-
-def _usage_of(message: AIMessage) -> Usage:
-    """The tokens that the server says it took; a server that says nothing, or 0, counts as unknown."""
-    told = message.usage_metadata
-    prompt, completion = (_tokens(told[key]) for key in ("input_tokens", "output_tokens")) if told else (0, 0)
-    return Usage(1, prompt, completion, unknown=0 if prompt > 0 else 1)
-
-
-def _told_usage(message: AIMessage) -> UsageMetadata:
-    """What a server tells of usage, in the form that pieces of a reply take."""
-    from langchain_core.messages.ai import UsageMetadata
-
-    usage = _usage_of(message)
-    prompt, completion = usage.prompt_tokens, usage.completion_tokens
-    return UsageMetadata(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
-
-
-def _tokens(told: object) -> int:
-    """A number of tokens within what one reply can take, so that sums of them can be stored; 0 for no number."""
-    return min(max(0, told), _MOST_TOKENS) if isinstance(told, int) else 0
+    return ChatReply(raw, cut, usage_of(message), tokens, thought)
 
 
 def _estimated_tokens(messages: Sequence[BaseMessage], reply: str = "") -> int:

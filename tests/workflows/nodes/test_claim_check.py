@@ -177,7 +177,6 @@ MALFORMED: dict[str, ReplyLike] = {
     "prose": "All is well.",
     "no verdict on a claim": judged([1]),
     "truncated": judged([1], [], [1])[:-9],
-    "cut": Reply(judged([1], [], [1]), finish_reason="length"),
     "a passage that was not shown": judged([1], [44], [1]),
     "empty": "",
 }
@@ -195,6 +194,16 @@ def test_a_malformed_verdict_is_asked_for_again(
     assert len(chat_server.requests_of("claim judge")) == 3
     assert (done.result["answer"], done.result["claims_checked_by"]) == (THREE, "model")
     assert done.result["timings_ms"].keys() >= {"judge_claims", "settle_claims"}
+
+
+@pytest.mark.parametrize(("second", "checked_by"), [(judged([1], [2], [1]), "model"), ("All is well.", "words")])
+def test_a_verdict_that_is_cut_is_asked_for_once_more(
+    check: Callable[..., Run], chat_server: ScriptedServer, second: str, checked_by: str
+) -> None:
+    cut = Reply(judged([1], [], [1]), finish_reason="length")
+    done = check(THREE, cut, second, judged([1], [2], [1]))
+    assert done.result["claims_checked_by"] == checked_by
+    assert len(chat_server.requests_of("claim judge")) == 2
 
 
 @pytest.mark.parametrize("retries", mostly_slow([1, 0, 3], 1))
