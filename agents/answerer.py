@@ -6,26 +6,22 @@ import re
 from collections.abc import Collection, Container, Iterable, Sequence, Set
 from dataclasses import replace
 
-from agents.answers.citations import joined_quotes, parse_citations, quotable, strip_citations, without_marks
+from agents.answers.citations import parse_citations, strip_citations, without_marks
 from agents.answers.claims import citing_sentences
-from agents.answers.span_locator import content_tokens, locate_quote
+from agents.answers.span_locator import locate_quote
 from agents.chat.agent import ChatAgent
 from agents.chat.fitting import Room
 from agents.chat.model import ChatModel
 from agents.roles import Answer, Citation, Feedback, NumberedPassage
 from graph.errors import MalformedReply
-from graph.sentences import quotable_spans
 
 REFUSAL = "NOT IN THE PASSAGES"
 """The whole of an answer that says that the passages do not hold it."""
 
 DEFAULT_BUDGET_CHARACTERS = 12_000
 
-_MAX_QUOTES = 2
 _MAX_LISTED = 10
-_MAX_QUOTE_CHARACTERS = 600
 _LINE_MARKER = re.compile(r"^\s*(?:[-+*•>#]+|[0-9]{1,3}[.)])\s+")
-_STOPS = ".!?。！？।"
 
 
 class ChatAnswerer(ChatAgent):
@@ -85,34 +81,6 @@ def tell_left_out(passages: Sequence[NumberedPassage], shown: Collection[Numbere
     parts += [f"the end of {'a passage' if cut == 1 else f'{cut} passages'}"] * (cut > 0)
     if parts:
         room.tell(" and ".join(parts))
-
-
-def quote_passages(question: str, passages: Sequence[NumberedPassage]) -> Answer:
-    """Return the sentences that share most content tokens with the question, cited: the fallback without a model.
-
-    At most two sentences are quoted, the best first; a passage's title counts as part of its sentences when they are
-    compared, and earlier passages win ties. For how a sentence is quoted see `quotable`. Refuses where no sentence
-    shares a token.
-    """
-    wanted = content_tokens(question)
-    ranked = sorted(
-        (-len(wanted & content_tokens(f"{passage.title} {passage.text[start:end]}")), position, start, end)
-        for position, passage in enumerate(passages)
-        for start, end in quotable_spans(passage.text)
-    )
-    best = [entry for entry in ranked if entry[0] < 0][:_MAX_QUOTES]
-    if not best:
-        return refusal()
-    quotes = []
-    citations: dict[int, Citation] = {}
-    for _, position, start, end in best:
-        passage = passages[position]
-        end = min(end, start + _MAX_QUOTE_CHARACTERS)
-        words = quotable(passage.text[start:end])
-        quotes.append((words, _with_citation(words, passage.number)))
-        citations.setdefault(passage.number, Citation(passage.number, passage.id, start, end))
-    text = joined_quotes(quotes)
-    return Answer(text, strip_citations(text), tuple(citations.values()), is_evidence=True)
 
 
 def passages_material(passages: Sequence[NumberedPassage]) -> list[dict[str, object]]:
@@ -176,10 +144,3 @@ def located_citations(
 def is_refusal(text: str, words: str = REFUSAL) -> bool:
     """Tell whether a text is a refusal in these words, whatever stands around them as marks."""
     return _LINE_MARKER.sub("", strip_citations(text)).strip(" \t\n.*_").casefold() == words.casefold()
-
-
-def _with_citation(sentence: str, number: int) -> str:
-    """The sentence with a citation before its final stop."""
-    sentence = sentence.strip()
-    body = sentence.rstrip(_STOPS)
-    return f"{body} [{number}]{sentence[len(body) :]}"

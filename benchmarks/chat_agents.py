@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from agents.answerer import ChatAnswerer, quote_passages
+from agents.answerer import ChatAnswerer
 from agents.answers.claims import split_claims
 from agents.chat.model import MAX_REPLY_TOKENS, ChatModel, ChatReply
 from agents.claim_judge import ChatClaimJudge
@@ -36,6 +36,7 @@ from agents.fact_filter import ChatFactFilter
 from agents.final_predictor import ChatFinalPredictor
 from agents.judge import ChatJudge
 from agents.manager import ChatManager
+from agents.offline.answerer import OfflineAnswerer
 from agents.predictor import ChatPredictor
 from agents.roles import NumberedPassage
 from graph.errors import MalformedReply, SlowReply
@@ -142,7 +143,7 @@ class ObservedModel(ChatModel):
 
 
 def _assess(model: ChatModel, material: Material) -> object:
-    claims = split_claims(quote_passages(material.question, material.passages[:5]).text)
+    claims = split_claims(OfflineAnswerer().answer(material.question, material.passages[:5]).text)
     return ChatClaimJudge(model).assess(material.question, claims, material.passages[:5], MAX_FOLLOW_UPS)
 
 

@@ -137,13 +137,6 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return [(unit.start, unit.end) for unit in text_units(text)]
 
 
-def quotable_spans(text: str) -> list[tuple[int, int]]:
-    """Return (start, end) of each unit that says something by itself: no headings, unless there is nothing else."""
-    units = text_units(text)
-    told = [unit for unit in units if not unit.is_heading] or units
-    return [(unit.start, unit.end) for unit in told]
-
-
 def text_units(text: str) -> list[TextUnit]:
     """Return the units of a text in order; linear in its length.
 

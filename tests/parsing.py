@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import SecretStr
 
-from agents.answerer import ChatAnswerer, quote_passages
+from agents.answerer import ChatAnswerer
 from agents.answers.citations import parse_citations, quotable, strip_citations, without_marks
 from agents.answers.claims import citing_sentences, join_claims, plain_text, split_claims, strip_marks
 from agents.answers.span_locator import locate_quote
@@ -25,6 +25,7 @@ from agents.fact_filter import ChatFactFilter, FactFilterReply
 from agents.final_predictor import ChatFinalPredictor
 from agents.judge import ChatJudge
 from agents.manager import ChatManager
+from agents.offline.answerer import OfflineAnswerer
 from agents.offline.extractor import OfflineExtractor
 from agents.offline.language.entities import scan_entities, title_names
 from agents.offline.manager import OfflineManager
@@ -44,7 +45,7 @@ from graph.construction.names import IncrementalMatcher
 from graph.dates import date_spans, is_date, year_in
 from graph.metadata_filter import parse_where
 from graph.schema import Fact, Passage, RelationType, ScoredFact
-from graph.sentences import quotable_spans, sentence_spans
+from graph.sentences import sentence_spans
 from graph.sources.loaders.document import Document, sane_title
 from graph.sources.loaders.files import plain_title
 from graph.sources.loaders.html import decode_page, normalised_address, parse_html
@@ -152,7 +153,6 @@ PASSAGES: dict[str, Parser] = {
     "tokens": tokens,
     "places of tokens": token_spans,
     "sentences": sentence_spans,
-    "sentences without headings": quotable_spans,
     "terms": terms,
     "date": is_date,
     "dates": date_spans,
@@ -177,7 +177,7 @@ PASSAGES: dict[str, Parser] = {
     "words and codes": word_spans,
     "kinds held": lambda text: [holds_kind(text, kind, frozenset()) for kind in AnswerKind],
     "compared": lambda text: compare("Which is older?", [Side("Moor", text), Side("Graz", text[::-1])]),
-    "quotes": lambda text: quote_passages(QUESTION, [NumberedPassage(1, "p", "Moor", text)]),
+    "quotes": lambda text: OfflineAnswerer().answer(QUESTION, [NumberedPassage(1, "p", "Moor", text)]),
     "chunks": lambda text: split_document(Document("Moor", TEXT * 40 + text, "moor.txt")),
     "length in tokens": estimate_tokens,
     "first line": plain_title,

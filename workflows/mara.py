@@ -11,7 +11,6 @@ from typing import Any
 from langgraph.graph import END, StateGraph
 from langgraph.types import RetryPolicy
 
-from agents.answerer import quote_passages as quote
 from agents.roles import NumberedPassage
 from graph.errors import BadInput
 from workflows.nodes.claim_check import build_claim_check
@@ -82,12 +81,14 @@ def write_answer(state: Answering, run: OpenRun) -> Update:
 
 @node(filtered=RETRIEVED)
 def quote_passages(state: Answering, run: OpenRun) -> Update:
-    """Fallback of the answerer: quote the sentences that share most with the question."""
-    passages = _best(state, run)
+    """Fallback of the answerer: its offline twin quotes evidence from all passages."""
+    passages = numbered(state.get("passages", []))
+    quoted = ANSWERER.offline(run).answer(state["question"], passages)
+    fell_back = ANSWERER.fell_back(state, run, "the answer quotes the best passages")
     return {
-        **answer_update(quote(state["question"], passages)),
+        **answer_update(quoted),
         **_sources(passages),
-        **ANSWERER.fell_back(state, run, "the answer quotes the best passages"),
+        "errors": [*fell_back["errors"], *notes_of(quoted, run.node)],
     }
 
 

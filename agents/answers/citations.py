@@ -6,9 +6,8 @@ A bracket with a number above 999, such as ``[2024]``, is prose.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from dataclasses import dataclass
-from itertools import pairwise
 
 _PART = r"[0-9]{1,3}(?:\s*[-–]\s*[0-9]{1,3})?"
 _PARTS = rf"\s*{_PART}(?:\s*[,;，、；]\s*{_PART})*\s*"
@@ -36,7 +35,6 @@ _BREAK = re.compile(r"[ \t]{0,20}<br[ ]?/?>[ \t]{0,20}", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\([*_])")
 _LOOSE_EMPHASIS = re.compile(r"^(?:\*\*|__)(?=\S)|(?<=\S)(?:\*\*|__)$")
 _BAR = re.compile(r"[ \t]\|[ \t]")
-_STOPPED = re.compile(r"[.!?。！？।؟…][\"'”’»)\]]*$")
 # At the start of a line the space after a citation goes with it, elsewhere the space before it.
 _REMOVED = re.compile(rf"^{CITATIONS}[ \t]*|(?<![ \t])[ \t]*{CITATIONS}", re.MULTILINE)
 
@@ -95,16 +93,6 @@ def quotable(sentence: str) -> str:
     line = _LINE_BREAKS.sub(" ", without_marks(strip_citations(_BREAK.sub(" ", unlinked)))).strip()
     plain = _EMPHASIS.sub(r"\2", _STRUCK.sub(r"\1", _CODE.sub(r"\2", line)))
     return _ESCAPED.sub(r"\1", _BAR.sub("; ", _LOOSE_EMPHASIS.sub("", plain)))
-
-
-def joined_quotes(quotes: Sequence[tuple[str, str]]) -> str:
-    """Return quotes, each as (its words, the same with its citation), as one text with the citations.
-
-    A quote that ends without a stop, as a row of a table does, is a paragraph: else it would run into its neighbours.
-    """
-    stopped = [bool(_STOPPED.search(words)) for words, _ in quotes]
-    gaps = [" " if both else "\n\n" for both in map(all, pairwise([*stopped, True]))]
-    return "".join(cited + gap for (_, cited), gap in zip(quotes, gaps, strict=True)).strip()
 
 
 def without_marks(text: str) -> str:

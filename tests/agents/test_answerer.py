@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.answerer import REFUSAL, ChatAnswerer, fitting_passages, quote_passages
-from agents.answers.citations import parse_citations
+from agents.answerer import REFUSAL, ChatAnswerer, fitting_passages
 from agents.chat.fitting import Room, collected_omissions
 from agents.chat.model import open_chat_model
 from agents.roles import Answer, Answerer, Citation, Feedback, NumberedPassage
@@ -74,11 +73,6 @@ def test_what_looks_like_a_mark_of_the_claim_check_is_taken_out(reply: str, text
 
 def test_a_refusal_with_a_mark_is_a_refusal() -> None:
     assert answer(f"{REFUSAL}. [unsupported]").refused
-
-
-def test_a_quoted_sentence_loses_what_looks_like_a_mark() -> None:
-    passage = NumberedPassage(1, "p", "Salka", "The composer of Salka was born in Aalborg [unsupported].")
-    assert quote_passages(QUESTION, (passage,)).text == "The composer of Salka was born in Aalborg [1]."
 
 
 @pytest.mark.parametrize(
@@ -170,31 +164,3 @@ def test_numbers_need_not_start_at_1() -> None:
         assert [citation.passage_id for citation in answerer.answer(QUESTION, passages).citations] == ["p-lund"]
         with pytest.raises(MalformedReply, match="cites 5, but the passages are numbered 4, 7"):
             answerer.answer(QUESTION, passages)
-
-
-def test_the_fallback_quotes_the_sentences_nearest_to_the_question_and_cites_them() -> None:
-    result = quote_passages("Where was Ivar Lund born?", PASSAGES)
-    assert result.text.startswith("Lund was born in Aalborg, Denmark [3].")
-    assert result.plain_text.startswith("Lund was born in Aalborg, Denmark.")
-    assert quoted_by(result.citations[0]) == "Lund was born in Aalborg, Denmark."
-    assert not result.refused
-
-
-def test_the_fallback_cites_only_passages_even_where_the_quoted_text_holds_brackets() -> None:
-    passage = NumberedPassage(1, "p", "Salka", "Salka was composed [7] by Lund[12].")
-    result = quote_passages("Who composed Salka?", (passage,))
-    assert result.text == "Salka was composed by Lund [1]."
-    parsed = parse_citations(result.text, {1})
-    assert (parsed.numbers, parsed.out_of_range) == ((1,), ())
-
-
-def test_the_fallback_prefers_earlier_passages_on_a_tie_and_cuts_endless_sentences() -> None:
-    endless = NumberedPassage(1, "p1", "", "salka " * 1_000)
-    result = quote_passages("Salka?", (endless, replace(endless, number=2, id="p2")))
-    assert [citation.number for citation in result.citations] == [1, 2]
-    assert len(result.text) < 1_300
-
-
-@pytest.mark.parametrize("passages", [(), (HOUSE,), (replace(SALKA, text="", title=""),)])
-def test_the_fallback_refuses_where_nothing_shares_a_word(passages: tuple[NumberedPassage, ...]) -> None:
-    assert quote_passages("Who painted it?", passages) == Answer(REFUSAL, REFUSAL, (), refused=True)

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.answerer import quote_passages
-from agents.answers.citations import joined_quotes, quotable
+from agents.answers.citations import quotable
 from agents.offline.answerer import OfflineAnswerer
 from agents.roles import NumberedPassage
 from tests.growth import grows_with_length_alone
@@ -58,25 +57,8 @@ class TestQuotes:
         ],
     )
     def test_an_answer_quotes_the_words_of_an_item_or_a_row(self, question: str, quote: str) -> None:
-        for answer in (OfflineAnswerer().answer(question, [self.PASSAGE]), quote_passages(question, [self.PASSAGE])):
-            assert quote in answer.plain_text.split("\n\n")[0]
-            assert not set("#*>") & set(answer.text)
-            citation = answer.citations[0]
-            assert quotable(self.PASSAGE.text[citation.start : citation.end]) == quote
-
-    def test_a_heading_is_no_quote(self) -> None:
-        answer = quote_passages("What are the decisions of the board?", [self.PASSAGE])
-        assert "Decisions of the board" not in answer.text
-
-
-@pytest.mark.parametrize(
-    ("quotes", "text"),
-    [
-        (("It rained.", "It stopped."), "It rained. [1] It stopped. [1]"),
-        (("Who: Lind; What: roof", "It stopped."), "Who: Lind; What: roof [1]\n\nIt stopped. [1]"),
-        (("It rained.", "Who: Lind; What: roof"), "It rained. [1]\n\nWho: Lind; What: roof [1]"),
-        (("bolt", "nut"), "bolt [1]\n\nnut [1]"),
-    ],
-)
-def test_what_ends_without_a_stop_is_a_paragraph_of_its_own(quotes: tuple[str, ...], text: str) -> None:
-    assert joined_quotes([(words, f"{words} [1]") for words in quotes]) == text
+        answer = OfflineAnswerer().answer(question, [self.PASSAGE])
+        assert quote in answer.plain_text.split("\n\n")[0]
+        assert not set("#*>") & set(answer.text)
+        citation = answer.citations[0]
+        assert quotable(self.PASSAGE.text[citation.start : citation.end]) == quote

@@ -13,7 +13,7 @@ from tests.workflows.ragenta_world import YES
 from tests.workflows.small_world import MANAGED, shown_to_model
 from workflows.settings.ragenta import RagentaContext
 
-QUESTION = "What is told of Lake Sund?"
+QUESTION = "What does Lake Sund hold?"
 ANN, BOB = {"owner": "ann"}, {"owner": "bob"}
 
 PASSAGES = [

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from agents.answerer import quote_passages as quote
 from agents.answerer import refusal
-from agents.answers.claims import plain_text
-from agents.roles import Answer, Coverage, Draft, NumberedPassage, Structure
+from agents.roles import Coverage, Draft, NumberedPassage, Structure
 from workflows.nodes.follow_up_budget import CALLS_AT_THE_END, calls_left, calls_of, why_over
 from workflows.nodes.follow_ups import FOUND
 from workflows.nodes.retrieval import unknown_entries
@@ -19,7 +17,7 @@ from workflows.runtime.visibility import JUDGED
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.conversion import answer_update, notes_of, numbered
 from workflows.states.ragenta import Candidate, Predicted, Showing
-from workflows.states.shared import ComponentRecord, FollowUpRecord, Update
+from workflows.states.shared import ComponentRecord, Update
 
 
 @node(filtered=JUDGED)
@@ -80,18 +78,17 @@ def write_answer(state: Predicted, run: OpenRun) -> Update:
 
 @node(filtered=JUDGED)
 def quote_passages(state: Predicted, run: OpenRun) -> Update:
-    """Fallback of the final predictor: quote the sentences that share most with the question; a draft stays."""
+    """Fallback of the final predictor: its offline twin quotes evidence; a draft stays, followed by what it lacks."""
     passages, draft = _kept_passages(state), _draft(state)
-    if draft is None:
-        answer = quote(state["question"], passages)
-    else:
-        answer = _completed(draft, state.get("follow_ups", []), state.get("round", 0), passages)
+    said = FINAL_PREDICTOR.offline(run).answer(state["question"], passages, draft)
+    answer = said.answer if draft is None else replace(said.answer, is_evidence=False)
     left = calls_left(state.get("calls_before"), calls_of(state), RagentaContext.of(run.context))
+    fell_back = FINAL_PREDICTOR.fell_back(state, run, "the answer quotes the best passages")
     return {
         **answer_update(answer),
-        "written_from": [passage.number for passage in passages],
+        "written_from": list(said.written_from),
         "calls_allowed": None if left is None else max(1, left),
-        **FINAL_PREDICTOR.fell_back(state, run, "the answer quotes the best passages"),
+        "errors": [*fell_back["errors"], *notes_of(answer, run.node)],
     }
 
 
@@ -108,18 +105,3 @@ def _draft(state: Predicted) -> Draft | None:
         return None
     asked = [each["question"] for each in state.get("follow_ups", []) if each["outcome"] == FOUND]
     return Draft(draft["text"], tuple(draft["cited"]), tuple(asked))
-
-
-def _completed(
-    draft: Draft, follow_ups: Iterable[FollowUpRecord], round_: int, passages: Sequence[NumberedPassage]
-) -> Answer:
-    """Return a draft with quotes for each follow-up of a round from the passages that it found."""
-    parts = [Answer(draft.text, plain_text(draft.text), ())]
-    for each in follow_ups:
-        if each["round"] == round_ and each["outcome"] == FOUND:
-            found = [passage for passage in passages if passage.number in each["passages"]]
-            quoted = quote(each["question"], found)
-            parts += [] if quoted.refused else [quoted]
-    text = "\n\n".join(part.text for part in parts)
-    plain = "\n\n".join(part.plain_text for part in parts)
-    return Answer(text, plain, tuple(citation for part in parts for citation in part.citations))

@@ -79,6 +79,11 @@ def test_citations_inside_a_passage_are_not_taken_over() -> None:
     assert answer.text == "Nissan was founded in 1933. [1]"
 
 
+def test_a_quoted_sentence_loses_what_looks_like_a_mark() -> None:
+    marked = passage(1, "Nissan", "Nissan was founded in 1933 [unsupported].")
+    assert OfflineAnswerer().answer("When was Nissan founded?", [marked]).text == "Nissan was founded in 1933. [1]"
+
+
 def test_of_equal_passages_the_higher_ranked_is_quoted() -> None:
     first, second = passage(1, "Nissan", "Founded in 1933."), passage(2, "Nissan", "Founded in 1933.")
     assert OfflineAnswerer().answer("When was Nissan founded?", [second, first]).citations[0].number == 2
