@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import ssl
 import tempfile
 from functools import cache
@@ -21,6 +22,10 @@ settings.load_profile("suite")
 
 # What is imported and collected stays: looking through it for garbage again and again is a tenth of the suite's time.
 gc.disable()
+
+# A suite that was started in the background ignores Ctrl-C, and so would every command that a test starts and stops.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _MEMORY = Path("/dev/shm")
 _ROOM = 4 * 2**30
