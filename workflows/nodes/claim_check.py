@@ -29,7 +29,7 @@ from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name
 from workflows.runtime.tracing import claims_shown
 from workflows.runtime.visibility import RETRIEVED, check_sources, written_from
 from workflows.runtime.workflow_graph import AfterReply, WorkflowBuilder, after_reply
-from workflows.settings.enums import UnsupportedClaims
+from workflows.settings.enums import ResultKind, UnsupportedClaims
 from workflows.settings.mara import Context
 from workflows.settings.problems import problems_of
 from workflows.settings.ragenta import RagentaContext
@@ -110,7 +110,9 @@ def settle_claims(state: ClaimSettling, run: OpenRun) -> Update:
     """Remove or mark what does not hold, and say how far the question is answered."""
     passages, claims = _sources(state, run), _claims(state)
     assessment = _assessment(state.get("assessment"), claims)
-    by_words = state.get("claims_checked_by") == BY_WORDS
+    checked_by = state.get("claims_checked_by")
+    by_words = checked_by == BY_WORDS
+    is_evidence = state.get("answer_kind") == ResultKind.EVIDENCE
     settled = settle(
         state["question"],
         state.get("answer", ""),
@@ -119,7 +121,7 @@ def settle_claims(state: ClaimSettling, run: OpenRun) -> Update:
         passages,
         remove_unsupported=run.context.unsupported_claims is UnsupportedClaims.REMOVE and not by_words,
         refuse_unanswered=not by_words,
-        are_quotes=state.get("claims_checked_by") == OFFLINE,
+        are_quotes=checked_by == OFFLINE or (by_words and is_evidence),
     )
     suggested = [
         FollowUpRecord(

@@ -529,6 +529,7 @@ class ClaimInput(Running, Retrieved):
     """The input of the claim check: the answer, the passages it was written from, and the budget of follow-ups."""
 
     answer: NotRequired[str]
+    answer_kind: NotRequired[str]
     refused: NotRequired[bool]
     written_from: NotRequired[list[int]]
     kept: NotRequired[list[int]]

@@ -160,7 +160,8 @@ def test_an_answer_of_citations_alone_says_nothing_and_quotes_stand_in(check: Ca
     assert told[0]["message"].startswith("The reply says nothing of its own")
     assert done.visits["quote_passages"] == 1
     assert (done.result["refused"], done.result["claims_checked_by"]) == (False, "words")
-    assert done.result["claims"]
+    assert (done.result["answer_kind"], done.result["coverage"]) == ("evidence", "EVIDENCE, NOT JUDGED")
+    assert {claim["verdict"] for claim in done.result["claims"]} == {"quoted"}
     assert all(claim["spans"] for claim in done.result["claims"])
 
 
@@ -220,12 +221,13 @@ def test_malformed_for_ever_words_are_compared(
     assert done.result["usage"]["calls"] == chat_requests(chat_server)
 
 
-def test_quoted_passages_are_checked_too(chat_server: ScriptedServer, settings: MakeContext) -> None:
+def test_quotes_that_no_model_judged_stay_quotes(chat_server: ScriptedServer, settings: MakeContext) -> None:
     chat_server.script({**well_behaved(), "answerer": ["No idea."], "claim judge": ["of no use"]})
     done = run(settings(mode="hybrid", check_claims=True, max_json_retries=0), ABOUT)
     assert done.visits["quote_passages"] == done.visits["check_claims"] == 1
     assert done.result["claims"]
-    assert {claim["verdict"] for claim in done.result["claims"]} == {"supported"}
+    assert {claim["verdict"] for claim in done.result["claims"]} == {"quoted"}
+    assert done.result["answer_kind"] == "evidence"
 
 
 def test_offline_every_claim_is_a_quote_with_its_place(settings: MakeContext) -> None:
