@@ -172,10 +172,11 @@ def _headed(result: Mapping[str, Any]) -> str:
 
 
 def _origin(result: Mapping[str, Any]) -> str:
-    """Return who answered: without a model nobody did, but for agents of the caller's."""
+    """Return who answered: nobody where there is evidence; without a model at most an agent of the caller's."""
     chat = result["models"]["chat"]
     if chat != OFFLINE:
-        return f"answered by {chat}"
+        is_evidence = result["answer_kind"] == ResultKind.EVIDENCE
+        return f"evidence, the answer of {chat} was of no use" if is_evidence else f"answered by {chat}"
     if result["answer_kind"] == ResultKind.ANSWER:
         return "answered by an agent of the caller's"
     found = "evidence" if result["answer_kind"] == ResultKind.EVIDENCE else "no evidence"

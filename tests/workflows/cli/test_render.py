@@ -101,6 +101,20 @@ def test_the_answer_comes_first_and_inner_numbers_only_with_verbose() -> None:
     assert "answered by an agent of the caller's; --verbose tells" in quiet
 
 
+@pytest.mark.parametrize(
+    ("chat", "kind", "origin"),
+    [
+        ("offline", "answer", "answered by an agent of the caller's"),
+        ("offline", "evidence", "evidence, no model configured"),
+        ("offline", "refusal", "no evidence, no model configured"),
+        ("some-model", "answer", "answered by some-model"),
+        ("some-model", "evidence", "evidence, the answer of some-model was of no use"),
+    ],
+)
+def test_it_says_who_answered_if_anybody_did(chat: str, kind: str, origin: str) -> None:
+    assert f"{origin}; --verbose tells" in shown({"models": {"chat": chat}, "answer_kind": kind})
+
+
 def test_of_a_refusal_no_claims_are_counted() -> None:
     """They are those of the answer that was refused: a supported one would look like a contradiction."""
     claim = {"number": 1, "text": "Karv is big.", "verdict": "supported", "kept": False}
