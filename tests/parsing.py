@@ -51,7 +51,7 @@ from graph.sources.loaders.files import plain_title
 from graph.sources.loaders.html import decode_page, normalised_address, parse_html
 from graph.sources.loaders.markdown import parse_markdown
 from graph.sources.splitting import estimate_tokens, split_document
-from graph.storage.record import Entry
+from graph.storage.entry import Entry
 from graph.taxonomy import question_cues, type_triple
 from graph.text import name_length, normalise_name, title_name, token_spans, tokens
 

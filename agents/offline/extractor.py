@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from agents.offline.language.clauses import joined_places, sentence_items
 from agents.offline.language.entities import SpanKind, governed_name, scan_entities, title_names
-from agents.offline.language.statements import EXPLICIT, LIKELY, SentenceReader, Statement, Topic, pair_statements
+from agents.offline.language.sentence_reader import SentenceReader
+from agents.offline.language.statements import EXPLICIT, LIKELY, Statement, Topic, pair_statements
 from agents.offline.language.words import PRONOUNS
 from agents.roles import Feedback
 from graph.dates import year_in

@@ -27,7 +27,8 @@ from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.publish.derive import forget_derivations, ids_of_generations, open_store, publish
-from graph.publish.vector_store import SearchIndex, VectorStore, open_layers
+from graph.publish.layered_store import SearchIndex, open_layers
+from graph.publish.vector_store import VectorStore
 from graph.storage.generation import Layer
 from graph.storage.lease import claim_lease, holder_of
 from graph.storage.read_only import open_read_only

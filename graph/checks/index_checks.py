@@ -15,7 +15,8 @@ from graph.construction.bm25 import SparseIndex
 from graph.construction.edges import Edges
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.metadata_filter import FINGERPRINT
-from graph.publish.vector_store import SearchIndex, passage_metadata
+from graph.publish.layered_store import SearchIndex
+from graph.publish.vector_store import passage_metadata
 from graph.storage.record import RecordReader
 
 WEIGHT_TOLERANCE = 1e-6

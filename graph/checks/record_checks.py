@@ -14,7 +14,8 @@ from graph.construction.builder import PASSAGE_CLASSES
 from graph.construction.edge_weights import PassageClasses
 from graph.errors import MaraError
 from graph.schema import RelationType
-from graph.storage.record import HELD_BY, RESTORE, DerivedRows, Entry, RecordReader, facts_of, names_of
+from graph.storage.entry import Entry, facts_of, names_of
+from graph.storage.record import HELD_BY, RESTORE, DerivedRows, RecordReader
 from graph.storage.writer import SYNONYM_COSINE
 from graph.text import has_controls, without_controls
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graph.construction.bm25 import terms_of
 from graph.construction.names import find_name
 from graph.schema import ENTITY_RELATIONS, Fact, Passage, Triple, entity_id
-from graph.storage.record import Entry
+from graph.storage.entry import Entry
 from graph.text import normalise_name, title_name, token_spans
 
 Ints = NDArray[np.int32]

@@ -18,7 +18,8 @@ from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import BadInput
 from graph.explain.edge_facts import EdgeFacts
 from graph.schema import ENTITY_RELATIONS, Triple, entity_id
-from graph.storage.record import Entry, Record
+from graph.storage.entry import Entry
+from graph.storage.record import Record
 from graph.text import normalise_name
 
 _NAMED = 3

@@ -20,15 +20,8 @@ from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import KnowledgeGraph, load, load_header, save
 from graph.errors import WorkspaceDamaged
 from graph.out_of_resources import shortage_behind
-from graph.publish.vector_store import (
-    SearchIndex,
-    Vectors,
-    VectorStore,
-    open_layers,
-    passage_metadata,
-    stored_fingerprint,
-    wipe_unused,
-)
+from graph.publish.layered_store import SearchIndex, open_layers
+from graph.publish.vector_store import Vectors, VectorStore, passage_metadata, stored_fingerprint, wipe_unused
 from graph.storage.generation import GenerationHold, Layer
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace

@@ -29,7 +29,8 @@ from graph.errors import MaraError, WorkspaceDamaged, WorkspaceLocked
 from graph.metadata_filter import Condition, canonical, read_conditions, to_chroma
 from graph.out_of_resources import shortage_behind
 from graph.publish.derive import is_published, open_store, publish
-from graph.publish.vector_store import SearchIndex, Stamp, passage_metadata
+from graph.publish.layered_store import SearchIndex
+from graph.publish.vector_store import Stamp, passage_metadata
 from graph.retrieve.selection import Selection
 from graph.storage.generation import GenerationHold
 from graph.storage.read_only import may_write

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from graph.embedding.embeddings import Embedder, check_dimension, check_embedder
 from graph.schema import Extraction, Passage, Triple
-from graph.storage.record import Entry, NewVectors, Record, facts_of, names_of
+from graph.storage.entry import Entry, facts_of, names_of
+from graph.storage.record import NewVectors, Record
 from graph.text import name_length, normalise_name
 
 SYNONYM_COSINE = 0.8

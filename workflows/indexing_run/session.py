@@ -29,8 +29,9 @@ from graph.sources.documents import LINK_TO_NOTHING, READABLE_HINT, Documents, r
 from graph.sources.loaders.files import readable_path
 from graph.sources.loaders.links import is_link_list
 from graph.sources.triples import read_triples
+from graph.storage.entry import content_hash
 from graph.storage.lease import Lease
-from graph.storage.record import Record, content_hash
+from graph.storage.record import Record
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
 from workflows.indexing_run.changes import Changes, plan_changes

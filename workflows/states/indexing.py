@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # pydantic, and so the schemas, takes n
 from agents.chat.usage import Usage
 from agents.extraction.run import Extracted
 from graph.schema import Extraction, Passage, RelationType, Triple
-from graph.storage.record import content_hash
+from graph.storage.entry import content_hash
 
 SHOWN_FAILURES = 50
 """Failed passages listed with their reasons; all are counted, and the record keeps every reason."""

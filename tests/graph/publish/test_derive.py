@@ -18,7 +18,7 @@ from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import WorkspaceDamaged
 from graph.publish.derive import open_store, publish
 from graph.publish.vector_store import VectorStore
-from graph.storage.record import MAX_METADATA
+from graph.storage.entry import MAX_METADATA
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages

@@ -14,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.publish.derive import forget_derivations, open_store, publish
-from graph.publish.vector_store import SearchIndex, VectorStore
+from graph.publish.layered_store import SearchIndex
+from graph.publish.vector_store import VectorStore
 from graph.retrieve.open_index import open_index
 from graph.storage.generation import Layer
 from graph.storage.record import Record

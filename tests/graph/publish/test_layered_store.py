@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.publish.vector_store import LayeredStore, Vectors, VectorStore, open_layers, passage_metadata
+from graph.publish.layered_store import LayeredStore, open_layers
+from graph.publish.vector_store import Vectors, VectorStore, passage_metadata
 from graph.storage.generation import Layer
 
 Content = Mapping[str, int]

@@ -10,7 +10,8 @@ import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
-from graph.storage.record import MAX_METADATA, Entry, NewVectors, Record, facts_of, fingerprint, names_of
+from graph.storage.entry import MAX_METADATA, Entry, facts_of, fingerprint, names_of
+from graph.storage.record import NewVectors, Record
 from tests.builders import DIMENSION, HashEmbedder, extraction_of, facts_in, passage_of, write_passages
 from tests.damages import rename_passage
 
