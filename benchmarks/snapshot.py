@@ -59,6 +59,7 @@ def made_up(graph: TypedGraph, rng: np.random.Generator) -> KnowledgeGraph:
         entity_labels=labels,
         triple_passages=np.ones(graph.n_entities, dtype=np.int32),
         name_passages=np.ones(graph.n_entities, dtype=np.int32),
+        name_shares=np.ones(graph.n_entities, dtype=np.float32),
         passages=tuple(_passage(i, words, rng) for i in range(graph.n_passages)),
         passage_vectors=rng.standard_normal((graph.n_passages, DIMENSION), dtype=np.float32),
         facts=FactTable.of(_facts(graph, labels, rng)),

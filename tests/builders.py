@@ -144,6 +144,7 @@ def typed_graph(n_entities: int, n_passages: int, edges: Sequence[tuple[int, int
         entity_labels=tuple(name.capitalize() for name in names),
         triple_passages=np.ones(n_entities, dtype=np.int32),
         name_passages=np.ones(n_entities, dtype=np.int32),
+        name_shares=np.ones(n_entities, dtype=np.float32),
         passages=tuple(passage_of(f"p{i}", "", f"text {i}") for i in range(n_passages)),
         passage_vectors=np.zeros((n_passages, DIMENSION), dtype=np.float32),
         facts=FactTable.of({}),

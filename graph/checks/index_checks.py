@@ -57,7 +57,7 @@ def _differences(graph: KnowledgeGraph, fresh: KnowledgeGraph) -> Iterator[str]:
     for name in ("generation", "embedding_model", "entity_names", "entity_labels", "passages", "aliases"):
         if getattr(graph, name) != getattr(fresh, name):
             yield name.replace("_", " ")
-    for name in ("triple_passages", "name_passages", "passage_vectors"):
+    for name in ("triple_passages", "name_passages", "name_shares", "passage_vectors"):
         if not np.array_equal(getattr(graph, name), getattr(fresh, name)):
             yield name.replace("_", " ")
     if ([*graph.facts], graph.facts.rows) != ([*fresh.facts], fresh.facts.rows):

@@ -25,7 +25,7 @@ from graph.construction.edge_weights import (
     synonym_edges,
 )
 from graph.construction.edges import Edges, sort_edges
-from graph.construction.evidence import Evidence, Handles, Links, Names, read_evidence
+from graph.construction.evidence import Evidence, Floats, Handles, Links, Names, Writings, read_evidence
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
 from graph.construction.names import IncrementalMatcher
 from graph.schema import Fact
@@ -115,6 +115,7 @@ class GraphBuilder:
             entity_labels=self._entity_labels(entities),
             triple_passages=triple_passages,
             name_passages=count_passages(spelled.entities, n),
+            name_shares=self._name_shares(entity_of, n),
             passages=tuple(evidence.passage for evidence in passages),
             passage_vectors=_stack([evidence.vector for evidence in passages], record.dimension),
             facts=self._fact_table(entity_of),
@@ -172,17 +173,23 @@ class GraphBuilder:
         sought = [f" {spelled} " for spelled in spellings if spelled]
         for key, evidence in self._evidence.items():
             if key in new or len(sought) > _SEARCHED_SPELLINGS or any(name in evidence.words for name in sought):
-                evidence.mentions = self._mentions(evidence)
+                evidence.mentions, evidence.writings = self._mentions(evidence)
                 found.append(evidence)
         return found
 
-    def _mentions(self, evidence: Evidence) -> Links:
+    def _mentions(self, evidence: Evidence) -> tuple[Links, Writings]:
         own = set(evidence.links.names.tolist())
+        content = evidence.passage.content
         offsets: dict[int, int] = {}
+        in_small_letters: dict[int, list[bool]] = defaultdict(list)
         for mention in self._matcher.find(evidence.words.split()):
+            start = evidence.starts.item(mention.start)
+            # The last word, since the first of a sentence has a capital whatever it is.
+            last = content[evidence.starts.item(mention.end - 1)]
+            in_small_letters[mention.name].append(last == last.lower() != last.upper())
             if mention.name not in own:
-                offsets.setdefault(mention.name, evidence.starts.item(mention.start))
-        return Links.of_mentions(offsets)
+                offsets.setdefault(mention.name, start)
+        return Links.of_mentions(offsets), Writings.of(in_small_letters)
 
     def _compute_cosines(self, record: Record, waiting: Sequence[Evidence]) -> None:
         parts = [links for evidence in waiting for links in (evidence.links, evidence.mentions) if len(links.names)]
@@ -211,6 +218,16 @@ class GraphBuilder:
             cosines=_joined([links.cosines for links in every], np.float32),
             own=np.repeat([True, False], [count.sum() for count in counts]),
         )
+
+    def _name_shares(self, entity_of: Ints, n_entities: int) -> Floats:
+        """Of all times that the corpus spells each name, the share in which it is not in small letters."""
+        every = [evidence.writings for evidence in self._in_order]
+        entities = entity_of[_joined([writings.names for writings in every], np.int32)]
+        times, small = (
+            np.bincount(entities, _joined([getattr(writings, column) for writings in every], np.int32), n_entities)
+            for column in ("times", "small")
+        )
+        return np.asarray(1 - small / np.maximum(times, 1), dtype=np.float32)
 
     def _fact_edges(self, entity_of: Ints) -> Edges:
         return fact_edges(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -99,6 +99,27 @@ class Links:
 
 
 @dataclass(slots=True)
+class Writings:
+    """How the text of one passage writes the names that stand in it, one element a name.
+
+    Attributes:
+        names: their numbers.
+        times: how often each stands there.
+        small: how often in small letters.
+    """
+
+    names: Ints
+    times: Ints
+    small: Ints
+
+    @staticmethod
+    def of(found: Mapping[int, Sequence[bool]]) -> Writings:
+        """Return the columns of {name: whether it is in small letters, each time that it stands}."""
+        names, each = _ints(list(found)), found.values()
+        return Writings(names, _ints([len(times) for times in each]), _ints([sum(times) for times in each]))
+
+
+@dataclass(slots=True)
 class Evidence:
     """One passage and what it says.
 
@@ -110,6 +131,7 @@ class Evidence:
         starts: where each token stands in the content, in characters.
         links: its own names: the title, what was extracted.
         mentions: names that other passages brought in and its text spells out.
+        writings: how its text writes both.
         subjects, objects, relations, confidences, facts: of its triples, one element each.
         statements: each fact as it is written here.
         terms: what BM25 counts.
@@ -126,6 +148,7 @@ class Evidence:
     starts: Ints
     links: Links
     mentions: Links
+    writings: Writings
     subjects: Ints
     objects: Ints
     relations: NDArray[np.uint8]
@@ -167,6 +190,7 @@ def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, 
         starts=starts,
         links=_links(handles, subjects, objects, own, words, starts, names),
         mentions=Links.of_mentions({}),
+        writings=Writings.of({}),
         subjects=_ints(subjects),
         objects=_ints(objects),
         relations=np.array([ENTITY_RELATIONS.index(fact.relation) for fact in statements], dtype=np.uint8),

@@ -30,7 +30,7 @@ from graph.construction.typed_graph import TypedGraph
 from graph.metadata_filter import askable_keys
 from graph.schema import Fact, Passage, RelationType, entity_id
 
-SNAPSHOT_VERSION = 4
+SNAPSHOT_VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,8 @@ class KnowledgeGraph:
         entity_labels: how each name is most often spelled.
         triple_passages: for each entity, in how many passages' triples it stands.
         name_passages: for each entity, how many passages spell its name, those that are not linked for it included.
+        name_shares: for each entity, of all times that the corpus spells its name, the share in which it is written as
+            a name, rather than in small letters; 1 where it is never spelled, and in a script without capitals.
         passage_vectors: unit vectors, (n_passages, dimension).
         aliases: full titles that differ from the entity they stand for, with its index.
         names: finds every entity's name, and the aliases, in text.
@@ -132,6 +134,7 @@ class KnowledgeGraph:
     entity_labels: Sequence[str]
     triple_passages: NDArray[np.int32]
     name_passages: NDArray[np.int32]
+    name_shares: NDArray[np.float32]
     passages: Sequence[Passage]
     passage_vectors: NDArray[np.float32]
     facts: FactTable
@@ -224,6 +227,7 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     TextTable.of(zip(graph.entity_names, graph.entity_labels, strict=True), 2).save(folder, "entities")
     np.save(folder / "triple_passages.npy", graph.triple_passages)
     np.save(folder / "name_passages.npy", graph.name_passages)
+    np.save(folder / "name_shares.npy", graph.name_shares)
     np.save(folder / "passage_vectors.npy", graph.passage_vectors)
     for name in _EDGE_TYPES:
         np.save(folder / f"edge_{name}.npy", getattr(graph.edges, name))
@@ -286,6 +290,7 @@ def load(folder: Path) -> KnowledgeGraph:
         entity_labels=entities.column(1),
         triple_passages=load_array(folder / "triple_passages.npy", np.int32, (n_entities,)),
         name_passages=load_array(folder / "name_passages.npy", np.int32, (n_entities,)),
+        name_shares=load_array(folder / "name_shares.npy", np.float32, (n_entities,)),
         passages=_StoredPassages(TextTable.load(folder, "passages", _StoredPassages.WIDTH, n_passages)),
         passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (n_passages, None)),
         facts=FactTable.load(folder, n_facts, n_entities, n_passages),

@@ -72,7 +72,7 @@ def assert_same(graph: KnowledgeGraph, fresh: KnowledgeGraph) -> None:
         dict(fresh.names.indices),
         dict(fresh.names.lengths),
     )
-    for name in ("triple_passages", "name_passages", "passage_vectors"):
+    for name in ("triple_passages", "name_passages", "name_shares", "passage_vectors"):
         assert np.array_equal(getattr(graph, name), getattr(fresh, name))
     for column in fields(graph.edges):
         assert np.array_equal(getattr(graph.edges, column.name), getattr(fresh.edges, column.name)), column.name

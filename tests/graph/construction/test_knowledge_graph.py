@@ -52,7 +52,7 @@ def assert_same(one: KnowledgeGraph, other: KnowledgeGraph) -> None:
     for name in ("generation", "commit_id", "embedding_model", "entity_names", "entity_labels", "passages", "aliases"):
         assert getattr(one, name) == getattr(other, name), name
     assert list(one.facts.items()) == list(other.facts.items())
-    for name in ("triple_passages", "name_passages", "passage_vectors"):
+    for name in ("triple_passages", "name_passages", "name_shares", "passage_vectors"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
     for column in fields(Edges):
         here, there = getattr(one.edges, column.name), getattr(other.edges, column.name)
@@ -218,7 +218,7 @@ def overwritten(path: Path) -> None:
 FILES = [
     "snapshot.json",
     *(f"edge_{name}.npy" for name in ("source", "target", "kind", "weight", "count", "offset")),
-    *("triple_passages.npy", "name_passages.npy", "passage_vectors.npy", "alias_entities.npy"),
+    *("triple_passages.npy", "name_passages.npy", "name_shares.npy", "passage_vectors.npy", "alias_entities.npy"),
     *("fact_ends.npy", "fact_relations.npy", "fact_passages.starts.npy", "fact_passages.values.npy"),
     *(f"{name}.{part}.npy" for name in ("entities", "passages", "facts", "aliases") for part in ("text", "bounds")),
     *(

@@ -51,7 +51,7 @@ def assert_same_record(one: Record, other: Record) -> None:
     graph, fresh = GraphBuilder().build(one), GraphBuilder().build(other)
     for name in ("entity_names", "entity_labels", "passages", "aliases", "facts"):
         assert getattr(graph, name) == getattr(fresh, name), name
-    for name in ("triple_passages", "name_passages", "passage_vectors"):
+    for name in ("triple_passages", "name_passages", "name_shares", "passage_vectors"):
         assert getattr(graph, name).tolist() == getattr(fresh, name).tolist(), name
     for column in fields(Edges):
         assert np.array_equal(getattr(graph.edges, column.name), getattr(fresh.edges, column.name)), column.name
