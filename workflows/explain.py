@@ -152,7 +152,7 @@ def _explanation(
         fact_outcome=result.get("fact_outcome") or "",
         beta=Beta(beta.entity_entity, beta.entity_passage) if beta else None,
         passage_weight=result.get("passage_weight") if answered.walked else None,
-        damping=answered.settings.damping if answered.walked else None,
+        damping=answered.damping if answered.walked else None,
         stops=walks.stops,
         nodes=assembly.nodes(),
         edges=assembly.edges(),

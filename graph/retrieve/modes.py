@@ -45,17 +45,20 @@ class WalkSettings:
     """What one walk is made of.
 
     Attributes:
-        damping: probability of following an edge.
+        damping: probability of following an edge; with `least_damping`, of a walk that is well anchored.
+        least_damping: that of a walk whose entity seeds weigh nothing; see `trusted_damping`.
         passage_weight: weight of the best passage seed; entity seeds weigh about 1.
         passage_seeds: how many of the best passages are seeds; 0 for all.
         seed_sharpness: power on the min-max normalised passage scores.
         hybrid_seeds: passage seeds by hybrid score rather than by dense similarity.
         alpha: share of the dense score in the hybrid one.
         fact_candidates: how many facts are looked up.
+        fact_bar: the least score of a fact whose entities are seeds, as a share of the best passage's cosine.
         entity_seeds: how many entities of the kept facts are seeds.
         entity_rarity: how an entity of a kept fact weighs less the more passages it is in.
         entity_pooling: how the scores of an entity's kept facts come together.
         name_weight: weight of a name in the question as a seed; 0 for none.
+        name_shares: weigh an entity seed by how often the corpus writes it as a name rather than in small letters.
         beta: whether the manager's factors steer the walk.
         policy: how β becomes a factor.
         relation_strength: λ, how far the neutral policy follows β.
@@ -66,16 +69,19 @@ class WalkSettings:
     """
 
     damping: float
+    least_damping: float
     passage_weight: float
     passage_seeds: int
     seed_sharpness: float
     hybrid_seeds: bool
     alpha: float
     fact_candidates: int
+    fact_bar: float
     entity_seeds: int
     entity_rarity: EntityRarity
     entity_pooling: EntityPooling
     name_weight: float
+    name_shares: bool
     beta: bool
     policy: FactorPolicy
     relation_strength: float
@@ -93,16 +99,19 @@ DEFAULT_PASSAGE_WEIGHT = 0.05
 
 MARA = WalkSettings(
     damping=0.7,
+    least_damping=0.3,
     passage_weight=1.0,
     passage_seeds=200,
     seed_sharpness=8.0,
     hybrid_seeds=True,
     alpha=DEFAULT_ALPHA,
     fact_candidates=10,
+    fact_bar=1.0,
     entity_seeds=5,
     entity_rarity=EntityRarity.LOG_IDF,
     entity_pooling=EntityPooling.MEAN,
     name_weight=3.0,
+    name_shares=True,
     beta=True,
     policy=FactorPolicy.NEUTRAL,
     relation_strength=1.0,
@@ -115,16 +124,19 @@ MARA = WalkSettings(
 
 HIPPORAG2 = WalkSettings(
     damping=0.5,
+    least_damping=0.5,
     passage_weight=DEFAULT_PASSAGE_WEIGHT,
     passage_seeds=0,
     seed_sharpness=1.0,
     hybrid_seeds=False,
     alpha=1.0,
     fact_candidates=5,
+    fact_bar=0.0,
     entity_seeds=5,
     entity_rarity=EntityRarity.INVERSE,
     entity_pooling=EntityPooling.MEAN,
     name_weight=0.0,
+    name_shares=False,
     beta=False,
     policy=FactorPolicy.NEUTRAL,
     relation_strength=0.0,

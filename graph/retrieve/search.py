@@ -7,7 +7,7 @@ all of the graph.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from graph.construction.typed_graph import TypedGraph
 from graph.errors import BadInput
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT, Mode, WalkSettings
 from graph.retrieve.open_index import Index
-from graph.retrieve.seeds import entity_seeds, min_max, name_seeds, passage_seeds, seed_weights
+from graph.retrieve.seeds import COMMON_NOUN_SHARE, entity_seeds, min_max, name_seeds, passage_seeds, seed_weights
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors
 from graph.walk.factors import EdgeFactors, edge_factors
@@ -113,24 +113,51 @@ def weigh_entity_seeds(
     settings: WalkSettings,
     selection: Selection | None = None,
 ) -> dict[int, float]:
-    """Return {entity: weight} from the kept facts and from the names that the question spells out."""
+    """Return {entity: weight} from the kept facts and from the names that the question spells out.
+
+    A fact counts that is nearer to the question than any passage is: it is shorter, and says one thing. A name counts
+    as far as the corpus writes it as one.
+    """
     graph = index.graph
     counts = graph.triple_passages if settings.counts else graph.name_passages
 
     def passages_of(entity: int) -> int:
         return int(counts[entity])
 
-    ends = [(fact.subject, fact.object, score) for fact, score in facts]
+    bar = _fact_bar(index, question, settings, selection) if facts else 0.0
+    ends = [(fact.subject, fact.object, score) for fact, score in facts if score >= bar]
+
+    def name_share(entity: int) -> float:
+        return float(graph.name_shares[entity]) if settings.name_shares else 1.0
 
     def rarity_of(entity: int) -> float:
-        return settings.entity_rarity.share(passages_of(entity), len(graph.passages))
+        return settings.entity_rarity.share(passages_of(entity), len(graph.passages)) * name_share(entity)
 
     seeds = entity_seeds(ends, rarity_of, settings.entity_pooling, settings.entity_seeds)
     if settings.name_weight:
         known = None if selection is None else selection.entities
         for entity, weight in name_seeds(question, graph.names, passages_of, settings.name_weight, known).items():
-            seeds[entity] = seeds.get(entity, 0.0) + weight
+            seeds[entity] = seeds.get(entity, 0.0) + weight * max(COMMON_NOUN_SHARE, name_share(entity))
     return seeds
+
+
+def _fact_bar(index: Index, question: str, settings: WalkSettings, selection: Selection | None) -> float:
+    """The least score of a fact whose entities are seeds."""
+    if not settings.fact_bar:
+        return 0.0
+    cosines = index.score_passages(question, None if selection is None else selection.rows)
+    return settings.fact_bar * float(cosines.max(initial=0.0))
+
+
+def trusted_damping(entity_weights: Iterable[float], settings: WalkSettings) -> float:
+    """Return the damping of a walk: the more its entity seeds weigh, the farther it may go from the passage seeds.
+
+    It rises from ``least_damping`` to ``damping``, which it has where the entity seeds weigh as much together as one
+    name that the question spells out and one passage holds. A walk that nothing anchors stays with similarity.
+    """
+    most, least = settings.damping, min(settings.least_damping, settings.damping)
+    anchored = min(1.0, sum(entity_weights) / settings.name_weight) if settings.name_weight else 1.0
+    return least + (most - least) * anchored
 
 
 def weigh_passage_seeds(ranking: Ranking, settings: WalkSettings, weight: float) -> dict[int, float]:

@@ -49,6 +49,11 @@ class Answered:
         return bool(self.result["ranked_by"] == "walk")
 
     @property
+    def damping(self) -> float:
+        """The damping of its walk."""
+        return float((self.result.get("walk") or {}).get("damping", self.settings.damping))
+
+    @property
     def numbers(self) -> dict[str, int]:
         """The numbers of the cited passages, by their ids, in the order of the numbers."""
         cited = {mark["passage_id"]: mark["number"] for mark in self.result.get("citations") or []}

@@ -56,11 +56,12 @@ def compare_walks(answered: Answered) -> ComparedWalks:
     restart = restart_of(graph, seeds_of(answered.index, state, settings, answered.selection))
     typed = walked_graph(graph, settings)
     stops = _stops(answered, beta)
+    damping = answered.damping
 
     def flows(stop: Stop) -> Flows:
         factors = _factors(answered, beta, stop)
-        found = walk(typed, restart, factors, settings.damping, Engine.IGRAPH)
-        return flows_of(typed, found.scores, restart, factors, settings.damping)
+        found = walk(typed, restart, factors, damping, Engine.IGRAPH)
+        return flows_of(typed, found.scores, restart, factors, damping)
 
     walked = tuple(flows(stop) for stop in stops)
     _check_scores(answered, walked[-1])

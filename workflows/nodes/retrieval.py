@@ -282,7 +282,7 @@ def walk_graph(state: Walking, run: OpenRun) -> Update:
             "question": None if settings.passage_seeds else state["question"],
             "passage_weight": state.get("passage_weight") or 0.0,
             "relation_weights": state.get("relation_factors"),
-            "damping": settings.damping,
+            "damping": None,
             "k": context.top_k,
         },
         {"metadata": about_update(state)},
@@ -296,7 +296,7 @@ def walk_graph(state: Walking, run: OpenRun) -> Update:
         "passages": passage_hits(index, ranking),
         "ranked_by": "walk",
         "tuning": found["tuning"],
-        "walk": WalkReport(engine=found["engine"], error=found["error"], arcs=found["arcs"]),
+        "walk": WalkReport(engine=found["engine"], error=found["error"], arcs=found["arcs"], damping=found["damping"]),
     }
     if found["unknown_relations"]:
         named = ", ".join(found["unknown_relations"])

@@ -19,6 +19,7 @@ from graph.retrieve.search import (
     Seeds,
     factors_for,
     seed_passages,
+    trusted_damping,
     walk_passages,
     weigh_every_passage,
     weigh_passage_seeds,
@@ -143,10 +144,10 @@ class AgentArguments(BaseModel):
 def pagerank_tool(opened: Callable[[], OpenRun]) -> BaseTool:
     """Return the walk over an open generation as the tool that the node `walk_graph` calls.
 
-    Its result is plain JSON: ``passages``, best first (``id``, ``title`` and ``score``);
-    the walk's ``engine``, ``error`` and ``arcs``; ``tuning``, the version of the strengths; ``unknown_seeds``, how many
-    seeds the workspace does not hold or the filter hides; ``unknown_relations``, the types that β does not name. Where
-    no seed is left nothing is walked: ``engine`` is None.
+    Its result is plain JSON: ``passages``, best first (``id``, ``title`` and ``score``); the walk's ``engine``,
+    ``error``, ``arcs`` and ``damping``, which follows from the entity seeds where it is not given; ``tuning``, the version
+    of the strengths; ``unknown_seeds``, how many seeds the workspace does not hold or the filter hides;
+    ``unknown_relations``, the types that β does not name. Where no seed is left nothing is walked: ``engine`` is None.
 
     Args:
         opened: opens the run to walk on; called at each call of the tool.
@@ -197,8 +198,6 @@ def _walker(opened: Callable[[], OpenRun], *, texts: bool) -> Callable[..., dict
         run = opened()
         context, index, selection = run.context, run.index, run.selection
         settings = context.walk_settings()
-        if damping is not None:
-            settings = replace(settings, damping=damping)
         tuning = tuning_for(context)
         factors = tuned(factors_for(beta_of({"relation_factors": relation_weights}), settings), tuning)
         describe_current_run(lambda: {"mara_factors": factors_shown(factors)})
@@ -209,11 +208,16 @@ def _walker(opened: Callable[[], OpenRun], *, texts: bool) -> Callable[..., dict
         if question is not None:
             weight = settings.passage_weight if passage_weight is None else passage_weight
             seeds = _from_similar_passages(seeds, index, question, weight, settings, selection)
+        if damping is None and not texts:
+            damping = trusted_damping(seeds.entities.values(), settings)
+        if damping is not None:
+            settings = replace(settings, damping=damping)
         found: dict[str, Any] = {
             "passages": [],
             "engine": None,
             "error": None,
             "arcs": None,
+            "damping": settings.damping,
             "tuning": tuning.version,
             "unknown_seeds": len(entity_seeds) + len(passage_seeds) - known,
             "unknown_relations": list(factors.unknown),

@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 
 Temperature = Annotated[float, Field(ge=0, le=2)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Damping = Annotated[float, Field(ge=0, le=0.99)]
 SeedWeight = Annotated[float, Field(ge=0, le=10)]
 Price = Annotated[float, Field(ge=0, le=1e6)]
 Retries = Annotated[int, Field(ge=0, le=5)]

@@ -17,7 +17,7 @@ from graph.retrieve.seeds import EntityPooling, EntityRarity
 from graph.walk.factors import FactorPolicy, SynonymyPolicy
 from graph.walk.pagerank import Engine
 from workflows.settings.enums import UnsupportedClaims, Workflow
-from workflows.settings.forms import FoundCount, KeptCount, Retries, SeedWeight, Share, Temperature, offered_at
+from workflows.settings.forms import Damping, FoundCount, KeptCount, Retries, SeedWeight, Share, Temperature, offered_at
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
@@ -179,10 +179,8 @@ class Context(BaseModel):
         title="Walk · engine",
         json_schema_extra=offered_at("walk_graph"),
     )
-    damping: float | None = Field(
+    damping: Damping | None = Field(
         default=None,
-        ge=0,
-        le=0.99,
         description="Probability of following an edge (mara 0.7).",
         title="Walk · damping",
         json_schema_extra=offered_at("walk_graph"),
@@ -191,6 +189,13 @@ class Context(BaseModel):
         default=True,
         description="Walk with the strengths of relation types that `mara tune` learned (mode mara).",
         title="Walk · tuned strengths",
+        json_schema_extra=offered_at("walk_graph"),
+    )
+    least_damping: Damping | None = Field(
+        default=None,
+        description="Damping where no fact or name anchors the question; it rises to the damping with their weight"
+        " (mara 0.3).",
+        title="Walk · damping without anchors",
         json_schema_extra=offered_at("walk_graph"),
     )
     policy: FactorPolicy | None = Field(
@@ -217,6 +222,12 @@ class Context(BaseModel):
         title="Seeds · candidate facts",
         json_schema_extra=offered_at("retrieve_facts"),
     )
+    fact_bar: Share | None = Field(
+        default=None,
+        description="Least score of a fact whose entities are seeds, as a share of the best passage's cosine (mara 1).",
+        title="Seeds · bar for facts",
+        json_schema_extra=offered_at("seed_graph"),
+    )
     entity_seeds: int | None = Field(
         default=None,
         ge=0,
@@ -241,6 +252,13 @@ class Context(BaseModel):
         default=None,
         description="Weight of a name in the question as a seed; 0 for none (mara 3).",
         title="Seeds · names in the question",
+        json_schema_extra=offered_at("seed_graph"),
+    )
+    name_shares: bool | None = Field(
+        default=None,
+        description="Weigh entity seeds by how often the documents write them as names rather than in small letters"
+        " (mara: yes).",
+        title="Seeds · written as names",
         json_schema_extra=offered_at("seed_graph"),
     )
     passage_seeds: int | None = Field(

@@ -95,7 +95,7 @@ class SeedSet(TypedDict):
 
 
 class WalkReport(TypedDict):
-    """The computation of the walk: engine, error (L1 over all nodes), and number of arcs.
+    """The computation of the walk: engine, error (L1 over all nodes), number of arcs, and damping.
 
     PRPACK does not tell the arcs; under a filter they would tell of hidden passages.
     """
@@ -103,6 +103,7 @@ class WalkReport(TypedDict):
     engine: str
     error: float
     arcs: int | None
+    damping: float
 
 
 class Factors(TypedDict):

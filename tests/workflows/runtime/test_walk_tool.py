@@ -46,7 +46,7 @@ def test_the_tool_ranks_as_the_run_did(settings: MakeContext) -> None:
     assert found["passages"] == [
         {key: hit[key] for key in ("id", "title", "score", "text")} for hit in result["passages"]
     ]
-    assert {key: found[key] for key in ("engine", "error", "arcs")} == result["walk"]
+    assert {key: found[key] for key in ("engine", "error", "arcs", "damping")} == result["walk"]
     assert (found["unknown_seeds"], found["unknown_relations"]) == (0, [])
 
 
