@@ -145,8 +145,8 @@ def pagerank_tool(opened: Callable[[], OpenRun]) -> BaseTool:
     """Return the walk over an open generation as the tool that the node `walk_graph` calls.
 
     Its result is plain JSON: ``passages``, best first (``id``, ``title`` and ``score``); the walk's ``engine``,
-    ``error``, ``arcs`` and ``damping``, which follows from the entity seeds where it is not given; ``tuning``, the version
-    of the strengths; ``unknown_seeds``, how many seeds the workspace does not hold or the filter hides;
+    ``error``, ``arcs`` and ``damping``, which follows from the entity seeds where it is not given; ``tuning``, the
+    version of the strengths; ``unknown_seeds``, how many seeds the workspace does not hold or the filter hides;
     ``unknown_relations``, the types that β does not name. Where no seed is left nothing is walked: ``engine`` is None.
 
     Args:
