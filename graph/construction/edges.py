@@ -44,6 +44,7 @@ EDGE_KINDS: tuple[EdgeKind, ...] = (
 
 KIND_INDEX: Mapping[EdgeKind, int] = {kind: index for index, kind in enumerate(EDGE_KINDS)}
 IS_PASSAGE_KIND: NDArray[np.bool_] = np.asarray([kind.link is not None for kind in EDGE_KINDS])
+IS_OWN_TITLE: NDArray[np.bool_] = np.asarray([kind.link is PassageLink.OWN_TITLE for kind in EDGE_KINDS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,10 @@ class Edges:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def where(self, kept: NDArray[np.bool_]) -> Edges:
+        """Return some of the edges, in their order."""
+        return Edges(*(getattr(self, column.name)[kept] for column in fields(Edges)))
 
 
 def sort_edges(edges: Edges) -> Edges:

@@ -24,7 +24,7 @@ from graph.construction.columns import (
     check_range,
     load_array,
 )
-from graph.construction.edges import EDGE_KINDS, Edges
+from graph.construction.edges import EDGE_KINDS, IS_OWN_TITLE, IS_PASSAGE_KIND, Edges
 from graph.construction.names import NameMatcher
 from graph.construction.typed_graph import TypedGraph
 from graph.metadata_filter import askable_keys
@@ -182,6 +182,21 @@ class KnowledgeGraph:
     def counted(self) -> TypedGraph:
         """The same with HippoRAG 2's weights."""
         return TypedGraph.of(self.edges, self.n_entities, len(self.passages), counts=True)
+
+    def with_links(self, *, titles: bool, mentions: bool) -> TypedGraph:
+        """Return what a walk reads, with or without the links of passages to names that no fact of theirs holds.
+
+        Args:
+            titles: keep those to a passage's own title.
+            mentions: keep those to other names that its text spells out.
+        """
+        if titles and mentions:
+            return self.typed
+        edges = self.edges
+        is_title = IS_OWN_TITLE[edges.kind]
+        in_fact = ~IS_PASSAGE_KIND[edges.kind] | (edges.count > 0)
+        kept = edges.where(in_fact | (is_title & titles) | (~is_title & mentions))
+        return TypedGraph.of(kept, self.n_entities, len(self.passages))
 
 
 class _StoredPassages(LazySequence[Passage]):

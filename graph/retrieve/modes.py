@@ -63,7 +63,9 @@ class WalkSettings:
         policy: how β becomes a factor.
         relation_strength: λ, how far the neutral policy follows β.
         synonymy: the factor of SYNONYMY edges.
-        directions: multipliers by the side an edge is left from.
+        directed: whether the weight of an edge depends on the side it is left from.
+        title_edges: a passage's title is a name of it, though no fact says so, and its edge weighs more than others.
+        mention_edges: a known name in a passage's text links the two, though no fact of the passage holds it.
         counts: walk on HippoRAG 2's edge weights, over the entities of triples alone.
         adaptive_passage_weight: scale the passage weight by the manager's, relative to the default of 0.05.
     """
@@ -86,9 +88,17 @@ class WalkSettings:
     policy: FactorPolicy
     relation_strength: float
     synonymy: SynonymyPolicy
-    directions: Directions
+    directed: bool
+    title_edges: bool
+    mention_edges: bool
     counts: bool
     adaptive_passage_weight: bool
+
+    @property
+    def directions(self) -> Directions:
+        """The multipliers by the side an edge is left from."""
+        directions = DIRECTED if self.directed else UNDIRECTED
+        return directions if self.title_edges else directions.without_titles()
 
 
 DEFAULT_ALPHA = 0.65
@@ -116,7 +126,9 @@ MARA = WalkSettings(
     policy=FactorPolicy.NEUTRAL,
     relation_strength=1.0,
     synonymy=SynonymyPolicy.NEUTRAL,
-    directions=DIRECTED,
+    directed=True,
+    title_edges=True,
+    mention_edges=True,
     counts=False,
     adaptive_passage_weight=False,
 )
@@ -141,7 +153,9 @@ HIPPORAG2 = WalkSettings(
     policy=FactorPolicy.NEUTRAL,
     relation_strength=0.0,
     synonymy=SynonymyPolicy.NEUTRAL,
-    directions=UNDIRECTED,
+    directed=False,
+    title_edges=False,
+    mention_edges=False,
     counts=True,
     adaptive_passage_weight=False,
 )
@@ -154,6 +168,8 @@ SEED = replace(
     policy=FactorPolicy.CATEGORY,
     relation_strength=1.0,
     synonymy=SynonymyPolicy.ATTRIBUTION,
+    title_edges=True,
+    mention_edges=True,
     counts=False,
 )
 """MARA-RAG as its documents have it: the baseline's walk with β on every edge, on weighted edges."""

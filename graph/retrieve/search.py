@@ -224,7 +224,9 @@ def walk_passages(
 
 def walked_graph(graph: KnowledgeGraph, settings: WalkSettings) -> TypedGraph:
     """Return what a walk reads of a graph: its edges with the weights that the settings ask for."""
-    return graph.counted if settings.counts else graph.typed
+    if settings.counts:
+        return graph.counted
+    return graph.with_links(titles=settings.title_edges, mentions=settings.mention_edges)
 
 
 def restart_of(graph: KnowledgeGraph, seeds: Seeds) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -45,6 +45,14 @@ class Directions:
     synonym: float = 1.0
     from_entity: Mapping[PassageLink, float] = field(default_factory=dict)
     from_passage: Mapping[PassageLink, float] = field(default_factory=dict)
+
+    def without_titles(self) -> Directions:
+        """Return the multipliers under which a title is a name like any other: those of a mention."""
+        from_entity, from_passage = (
+            dict.fromkeys(PassageLink, side.get(PassageLink.MENTION, 1.0))
+            for side in (self.from_entity, self.from_passage)
+        )
+        return replace(self, from_entity=from_entity, from_passage=from_passage)
 
 
 UNDIRECTED = Directions()

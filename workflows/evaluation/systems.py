@@ -65,6 +65,12 @@ SWITCHES: Mapping[str, Mapping[str, Any]] = {
     "no-passage-seeds": {"passage_weight": 0.0},
     "no-fact-seeds": {"entity_seeds": 0},
     "no-names": {"name_weight": 0.0},
+    "no-name-shares": {"name_shares": False},
+    "no-titles": {"title_edges": False},
+    "no-mentions": {"mention_edges": False},
+    "undirected": {"directed": False},
+    "no-fact-bar": {"fact_bar": 0.0},
+    "fixed-damping": {"least_damping": 0.99},
     "no-tuning": {"tuned": False},
     "no-judge": {"judge_passages": False},
     "no-claims": {"check_claims": False},
@@ -81,6 +87,12 @@ ABLATIONS = (
     "mara+no-passage-seeds",
     "mara+no-fact-seeds",
     "mara+no-names",
+    "mara+no-fact-bar",
+    "mara+no-name-shares",
+    "mara+fixed-damping",
+    "mara+no-titles",
+    "mara+no-mentions",
+    "mara+undirected",
     "mara+category",
     "mara+facts",
     "mara+relation_strength=0.5",
@@ -129,6 +141,7 @@ _OF_THE_REQUEST = frozenset({"model", "temperature", "max_json_retries"})
 _OF_RAGENTA = frozenset(RagentaContext.model_fields) - frozenset(Context.model_fields)
 _OF_THE_JUDGE = frozenset({"n", "judge_floor", "min_kept"})
 _OF_FOLLOW_UPS = frozenset(name for name in _OF_RAGENTA if "follow_up" in name)
+_OF_MARA = frozenset({"preset", "title_edges", "mention_edges"})
 _SETTINGS = frozenset(RagentaContext.model_fields) - _OF_THE_RUN
 
 
@@ -269,7 +282,7 @@ def _of_retrieval(mode: Mode) -> frozenset[str]:
     if not mode.walks:
         return frozenset({"mode", "alpha"} if mode is Mode.HYBRID else {"mode"})
     walking = frozenset(Context.model_fields) - _OF_THE_RUN - _OF_THE_ANSWER | {"mode"}
-    return walking if mode is Mode.MARA else walking - {"preset"}
+    return walking if mode is Mode.MARA else walking - _OF_MARA
 
 
 def _of_answering(context: Context) -> frozenset[str]:

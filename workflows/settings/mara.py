@@ -216,6 +216,24 @@ class Context(BaseModel):
         title="Walk · synonym edges",
         json_schema_extra=offered_at("walk_graph"),
     )
+    directed: bool | None = Field(
+        default=None,
+        description="Let an edge's weight depend on the side it is left from (mara: yes).",
+        title="Walk · directed",
+        json_schema_extra=offered_at("walk_graph"),
+    )
+    title_edges: bool | None = Field(
+        default=None,
+        description="Link each passage with its title, and closer than with the names in its text (mara: yes).",
+        title="Walk · title edges",
+        json_schema_extra=offered_at("walk_graph"),
+    )
+    mention_edges: bool | None = Field(
+        default=None,
+        description="Link each passage with known names in its text that are in none of its facts (mara: yes).",
+        title="Walk · mention edges",
+        json_schema_extra=offered_at("walk_graph"),
+    )
     fact_candidates: FoundCount | None = Field(
         default=None,
         description="Number of facts to look up (mara 10).",
