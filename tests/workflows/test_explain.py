@@ -264,7 +264,7 @@ class TestRefused:
         with pytest.raises(BadInput, match="of mode mara, the context of hipporag2"):
             explain(run(settings()).result, settings(mode="hipporag2"))
 
-    @pytest.mark.parametrize("changes", [{"damping": 0.3}, {"relation_strength": 0.2}, {"preset": "seed"}])
+    @pytest.mark.parametrize("changes", [{"title_edges": False}, {"relation_strength": 0.2}, {"preset": "seed"}])
     def test_a_context_with_which_the_walk_gives_other_scores(
         self, settings: Callable[..., Context], changes: dict[str, Any]
     ) -> None:

@@ -263,6 +263,45 @@ class TestMentions:
         assert edge_between(graph, "nissan", "title").kind.link is PassageLink.OWN_TITLE
 
 
+class TestNameShares:
+    """How often the corpus writes a name as one, of all times that it spells it."""
+
+    def share_of(self, record: Record, name: str, *texts: str) -> float:
+        """The share of a name that the first passage has as its title."""
+        first, *others = texts
+        passages = [passage_of("a", name, first), *(passage_of(f"b{i}", "", text) for i, text in enumerate(others))]
+        graph = graph_of(record, passages)
+        return float(graph.name_shares[graph.entity_index[entity_id(name)]])
+
+    def test_a_word_that_stands_in_small_letters_elsewhere_is_less_of_a_name(self, record: Record) -> None:
+        assert self.share_of(record, "Create", "Here.", "You create one; to create two, create more.") == 0.25
+
+    def test_a_name_is_one_wherever_it_stands(self, record: Record) -> None:
+        assert self.share_of(record, "Nissan", "Here.", "NISSAN and Nissan.") == 1
+
+    def test_of_several_words_the_last_decides(self, record: Record) -> None:
+        """The first of a sentence has a capital, whatever it is."""
+        assert self.share_of(record, "Net income", "Here.", "Net income fell.") == 0
+        assert self.share_of(record, "Bank of Marn", "Here.", "He left the bank of Marn.") == 1
+
+    @pytest.mark.parametrize("name", ["日産自動車", "1933", "سنوبور"])
+    def test_what_has_no_capitals_is_a_name(self, record: Record, name: str) -> None:
+        assert self.share_of(record, name, "Here.", f"{name}.") == 1
+
+    def test_a_name_that_no_text_spells_is_one(self, record: Record) -> None:
+        graph = graph_of(record, [passage_of("a", "", "Here.")], {"a": [FOUNDED]})
+        assert graph.name_shares.tolist() == [1, 1]
+
+    def test_a_passage_that_comes_later_counts_and_one_that_goes_does_not(self, record: Record) -> None:
+        builder, embedder = GraphBuilder(), HashEmbedder()
+        write_passages(record, [passage_of("a", "Data", "Here.")], {}, embedder)
+        assert builder.build(record).name_shares.tolist() == [1]
+        write_passages(record, [passage_of("b", "", "The data.")], {}, embedder)
+        assert builder.build(record).name_shares.tolist() == [0.5]
+        write_passages(record, [], {}, embedder, removed=["b"])
+        assert builder.build(record).name_shares.tolist() == [1]
+
+
 class TestSynonymEdges:
     def test_a_pair_is_one_edge_that_weighs_its_cosine(self, record: Record) -> None:
         passages = [passage_of("a", "Nissan", "."), passage_of("b", "Nissan Motor", ".")]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,27 @@ def test_counts_are_walked_on_instead_of_weights() -> None:
     graph = typed_graph(2, 1, [(0, 1, TEMPORAL, 0.3), (1, 2, MENTION, 0.4)])
     assert graph.typed.weight.tolist() == pytest.approx([0.3, 0.4])
     assert graph.counted.weight.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("titles", "mentions", "kept"),
+    [
+        (True, True, [3, 4, 5, 6]),
+        (False, True, [3, 5, 6]),
+        (True, False, [3, 4, 5]),
+        (False, False, [3, 5]),
+    ],
+)
+def test_links_that_no_fact_makes_can_be_left_out(titles: bool, mentions: bool, kept: list[int]) -> None:
+    """Of the passages 3 and 4 the title is linked, with 5 and 6 a name; in 3 and 5 a fact holds it."""
+    title = EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)
+    edges = [(0, 1, TEMPORAL, 1.0), (0, 3, title, 1.0), (0, 4, title, 1.0), (1, 5, MENTION, 1.0), (1, 6, MENTION, 1.0)]
+    graph = typed_graph(3, 4, edges)
+    in_fact = np.isin(graph.edges.target, [3, 5]).astype(np.float32)
+    graph = replace(graph, edges=replace(graph.edges, count=in_fact))
+    part = graph.with_links(titles=titles, mentions=mentions)
+    assert part.target.tolist() == [1, *kept]
+    assert (part.n_entities, part.n_passages) == (3, 4)
 
 
 def test_nothing_of_it_can_be_changed(graph: TypedGraph) -> None:

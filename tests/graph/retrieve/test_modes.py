@@ -6,7 +6,7 @@ import pytest
 
 from graph.retrieve.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, Mode, Preset, WalkSettings, settings_of
 from graph.retrieve.search import effective_passage_weight
-from graph.walk.factors import DIRECTED, UNDIRECTED, FactorPolicy, SynonymyPolicy
+from graph.walk.factors import DIRECTED, FactorPolicy, SynonymyPolicy
 
 
 def test_modes_that_rank_by_similarity_do_not_walk() -> None:
@@ -34,11 +34,9 @@ def test_the_preset_matters_to_mara_alone(mode: Mode, preset: Preset, settings: 
 
 def test_the_preset_of_the_source_documents() -> None:
     assert (SEED.damping, SEED.passage_weight, SEED.fact_candidates, SEED.entity_seeds) == (0.5, 0.05, 10, 5)
-    assert (SEED.policy, SEED.synonymy, SEED.directions) == (
-        FactorPolicy.CATEGORY,
-        SynonymyPolicy.ATTRIBUTION,
-        UNDIRECTED,
-    )
+    assert (SEED.policy, SEED.synonymy, SEED.directed) == (FactorPolicy.CATEGORY, SynonymyPolicy.ATTRIBUTION, False)
+    assert SEED.title_edges
+    assert SEED.mention_edges
     assert SEED.beta
     assert not SEED.counts
     assert SEED.name_weight == 0
@@ -47,7 +45,9 @@ def test_the_preset_of_the_source_documents() -> None:
 def test_the_published_baseline_has_no_beta_five_facts_and_every_passage_as_a_seed() -> None:
     assert (HIPPORAG2.beta, HIPPORAG2.counts, HIPPORAG2.fact_candidates) == (False, True, 5)
     assert (HIPPORAG2.passage_seeds, HIPPORAG2.passage_weight, HIPPORAG2.damping) == (0, 0.05, 0.5)
-    assert HIPPORAG2.directions == UNDIRECTED
+    assert not any((HIPPORAG2.directed, HIPPORAG2.title_edges, HIPPORAG2.mention_edges, HIPPORAG2.name_shares))
+    assert HIPPORAG2.fact_bar == 0
+    assert HIPPORAG2.least_damping == HIPPORAG2.damping
     assert HIPPORAG2.name_weight == 0
 
 

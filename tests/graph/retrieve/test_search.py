@@ -23,12 +23,13 @@ from graph.retrieve.search import (
     fuse,
     rank_passages,
     seed_passages,
+    trusted_damping,
     walk_passages,
     weigh_entity_seeds,
     weigh_every_passage,
     weigh_passage_seeds,
 )
-from graph.retrieve.seeds import EntityRarity, min_max
+from graph.retrieve.seeds import COMMON_NOUN_SHARE, EntityRarity, min_max
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType, entity_id
 from graph.walk.factors import DIRECTED, FactorPolicy, edge_factors
@@ -225,6 +226,37 @@ class TestSeeds:
         assert "nissan leaf" in names(index, weigh_entity_seeds(index, "the Nissan Leaf", [], MARA))
         assert weigh_entity_seeds(index, "When did Nissan begin?", [], SEED) == {}
 
+    def test_a_fact_counts_that_is_nearer_to_the_question_than_any_passage(self, index: Index) -> None:
+        question = "marn is town"
+        nearest = float(index.score_passages(question).max())
+        kept = facts_of(index, _1933=nearest + 0.01, Oppama=nearest - 0.01)
+        settings = replace(MARA, name_weight=0.0)
+        assert names(index, weigh_entity_seeds(index, question, kept, settings)).keys() == {"1933", "nissan"}
+        every = names(index, weigh_entity_seeds(index, question, kept, replace(settings, fact_bar=0.0)))
+        assert every.keys() == {"1933", "nissan", "oppama", "nissan leaf"}
+
+    def test_the_bar_for_facts_is_that_of_the_passages_which_a_filter_selects(self, index: Index) -> None:
+        orlo = Selection.of(index.graph, ["orlo"])
+        cosines = index.score_passages("marn is town")
+        kept = facts_of(index, _1933=float(cosines.max() + cosines[orlo.rows[0]]) / 2)
+        settings = replace(MARA, name_weight=0.0)
+        assert weigh_entity_seeds(index, "marn is town", kept, settings) == {}
+        assert weigh_entity_seeds(index, "marn is town", kept, settings, orlo)
+
+    def test_entities_weigh_by_how_often_they_are_written_as_names(self, index: Index) -> None:
+        """The town of Marn stands in small letters alone."""
+        kept = [(fact, 0.9) for fact in index.graph.facts.values() if fact.fact.object == "town"]
+        weighed = names(index, weigh_entity_seeds(index, "?", kept, MARA))
+        plain = names(index, weigh_entity_seeds(index, "?", kept, replace(MARA, name_shares=False)))
+        assert weighed["marn"] == plain["marn"] > 0
+        assert weighed["town"] == 0 < plain["town"]
+
+    def test_a_name_in_the_question_keeps_the_share_of_a_common_noun(self, index: Index) -> None:
+        weighed = names(index, weigh_entity_seeds(index, "Which town is Marn?", [], MARA))
+        plain = names(index, weigh_entity_seeds(index, "Which town is Marn?", [], replace(MARA, name_shares=False)))
+        assert weighed["marn"] == plain["marn"]
+        assert weighed["town"] == pytest.approx(plain["town"] * COMMON_NOUN_SHARE)
+
     def test_without_facts_and_names_there_is_none(self, index: Index) -> None:
         assert weigh_entity_seeds(index, "Why?", [], MARA) == {}
 
@@ -242,6 +274,29 @@ class TestSeeds:
         ranking = seed_passages(index, "Marn", settings, 99)
         assert {p: w for p, w in enumerate(every) if w} == pytest.approx(weigh_passage_seeds(ranking, settings, 0.05))
         assert every.max() == 0.05
+
+
+class TestTrust:
+    """How far a walk may go from the passages that similarity finds."""
+
+    def test_nothing_anchors_a_walk_without_entity_seeds(self) -> None:
+        assert trusted_damping([], MARA) == MARA.least_damping < MARA.damping
+
+    def test_one_name_that_one_passage_holds_anchors_it_wholly(self) -> None:
+        assert trusted_damping([MARA.name_weight], MARA) == MARA.damping
+        assert trusted_damping([2.0, 9.0], MARA) == MARA.damping
+
+    def test_between_them_it_rises_with_the_weight_of_the_seeds(self) -> None:
+        half = trusted_damping([MARA.name_weight / 4] * 2, MARA)
+        assert half == pytest.approx((MARA.damping + MARA.least_damping) / 2)
+
+    def test_it_is_never_above_the_damping_that_is_set(self) -> None:
+        assert trusted_damping([], replace(MARA, damping=0.1)) == 0.1
+        assert trusted_damping([], replace(MARA, least_damping=0.99)) == MARA.damping
+
+    @pytest.mark.parametrize("settings", [SEED, HIPPORAG2], ids=["seed", "hipporag2"])
+    def test_the_published_walks_have_one_damping(self, settings: Any) -> None:
+        assert trusted_damping([], settings) == trusted_damping([9.0], settings) == settings.damping
 
 
 class TestPassageWeight:
@@ -311,6 +366,10 @@ class TestWalking:
         """Orlo's passage holds no triple: nothing but its title links it."""
         assert self.walked(index, {"Orlo": 1.0}, HIPPORAG2)["orlo"] == 0
         assert self.walked(index, {"Orlo": 1.0}, MARA)["orlo"] > 0
+
+    def test_title_and_mention_edges_can_be_left_out(self, index: Index) -> None:
+        assert self.walked(index, {"Orlo": 1.0}, replace(MARA, title_edges=False))["orlo"] == 0
+        assert self.walked(index, {"Orlo": 1.0}, replace(MARA, mention_edges=False))["orlo"] > 0
 
     def test_a_passage_may_be_a_seed_by_itself(self, index: Index) -> None:
         marn = index.graph.passage_index["marn"]

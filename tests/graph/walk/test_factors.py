@@ -160,6 +160,17 @@ class TestDirections:
         plain, steered = edge_factors(None, directions=DIRECTED), edge_factors(TEMPORAL_FIRST, directions=DIRECTED)
         assert steered.from_entity / plain.from_entity == pytest.approx(steered.from_passage / plain.from_passage)
 
+    def test_without_titles_a_title_is_left_as_a_mention_is(self) -> None:
+        factors = edge_factors(None, directions=DIRECTED.without_titles())
+        mention = KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.MENTION)]
+        for link in (PassageLink.OWN_TITLE, PassageLink.OTHER_TITLE):
+            title = KIND_INDEX[EdgeKind(RelationType.PRIMARY, link)]
+            assert factors.from_entity[title] == factors.from_entity[mention]
+            assert factors.from_passage[title] == factors.from_passage[mention]
+        assert not factors.symmetric
+        assert UNDIRECTED.without_titles().fact == 1
+        assert edge_factors(None, directions=UNDIRECTED.without_titles()).symmetric
+
     def test_an_edge_takes_the_factor_of_the_side_it_is_left_from(self) -> None:
         title, fact = KIND_INDEX[EdgeKind(RelationType.PRIMARY, PassageLink.OWN_TITLE)], 0
         factors = edge_factors(None, directions=DIRECTED)
