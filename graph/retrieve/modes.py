@@ -53,7 +53,7 @@ class WalkSettings:
         hybrid_seeds: passage seeds by hybrid score rather than by dense similarity.
         alpha: share of the dense score in the hybrid one.
         fact_candidates: how many facts are looked up.
-        fact_bar: the least score of a fact whose entities are seeds, as a share of the best passage's cosine.
+        fact_bar: the least score of a fact that holds no name of the question, as a share of the best passage's cosine.
         entity_seeds: how many entities of the kept facts are seeds.
         entity_rarity: how an entity of a kept fact weighs less the more passages it is in.
         entity_pooling: how the scores of an entity's kept facts come together.

@@ -7,7 +7,7 @@ all of the graph.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,9 @@ from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors
 from graph.walk.factors import EdgeFactors, edge_factors
 from graph.walk.pagerank import Engine, Walk, walk
+
+ANCHOR_WEIGHT = 1.0
+"""A name in the question that weighs this much anchors the facts that hold it: as much as a fact's entity may weigh."""
 
 FUSED_DEPTH = 200
 """The least number of passages of each list that go into the hybrid one."""
@@ -115,38 +118,64 @@ def weigh_entity_seeds(
 ) -> dict[int, float]:
     """Return {entity: weight} from the kept facts and from the names that the question spells out.
 
-    A fact counts that is nearer to the question than any passage is: it is shorter, and says one thing. A name counts
-    as far as the corpus writes it as one.
+    A fact counts that holds a name of the question, or that is nearer to the question than any passage is: it is
+    shorter, and says one thing. A name counts as far as the corpus writes it as one.
     """
-    graph = index.graph
-    counts = graph.triple_passages if settings.counts else graph.name_passages
-
-    def passages_of(entity: int) -> int:
-        return int(counts[entity])
-
-    bar = _fact_bar(index, question, settings, selection) if facts else 0.0
-    ends = [(fact.subject, fact.object, score) for fact, score in facts if score >= bar]
-
-    def name_share(entity: int) -> float:
-        return float(graph.name_shares[entity]) if settings.name_shares else 1.0
+    names = _weigh_names(index, question, settings, selection)
+    kept = _anchored(index, question, facts, names, settings, selection)
+    passages_of, name_share = _passages_of(index, settings), _name_share(index, settings)
+    total = len(index.graph.passages)
 
     def rarity_of(entity: int) -> float:
-        return settings.entity_rarity.share(passages_of(entity), len(graph.passages)) * name_share(entity)
+        return settings.entity_rarity.share(passages_of(entity), total) * name_share(entity)
 
+    ends = ((fact.subject, fact.object, score) for fact, score in kept)
     seeds = entity_seeds(ends, rarity_of, settings.entity_pooling, settings.entity_seeds)
-    if settings.name_weight:
-        known = None if selection is None else selection.entities
-        for entity, weight in name_seeds(question, graph.names, passages_of, settings.name_weight, known).items():
-            seeds[entity] = seeds.get(entity, 0.0) + weight * max(COMMON_NOUN_SHARE, name_share(entity))
+    for entity, weight in names.items():
+        seeds[entity] = seeds.get(entity, 0.0) + weight
     return seeds
 
 
-def _fact_bar(index: Index, question: str, settings: WalkSettings, selection: Selection | None) -> float:
-    """The least score of a fact whose entities are seeds."""
-    if not settings.fact_bar:
-        return 0.0
+def _weigh_names(index: Index, question: str, settings: WalkSettings, selection: Selection | None) -> dict[int, float]:
+    """Return {entity: weight} of the names that the question spells out."""
+    if not settings.name_weight:
+        return {}
+    known = None if selection is None else selection.entities
+    found = name_seeds(question, index.graph.names, _passages_of(index, settings), settings.name_weight, known)
+    name_share = _name_share(index, settings)
+    return {entity: weight * max(COMMON_NOUN_SHARE, name_share(entity)) for entity, weight in found.items()}
+
+
+def _anchored(
+    index: Index,
+    question: str,
+    facts: Sequence[tuple[GraphFact, float]],
+    names: Mapping[int, float],
+    settings: WalkSettings,
+    selection: Selection | None,
+) -> list[tuple[GraphFact, float]]:
+    """Return the facts that hold a name of the question, or are nearer to it than any passage."""
+    if not settings.fact_bar or not facts:
+        return list(facts)
     cosines = index.score_passages(question, None if selection is None else selection.rows)
-    return settings.fact_bar * float(cosines.max(initial=0.0))
+    bar = settings.fact_bar * float(cosines.max(initial=0.0))
+    anchors = {entity for entity, weight in names.items() if weight >= ANCHOR_WEIGHT}
+    return [
+        (fact, score) for fact, score in facts if score >= bar or not anchors.isdisjoint((fact.subject, fact.object))
+    ]
+
+
+def _passages_of(index: Index, settings: WalkSettings) -> Callable[[int], int]:
+    """Return what counts the passages of an entity."""
+    graph = index.graph
+    counts = graph.triple_passages if settings.counts else graph.name_passages
+    return lambda entity: int(counts[entity])
+
+
+def _name_share(index: Index, settings: WalkSettings) -> Callable[[int], float]:
+    """Return what tells how far the corpus writes an entity as a name."""
+    shares = index.graph.name_shares
+    return lambda entity: float(shares[entity]) if settings.name_shares else 1.0
 
 
 def trusted_damping(entity_weights: Iterable[float], settings: WalkSettings) -> float:

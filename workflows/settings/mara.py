@@ -242,7 +242,8 @@ class Context(BaseModel):
     )
     fact_bar: Share | None = Field(
         default=None,
-        description="Least score of a fact whose entities are seeds, as a share of the best passage's cosine (mara 1).",
+        description="Least score, as a share of the best passage's cosine, of a fact whose entities are seeds though it"
+        " holds no name of the question (mara 1).",
         title="Seeds · bar for facts",
         json_schema_extra=offered_at("seed_graph"),
     )

@@ -235,6 +235,17 @@ class TestSeeds:
         every = names(index, weigh_entity_seeds(index, question, kept, replace(settings, fact_bar=0.0)))
         assert every.keys() == {"1933", "nissan", "oppama", "nissan leaf"}
 
+    def test_a_fact_that_holds_a_name_of_the_question_counts_however_near_it_is(self, index: Index) -> None:
+        kept = facts_of(index, _1933=0.01, Oppama=0.01)
+        assert names(index, weigh_entity_seeds(index, "When did Nissan begin?", kept, MARA)).keys() == {
+            "1933",
+            "nissan",
+        }
+
+    def test_a_name_that_the_corpus_hardly_writes_as_one_anchors_no_fact(self, index: Index) -> None:
+        kept = [(fact, 0.01) for fact in index.graph.facts.values() if fact.fact.object == "town"]
+        assert names(index, weigh_entity_seeds(index, "Which town?", kept, MARA)).keys() == {"town"}
+
     def test_the_bar_for_facts_is_that_of_the_passages_which_a_filter_selects(self, index: Index) -> None:
         orlo = Selection.of(index.graph, ["orlo"])
         cosines = index.score_passages("marn is town")
