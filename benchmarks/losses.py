@@ -95,7 +95,7 @@ def mass_shares(graph: KnowledgeGraph, line: Line) -> tuple[float, ...]:
     whole = of_entities + sum(seed["weight"] for seed in line["seeds"]["passages"])
 
     def on(kept: Mapping[int, bool]) -> float:
-        return sum(weight for entity, weight in entities.items() if kept[entity])
+        return float(sum(weight for entity, weight in entities.items() if kept[entity]))
 
     from_facts = on({entity: graph.entity_names[entity] in in_facts for entity in entities})
     common = on({entity: graph.name_shares[entity] < 0.5 for entity in entities})

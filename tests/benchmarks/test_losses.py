@@ -21,7 +21,6 @@ PASSAGES = [
 
 
 def line_of(system: str, key: str, retrieved: list[str], **more: Any) -> dict[str, Any]:
-    seeds = {"entities": [], "passages": []}
     return {
         "id": key,
         "question": f"{key}?",
@@ -29,7 +28,7 @@ def line_of(system: str, key: str, retrieved: list[str], **more: Any) -> dict[st
         "gold_ids": ["long"],
         "retrieved_ids": retrieved,
         "facts": [],
-        "seeds": seeds,
+        "seeds": {"entities": [], "passages": []},
         **more,
     }
 
