@@ -34,6 +34,9 @@ from graph.storage.record import Record
 PASSAGE_CLASSES = "passage_classes"
 """The note of the record that says where the classes are cut."""
 
+ADDRESS_SIGNS = frozenset("/\\._@=&?#-")
+"""Behind these a word is part of an address, a path or a compound, where even names stand in small letters."""
+
 _SEARCHED_SPELLINGS = 300
 _DEAD_HANDLES = 10_000
 _BLOCK = 1024
@@ -184,9 +187,10 @@ class GraphBuilder:
         in_small_letters: dict[int, list[bool]] = defaultdict(list)
         for mention in self._matcher.find(evidence.words.split()):
             start = evidence.starts.item(mention.start)
-            # The last word, since the first of a sentence has a capital whatever it is.
-            last = content[evidence.starts.item(mention.end - 1)]
-            in_small_letters[mention.name].append(last == last.lower() != last.upper())
+            if not start or content[start - 1] not in ADDRESS_SIGNS:
+                # The last word, since the first of a sentence has a capital whatever it is.
+                last = content[evidence.starts.item(mention.end - 1)]
+                in_small_letters[mention.name].append(last == last.lower() != last.upper())
             if mention.name not in own:
                 offsets.setdefault(mention.name, start)
         return Links.of_mentions(offsets), Writings.of(in_small_letters)
@@ -220,7 +224,7 @@ class GraphBuilder:
         )
 
     def _name_shares(self, entity_of: Ints, n_entities: int) -> Floats:
-        """Of all times that the corpus spells each name, the share in which it is not in small letters."""
+        """Of all times that the corpus spells each name outside addresses, the share not in small letters."""
         every = [evidence.writings for evidence in self._in_order]
         entities = entity_of[_joined([writings.names for writings in every], np.int32)]
         times, small = (

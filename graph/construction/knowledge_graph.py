@@ -119,8 +119,9 @@ class KnowledgeGraph:
         entity_labels: how each name is most often spelled.
         triple_passages: for each entity, in how many passages' triples it stands.
         name_passages: for each entity, how many passages spell its name, those that are not linked for it included.
-        name_shares: for each entity, of all times that the corpus spells its name, the share in which it is written as
-            a name, rather than in small letters; 1 where it is never spelled, and in a script without capitals.
+        name_shares: for each entity, of all times that the corpus spells its name outside addresses, the share in which
+            it is written as a name, rather than in small letters; 1 where it never does, and in a script without
+            capitals.
         passage_vectors: unit vectors, (n_passages, dimension).
         aliases: full titles that differ from the entity they stand for, with its index.
         names: finds every entity's name, and the aliases, in text.

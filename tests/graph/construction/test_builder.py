@@ -284,6 +284,9 @@ class TestNameShares:
         assert self.share_of(record, "Net income", "Here.", "Net income fell.") == 0
         assert self.share_of(record, "Bank of Marn", "Here.", "He left the bank of Marn.") == 1
 
+    def test_addresses_and_compounds_do_not_tell(self, record: Record) -> None:
+        assert self.share_of(record, "IBM", "Here.", "See https://cloud.ibm.com/ibm/docs, you@ibm.com.") == 1
+
     @pytest.mark.parametrize("name", ["日産自動車", "1933", "سنوبور"])
     def test_what_has_no_capitals_is_a_name(self, record: Record, name: str) -> None:
         assert self.share_of(record, name, "Here.", f"{name}.") == 1
