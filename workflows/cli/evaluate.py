@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from workflows.runs.run_folder import Answered, Row
 
 _NAMED_KINDS = 4
-_SHOWN_DEPTHS = ("1", "2", "5", "10", "20")
+_SHOWN_DEPTHS = ("2", "5", "10")
+_SHOWN_DIFFERENCES = {"recall@5": "R@5", "all-gold@5": "all@5"}
 
 
 @reports_errors
@@ -87,6 +88,14 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SYSTEM",
+            help="System that the others are compared with (default hybrid, else the first one).",
+            show_default=False,
+        ),
+    ] = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
     restart: Annotated[bool, typer.Option("--restart", help="Delete the run in that folder and start over.")] = False,
@@ -122,6 +131,7 @@ def evaluate(
         retrieval_only=retrieval_only,
         concurrency=concurrency,
         prices=prices,
+        baseline=baseline,
         restart=restart,
     )
     console = VisibleConsole(stderr=True, emoji=False, highlight=False, soft_wrap=True)
@@ -207,6 +217,9 @@ def _show(console: Console, run: Run, pushed: Mapping[str, Experiment], *, answe
         _show_answers(console, run)
     else:
         console.print(_table(systems))
+        if about["asked"] > about["without_gold"] and run.metrics["differences"]:
+            console.print(f"less {escape(run.metrics['baseline'])}, with 95 % intervals:")
+            console.print(_differences(run.metrics["differences"]))
     for system, figures in systems.items():
         if figures["failed"]:
             console.print(f"[red]{escape(system)}: {figures['failed']} failed ({_kinds(figures['failures'])})[/]")
@@ -243,14 +256,30 @@ def _table(systems: Mapping[str, Row]) -> Table:
     answers = any(figures["f1"]["mean"] is not None for figures in systems.values())
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("system", overflow="fold")
-    for heading in (*(f"R@{depth}" for depth in _SHOWN_DEPTHS), "MRR", *(("EM", "F1") if answers else ()), "p50 ms"):
+    recall, all_gold = ([f"{name}@{depth}" for depth in _SHOWN_DEPTHS] for name in ("R", "all"))
+    for heading in (*recall, *all_gold, "MRR", *(("EM", "F1") if answers else ()), "p50 ms"):
         table.add_column(heading, justify="right", no_wrap=True)
     for system, figures in systems.items():
-        measured = [*(figures["recall"][depth] for depth in _SHOWN_DEPTHS), figures["mrr"]]
-        measured += [figures["em"], figures["f1"]["mean"]] if answers else []
+        measured = [figures[name][depth] for name in ("recall", "all_gold") for depth in _SHOWN_DEPTHS]
+        measured += [figures["mrr"], *((figures["em"], figures["f1"]["mean"]) if answers else ())]
         latency = figures["latency_ms"]["total"]
         cells = [_figure(value) for value in measured]
         table.add_row(escape(system), *cells, f"{latency['p50']:.1f}" if latency else "-")
+    return table
+
+
+def _differences(differences: Mapping[str, Row]) -> Table:
+    """Return the differences of each system to the baseline, with their intervals."""
+    from workflows.evaluation.reports.markdown import interval, signed
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("system", overflow="fold")
+    for heading in _SHOWN_DIFFERENCES.values():
+        table.add_column(heading, justify="right", no_wrap=True)
+    for system, found in differences.items():
+        each = [found[metric] for metric in _SHOWN_DIFFERENCES]
+        cells = [f"{signed(one['difference'])} {interval(one['low'], one['high'])}" for one in each]
+        table.add_row(escape(system), *map(escape, cells))
     return table
 
 

@@ -9,7 +9,9 @@ from typing import Literal
 from agents.answers.citations import strip_citations
 from agents.chat.usage import Prices
 from workflows.evaluation.attribution import attribution_figures, checking_figures
+from workflows.evaluation.compare import Difference, baseline_of, less_baseline
 from workflows.evaluation.metrics import (
+    ALL_GOLD_DEPTHS,
     DEPTHS,
     FIRST_PAGE,
     citation_support_rate,
@@ -19,6 +21,7 @@ from workflows.evaluation.metrics import (
     known,
     latency_by_node,
     mean,
+    mean_all_gold,
     mean_f1,
     mean_precision,
     mean_recall,
@@ -44,17 +47,27 @@ def run_metrics(
     results: Mapping[str, Sequence[Row]],
     timings: Mapping[str, Sequence[Row]],
     prices: Prices | None = None,
+    baseline: str | None = None,
 ) -> Row:
     """Return the figures of all systems of a run, beside the settings that they hold for.
+
+    ``differences`` are those of the other systems to the ``baseline``, each with its 95 % bootstrap interval.
 
     Args:
         settings: what ``run.json`` holds.
         results: the rows of each system.
         timings: the same systems' timings.
         prices: of tokens; None where the user gives none.
+        baseline: a system of the run, see `baseline_of`.
     """
+    reference = baseline_of(settings["systems"], baseline)
     return {
         "systems": {name: system_metrics(rows, timings[name], prices) for name, rows in results.items()},
+        "baseline": reference,
+        "differences": {
+            name: {each.metric: rounded(_told(each), _DECIMALS) for each in found}
+            for name, found in less_baseline(results, reference).items()
+        },
         "settings": settings["systems"],
         **{name: settings[name] for name in _COPIED},
     }
@@ -78,6 +91,7 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
             "with_gold": sum(bool(gold) for gold in golds),
             "failed": len(known(rows, "failed")),
             "recall": {str(k): mean_recall(rankings, golds, k) for k in DEPTHS},
+            "all_gold": {str(k): mean_all_gold(rankings, golds, k) for k in ALL_GOLD_DEPTHS},
             "precision": {str(k): mean_precision(rankings, golds, k) for k in DEPTHS},
             "retrieval_f1": {str(k): mean_f1(rankings, golds, k) for k in DEPTHS},
             "mrr": mrr(rankings, golds),
@@ -103,6 +117,10 @@ def system_metrics(rows: Sequence[Row], timings: Sequence[Row], prices: Prices |
         _DECIMALS,
     )
     return figures
+
+
+def _told(found: Difference) -> Row:
+    return {"questions": found.n, "difference": found.difference, "low": found.low, "high": found.high}
 
 
 def _answer_holds_gold(row: Row) -> bool:

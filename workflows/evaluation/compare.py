@@ -10,10 +10,17 @@ from typing import Any
 import numpy as np
 
 from graph.errors import BadInput
-from workflows.evaluation.metrics import DEPTHS, claim_support_rate, found_all_at_k, recall_at_k, reciprocal_rank
+from workflows.evaluation.metrics import (
+    ALL_GOLD_DEPTHS,
+    DEPTHS,
+    claim_support_rate,
+    found_all_at_k,
+    recall_at_k,
+    reciprocal_rank,
+)
 from workflows.evaluation.run_files import Run, load_run
 from workflows.evaluation.statistics import bootstrap_interval, holm, mcnemar_p, permutation_p
-from workflows.evaluation.systems import Control
+from workflows.evaluation.systems import Control, is_control
 from workflows.runs.run_folder import rounded
 
 Row = Mapping[str, Any]
@@ -95,9 +102,8 @@ def _reciprocal_rank(row: Row) -> float | None:
     return reciprocal_rank(row["retrieved_ids"], row["gold_ids"]) if row["gold_ids"] else None
 
 
-def _all_gold(row: Row) -> float | None:
-    """Return whether every gold passage is among the first five."""
-    return float(found_all_at_k(row["retrieved_ids"], row["gold_ids"], 5)) if row["gold_ids"] else None
+def _all_gold(depth: int) -> Callable[[Row], float | None]:
+    return lambda row: float(found_all_at_k(row["retrieved_ids"], row["gold_ids"], depth)) if row["gold_ids"] else None
 
 
 def _written(key: str) -> Callable[[Row], float | None]:
@@ -112,7 +118,7 @@ def _claim_support(row: Row) -> float | None:
 
 METRICS = {
     **{f"recall@{depth}": Metric(_recall(depth)) for depth in DEPTHS},
-    "all-gold@5": Metric(_all_gold, binary=True),
+    **{f"all-gold@{depth}": Metric(_all_gold(depth), binary=True) for depth in ALL_GOLD_DEPTHS},
     "mrr": Metric(_reciprocal_rank),
     "em": Metric(_written("em"), binary=True),
     "f1": Metric(_written("f1")),
@@ -131,6 +137,40 @@ def check_metrics(names: Sequence[str]) -> list[str]:
         if name not in METRICS:
             raise BadInput(f"There is no metric {name!r}", f"Choose among {', '.join(METRICS)}")
     return [name for name in METRICS if name in names] or list(METRICS)
+
+
+BASELINE = "hybrid"
+"""The system that all others of a run are compared with, unless the user names another."""
+
+LESS_BASELINE = (*(f"recall@{k}" for k in ALL_GOLD_DEPTHS), *(f"all-gold@{k}" for k in ALL_GOLD_DEPTHS), "mrr")
+"""The metrics whose difference to the baseline stands among the figures of a run."""
+
+
+def baseline_of(systems: Mapping[str, Row], wanted: str | None = None) -> str:
+    """Return the system of a run that the others are compared with.
+
+    Args:
+        systems: the run's, with their settings.
+        wanted: None for `BASELINE`, else the first system that is no control, else the first.
+
+    Raises:
+        BadInput: the one wanted is not of the run.
+    """
+    if wanted is not None and wanted not in systems:
+        raise BadInput(f"The baseline {wanted!r} is not of this run", f"Take one of {', '.join(systems)}")
+    results = [name for name, settings in systems.items() if not is_control(settings)]
+    return wanted or (BASELINE if BASELINE in systems else next(iter((*results, *systems))))
+
+
+def less_baseline(
+    results: Mapping[str, Sequence[Row]], baseline: str, metrics: Sequence[str] = LESS_BASELINE
+) -> dict[str, tuple[Difference, ...]]:
+    """Return the differences of each other system to the baseline, with their intervals and without tests."""
+    return {
+        system: tuple(_difference(name, pair_rows(results[baseline], rows).both) for name in metrics)
+        for system, rows in results.items()
+        if system != baseline
+    }
 
 
 def question_type(row: Row) -> str:

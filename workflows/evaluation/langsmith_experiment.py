@@ -22,9 +22,11 @@ from graph.endpoints.address import censored
 from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
 from workflows.evaluation.metrics import (
+    ALL_GOLD_DEPTHS,
     DEPTHS,
     citation_support_rate,
     exact_match,
+    found_all_at_k,
     mean,
     recall_at_k,
     reciprocal_rank,
@@ -93,11 +95,12 @@ def evaluators(prices: Prices | None = None) -> list[Evaluator]:
     missing, there is no feedback; a target that failed found nothing and has nothing right. Outputs of another shape
     give a feedback without score that says why.
 
-    The keys are the words of ``metrics.json``: ``recall@1`` … ``recall@20``, ``mrr`` (of one question the
-    reciprocal rank), ``em``, ``f1``, ``refusal_rate`` (1 for a refusal), ``latency_ms`` and, with prices, ``cost``.
-    Their means over questions are the figures there; of ``cost`` it is the sum.
+    The keys are the words of ``metrics.json``: ``recall@1`` … ``recall@20``, ``all_gold@2`` … ``all_gold@10``, ``mrr``
+    (of one question the reciprocal rank), ``em``, ``f1``, ``refusal_rate`` (1 for a refusal), ``latency_ms`` and, with
+    prices, ``cost``. Their means over questions are the figures there; of ``cost`` it is the sum.
     """
     measures: dict[str, Measure] = {f"recall@{k}": _of_ranking(partial(recall_at_k, k=k)) for k in DEPTHS}
+    measures |= {f"all_gold@{k}": _of_ranking(partial(found_all_at_k, k=k)) for k in ALL_GOLD_DEPTHS}
     measures["mrr"] = _of_ranking(reciprocal_rank)
     measures["em"], measures["f1"] = _of_answer(exact_match), _of_answer(token_f1)
     measures["refusal_rate"] = lambda outputs, _: _number(outputs.get("refused"))
@@ -261,7 +264,7 @@ def _of_ranking(measure: Callable[[Sequence[str], Sequence[str]], float]) -> Mea
     def of_outputs(outputs: Values, reference: Values) -> float | None:
         gold = reference.get("gold_ids")
         retrieved = outputs.get("retrieved_ids") if outputs else []
-        return None if retrieved is None or not gold else measure(retrieved, gold)
+        return None if retrieved is None or not gold else float(measure(retrieved, gold))
 
     return of_outputs
 

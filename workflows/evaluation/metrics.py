@@ -18,6 +18,9 @@ from workflows.states.shared import NO_USAGE, UsageRecord, add_usage
 DEPTHS = (1, 2, 5, 10, 20)
 """The numbers of passages at which recall, precision and their F1 are told."""
 
+ALL_GOLD_DEPTHS = (2, 5, 10)
+"""The numbers of passages at which the share of questions with all their gold passages is told."""
+
 FIRST_PAGE = 5
 """The number of passages among which MRR@5 looks for the first gold one."""
 
@@ -97,6 +100,14 @@ def mean_recall(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[st
         BadInput: rankings and golds are not one for each question, or ``k`` is under 1.
     """
     return mean([recall_at_k(ranking, gold, k) for ranking, gold in _with_gold(rankings, golds)])
+
+
+def mean_all_gold(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:
+    """Return the share of questions whose gold passages all stand among the first ``k``; only those that have gold.
+
+    None where none has. Raises BadInput as `mean_recall` does.
+    """
+    return mean([float(found_all_at_k(ranking, gold, k)) for ranking, gold in _with_gold(rankings, golds)])
 
 
 def mean_precision(rankings: Sequence[Sequence[str]], golds: Sequence[Collection[str]], k: int) -> float | None:

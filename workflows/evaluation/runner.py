@@ -15,6 +15,7 @@ from graph.retrieve.open_index import Index
 from workflows.context import Context
 from workflows.evaluation.aggregate import run_metrics
 from workflows.evaluation.ask_system import Asker, GoldQuestion
+from workflows.evaluation.compare import baseline_of
 from workflows.evaluation.gold import GoldLookup
 from workflows.evaluation.run_files import EVALUATION, METRICS, RESULTS, Run, load_run
 from workflows.evaluation.systems import parse_systems
@@ -62,6 +63,7 @@ class Order:
         retrieval_only: whether no answers are written.
         concurrency: questions asked side by side; None for `CONCURRENCY` with a chat model on a server, else 1.
         prices: of tokens.
+        baseline: the system that the others are compared with; None for hybrid, else the first.
         restart: whether an earlier run in the folder is deleted.
     """
 
@@ -74,6 +76,7 @@ class Order:
     retrieval_only: bool = False
     concurrency: int | None = None
     prices: Prices | None = None
+    baseline: str | None = None
     restart: bool = False
 
 
@@ -127,12 +130,13 @@ def evaluate(
             "retrieval_only": order.retrieval_only,
             "top_k": TOP_K,
         }
+        baseline = baseline_of(settings["systems"], order.baseline)
         folder.begin(settings)
         askers = [Asker(system, index.graph.generation, order.seed, order.retrieval_only) for system in systems]
         rounds = [_round(asker, asked, folder, order.concurrency, tell) for asker in askers]
         ask_rounds(folder, rounds, progress)
         check_untuned_since(folder.settings["systems"], {system.name: system.describe() for system in systems})
-        _finish(folder, rounds, order.prices)
+        _finish(folder, rounds, order.prices, baseline)
     run = load_run(order.out)
     _write_report(run)
     return run
@@ -179,12 +183,12 @@ def _with_gold(drawn: Sequence[AskedQuestion], index: Index) -> tuple[list[GoldQ
     return asked, lacking
 
 
-def _finish(folder: RunFolder, rounds: Sequence[Round[GoldQuestion]], prices: Prices | None) -> None:
+def _finish(folder: RunFolder, rounds: Sequence[Round[GoldQuestion]], prices: Prices | None, baseline: str) -> None:
     """Write all rows in order, with their figures."""
     rows = {each.system: [folder.answered[key] for key in each.questions] for each in rounds}
     results = {system: [one.row for one in own] for system, own in rows.items()}
     timings = {system: [one.timing for one in own] for system, own in rows.items()}
-    metrics = run_metrics(folder.settings, results, timings, prices)
+    metrics = run_metrics(folder.settings, results, timings, prices, baseline)
     files = {
         RESULTS: json_lines(row for own in results.values() for row in own),
         METRICS: dumps(metrics, indent=2) + "\n",

@@ -166,6 +166,11 @@ class System:
         return described(self.context, (*self.controls, *([self.given] if self.given else ())))
 
 
+def is_control(settings: Mapping[str, Any]) -> bool:
+    """Tell whether a system that `System.describe` describes is no result; with offline agents alone it is one."""
+    return bool(set(settings["controls"]) - {Control.OFFLINE_AGENTS})
+
+
 def answer_systems(chat_model: str) -> list[str]:
     """Return `ANSWER_SYSTEMS`, less those that need a chat model where there is none."""
     return [name for name in ANSWER_SYSTEMS if chat_model != OFFLINE or name not in NEED_A_MODEL]

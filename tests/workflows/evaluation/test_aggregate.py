@@ -55,6 +55,7 @@ def test_recall_is_that_of_all_questions_and_a_failed_one_found_nothing() -> Non
     figures = system_metrics(rows, [timing(1.0)] * 4)
     assert (figures["questions"], figures["with_gold"], figures["failed"]) == (4, 3, 1)
     assert figures["recall"] == pytest.approx({"1": 1 / 6, "2": 1 / 3, "5": 1 / 2, "10": 1 / 2, "20": 1 / 2}, abs=1e-6)
+    assert figures["all_gold"] == pytest.approx({"2": 0, "5": 1 / 3, "10": 1 / 3}, abs=1e-6)
     assert figures["precision"]["2"] == pytest.approx(1 / 3, abs=1e-6)
     assert figures["precision"]["5"] == pytest.approx((2 / 5 + 1 / 5) / 3, abs=1e-6)
     assert figures["retrieval_f1"]["5"] == pytest.approx((4 / 7 + 2 / 7) / 3, abs=1e-6)
@@ -150,7 +151,7 @@ def test_tokens_cost_what_they_cost_where_prices_are_given_and_all_are_known() -
 
 def test_nothing_measured_is_none_and_not_nought() -> None:
     figures = system_metrics([row("one", gold_ids=[], failed=GONE)], [timing(None)])
-    for name in ("recall", "precision", "retrieval_f1", "written_from"):
+    for name in ("recall", "all_gold", "precision", "retrieval_f1", "written_from"):
         assert set(figures[name].values()) == {None}
     assert figures["f1"] == {"mean": None, "median": None, "std": None}
     unmeasured = ("mrr", "mrr_at_5", "em", "refusal_rate", "citation_support_rate", "citation_gold_rate")
@@ -162,8 +163,8 @@ def test_nothing_measured_is_none_and_not_nought() -> None:
 
 def test_the_figures_of_a_run_stand_beside_the_settings_they_hold_for() -> None:
     copied = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")
-    settings = {"systems": {"mara": {"damping": 0.7}}, **{name: name for name in copied}}
+    settings = {"systems": {"mara": {"controls": [], "damping": 0.7}}, **{name: name for name in copied}}
     metrics = run_metrics(settings, {"mara": [row("a")]}, {"mara": [timing(1.0)]})
-    assert metrics["settings"] == {"mara": {"damping": 0.7}}
+    assert metrics["settings"] == settings["systems"]
     assert {name: metrics[name] for name in copied} == {name: name for name in copied}
     assert metrics["systems"]["mara"]["questions"] == 1

@@ -71,6 +71,21 @@ def test_json_is_the_metrics_and_nothing_else(run_eval: Eval) -> None:
 
 
 @pytest.mark.usefixtures("without_report")
+def test_each_system_has_its_difference_to_the_baseline(run_eval: Eval) -> None:
+    shown = run_eval("--mode", "mara", "--mode", "dense", "--mode", "hybrid", "--retrieval-only")
+    recall = {name: found["recall"]["5"] for name, found in load_run(run_eval.out).metrics["systems"].items()}
+    table = shown.out.split("less hybrid, with 95 % intervals:")[1]
+    assert f"\nmara    {recall['mara'] - recall['hybrid']:+.3f} [" in table
+    other = run_eval("--mode", "mara", "--retrieval-only", "--baseline", "dense", "--json").json
+    assert (other["baseline"], list(other["differences"])) == ("dense", ["mara", "hybrid"])
+    found = other["differences"]["mara"]["recall@5"]
+    assert found["difference"] == pytest.approx(recall["mara"] - recall["dense"], abs=1e-6)
+    assert found["low"] <= found["difference"] <= found["high"]
+    refused = run_eval("--mode", "mara", "--retrieval-only", "--baseline", "sparse")
+    assert (refused.code, "The baseline 'sparse' is not of this run" in refused.err) == (2, True)
+
+
+@pytest.mark.usefixtures("without_report")
 def test_what_has_no_gold_is_told(run_eval: Eval) -> None:
     shown = run_eval("--mode", "dense")
     assert "1 questions without gold passages are not in recall and MRR" in shown.out
@@ -123,7 +138,7 @@ def test_answers_are_compared_in_one_table_with_a_model(run_eval: Eval, chat_ser
     for name in ANSWER_SYSTEMS:
         assert f"\n{name} " in shown.out
     assert max(map(len, shown.out.splitlines()[:11])) <= 80
-    assert "## Differences to `dense`" in report, "a control is no reference"
+    assert "## Differences to `hybrid`" in report
     requests = len(chat_server.requests)
     written = (run_eval.out / "results.jsonl").read_bytes()
     assert run_eval(*asked).out == shown.out

@@ -117,6 +117,7 @@ class TestEvaluators:
         scores = scores_of(outputs_of(ROWS[0], TIMINGS[0]), self.REFERENCE, Prices(1.0, 10.0))
         assert scores == {
             **{"recall@1": 0.0, "recall@2": 1.0, "recall@5": 1.0, "recall@10": 1.0, "recall@20": 1.0},
+            **{"all_gold@2": 1.0, "all_gold@5": 1.0, "all_gold@10": 1.0},
             **{"mrr": 0.5, "em": 1.0, "f1": 1.0, "refusal_rate": 0.0, "latency_ms": 12.5, "cost": 0.002},
         }
 

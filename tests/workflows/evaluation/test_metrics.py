@@ -21,6 +21,7 @@ from workflows.evaluation import (
     fallback_counts,
     found_all_at_k,
     latency_by_node,
+    mean_all_gold,
     mean_f1,
     mean_precision,
     mean_recall,
@@ -101,6 +102,7 @@ def test_mean_figures_of_three_questions_worked_by_hand() -> None:
     rankings = [["a", "b", "c"], ["b", "a"], ["c"]]
     golds = [["a", "c"], ["a"], ["b"]]
     assert mean_recall(rankings, golds, 2) == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert [mean_all_gold(rankings, golds, k) for k in (2, 3)] == pytest.approx([1 / 3, 2 / 3])
     assert mean_precision(rankings, golds, 2) == pytest.approx((1 / 2 + 1 / 2 + 0) / 3)
     assert mean_f1(rankings, golds, 2) == pytest.approx((1 / 2 + 2 / 3 + 0) / 3)
     assert mrr(rankings, golds) == pytest.approx((1 + 1 / 2 + 0) / 3)
@@ -109,7 +111,8 @@ def test_mean_figures_of_three_questions_worked_by_hand() -> None:
 
 def test_a_question_without_gold_takes_no_part_in_a_mean() -> None:
     assert mean_recall([["a"], ["b"], ["c"]], [["a"], [], ["x"]], 1) == 0.5
-    assert mrr([["a"]], [[]]) is None
+    assert mean_all_gold([["a"], ["b"], ["c"]], [["a"], [], ["x"]], 1) == 0.5
+    assert mrr([["a"]], [[]]) is mean_all_gold([["a"]], [[]], 1) is None
 
 
 def test_an_id_retrieved_twice_takes_both_places_and_counts_once() -> None:

@@ -14,7 +14,7 @@ SHOWN_QUESTIONS = 10
 _SHOWN_RANKS = 5
 _SHOWN_SETTINGS = 30
 _LEAST_FOR_INTERVAL = 10
-_IN_GROUPS = ("recall@5", "mrr", "em", "f1")
+_IN_GROUPS = ("recall@5", "all-gold@5", "mrr", "em", "f1")
 _GROUPING_WORDS = {"type": "question type", "hops": "hops", "relation": "dominant relation"}
 
 

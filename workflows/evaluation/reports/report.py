@@ -14,7 +14,7 @@ from workflows.evaluation.metrics import DEPTHS
 from workflows.evaluation.reports import plots
 from workflows.evaluation.reports.answer_table import COLUMNS, LEGEND, answer_rows, is_answer_run, left_out, remarks
 from workflows.evaluation.reports.comparison_page import group_table, verdict
-from workflows.evaluation.reports.markdown import NOTHING, code, figure, plain, table
+from workflows.evaluation.reports.markdown import NOTHING, code, figure, interval, plain, signed, table
 from workflows.evaluation.reports.tables import (
     ANSWERS,
     CITATIONS,
@@ -31,10 +31,11 @@ from workflows.evaluation.reports.tables import (
 )
 from workflows.evaluation.run_files import PLOTS, REPORT, Run
 from workflows.evaluation.statistics import DRAWS
-from workflows.evaluation.systems import Control
+from workflows.evaluation.systems import Control, is_control
 
 _OFFLINE = "offline"
-_OF_RETRIEVAL = ("recall@2", "recall@5", "recall@10", "mrr")
+_OF_RETRIEVAL = ("recall@2", "recall@5", "recall@10", "all-gold@5", "mrr")
+_BESIDE = {"recall@5": "R@5", "all-gold@5": "all@5"}
 _OF_ANSWERS = ("em", "f1")
 _RECALL_PLOT, _DIFFERENCES_PLOT, _LATENCY_PLOT = PLOTS
 
@@ -45,7 +46,7 @@ class _Findings:
 
     Attributes:
         controls: systems in which something stands in for an agent.
-        reference: the first system that is no control, else the first.
+        reference: the baseline that the others are compared with.
         differences: system -> its differences to the reference, which is left out.
     """
 
@@ -78,19 +79,14 @@ def write_report(run: Run) -> Path:
 
 
 def _findings(run: Run) -> _Findings:
-    controls = tuple(system for system in run.results if _is_control(run, system))
-    reference = next((system for system in run.results if system not in controls), next(iter(run.results)))
+    controls = tuple(system for system in run.results if is_control(run.settings["systems"][system]))
+    reference = run.metrics["baseline"]
     differences = {
         system: paired_differences(pair_rows(run.results[reference], rows).both, list(METRICS))
         for system, rows in run.results.items()
         if system != reference
     }
     return _Findings(run, controls, reference, differences)
-
-
-def _is_control(run: Run, system: str) -> bool:
-    """Tell whether a system is no result; with offline agents alone it is one."""
-    return bool(set(run.settings["systems"][system]["controls"]) - {Control.OFFLINE_AGENTS})
 
 
 def _draw(findings: _Findings) -> tuple[str, ...]:
@@ -212,16 +208,26 @@ def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield "## Retrieval"
     about = findings.run.settings["questions"]
     with_gold = about["asked"] - about["without_gold"]
-    yield f"Means over the {with_gold:,} questions that have gold passages; the best of each column is bold."
+    yield (
+        f"Means over the {with_gold:,} questions that have gold passages; the best of each column is bold. *R@k*: the"
+        " share of a question's gold passages among the first k; *all@k*: the share of questions whose gold passages"
+        " are all among them."
+    )
+    beside = _beside(findings)
+    if beside:
+        yield (
+            f"The last columns are differences to {code(findings.reference)}, question by question, with their 95 %"
+            " bootstrap intervals."
+        )
     if findings.results:
-        yield figures_table(findings.figures(findings.results), RETRIEVAL, bold=True)
+        yield figures_table(findings.figures(findings.results), RETRIEVAL, bold=True, beside=beside)
     if findings.controls:
         yield "### Controls"
         yield (
             "These are not results. They say how much there is to win: oracles know the gold passages, uniform and"
             " random β know nothing of the question; `gold-passages` and `closed-book` retrieve nothing."
         )
-        yield figures_table(findings.figures(findings.controls), RETRIEVAL)
+        yield figures_table(findings.figures(findings.controls), RETRIEVAL, beside=beside)
     if _RECALL_PLOT in drawn:
         yield f"![Recall by number of passages]({_RECALL_PLOT})"
         left_out = len(findings.run.results) - plots.MOST_CURVES
@@ -240,6 +246,20 @@ def _retrieval(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
         yield kinds
 
 
+def _beside(findings: _Findings) -> dict[str, dict[str, str]]:
+    """Return the columns of differences to the baseline; none where there is one system alone."""
+    return {
+        f"{heading} − {code(findings.reference)}": {
+            system: f"{signed(each.difference)} {interval(each.low, each.high)}"
+            for system, found in findings.differences.items()
+            for each in _chosen(found, [metric])
+            if each.difference is not None
+        }
+        for metric, heading in _BESIDE.items()
+        if findings.differences
+    }
+
+
 def _corrected_over(findings: _Findings) -> int:
     """Return how many metrics of a system have a p: those that p is corrected over."""
     return max(sum(each.p is not None for each in found) for found in findings.differences.values())
@@ -252,8 +272,8 @@ def _differences(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
         return
     yield (
         f"Each system minus {code(findings.reference)}, question by question: the mean, its 95 % bootstrap interval"
-        f" ({DRAWS:,} resamples), and p by random exchange of the two systems (McNemar's exact test for EM), after"
-        f" Holm's correction over the {_corrected_over(findings)} metrics of `mara compare` that have one."
+        f" ({DRAWS:,} resamples), and p by random exchange of the two systems (McNemar's exact test for EM and for all"
+        f" gold), after Holm's correction over the {_corrected_over(findings)} metrics of `mara compare` that have one."
         " Bold: p at most 0.05."
     )
     metrics = (*_OF_RETRIEVAL, *(_OF_ANSWERS if _has(findings, "f1") else ()))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from workflows.evaluation.compare import METRICS, Difference, Row, question_hops, question_type
-from workflows.evaluation.metrics import DEPTHS, mean
+from workflows.evaluation.metrics import ALL_GOLD_DEPTHS, DEPTHS, mean
 from workflows.evaluation.reports.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
 from workflows.evaluation.statistics import SIGNIFICANT
 
@@ -17,8 +17,13 @@ Figures = Mapping[str, Any]
 _MOST_GROUPS = 8
 
 
-RETRIEVAL = {**{f"R@{depth}": f"recall.{depth}" for depth in DEPTHS}, "MRR": "mrr", "MRR@5": "mrr_at_5"}
-"""Recall by depth and reciprocal ranks: heading -> where ``metrics.json`` has the figure of a system."""
+RETRIEVAL = {
+    **{f"R@{depth}": f"recall.{depth}" for depth in DEPTHS},
+    **{f"all@{depth}": f"all_gold.{depth}" for depth in ALL_GOLD_DEPTHS},
+    "MRR": "mrr",
+    "MRR@5": "mrr_at_5",
+}
+"""Recall and all gold by depth, and reciprocal ranks: heading -> where ``metrics.json`` has a system's figure."""
 
 PRECISION = {
     **{f"P@{depth}": f"precision.{depth}" for depth in DEPTHS},
@@ -49,22 +54,34 @@ CITATIONS = {
 """The columns on citations: the sentences they carry, the gold they cite, and the passages written from."""
 
 
-def figures_table(systems: Mapping[str, Figures], columns: Mapping[str, str], *, bold: bool = False) -> str:
+def figures_table(
+    systems: Mapping[str, Figures],
+    columns: Mapping[str, str],
+    *,
+    bold: bool = False,
+    beside: Mapping[str, Mapping[str, str]] | None = None,
+) -> str:
     """Return a row of figures a system.
 
     Args:
         systems: figures by name.
         columns: heading -> dotted place of the figure.
         bold: whether the best of each column is bold, where there are several systems.
+        beside: further columns at the end: heading -> system -> cell; a system without one has none to show.
     """
+    beside = beside or {}
     values = {system: [_at(found, place) for place in columns.values()] for system, found in systems.items()}
     best = [max(_known(column), default=None) for column in zip(*values.values(), strict=True)]
     mark = bold and len(systems) > 1
     rows = [
-        [code(system), *(_marked(value, mark and value == top) for value, top in zip(row, best, strict=True))]
+        [
+            code(system),
+            *(_marked(value, mark and value == top) for value, top in zip(row, best, strict=True)),
+            *(cells.get(system, NOTHING) for cells in beside.values()),
+        ]
         for system, row in values.items()
     ]
-    return table(["system", *columns], rows)
+    return table(["system", *columns, *beside], rows)
 
 
 def _at(found: Figures, place: str) -> float | None:
