@@ -21,7 +21,7 @@ from workflows.cli.batch import batch
 from workflows.cli.command import REFUSED, STOPPED, error_body, reports_errors, told_beside_the_result, write
 from workflows.cli.compare import compare
 from workflows.cli.edges import edges
-from workflows.cli.evaluate import evaluate, export_beta
+from workflows.cli.evaluate import evaluate, export_beta, export_trec
 from workflows.cli.feedback import feedback, tune
 from workflows.cli.options import (
     AlphaOption,
@@ -69,7 +69,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 export = typer.Typer(
-    help="Export a workspace, or the β (relation weights) of a run, for other programs.", no_args_is_help=True
+    help="Export a workspace, or the β (relation weights) or rankings of a run, for other programs.",
+    no_args_is_help=True,
 )
 app.add_typer(export, name="export")
 
@@ -312,6 +313,7 @@ def matrices(
 
 
 export.command("beta")(export_beta)
+export.command("trec")(export_trec)
 
 
 @app.command()

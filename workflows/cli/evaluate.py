@@ -13,6 +13,7 @@ from rich.table import Table
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from workflows.cli.command import reports_errors, write
+from workflows.cli.compare import RunArgument
 from workflows.cli.options import (
     JsonOption,
     ModelOption,
@@ -146,10 +147,7 @@ def evaluate(
 
 @reports_errors
 def export_beta(
-    run: Annotated[
-        str,
-        typer.Argument(metavar="RUN", help="Folder that `mara eval` wrote, or FOLDER:SYSTEM for one of its systems."),
-    ],
+    run: RunArgument,
     out: Annotated[Path, typer.Option(parser=named_path, metavar="FILE.jsonl", help="File to write.")],
     min_recall: Annotated[
         float, typer.Option(min=0, max=1, help="Leave out questions with a recall@5 below this.")
@@ -166,6 +164,30 @@ def export_beta(
         lambda console: console.print(f"{done['written']} examples in {escape(done['file'])}; left out: {left_out}"),
         as_json=as_json,
     )
+
+
+@reports_errors
+def export_trec(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option(parser=named_path, metavar="FOLDER", help="New or empty folder to write to.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Write a run's rankings and gold passages for trec_eval, ir_measures and beir to score."""
+    from workflows.evaluation.trec_export import export_trec as write_files
+
+    done = write_files(run, out)
+    write(done, lambda console: _show_trec(console, done), as_json=as_json)
+
+
+def _show_trec(console: Console, done: Row) -> None:
+    """Print what was written, and what scorers make of questions without gold or passages."""
+    console.print(f"{done['questions']} questions in {escape(done['folder'])}: {escape(', '.join(done['files']))}")
+    if done["without_gold"]:
+        console.print(f"[yellow]{done['without_gold']} questions have no gold passages: no scorer counts them[/]")
+    for system, count in done["without_passages"].items():
+        if count:
+            told = f"{escape(system)}: {count} questions without passages, which trec_eval counts with -c alone"
+            console.print(f"[yellow]{told}[/]")
 
 
 def _teller(console: Console) -> Callable[[Answered], None]:

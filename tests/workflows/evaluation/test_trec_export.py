@@ -1,0 +1,126 @@
+"""What ``mara export trec`` writes, as trec_eval itself and plain JSON readers find it."""
+
+from __future__ import annotations
+
+import json
+import struct
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.workflows.command_line import Mara
+from tests.workflows.evaluation.compared_rows import row, write_run
+from workflows.evaluation.run_files import Run
+from workflows.evaluation.trec_export import ranking_of, trec_id
+
+pytrec_eval = pytest.importorskip("pytrec_eval", reason="no wheel for this machine", exc_type=ModuleNotFoundError)
+
+STRANGE = ("Lake Sund", "a\tb", "100%", "100%25", "نيل\u200f \u00a0x", "Karv 'harbour'", "c\nd", "#1", "a|b")
+"""Ids that users' question files and passages may have."""
+
+
+def ranked(id_: str, retrieved: tuple[str, ...], gold: tuple[str, ...], scores: list[float]) -> dict[str, Any]:
+    return {**row(id_, ""), "retrieved_ids": list(retrieved), "gold_ids": list(gold), "retrieved_scores": scores}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Ties that trec_eval breaks by id, scores alike in single precision, ids with white space; one failed question."""
+    mara = [
+        ranked("tied from the start", ("b", "c", "a", "d"), ("b", "a"), [0.5, 0.5, 0.5, 0.0]),
+        ranked("tied\tat 0", ("a", "b", "c", "d", "e", "f"), ("a", "e", "gone"), [0.1, *[0.0] * 5]),
+        ranked("alike", ("b", "z", "a"), ("b",), [0.100000001, 0.1, 0.099999999]),
+        ranked("rising", ("a", "z", "y"), ("a",), [-1.0, 2.0, 3.0]),
+        ranked("strange ids", STRANGE, (STRANGE[1], STRANGE[6]), [0.3] * len(STRANGE)),
+        ranked("no gold", ("a",), (), [1.0]),
+        {**ranked("failed", (), ("a",), []), "failed": {"kind": "ModelUnavailable", "message": "gone"}},
+    ]
+    reversed_ids = [{**each, "retrieved_ids": each["retrieved_ids"][::-1]} for each in mara]
+    systems = {"mara": mara, "mara+model=org/name x": reversed_ids}
+    return write_run(tmp_path / "run", systems, questions={"asked": 7, "without_gold": 1})
+
+
+def scored_by_trec_eval(folder: Path, name: str) -> dict[str, dict[str, float]]:
+    """Score a system's files with trec_eval; a question that is not in its run counts as 0, as with ``-c``."""
+    with (folder / "qrels.trec").open(encoding="utf-8") as file:
+        qrels = pytrec_eval.parse_qrel(file)
+    with (folder / f"{name}.trec").open(encoding="utf-8") as file:
+        scores = pytrec_eval.RelevanceEvaluator(qrels, {"recall.2,5,10", "P.1", "recip_rank"}).evaluate(
+            pytrec_eval.parse_run(file)
+        )
+    return {unquote(question): scores.get(question, {}) for question in qrels}
+
+
+@pytest.mark.parametrize(("system", "file"), [("mara", "mara"), ("mara+model=org/name x", "mara+model=org%2Fname%20x")])
+def test_trec_eval_finds_the_recall_that_the_run_tells(
+    mara: Mara, run: Run, tmp_path: Path, system: str, file: str
+) -> None:
+    assert mara("export", "trec", run.folder, "--out", tmp_path / "trec").code == 0
+    found, told = scored_by_trec_eval(tmp_path / "trec", file), run.metrics["systems"][system]
+    for measure, figure in (
+        *((f"recall_{depth}", told["recall"][str(depth)]) for depth in (2, 5, 10)),
+        ("P_1", told["precision"]["1"]),
+        ("recip_rank", told["mrr"]),
+    ):
+        mean = sum(scores.get(measure, 0.0) for scores in found.values()) / len(found)
+        assert mean == pytest.approx(figure, abs=1e-6), measure
+    assert len(found) == told["with_gold"] == 6
+
+
+def test_json_holds_the_same_with_ids_as_they_are(mara: Mara, run: Run, tmp_path: Path) -> None:
+    done = mara("export", "trec", f"{run.folder}:mara", "--out", tmp_path / "trec", "--json").json
+    assert done["files"] == ["qrels.trec", "qrels.json", "mara.trec", "mara.json"]
+    assert sorted(path.name for path in (tmp_path / "trec").iterdir()) == sorted(done["files"])
+    qrels, rankings = (json.loads((tmp_path / "trec" / f"{name}.json").read_text()) for name in ("qrels", "mara"))
+    assert qrels["strange ids"] == {"a\tb": 1, "c\nd": 1}
+    assert sorted(rankings["strange ids"], key=rankings["strange ids"].get, reverse=True) == list(STRANGE)
+    assert rankings["tied from the start"]["b"] == 0.5
+
+
+def test_what_scorers_leave_out_is_told(mara: Mara, run: Run, tmp_path: Path) -> None:
+    shown = mara("export", "trec", f"{run.folder}:mara", "--out", tmp_path / "trec")
+    said = " ".join(shown.out.split())
+    assert said.startswith("7 questions in ")
+    assert "1 questions have no gold passages: no scorer counts them" in said
+    assert "mara: 1 questions without passages, which trec_eval counts with -c alone" in said
+
+
+@given(st.text(min_size=1))
+def test_an_id_is_one_word_of_trec_and_can_be_read_back(text: str) -> None:
+    assert trec_id(text).split() == [trec_id(text)]
+    assert unquote(trec_id(text)) == text
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), max_size=20))
+def test_scores_fall_strictly_in_single_precision(scores: list[float]) -> None:
+    written = [
+        repr(score) for score in ranking_of(ranked("q", tuple(map(str, range(len(scores)))), (), scores)).values()
+    ]
+    single = [struct.unpack("f", struct.pack("f", float(text)))[0] for text in written]
+    assert all(above > below for above, below in pairwise(single))
+    falling = all(above > below for above, below in pairwise(scores))
+    assert not falling or single == scores, "what falls already is as it was"
+
+
+@pytest.mark.parametrize(
+    ("which", "out", "said"),
+    [
+        ("{run}:sparse", "trec", "has no system 'sparse'"),
+        ("nowhere", "trec", "There is no run at nowhere"),
+        ("{run}", "run", "is not empty"),
+        ("{run}", "run/run.json", "is a file"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(
+    mara: Mara, run: Run, tmp_path: Path, which: str, out: str, said: str
+) -> None:
+    before = sorted(run.folder.iterdir())
+    done = mara("export", "trec", which.format(run=run.folder), "--out", tmp_path / out)
+    assert done.code == 2
+    assert said in " ".join(done.err.split())
+    assert sorted(run.folder.iterdir()) == before
