@@ -1,4 +1,4 @@
-"""What the documentation shows of the code: drawings of the workflows, tables of settings, modes and options.
+"""What the documentation shows of the code: drawings of the workflows, tables of settings, modes, options and figures.
 
 ``python -m tests.docs.drawings FILE...`` writes them anew between the markers of Markdown files:
 ``<!-- from the code: drawing mara -->`` and ``<!-- end -->``.
@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.evaluation import tables
 from graph.errors import BadInput
 from tests.docs.settings_tables import FORMS, mode_table, option_tables, relation_table, setting_tables
 
@@ -36,6 +37,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "modes": mode_table,
     "relations": relation_table,
     "options": option_tables,
+    **{f"measured {name}": partial(tables.shown, name) for name in tables.SECTIONS},
 }
 """What can be written between markers, by name."""
 

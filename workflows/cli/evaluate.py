@@ -239,6 +239,7 @@ def _show(console: Console, run: Run, pushed: Mapping[str, Experiment], *, answe
         _show_answers(console, run)
     else:
         console.print(_table(systems))
+        console.print("[dim]all@k: share of questions with all their gold passages among the first k[/]")
         if about["asked"] > about["without_gold"] and run.metrics["differences"]:
             console.print(f"less {escape(run.metrics['baseline'])}, with 95 % intervals:")
             console.print(_differences(run.metrics["differences"]))

@@ -1,0 +1,1 @@
+"""The development sets measured by one command, and the tables of the documentation that show it."""

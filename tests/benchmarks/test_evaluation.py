@@ -1,0 +1,143 @@
+"""The command that measures the development sets, on small ones, and the tables that it writes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.evaluation import __main__ as command
+from benchmarks.evaluation import tables
+from benchmarks.evaluation.sets import QUESTION_SETS, after_the_turn_before, first_turn, later_turn
+from graph.retrieve.modes import Mode
+from tests.builders import HashEmbedder
+from tests.workflows.evaluation.river_run import QUESTIONS, rows_in
+from tests.workflows.small_world import write_lines
+from tests.workflows.workspaces import ROWS, content_of, use_embedder
+from workflows.evaluation import ask_system
+from workflows.evaluation.reports import plots
+from workflows.evaluation.run_files import load_run
+from workflows.runtime.resources import close_indexes
+
+TURNS: list[dict[str, Any]] = [
+    {"id": "t1", "turn": 1, "question": "What is the Velm?", "messages": [], "gold_ids": ["velm"]},
+    {
+        "id": "t2",
+        "turn": 2,
+        "question": "And into which lake does it flow?",
+        "messages": [{"role": "user", "content": "What is the Velm?"}, {"role": "assistant", "content": "A river."}],
+        "gold_ids": ["velm", "sund"],
+    },
+    {
+        "id": "t3",
+        "turn": 2,
+        "question": "Who likes it?",
+        "messages": [{"role": "user", "content": "Hm"}],
+        "gold_ids": [],
+    },
+]
+EMPTY_PAGE = "# Page\n<!-- from the code: measured modes -->\n<!-- end -->\n"
+SWITCHED = ("mara+no-names", "mara+uniform-beta", "mara+oracle-beta")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Small development sets, pages to write, and the command on them."""
+
+    folder: Path
+
+    def run(self, *options: str) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            use_embedder(patch, HashEmbedder())
+            patch.setattr(plots, "can_plot", lambda: False)
+            patch.setattr(command, "ABLATIONS", SWITCHED)
+            patch.setattr(command, "ROOT", self.folder)
+            patch.setattr(tables, "FIGURES", self.folder / "figures.json")
+            runs = self.folder / "runs"
+            patch.setattr(sys, "argv", ["evaluation", str(self.folder / "data"), "--out", str(runs), *options])
+            command.main()
+        close_indexes()
+
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        figures: list[dict[str, Any]] = json.loads((self.folder / "figures.json").read_text())["sets"]
+        return figures
+
+    @property
+    def pages(self) -> list[str]:
+        return [(self.folder / page).read_text(encoding="utf-8") for page in command.PAGES]
+
+
+def place_in(folder: Path) -> Place:
+    """Write the three sets, of five passages each, and pages with a place for figures."""
+    gold = [row for row in QUESTIONS if row.get("gold_ids")]
+    for name, questions in (("musique_train100", gold), ("hotpot_train100", gold), ("mtrag_dev", TURNS)):
+        (folder / "data" / name).mkdir(parents=True)
+        write_lines(folder / "data" / name / "corpus.jsonl", ROWS)
+        write_lines(folder / "data" / name / "questions.jsonl", questions)
+    triples = [["Velm", "flows into", "Lake Sund"]]
+    imported = [{"id": row["id"], "entities": ["Velm"], "triples": triples} for row in ROWS]
+    write_lines(folder / "data" / "musique_train100" / "openie.jsonl", imported)
+    for page in command.PAGES:
+        (folder / page).parent.mkdir(exist_ok=True)
+        (folder / page).write_text(EMPTY_PAGE, encoding="utf-8")
+    return Place(folder)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """All sets, measured once."""
+    place = place_in(tmp_path_factory.mktemp("measured"))
+    place.run()
+    return place
+
+
+def test_a_turn_is_asked_alone_or_after_the_users_turn_before() -> None:
+    first, later, _ = TURNS
+    assert [first_turn(row) for row in TURNS] == [first, None, None]
+    assert [later_turn(row) for row in TURNS] == [None, later, None]
+    before = [after_the_turn_before(row) for row in TURNS]
+    assert before == [None, {**later, "question": "What is the Velm? And into which lake does it flow?"}, None]
+
+
+def test_all_sets_are_measured_and_pages_show_it(measured: Place) -> None:
+    figures = measured.figures
+    assert [each["name"] for each in figures] == [each.name for each in QUESTION_SETS]
+    assert [each["questions"] for each in figures] == [5, 5, 1, 1, 1, 5, 5]
+    for each in figures:
+        ablated = each["name"] in tables.MAIN
+        assert list(each["systems"]) == [*(mode.value for mode in Mode), *(SWITCHED if ablated else ())]
+        told = load_run(measured.folder / "runs" / each["name"]).metrics["systems"]["mara"]
+        found = each["systems"]["mara"]
+        assert (found["recall"]["5"], found["all_gold"]["5"]) == (told["recall"]["5"], told["all_gold"]["5"])
+        less_hybrid = found["recall"]["5"] - each["systems"]["hybrid"]["recall"]["5"]
+        assert found["less"]["hybrid"]["recall@5"][0] == pytest.approx(less_hybrid, abs=1e-6)
+    for page in measured.pages:
+        assert f"\n\n{tables.modes_table(figures)}\n\n" in page
+
+
+def test_each_corpus_is_indexed_as_its_set_says(measured: Place) -> None:
+    runs = measured.folder / "runs"
+    assert {row["title"] for row in rows_in(runs / "hotpot-untitled-corpus.jsonl")} == {""}
+    imported, extracted = (content_of(runs / "workspaces" / name) for name in ("musique", "musique-offline"))
+    assert len(imported["facts"]) == 1 < len(extracted["facts"])
+    assert [each["facts"] for each in measured.figures][:2] == ["imported", "extracted without a model"]
+
+
+def test_a_second_run_asks_nothing_and_writes_the_same(measured: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures, pages = measured.figures, measured.pages
+    monkeypatch.setattr(ask_system.Asker, "ask", lambda *asked: pytest.fail("asked again"))
+    measured.run()
+    assert (measured.figures, measured.pages) == (figures, pages)
+
+
+def test_a_limited_run_shows_tables_and_writes_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = place_in(tmp_path)
+    place.run("--limit", "1")
+    assert "| MTRAG, later turns | `mara` |" in capsys.readouterr().out
+    assert not (tmp_path / "figures.json").exists()
+    assert place.pages == [EMPTY_PAGE] * 2
