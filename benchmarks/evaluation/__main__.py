@@ -53,6 +53,9 @@ def main() -> None:
     parser.add_argument("--limit", type=int, metavar="N", help="ask N questions of each set, and write no page")
     parser.add_argument("--restart", action="store_true", help="index and ask everything again")
     options = parser.parse_args()
+    lacking = sorted({each.corpus.folder for each in QUESTION_SETS if not (options.data / each.corpus.folder).is_dir()})
+    if lacking:
+        parser.error(f"{options.data} has no folder {', '.join(lacking)}")
     if options.restart:
         shutil.rmtree(options.out / WORKSPACES, ignore_errors=True)
     figures = [

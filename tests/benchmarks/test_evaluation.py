@@ -135,6 +135,12 @@ def test_a_second_run_asks_nothing_and_writes_the_same(measured: Place, monkeypa
     assert (measured.figures, measured.pages) == (figures, pages)
 
 
+def test_data_that_lack_a_set_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        Place(tmp_path).run()
+    assert "has no folder hotpot_train100, mtrag_dev, musique_train100" in capsys.readouterr().err
+
+
 def test_a_limited_run_shows_tables_and_writes_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = place_in(tmp_path)
     place.run("--limit", "1")
