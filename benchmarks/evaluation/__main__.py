@@ -4,7 +4,7 @@
 
 DATA holds the folders ``musique_train100``, ``hotpot_train100`` and ``mtrag_dev``. Each corpus is indexed into RUNS
 without a model, then its questions are asked with retrieval alone. What was interrupted resumes, and what is finished
-is not done again: measure other code in a new folder, or with ``--restart``. The figures go to ``figures.json`` beside
+is not done again: measure other code in a new folder, or with ``--restart``. The figures go to ``figures.jsonl`` beside
 this file, and from there into ``docs/evaluation.md`` and ``README.md``; with ``--limit`` they are printed alone.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from workflows.evaluation.run_files import Run
 from workflows.evaluation.runner import Order, evaluate
 from workflows.evaluation.systems import ABLATIONS, is_control
 from workflows.indexing import index_sources
-from workflows.runs.run_folder import dumps, json_lines, rounded
+from workflows.runs.run_folder import json_lines, rounded
 from workflows.runtime.resources import OFFLINE, close_indexes, open_workspace_index
 
 ROOT = Path(__file__).parents[2]
@@ -144,9 +145,9 @@ def figures_of(run: Run) -> dict[str, Any]:
     }
 
 
-def write_pages(figures: tables.Figures) -> None:
+def write_pages(figures: Sequence[dict[str, Any]]) -> None:
     """Write the figures, and the pages that show them."""
-    write_atomically(tables.FIGURES, dumps({"sets": figures}, indent=1) + "\n")
+    write_atomically(tables.FIGURES, json_lines(figures))
     drawings.main([str(ROOT / page) for page in PAGES])
 
 

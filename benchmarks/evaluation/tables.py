@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.evaluation.sets import QUESTION_SETS
+from benchmarks.evaluation.sets import QUESTION_SETS, rows_of
 from graph.retrieve.modes import Mode
 from workflows.evaluation.reports.markdown import code, figure, interval, signed, table
 
-FIGURES = Path(__file__).with_name("figures.json")
-"""What ``python -m benchmarks.evaluation`` measured."""
+FIGURES = Path(__file__).with_name("figures.jsonl")
+"""What ``python -m benchmarks.evaluation`` measured, a question set a line."""
 
 Measured = Mapping[str, Any]
-"""What `FIGURES` holds of one question set."""
+"""The figures of one question set."""
 
 Figures = Sequence[Measured]
 """All question sets, in the order of the tables."""
@@ -28,8 +27,7 @@ _MODES = tuple(mode.value for mode in Mode)
 
 def read_figures() -> Figures:
     """Return the figures that the documentation shows."""
-    figures: Figures = json.loads(FIGURES.read_text(encoding="utf-8"))["sets"]
-    return figures
+    return list(rows_of(FIGURES))
 
 
 def sets_table(figures: Figures) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +55,7 @@ class Place:
             patch.setattr(plots, "can_plot", lambda: False)
             patch.setattr(command, "ABLATIONS", SWITCHED)
             patch.setattr(command, "ROOT", self.folder)
-            patch.setattr(tables, "FIGURES", self.folder / "figures.json")
+            patch.setattr(tables, "FIGURES", self.folder / "figures.jsonl")
             runs = self.folder / "runs"
             patch.setattr(sys, "argv", ["evaluation", str(self.folder / "data"), "--out", str(runs), *options])
             command.main()
@@ -64,8 +63,7 @@ class Place:
 
     @property
     def figures(self) -> list[dict[str, Any]]:
-        figures: list[dict[str, Any]] = json.loads((self.folder / "figures.json").read_text())["sets"]
-        return figures
+        return rows_in(self.folder / "figures.jsonl")
 
     @property
     def pages(self) -> list[str]:
@@ -145,5 +143,5 @@ def test_a_limited_run_shows_tables_and_writes_no_page(tmp_path: Path, capsys: p
     place = place_in(tmp_path)
     place.run("--limit", "1")
     assert "| MTRAG, later turns | `mara` |" in capsys.readouterr().out
-    assert not (tmp_path / "figures.json").exists()
+    assert not (tmp_path / "figures.jsonl").exists()
     assert place.pages == [EMPTY_PAGE] * 2
