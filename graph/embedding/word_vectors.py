@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.embedding.minilm import model_folder, unit_rows
+from graph.embedding.bert import unit_rows
+from graph.embedding.minilm import model_folder
 
 _TABLE = "embeddings.word_embeddings.weight"
 

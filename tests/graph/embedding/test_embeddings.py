@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graph.embedding.e5 import E5Embedder
 from graph.embedding.embeddings import (
     QUESTION_TO_FACT,
     QUESTION_TO_PASSAGE,
@@ -270,6 +271,12 @@ class TestConfigured:
         monkeypatch.setenv("MARA_EMBEDDING_MODEL", MiniLMEmbedder.model_id)
         monkeypatch.setenv("MARA_EMBEDDING_BASE_URL", "http://127.0.0.1:1/v1")
         assert isinstance(configured_embedder(), MiniLMEmbedder)
+
+    def test_the_multilingual_embedded_model_is_chosen_by_its_name(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_EMBEDDING_MODEL", "multilingual-e5-small-q4")
+        assert isinstance(configured_embedder(), E5Embedder)
+        monkeypatch.setenv("MARA_EMBEDDING_MODEL", "intfloat/multilingual-e5-small")
+        assert isinstance(configured_embedder(), OpenAIEmbedder)
 
     def test_a_named_model_is_asked_at_its_own_endpoint_else_at_the_chat_models(
         self, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch

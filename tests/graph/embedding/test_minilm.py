@@ -1,62 +1,20 @@
 from __future__ import annotations
 
-import math
 import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from graph.embedding import minilm as module
-from graph.embedding.minilm import DIMENSION, MAX_TOKENS, MiniLMEmbedder, model_folder, unit_rows
+from graph.embedding.bert import DIMENSION, unit_rows
+from graph.embedding.minilm import MiniLMEmbedder, model_folder
 from graph.errors import DependencyMissing, WorkspaceDamaged
+from tests.graph.embedding.bert_reference import Array, Reference
 
-Array = NDArray[np.float32]
 SENTENCES = ["Nissan was founded in 1933 in Yokohama.", "The cat sleeps."]
 LONG = " ".join(f"Sentence number {i} tells of ships, harbours and the sea." for i in range(30))
-
-
-class Reference:
-    """BERT's forward pass in numpy, for one sentence at a time."""
-
-    def __init__(self, weights: dict[str, Array]) -> None:
-        self.weights = weights
-
-    def linear(self, x: Array, name: str) -> Array:
-        return x @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
-
-    def normalise(self, x: Array, name: str) -> Array:
-        centred = x - x.mean(-1, keepdims=True)
-        scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-12)
-        return np.asarray(scaled * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
-
-    def attend(self, x: Array, name: str) -> Array:
-        query, key, value = (
-            self.linear(x, f"{name}.self.{part}").reshape(len(x), 12, 32).transpose(1, 0, 2)
-            for part in ("query", "key", "value")
-        )
-        scores = query @ key.transpose(0, 2, 1) / math.sqrt(32)
-        shares = np.exp(scores - scores.max(-1, keepdims=True))
-        shares /= shares.sum(-1, keepdims=True)
-        mixed = (shares @ value).transpose(1, 0, 2).reshape(len(x), 384)
-        return self.normalise(x + self.linear(mixed, f"{name}.output.dense"), f"{name}.output.LayerNorm")
-
-    def embed(self, ids: list[int]) -> Array:
-        word, position, kind = (
-            self.weights[f"embeddings.{part}_embeddings.weight"] for part in ("word", "position", "token_type")
-        )
-        x = word[ids] + position[: len(ids)] + kind[0]
-        x = self.normalise(x, "embeddings.LayerNorm")
-        for layer in range(6):
-            name = f"encoder.layer.{layer}"
-            x = self.attend(x, f"{name}.attention")
-            inner = self.linear(x, f"{name}.intermediate.dense")
-            inner = inner * 0.5 * (1 + np.vectorize(math.erf)(inner / math.sqrt(2)))
-            x = self.normalise(x + self.linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
-        mean = x.mean(0)
-        return np.asarray(mean / np.linalg.norm(mean), dtype=np.float32)
 
 
 class TestNetwork:
@@ -67,7 +25,7 @@ class TestNetwork:
         weights = load_file(model_folder() / "model.safetensors")
         tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
         tokenizer.no_padding()
-        reference = Reference(weights)
+        reference = Reference(weights, layers=6)
         expected = np.stack([reference.embed(tokenizer.encode(sentence).ids) for sentence in SENTENCES])
         assert minilm.embed(SENTENCES) == pytest.approx(expected, abs=1e-4)
 
@@ -100,14 +58,14 @@ class TestNetwork:
 
 class TestWindows:
     def test_texts_within_the_limit_are_one_window_and_longer_ones_are_counted(self, minilm: MiniLMEmbedder) -> None:
-        room = MAX_TOKENS - 2
+        room = MiniLMEmbedder.max_tokens - 2
         texts = ["", "word", "word " * room, "word " * (room + 1), "word " * (2 * room)]
         assert minilm.count_windows(texts) == [1, 1, 1, 2, 3]
 
     def test_a_long_text_is_the_normalised_mean_of_its_windows(self, minilm: MiniLMEmbedder) -> None:
         words = [f"{name} " for name in ("river", "harbour", "engine", "cheese")]
         text = "".join(word * 100 for word in words)
-        step, room = MAX_TOKENS - 2 - 40, MAX_TOKENS - 2
+        step, room = MiniLMEmbedder.max_tokens - 2 - 40, MiniLMEmbedder.max_tokens - 2
         tokens = [word for word in words for _ in range(100)]
         windows = ["".join(tokens[start : start + room]) for start in range(0, len(tokens) - 40, step)]
         assert len(windows) == minilm.count_windows([text])[0] == 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graph.embedding import word_vectors as module
-from graph.embedding.minilm import DIMENSION
+from graph.embedding.bert import DIMENSION
 from graph.embedding.word_vectors import word_vectors
 from graph.errors import DependencyMissing
 
