@@ -114,9 +114,9 @@ def _report(kind: str, n: int, runs: dict[str, list[dict[str, Any]]]) -> None:
     rates = {model: [run["rate"] for run in found] for model, found in runs.items()}
     for model, found in rates.items():
         print(
-            f"| {kind} ({n}) | {model} | {statistics.median(found):.0f} a second | {min(found):.0f}-{max(found):.0f} |"
+            f"| {kind} ({n}) | {model} | {statistics.median(found):.3g} a second | {min(found):.3g}-{max(found):.3g} |"
         )
-    for model in rates.keys() - {"onnx"}:
+    for model in [name for name in rates if name != "onnx"]:
         ratios = [a / b for a, b in zip(rates[model], rates["onnx"], strict=True)]
         print(f"| {kind} | {model} / onnx | {statistics.median(ratios):.2f} | {min(ratios):.2f}-{max(ratios):.2f} |")
     if "torch" in runs:

@@ -136,7 +136,7 @@ class _ModelFile:
 
     def __init__(self, path: Path) -> None:
         self._data = np.memmap(path, dtype=np.uint8, mode="r")
-        digest = hashlib.sha256(self._data).hexdigest()
+        digest = hashlib.sha256(self._data.data).hexdigest()
         if digest != _WEIGHTS_SHA256:
             raise WorkspaceDamaged(
                 f"The embedding weights at {path} are not the published ones (sha256 {digest[:12]}…)",
@@ -155,7 +155,7 @@ class _ModelFile:
 
     def _read(self, form: str) -> tuple[Any, ...]:
         start, self._at = self._at, self._at + struct.calcsize("<" + form)
-        return struct.unpack_from("<" + form, self._data, start)
+        return struct.unpack_from("<" + form, self._data.data, start)
 
     def _read_array(self, kind: str, n: int) -> NDArray[Any]:
         start, self._at = self._at, self._at + n * np.dtype(kind).itemsize

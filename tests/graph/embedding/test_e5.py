@@ -25,7 +25,7 @@ class WeightsFile:
     def __init__(self, path: Path) -> None:
         self._random = np.random.default_rng(0)
         self.published: dict[str, Array] = {}
-        self.words = np.zeros(0, np.float32)
+        self.words: Array
         path.write_bytes(self._content())
         self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
 
