@@ -156,11 +156,15 @@ class KnowledgeGraph:
         return len(self.entity_names) + len(self.passages)
 
     @cached_property
+    def passage_ids(self) -> Sequence[str]:
+        """The passages' ids, in their order: without reading the passages themselves."""
+        passages = self.passages
+        return tuple(passages.ids if isinstance(passages, _StoredPassages) else (passage.id for passage in passages))
+
+    @cached_property
     def passage_index(self) -> Mapping[str, int]:
         """Passage id -> position among the passages."""
-        passages = self.passages
-        ids = passages.ids if isinstance(passages, _StoredPassages) else [passage.id for passage in passages]
-        return {key: index for index, key in enumerate(ids)}
+        return {key: index for index, key in enumerate(self.passage_ids)}
 
     @cached_property
     def metadata_keys(self) -> frozenset[str]:

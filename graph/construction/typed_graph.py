@@ -89,6 +89,25 @@ class TypedGraph:
         return arcs
 
     @cached_property
+    def arriving(self) -> Arcs:
+        """The arcs that lead to each node, by the node that they leave.
+
+        The kind of one that leaves an edge's target counts on from len(EDGE_KINDS).
+        """
+        there, back = self.forward, self.backward
+        # A node's arcs stand together: first those from targets, to it as a source, then those from sources.
+        places = (
+            np.arange(len(self)) + np.repeat(back.starts[:-1], np.diff(there.starts)),
+            np.arange(len(self)) + np.repeat(there.starts[1:], np.diff(back.starts)),
+        )
+        kinds = (there.kind + np.uint8(len(EDGE_KINDS)), back.kind)
+        columns = ((there.node, back.node), kinds, (there.weight, back.weight))
+        arcs = Arcs(there.starts + back.starts, *(_merged(parts, places) for parts in columns))
+        for column in arcs:
+            column.flags.writeable = False
+        return arcs
+
+    @cached_property
     def n_arcs(self) -> NDArray[np.int32]:
         """How many arcs leave each node; 1 for isolated nodes."""
         arcs: NDArray[np.int32] = np.maximum(1, np.diff(self.forward.starts) + np.diff(self.backward.starts))
@@ -123,6 +142,14 @@ def _starts(nodes: NDArray[np.int32], n_nodes: int) -> NDArray[np.int32]:
     np.cumsum(np.bincount(nodes, minlength=n_nodes), out=starts[1:])
     starts.flags.writeable = False
     return starts
+
+
+def _merged(parts: tuple[NDArray[Any], NDArray[Any]], places: tuple[NDArray[np.intp], NDArray[np.intp]]) -> NDArray[Any]:
+    """Return one array with the elements of both at their places."""
+    merged = np.empty(sum(map(len, parts)), dtype=parts[0].dtype)
+    for part, place in zip(parts, places, strict=True):
+        merged[place] = part
+    return merged
 
 
 def _igraph(n_nodes: int, source: NDArray[np.int32], target: NDArray[np.int32], *, directed: bool = False) -> Any:

@@ -93,7 +93,7 @@ def edge_evidence(graph: KnowledgeGraph, record: Record, entity: int, edges: Seq
     held = {edge: facts.of(edge) for edge in edges}
     passages = {place for known in held.values() for fact in known for place in fact.passages}
     passages |= {_other(graph, entity, edge) - graph.n_entities for edge in edges if _is_link(graph, edge)}
-    entries = {entry.passage.id: entry for entry in record.entries([graph.passages[place].id for place in passages])}
+    entries = {entry.passage.id: entry for entry in record.entries([graph.passage_ids[place] for place in passages])}
     told = []
     for edge in edges:
         kind, other = EDGE_KINDS[graph.edges.kind[edge]], _other(graph, entity, edge)
@@ -108,7 +108,7 @@ def edge_evidence(graph: KnowledgeGraph, record: Record, entity: int, edges: Seq
             body |= _link_evidence(graph, record, edge, entry)
         elif kind.relation in ENTITY_RELATIONS:
             places = sorted({place for fact in held[edge] for place in fact.passages})
-            body["triples"] = _triples(graph, entries, edge, [graph.passages[place].id for place in places])
+            body["triples"] = _triples(graph, entries, edge, [graph.passage_ids[place] for place in places])
         told.append(body)
     return told
 

@@ -162,7 +162,7 @@ def best_factors(context: Context, question: str, gold_ids: Sequence[str]) -> Re
     def worth(beta: RelationFactors) -> tuple[float, float]:
         factors = tuned(factors_for(beta, settings), tuning)
         ranking, _ = walk_passages(index, seeds, factors, settings, context.top_k, context.engine, selection)
-        found = [index.graph.passages[place].id for place, _ in ranking]
+        found = [index.graph.passage_ids[place] for place, _ in ranking]
         return recall_at_k(found, gold_ids, _DEPTH), reciprocal_rank(found, gold_ids)
 
     return max(candidates, key=worth)

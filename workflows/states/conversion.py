@@ -98,7 +98,7 @@ def numbered(hits: Iterable[PassageHit]) -> list[NumberedPassage]:
 
 def passage_candidates(index: Index, ranking: Ranking) -> list[PassageCandidate]:
     """Return a ranking as the candidates for seeds."""
-    return [PassageCandidate(id=index.graph.passages[place].id, score=score) for place, score in ranking]
+    return [PassageCandidate(id=index.graph.passage_ids[place], score=score) for place, score in ranking]
 
 
 def ranking_of(index: Index, candidates: Sequence[PassageCandidate]) -> Ranking:
@@ -118,7 +118,7 @@ def seed_set(
             EntitySeed(id=entity_id(graph.entity_names[entity]), text=labels(entity), weight=weight)
             for entity, weight in sorted(entities.items(), key=lambda item: (-item[1], item[0]))
         ],
-        passages=[PassageSeed(id=graph.passages[place].id, weight=weight) for place, weight in passages.items()],
+        passages=[PassageSeed(id=graph.passage_ids[place], weight=weight) for place, weight in passages.items()],
     )
 
 

@@ -1,24 +1,26 @@
 """The engine ``matrix``: power iteration with one sparse pattern for all questions, accelerated, and with a bound.
 
-001's A = Σ w_r M_r is never built. The pattern of the edges stands once, as the sources and targets that the graph
-holds anyway; a question brings one multiplication of the weights by the factors of their kinds, and its degrees are
-one small product of the degrees by kind.
+001's A = Σ w_r M_r is never built. The pattern of the arcs stands once; a question brings one multiplication of the
+weights by the factors of their kinds, and its degrees are one small product of the degrees by kind.
 
-The walk is the solution of a linear system, and its first iterates span the space in which GMRES (Saad and Schultz
-1986) finds what leaves the least residual: that takes half the products of the plain iteration. Where it does not pay,
-the plain iteration, which gains a factor of ``damping`` at every step whatever the graph, goes on from where it stands.
+A walk on undirected edges has real eigenvalues, and a directed one nearly so: then steps that go farther than the plain
+iteration, and keep some of their last direction (second-order Richardson, Golub and Varga 1961), take half as many
+products. Where that does not pay, the plain iteration, which gains a factor of ``damping`` at every step whatever the
+graph, goes on from where it stands. No step calls BLAS: its threads wait for each other at every turn, and on a busy
+machine take ten times as long as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.typed_graph import TypedGraph
-from graph.walk.engines.transition import arc_weights, degrees
+from graph.walk.engines.transition import arriving_weights, degrees
 from graph.walk.factors import EdgeFactors
 
 Floats = NDArray[np.floating[Any]]
@@ -32,8 +34,8 @@ _STAGNATION = 8
 """Rounds without a smaller residual after which rounding is all that is left."""
 _SINGLE = 1e12
 """Factors from 1 / _SINGLE to _SINGLE leave ample room for weights, in single precision."""
-_CYCLE = 16
-"""Products after which GMRES begins anew, from what it has: so many vectors are in memory at most."""
+_WATCHED = 8
+"""Steps in which acceleration has to gain as much as plain steps would."""
 
 
 def solve(
@@ -90,87 +92,42 @@ def _invert(total: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
 
 def _product(graph: TypedGraph, factors: EdgeFactors, dtype: type[np.floating[Any]]) -> Callable[[Floats], Floats]:
     """Return the function that sends mass along all edges, both ways."""
-    from scipy.sparse import csc_array, csr_array
+    from scipy.sparse import csr_array
 
-    shape = (graph.n_nodes, graph.n_nodes)
-    pattern = (graph.target, graph.forward.starts)
-    from_source, from_target = arc_weights(graph, factors, dtype)
-    to_target = csc_array((from_source, *pattern), shape=shape)
-    to_source = csr_array((from_target, *pattern), shape=shape)
-
-    def product(y: Floats) -> Floats:
-        moved: Floats = to_target @ y
-        moved += to_source @ y
-        return moved
-
-    return product
+    arcs = graph.arriving
+    weights = arriving_weights(graph, factors, dtype)
+    return csr_array((weights, arcs.node, arcs.starts), shape=(graph.n_nodes, graph.n_nodes)).__matmul__
 
 
 def _iterate(
     follow: Callable[[Floats], Floats], restarting: Floats, start: Floats, damping: float, tolerance: float
-) -> tuple[Floats, np.floating[Any], int]:
+) -> tuple[Floats, float, int]:
     """Solve x = restarting + follow(x) to within ``tolerance``.
 
-    A step contracts L1 distances by ``damping``: x is at most |step(x) - x| / (1 - damping) from the solution, and
-    step(x) at most ``damping`` times that. Plain steps therefore end, at the tolerance or where rounding is all that
-    is left; they take over once a cycle has gained less than they promise.
+    A plain step contracts L1 distances by ``damping``: x is at most |step(x) - x| / (1 - damping) from the solution,
+    and step(x) at most ``damping`` times that. Plain steps therefore end, at the tolerance or where rounding is all
+    that is left; they take over once the accelerated ones have gained less than they promise.
 
     Returns:
         The scores, a bound on their distance to the solution, and how often ``follow`` was called.
     """
-    x, calls, best, since_best, promised = start, 0, np.inf, 0, np.inf
+    stretch = 2 / (1 + math.sqrt(1 - damping**2))
+    x, step, calls, best, since_best, watched = start, np.zeros_like(start), 0, np.inf, 0, np.inf
     while True:
-        moved = follow(x)
-        moved += restarting
+        residual = follow(x)
+        residual += restarting
+        residual -= x
         calls += 1
-        residual = moved - x
-        total = np.abs(residual).sum()
-        error = total * damping / (1 - damping)
-        distance = float(total)
+        distance = float(np.abs(residual).sum())
+        error = distance * damping / (1 - damping)
+        if calls % _WATCHED == 1:
+            if stretch > 1 and distance > watched * damping**_WATCHED:
+                stretch, best = 1.0, np.inf
+            watched = distance
         since_best = 0 if distance < best else since_best + 1
         best = min(best, distance)
         if error <= tolerance or since_best >= _STAGNATION:
-            return np.maximum(moved, 0), error, calls
-        if distance <= promised:
-            correction, taken = _krylov_cycle(follow, residual, tolerance * (1 - damping) / damping)
-            x, calls, promised = x + correction, calls + taken, distance * damping**taken
-        else:
-            x, promised = moved, -np.inf
-
-
-def _krylov_cycle(follow: Callable[[Floats], Floats], residual: Floats, enough: float) -> tuple[Floats, int]:
-    """Return the correction that leaves the least residual (L2) within a Krylov space, and the calls that it took.
-
-    The space grows until what is left is ``enough`` in L1, or to ``_CYCLE`` dimensions.
-    """
-    size = float(np.sqrt(residual @ residual))
-    basis = [residual / residual.dtype.type(size)]
-    spread = float(np.abs(basis[0]).sum())
-    buffer = np.empty_like(residual)
-    hessenberg = np.zeros((_CYCLE + 1, _CYCLE))
-    target = np.zeros(_CYCLE + 1)
-    target[0] = size
-    for j in range(_CYCLE):
-        image = basis[j] - follow(basis[j])
-        for i, vector in enumerate(basis):
-            hessenberg[i, j] = share = vector @ image
-            image -= np.multiply(vector, share, out=buffer)
-        hessenberg[j + 1, j] = length = np.sqrt(image @ image)
-        shares = np.asarray(np.linalg.lstsq(hessenberg[: j + 2, : j + 1], target[: j + 2])[0], dtype=np.float64)
-        if not length > 0:
-            break
-        image /= length
-        basis.append(image)
-        left = np.asarray(target[: j + 2] - hessenberg[: j + 2, : j + 1] @ shares, dtype=np.float64)
-        # Mass spreads over more nodes at every product: its L1 norm is least, for its L2 norm, at the start.
-        if np.linalg.norm(left) * spread <= enough and np.abs(_combine(basis, left)).sum() <= enough:
-            break
-    return _combine(basis, shares), j + 1
-
-
-def _combine(basis: Sequence[Floats], shares: NDArray[np.float64]) -> Floats:
-    """Return the sum of the first basis vectors, each times its share."""
-    total, buffer = np.zeros_like(basis[0]), np.empty_like(basis[0])
-    for vector, share in zip(basis, shares.astype(total.dtype), strict=False):
-        total += np.multiply(vector, share, out=buffer)
-    return total
+            return np.maximum(x + residual, 0), error, calls
+        step *= stretch - 1
+        step += residual * (stretch if calls > 1 else 1.0)
+        x = x + step
