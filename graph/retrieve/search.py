@@ -30,6 +30,10 @@ ANCHOR_WEIGHT = 1.0
 FUSED_DEPTH = 200
 """The least number of passages of each list that go into the hybrid one."""
 
+_COMPARED = 8_000_000
+"""Numbers in the passages' vectors up to which comparing all takes less time than looking 200 up in Chroma's index:
+20,000 passages of 384 dimensions."""
+
 Ranking = list[tuple[int, float]]
 """(passage, score), best first."""
 
@@ -61,23 +65,31 @@ def find_facts(
 
 
 def rank_passages(
-    index: Index, question: str, mode: Mode, k: int, alpha: float, selection: Selection | None = None
+    index: Index,
+    question: str,
+    mode: Mode,
+    k: int,
+    alpha: float,
+    selection: Selection | None = None,
+    *,
+    exactly: bool = False,
 ) -> Ranking:
     """Return the best ``k`` passages by similarity: dense, sparse, or the hybrid of the two lists.
 
-    At alpha 1 the hybrid is the dense ranking, and at alpha 0 the sparse one, with their own scores.
+    At alpha 1 the hybrid is the dense ranking, and at alpha 0 the sparse one, with their own scores. With ``exactly``
+    the dense list is computed passage by passage, rather than looked up in Chroma's index.
     """
     if mode is Mode.HYBRID and alpha in (0, 1):
         mode = Mode.DENSE if alpha else Mode.SPARSE
     if mode is Mode.DENSE:
-        return _rank_dense(index, question, k, selection)
+        return _rank_dense(index, question, k, selection, exactly=exactly)
     if mode is Mode.SPARSE:
         return _rank_sparse(index, question, k, selection)
     if mode is not Mode.HYBRID:
         raise BadInput(f"Mode {mode} does not rank by similarity", "Choose dense, sparse or hybrid")
     depth = max(k, FUSED_DEPTH)
     sparse = _rank_sparse(index, question, depth, selection)
-    return fuse(_rank_dense(index, question, depth, selection), sparse, alpha)[:k]
+    return fuse(_rank_dense(index, question, depth, selection, exactly=exactly), sparse, alpha)[:k]
 
 
 def fuse(dense: Sequence[tuple[int, float]], sparse: Sequence[tuple[int, float]], alpha: float) -> Ranking:
@@ -106,7 +118,8 @@ def seed_passages(
     if not settings.passage_seeds:
         return _rank_exactly(index, question, limit, selection)
     mode = Mode.HYBRID if settings.hybrid_seeds else Mode.DENSE
-    return rank_passages(index, question, mode, settings.passage_seeds, settings.alpha, selection)
+    exactly = index.graph.passage_vectors.size <= _COMPARED
+    return rank_passages(index, question, mode, settings.passage_seeds, settings.alpha, selection, exactly=exactly)
 
 
 def weigh_entity_seeds(
@@ -273,8 +286,8 @@ def best(scores: NDArray[np.float64], k: int, selection: Selection | None = None
     return _ranked(rows, scores[rows], k)
 
 
-def _rank_dense(index: Index, question: str, k: int, selection: Selection | None) -> Ranking:
-    if selection is None:
+def _rank_dense(index: Index, question: str, k: int, selection: Selection | None, *, exactly: bool) -> Ranking:
+    if selection is None and not exactly:
         return index.search_passages(question, k)
     return _rank_exactly(index, question, k, selection)
 
@@ -294,5 +307,7 @@ def _rank_sparse(index: Index, question: str, k: int, selection: Selection | Non
 
 def _ranked(rows: NDArray[np.intp], scores: NDArray[np.float64], k: int) -> Ranking:
     """Return the best ``k`` of some passages, whose scores come in the same order; ties go to the earlier."""
-    order = np.argsort(-scores, kind="stable")[:k]
+    least = np.partition(scores, -k)[-k] if 0 < k < len(scores) else -np.inf
+    near = np.flatnonzero(scores >= least)
+    order = near[np.argsort(-scores[near], kind="stable")[:k]]
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))

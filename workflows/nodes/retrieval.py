@@ -30,7 +30,7 @@ from workflows.runtime.tracing import (
     passage_documents,
     step,
 )
-from workflows.runtime.walk_tool import pagerank_tool
+from workflows.runtime.walk_tool import walk_as_tool
 from workflows.settings.mara import SHOWN_SEEDS, Question
 from workflows.states.checks import check_same_kind
 from workflows.states.conversion import (
@@ -275,7 +275,8 @@ def walk_graph(state: Walking, run: OpenRun) -> Update:
     if _is_empty(selection):
         return {**update, **_nothing(run)}
     seeds = state.get("seeds") or SeedSet(entities=[], passages=[])
-    found = pagerank_tool(lambda: run).invoke(
+    found = walk_as_tool(
+        run,
         {
             "entity_seeds": seeds["entities"],
             "passage_seeds": seeds["passages"],
@@ -285,7 +286,7 @@ def walk_graph(state: Walking, run: OpenRun) -> Update:
             "damping": None,
             "k": context.top_k,
         },
-        {"metadata": about_update(state)},
+        about_update(state),
     )
     update["errors"] = unknown_entries(run, found["unknown_seeds"])
     if found["engine"] is None:

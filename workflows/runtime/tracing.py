@@ -46,6 +46,12 @@ def current_run() -> RunTree | None:
     return run if run is not None and tracing_is_enabled() else None
 
 
+def is_watched() -> bool:
+    """Tell whether a trace, a stream or a caller's callback sees what the node that is under way calls."""
+    callbacks = get_config().get("callbacks")
+    return bool(callbacks if isinstance(callbacks, list) else callbacks and callbacks.handlers)
+
+
 @contextmanager
 def described(about: Callable[[], Values]) -> Iterator[Callable[[Callable[[], Values]], Values]]:
     """Give the node that runs, its workflow, and all steps within it metadata; ``about`` is asked where one traces.

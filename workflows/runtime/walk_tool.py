@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired
 
@@ -28,7 +28,7 @@ from graph.retrieve.selection import Selection
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType, entity_id
 from graph.walk.strengths import tuned
 from workflows.runtime.resources import OpenRun, tuning_for
-from workflows.runtime.tracing import describe_current_run, factors_shown
+from workflows.runtime.tracing import describe_current_run, factors_shown, is_watched
 from workflows.runtime.visibility import keep_seeds
 from workflows.settings.forms import Share
 from workflows.settings.mara import SHOWN_SEEDS, QuestionText
@@ -141,8 +141,23 @@ class AgentArguments(BaseModel):
         return weight
 
 
+def walk_as_tool(run: OpenRun, arguments: dict[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Walk by the tool of `pagerank_tool`; where no callback sees the call, without LangChain's way to call a tool.
+
+    That takes longer than the walk itself on a small workspace.
+
+    Args:
+        run: the run to walk on.
+        arguments: those of `StateArguments`, all of them, from a state whose shape was checked.
+        metadata: of the call, for those who see it.
+    """
+    if is_watched():
+        return dict(pagerank_tool(lambda: run).invoke(arguments, {"metadata": dict(metadata)}))
+    return _walker(lambda: run, texts=False)(**arguments)
+
+
 def pagerank_tool(opened: Callable[[], OpenRun]) -> BaseTool:
-    """Return the walk over an open generation as the tool that the node `walk_graph` calls.
+    """Return the walk over an open generation as the tool that the node `walk_graph` calls: see `walk_as_tool`.
 
     Its result is plain JSON: ``passages``, best first (``id``, ``title`` and ``score``); the walk's ``engine``,
     ``error``, ``arcs`` and ``damping``, which follows from the entity seeds where it is not given; ``tuning``, the
