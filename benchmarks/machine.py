@@ -111,24 +111,23 @@ def measure_gather(graph: TypedGraph, dtype: type[np.floating[Any]]) -> float:
 
 def bytes_of_arrays(graph: TypedGraph) -> int:
     """Return the bytes of all arrays that the engines ``matrix`` and ``push`` read."""
-    arrays = (graph.source, *graph.forward, *graph.backward, graph.n_arcs, graph.kind_degrees)
+    arrays = (graph.source, *graph.forward, *graph.backward, *graph.arriving, graph.n_arcs, graph.kind_degrees)
     return sum(array.nbytes for array in arrays)
 
 
-def touched_by_matrix(graph: TypedGraph, arcs: int, width: int, *, symmetric: bool) -> Touched:
+def touched_by_matrix(graph: TypedGraph, arcs: int, width: int) -> Touched:
     """Return what the engine ``matrix`` must touch.
 
-    An arc: its end and its weight, and for one half of the arcs a number of a vector to read, for the other half one
-    to read and one to add to. Before that, the weights are multiplied by the factors of their kinds, once a side.
+    An arc: its end and its weight, and a number of a vector to read. Before that, the weights are multiplied by the
+    factors of their kinds.
 
     Args:
         graph: the graph.
         arcs: how many the walk followed.
         width: bytes of a number.
-        symmetric: whether both sides have the same weights.
     """
-    weighing = len(graph) * (_KIND + _WEIGHT + 3 * width) * (1 if symmetric else 2)
-    return Touched(arcs * (_ID + width) + weighing, arcs * width * 3 // 2, arcs)
+    weighing = 2 * len(graph) * (_KIND + _WEIGHT + 3 * width)
+    return Touched(arcs * (_ID + width) + weighing, arcs * width, arcs)
 
 
 def touched_by_push(graph: TypedGraph, arcs: int) -> Touched:

@@ -49,9 +49,9 @@ def main() -> None:
         for mode in options.mode or list(Mode)
     ]
     rows = measure(questions, contexts, one_by_one=options.nodes)
-    print(_latencies(rows))
+    print(latency_table(rows))
     if options.nodes:
-        print(f"\n{_nodes(rows)}")
+        print(f"\n{node_table(rows)}")
 
 
 def measure(
@@ -88,7 +88,8 @@ def _ask(question: dict[str, Any], context: Context, *, one_by_one: bool) -> Row
     }
 
 
-def _latencies(rows: dict[Mode, list[Row]]) -> str:
+def latency_table(rows: dict[Mode, list[Row]]) -> str:
+    """Return recall and latency by mode; beside `dense` where that was asked, too."""
     lines = ["| mode | R@2 | R@5 | R@10 | MRR | p50 ms | p95 ms | x dense |", "|---|---|---|---|---|--:|--:|--:|"]
     dense = [row["ms"] for row in rows.get(Mode.DENSE, ())]
     for mode, own in rows.items():
@@ -100,7 +101,8 @@ def _latencies(rows: dict[Mode, list[Row]]) -> str:
     return "\n".join(lines)
 
 
-def _nodes(rows: dict[Mode, list[Row]]) -> str:
+def node_table(rows: dict[Mode, list[Row]]) -> str:
+    """Return each node's median by mode."""
     names = list(dict.fromkeys(name for own in rows.values() for name in _node_names(own[0])))
     lines = [f"| p50 ms | {' | '.join(rows)} |", "|---" + "|--:" * len(rows) + "|"]
     for name in names:

@@ -84,7 +84,7 @@ def find_limits(graph: TypedGraph, table: Table) -> list[Limit]:
         if walker == "push":
             touched = touched_by_push(graph, arcs)
         else:
-            touched = touched_by_matrix(graph, arcs, 8 if walker == "matrix64" else 4, symmetric=table.symmetric)
+            touched = touched_by_matrix(graph, arcs, 8 if walker == "matrix64" else 4)
         ns_an_arc = float(np.median(1e6 * np.array(series.ms) / np.maximum(followed, 1)))
         limits.append(Limit(walker, table.setting, arcs, ns_an_arc, touched, float(np.median(series.ms))))
     return limits

@@ -57,12 +57,12 @@ def _as_published(
     return Walk(scores, Engine.IGRAPH, PRPACK_ERROR)
 
 
-def _degrees(graph: TypedGraph, symmetric: bool) -> Any:
-    return graph.forward, graph.kind_degrees
+def _arriving(graph: TypedGraph, symmetric: bool) -> Any:
+    return graph.arriving, graph.kind_degrees
 
 
 def _arcs(graph: TypedGraph, symmetric: bool) -> Any:
-    return graph.forward, graph.backward, graph.kind_degrees, graph.n_arcs
+    return graph.forward, graph.arriving, graph.kind_degrees, graph.n_arcs
 
 
 WALKERS: Mapping[str, Walker] = {
@@ -70,8 +70,8 @@ WALKERS: Mapping[str, Walker] = {
     REFERENCE: Walker(
         lambda graph, symmetric: graph.undirected if symmetric else graph.directed, partial(_by_engine, Engine.IGRAPH)
     ),
-    "matrix64": Walker(_degrees, _double_matrix),
-    "matrix": Walker(_degrees, partial(_by_engine, Engine.MATRIX)),
+    "matrix64": Walker(_arriving, _double_matrix),
+    "matrix": Walker(_arriving, partial(_by_engine, Engine.MATRIX)),
     "push": Walker(_arcs, partial(_by_engine, Engine.PUSH)),
     "auto": Walker(_arcs, partial(_by_engine, Engine.AUTO)),
 }

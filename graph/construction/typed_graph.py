@@ -144,7 +144,9 @@ def _starts(nodes: NDArray[np.int32], n_nodes: int) -> NDArray[np.int32]:
     return starts
 
 
-def _merged(parts: tuple[NDArray[Any], NDArray[Any]], places: tuple[NDArray[np.intp], NDArray[np.intp]]) -> NDArray[Any]:
+def _merged(
+    parts: tuple[NDArray[Any], NDArray[Any]], places: tuple[NDArray[np.intp], NDArray[np.intp]]
+) -> NDArray[Any]:
     """Return one array with the elements of both at their places."""
     merged = np.empty(sum(map(len, parts)), dtype=parts[0].dtype)
     for part, place in zip(parts, places, strict=True):

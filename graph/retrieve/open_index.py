@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ _OVERFETCH = 2
 _MOST_OVERFETCHED = 1_000
 _COPIED_SHARE = 4
 _SELECTIONS_KEPT = 8
+_SCORES_KEPT = 4
 _OPEN_ATTEMPTS = 5
 _KEPT_OPEN = 2
 
@@ -78,6 +80,7 @@ class Index:
         self._hold = hold
         self._questions = QuestionCache(embedder)
         self._texts = TextCache(embedder)
+        self._scores = lru_cache(maxsize=_SCORES_KEPT)(self._score_passages)
         self._selections: OrderedDict[str, Selection] = OrderedDict()
         self._selecting = threading.Lock()
 
@@ -99,9 +102,10 @@ class Index:
         return self._texts.embed(texts)
 
     def forget_vectors(self) -> None:
-        """Empty the caches of questions and texts, so that what is asked next is timed whoever asked it before."""
+        """Empty the caches of questions, texts and scores, so that what is asked next is timed anew."""
         self._questions.forget()
         self._texts.forget()
+        self._scores.cache_clear()
 
     def select(self, where: Mapping[str, Any]) -> Selection | None:
         """Return the passages that meet the conditions, with what they support; None where there is no condition.
@@ -144,11 +148,14 @@ class Index:
         return self._rescored(hits, vector) if self._store.shared else hits
 
     def score_passages(self, question: str, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
-        """Return the cosine of every passage, or of those in ``rows``, exactly, in their order."""
-        vector, vectors = self._vector(question, QUESTION_TO_PASSAGE), self.graph.passage_vectors
+        """Return the cosine of every passage, or of those in ``rows``, exactly, in their order.
+
+        Several nodes of a run ask for all: those of the last questions are kept.
+        """
+        vectors = self.graph.passage_vectors
         if rows is not None and len(rows) * _COPIED_SHARE < len(vectors):
-            return _cosines(vectors[rows], vector)
-        scores = _cosines(vectors, vector)
+            return _cosines(vectors[rows], self._vector(question, QUESTION_TO_PASSAGE))
+        scores = self._scores(question)
         return scores if rows is None else scores[rows]
 
     def score_passages_sparse(self, question: str) -> NDArray[np.float64]:
@@ -164,6 +171,11 @@ class Index:
         vector = self._questions.vector(question, instruction)
         check_dimension(vector, self.graph.passage_vectors.shape[1])
         return vector
+
+    def _score_passages(self, question: str) -> NDArray[np.float64]:
+        scores = _cosines(self.graph.passage_vectors, self._vector(question, QUESTION_TO_PASSAGE))
+        scores.setflags(write=False)
+        return scores
 
     def _rescored(self, hits: Sequence[tuple[int, float]], vector: NDArray[np.float32]) -> list[tuple[int, float]]:
         """Rank passages by this generation's vectors; a server may hold one as a newer generation has it."""

@@ -23,15 +23,12 @@ def test_a_machine_is_described_without_names_or_paths() -> None:
 
 
 def test_the_matrix_reads_an_end_and_a_weight_an_arc_and_weighs_each_edge() -> None:
-    weighing = EDGES * (1 + 4 + 3 * 4)
-    assert touched_by_matrix(GRAPH, 600, 4, symmetric=True) == Touched(600 * 8 + weighing, 600 * 6, 600)
-    assert touched_by_matrix(GRAPH, 600, 4, symmetric=False) == Touched(600 * 8 + 2 * weighing, 600 * 6, 600)
+    weighing = 2 * EDGES * (1 + 4 + 3 * 4)
+    assert touched_by_matrix(GRAPH, 600, 4) == Touched(600 * 8 + weighing, 600 * 4, 600)
 
 
 def test_numbers_twice_as_wide_leave_the_ends_as_they_are() -> None:
-    assert touched_by_matrix(GRAPH, 600, 8, symmetric=True) == Touched(
-        600 * 12 + EDGES * (1 + 4 + 3 * 8), 600 * 12, 600
-    )
+    assert touched_by_matrix(GRAPH, 600, 8) == Touched(600 * 12 + 2 * EDGES * (1 + 4 + 3 * 8), 600 * 8, 600)
 
 
 def test_push_reads_its_arcs_and_at_the_end_all_nodes() -> None:

@@ -36,6 +36,29 @@ def test_every_edge_is_an_arc_each_way(graph: TypedGraph) -> None:
     assert graph.n_arcs.tolist() == [3, 3, 1, 1, 1]
 
 
+def test_arcs_that_arrive_at_a_node_tell_which_end_of_their_edge_they_leave(graph: TypedGraph) -> None:
+    arcs, n_kinds = graph.arriving, len(EDGE_KINDS)
+    found = [
+        [
+            (
+                int(arcs.node[at]),
+                EDGE_KINDS[arcs.kind[at] % n_kinds],
+                bool(arcs.kind[at] >= n_kinds),
+                float(arcs.weight[at]),
+            )
+            for at in range(arcs.starts[node], arcs.starts[node + 1])
+        ]
+        for node in range(5)
+    ]
+    assert found == [
+        [(1, TEMPORAL, True, 1.0), (1, CAUSAL, True, 2.0), (4, MENTION, True, 0.25)],
+        [(3, MENTION, True, 0.5), (0, TEMPORAL, False, 1.0), (0, CAUSAL, False, 2.0)],
+        [],
+        [(1, MENTION, False, 0.5)],
+        [(0, MENTION, False, 0.25)],
+    ]
+
+
 def test_degrees_are_kept_by_kind(graph: TypedGraph) -> None:
     expected = np.zeros((5, len(EDGE_KINDS)))
     expected[[0, 1], EDGE_KINDS.index(TEMPORAL)] = 1.0
@@ -80,7 +103,14 @@ def test_links_that_no_fact_makes_can_be_left_out(titles: bool, mentions: bool, 
 
 
 def test_nothing_of_it_can_be_changed(graph: TypedGraph) -> None:
-    for array in (graph.weight, graph.backward.weight, graph.kind_degrees, graph.forward.starts, graph.n_arcs):
+    for array in (
+        graph.weight,
+        graph.backward.weight,
+        graph.arriving.kind,
+        graph.kind_degrees,
+        graph.forward.starts,
+        graph.n_arcs,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 

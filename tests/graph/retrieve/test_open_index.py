@@ -111,6 +111,15 @@ class TestSearching:
         assert scores.shape == (3,)
         assert {passage: float(scores[passage]) for passage in approximate} == pytest.approx(approximate, abs=1e-5)
 
+    def test_scores_of_all_passages_are_kept_until_they_are_forgotten(self, index: Index) -> None:
+        scores = index.score_passages("Nissan")
+        assert index.score_passages("Nissan") is scores
+        assert index.score_passages("Nissan", np.array([2, 0])).tolist() == scores[[2, 0]].tolist()
+        with pytest.raises(ValueError, match="read-only"):
+            scores[0] = 1
+        index.forget_vectors()
+        assert index.score_passages("Nissan") is not scores
+
     def test_a_question_is_embedded_once_an_instruction(self, workspace: Workspace) -> None:
         embedder = HashEmbedder()
         index = open_index(workspace.root, embedder)

@@ -17,6 +17,7 @@ from graph.retrieve.modes import HIPPORAG2, MARA, SEED, WALKING_MODES, Mode
 from graph.retrieve.open_index import Index, open_index
 from graph.retrieve.search import (
     Seeds,
+    best,
     effective_passage_weight,
     factors_for,
     find_facts,
@@ -204,9 +205,21 @@ class TestSeeds:
         assert len(seed_passages(index, "Marn", SEED, 99)) == len(PASSAGES)
         assert seed_passages(index, "Marn", SEED, 2) == seed_passages(index, "Marn", SEED, 99)[:2]
         few = seed_passages(index, "Marn", replace(MARA, passage_seeds=2), 99)
-        assert few == rank_passages(index, "Marn", Mode.HYBRID, 2, MARA.alpha)
+        assert few == rank_passages(index, "Marn", Mode.HYBRID, 2, MARA.alpha, exactly=True)
         dense = replace(MARA, passage_seeds=2, hybrid_seeds=False)
-        assert seed_passages(index, "Marn", dense, 99) == rank_passages(index, "Marn", Mode.DENSE, 2, 0)
+        assert seed_passages(index, "Marn", dense, 99) == rank_passages(index, "Marn", Mode.DENSE, 2, 0, exactly=True)
+
+    @pytest.mark.parametrize("mode", [Mode.DENSE, Mode.HYBRID])
+    def test_a_ranking_that_is_computed_is_the_one_that_chroma_finds(self, index: Index, mode: Mode) -> None:
+        computed = rank_passages(index, "Marn in Yokohama", mode, 4, 0.5, exactly=True)
+        found = rank_passages(index, "Marn in Yokohama", mode, 4, 0.5)
+        assert [passage for passage, _ in computed] == [passage for passage, _ in found]
+        assert [score for _, score in computed] == pytest.approx([score for _, score in found], abs=1e-5)
+
+    @given(st.lists(st.integers(-3, 3), max_size=30), st.integers(0, 35))
+    def test_the_best_are_those_of_all_in_order_ties_by_index(self, scores: list[int], k: int) -> None:
+        order = sorted(range(len(scores)), key=lambda place: (-scores[place], place))
+        assert best(np.array(scores, dtype=np.float64), k) == [(place, scores[place]) for place in order[:k]]
 
     def test_entities_of_kept_facts_weigh_by_the_passages_that_they_are_linked_with(self, index: Index) -> None:
         seeds = names(index, weigh_entity_seeds(index, "?", facts_of(index, _1933=0.9, Yokohama=0.8), SEED))

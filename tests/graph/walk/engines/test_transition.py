@@ -6,7 +6,7 @@ import pytest
 from graph.construction.edges import IS_PASSAGE_KIND, KIND_INDEX, EdgeKind, PassageLink
 from graph.construction.typed_graph import TypedGraph
 from graph.schema import RelationType
-from graph.walk.engines.transition import arc_weights, degrees
+from graph.walk.engines.transition import arc_weights, arriving_weights, degrees
 from graph.walk.factors import DIRECTED, EdgeFactors, edge_factors
 from tests.builders import typed_graph
 
@@ -32,6 +32,13 @@ def test_an_edge_weighs_by_the_side_that_it_is_left_from(graph: TypedGraph) -> N
     alike = arc_weights(graph, edge_factors(None), np.float32)
     assert alike[0] is alike[1]
     assert alike[0].dtype == np.float32
+
+
+def test_what_arrives_at_a_node_weighs_by_the_side_that_it_left(graph: TypedGraph) -> None:
+    """In the order of the nodes that it arrives at: entity 0, entity 1, the passage."""
+    arriving = arriving_weights(graph, DIRECTED_FACTORS, np.float64)
+    assert graph.arriving.node.tolist() == [1, 2, 2, 0, 0, 1]
+    assert arriving.tolist() == pytest.approx([0.9 * 0.3, 0.5 * 0.1, 0.25 * 0.1, 0.9 * 0.3, 0.5 * 10, 0.25 * 10])
 
 
 def test_factors_of_passages_mean_nothing_where_no_passage_ends_an_edge() -> None:
