@@ -228,7 +228,7 @@ class Index:
 
 def _cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the products of unit vectors, row by row: the threads of a matrix product cost more than they save."""
-    return np.vecdot(vectors, vector).astype(np.float64)
+    return np.asarray(np.vecdot(vectors, vector), dtype=np.float64)
 
 
 def open_index(root: Path, embedder: Embedder) -> Index:

@@ -72,8 +72,8 @@ def solve(
         return moved
 
     scores, error, calls = _iterate(follow, dtype(1 - damping) * start, start, damping, tolerance)
-    error += _ROUNDING * np.finfo(dtype).eps / (1 - damping)
-    return scores.astype(np.float64), float(error), calls * 2 * len(graph)
+    error += _ROUNDING * float(np.finfo(dtype).eps) / (1 - damping)
+    return scores.astype(np.float64), error, calls * 2 * len(graph)
 
 
 def _fits_single(factors: EdgeFactors) -> bool:
@@ -96,7 +96,13 @@ def _product(graph: TypedGraph, factors: EdgeFactors, dtype: type[np.floating[An
 
     arcs = graph.arriving
     weights = arriving_weights(graph, factors, dtype)
-    return csr_array((weights, arcs.node, arcs.starts), shape=(graph.n_nodes, graph.n_nodes)).__matmul__
+    arriving = csr_array((weights, arcs.node, arcs.starts), shape=(graph.n_nodes, graph.n_nodes))
+
+    def product(y: Floats) -> Floats:
+        moved: Floats = arriving @ y
+        return moved
+
+    return product
 
 
 def _iterate(
