@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from agents.offline.language.clauses import joined_places, sentence_items
+from agents.offline.language.definitions import acronyms, definitions
 from agents.offline.language.entities import SpanKind, governed_name, scan_entities, title_names
 from agents.offline.language.sentence_reader import SentenceReader
 from agents.offline.language.statements import EXPLICIT, LIKELY, Statement, Topic, pair_statements
@@ -18,7 +19,7 @@ from graph.sentences import key_values
 from graph.taxonomy import type_triple
 from graph.text import normalise_name
 
-OFFLINE_EXTRACTOR = "offline-4"
+OFFLINE_EXTRACTOR = "offline-5"
 """The rules' name and version: passages that other rules were applied to are extracted again."""
 
 
@@ -62,6 +63,9 @@ class OfflineExtractor:
             names.extend(place for place, _ in places)
             statements.extend(SentenceReader(passage.text, joined, topic).read())
             statements.extend(Statement(place, "located in", region, LIKELY) for place, region in places)
+        defined = [*definitions(passage.text, prose.sentences), *acronyms(passage.text)]
+        names.extend(statement.subject for statement in defined)
+        statements.extend(defined)
         statements.extend(Statement(topic.name, "also known as", alias, EXPLICIT) for alias in topic.aliases)
         notes = Counter({"overlong_name": scan.overlong_names})
         nobody = {name for each in statements for name in (each.subject, each.object) if _is_pronoun(name)}

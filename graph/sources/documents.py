@@ -18,6 +18,7 @@ from graph.sources.loaders.document import (
     Document,
     Loaded,
     Refused,
+    file_title,
     short_spaced_document,
     short_spaced_passage,
 )
@@ -198,7 +199,8 @@ def _load(path: Path, source: str, options: ReadOptions) -> Loaded:
     if suffix in _CORPORA:
         return _CORPORA[suffix](path, source, options.fields)
     document = _DOCUMENTS[suffix](path, source)
-    return Loaded([replace(document, metadata={**document.metadata, "file": source})])
+    title = document.title or file_title(path)
+    return Loaded([replace(document, title=title, metadata={**document.metadata, "file": source})])
 
 
 def _take(loaded: Loaded, documents: Documents, options: ReadOptions) -> None:

@@ -43,7 +43,7 @@ class Aside:
     items: tuple[Item, ...]
 
 
-_PAST = word_set(
+PAST = word_set(
     "wrote written led won built held made began begun born sang sung became ran taught bought sold sent spent lost "
     "found gave given took taken went gone grew grown knew known left lay lain fought drew drawn drove driven came met "
     "chosen broke broken brought bound shot set put hit cut sat stood told thought rose risen fell fallen flew flown "
@@ -155,7 +155,7 @@ def _is_list_or_clause(items: Sequence[Item], last: int) -> bool:
     if following[1:] == ["by"] or following[:1] in (["located"], ["situated"]):
         return False
     return bool(following) and (
-        following[0] in AUXILIARIES or following[0] in _PAST or following[0] in _PRESENT or following[0].endswith("ed")
+        following[0] in AUXILIARIES or following[0] in PAST or following[0] in _PRESENT or following[0].endswith("ed")
     )
 
 
@@ -206,7 +206,7 @@ def _is_verb(items: Sequence[Item], position: int) -> bool:
     if word in AUXILIARIES or word in _GERUNDS:
         return True
     previous = items[position - 1] if position else None
-    if word in _PAST:
+    if word in PAST:
         return previous is None or previous.lower not in _BEFORE_NOUN
     if word.isalpha() and word not in _AFTER_PARTICIPLE and _follows_modal(items, position):
         return True

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import chain, pairwise
-from operator import or_
 from typing import NamedTuple
 
 import regex
@@ -53,6 +52,7 @@ _PURPOSE_NOUNS = _JOINING_NOUNS | word_set(
     "center centre foundation fund campaign alliance award prize network group party programme program project"
 )
 _ARTICLES = frozenset(("the", "a", "an"))
+_BEHIND_VERBS = _ARTICLES | word_set("this that these those its his her their our my your it them any each every all")
 _NUMBER_INTRODUCERS = _ARTICLES | {"at", "its", "their", "his", "her"}
 _PLACE_NOUNS = word_set(
     "street road avenue square park river island islands hospital airport station building bridge mountain award prize "
@@ -213,9 +213,22 @@ class NameFinder:
             return False
         if not self._opening[first] or token.lower in self._inner_capitals:
             return True
+        if self._is_instruction(first):
+            return False
         is_compound = token.text.rpartition("-")[2].islower() and "-" in token.text
         return (
             not is_compound and token.lower not in self._lower_words and not token.lower.endswith(("ly", "ing", "ed"))
+        )
+
+    def _is_instruction(self, position: int) -> bool:
+        """Whether the word that opens a sentence is a verb that tells what to do: "Enter the address", "Use your key".
+
+        No name has an article or a possessive behind it.
+        """
+        return (
+            position + 1 < len(self._tokens)
+            and self._is_plain_space(position + 1)
+            and self._tokens[position + 1].text in _BEHIND_VERBS
         )
 
     def _without_rank(self, first: int, end: int) -> int:
@@ -267,6 +280,7 @@ class SpanKind(Enum):
     DATE = auto()
     QUANTITY = auto()
     FOREIGN = auto()
+    CODE = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +296,13 @@ class EntitySpan:
     def is_name(self) -> bool:
         """Whether it can do or be something: no date, no quantity."""
         return self.kind not in (SpanKind.DATE, SpanKind.QUANTITY)
+
+
+class _Address(NamedTuple):
+    """Where the address of a page or a mailbox stands: a name in it names nothing."""
+
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +342,11 @@ _PROPERTY_VALUE = re.compile(
     r"\b(?:population|elevation|length|height|area|capacity|total|number|average|rate|rank|code)"
     r"(?: of| was| is| were|:)? (?P<value>(?![12]\d{3}\b)\d{3,}+(?:\.\d+)?+)(?![\w%,.]*\d)(?!\s?%)"
 )
+_CODE = regex.compile(
+    r"(?<!`)`(?P<quoted>[\p{L}$/.\-][^`\n]{1,59}+)`(?!`)"
+    r"|(?<![\p{L}\p{N}_/])\p{L}[\p{L}\p{N}]*+(?:_[\p{L}\p{N}]++)++(?![\p{L}\p{N}_(])"
+)
+_ADDRESS = regex.compile(r"(?:https?://|www\.)[^\s<>()\[\]\"]++|[\w.+\-]++@[\w\-]++(?:\.[\w\-]++)++")
 _QUANTITY = re.compile(
     rf"(?<![\w.,:$€£¥₹])(?:{_CLOCK}|(?:US|AU|NZ|CA|HK|A|C|S)?[$€£¥₹]\s?{_NUMBER}(?: {_SCALE})?"
     rf"|{_NUMBER}(?:\s?%| percent| {_SCALE}(?: (?:{_UNIT}|{_COUNTED}))?|[ -]?{_UNIT})"
@@ -347,8 +373,8 @@ def scan_entities(text: str, title: str = "") -> EntityScan:
     """Find the entities of a text in one pass, linear in its length.
 
     Names are runs of capitalised words with connectors such as "of" inside; the keys of rows and key-value lines are
-    none. In Chinese or Japanese text, runs of
-    Katakana and of 2 to 8 Han characters count too; in mostly Latin text, runs of any other script.
+    none, and nothing in an address is one. In Chinese or Japanese text, runs of Katakana and of 2 to 8 Han characters
+    count too; in mostly Latin text, runs of any other script.
 
     Args:
         text: what to read.
@@ -363,11 +389,13 @@ def scan_entities(text: str, title: str = "") -> EntityScan:
     titles = _titles(text, title)
     others = _other_scripts(text)
     free = [span for span, taken in zip(others, _blocked(others, titles), strict=True) if not taken]
-    fixed = _without_overlap([*titles, *_quoted(text), *_dates(text), *_quantities(text), *free])
+    addresses = _addresses(text)
+    found = _without_overlap([*titles, *_quoted(text), *_dates(text), *_quantities(text), *_codes(text), *free])
+    fixed = [span for span, taken in zip(found, _blocked(found, addresses), strict=True) if not taken]
     starts = frozenset(start for start, _ in sentences)
     keys = [pair for start, end in sentences for pair in key_values(text, start, end)]
-    taken = map(or_, _blocked(tokens, fixed), _blocked(tokens, keys))
-    runs, overlong = NameFinder(text, tokens, starts, list(taken), title).find()
+    taken = _blocked(tokens, sorted([*fixed, *keys, *addresses], key=lambda span: span.start))
+    runs, overlong = NameFinder(text, tokens, starts, taken, title).find()
     names = [EntitySpan(text[start:end], start, end, SpanKind.NAME) for start, end in runs]
     spans = _with_acronyms(text, _with_nicknames(text, _without_overlap([*names, *fixed])))
     return EntityScan(tokens, sentences, tuple(spans), overlong)
@@ -418,7 +446,7 @@ def is_acronym(short: str, name: str) -> bool:
     return len(short) > 1 and short == "".join(word[0] for word in name.split() if word[0].isupper())
 
 
-def _blocked(pieces: Sequence[Token | EntitySpan], spans: Sequence[EntitySpan | KeyValue]) -> list[bool]:
+def _blocked(pieces: Sequence[Token | EntitySpan], spans: Sequence[EntitySpan | KeyValue | _Address]) -> list[bool]:
     """Tell for each piece of the text, in order, whether it overlaps one of the spans, or the key of a pair."""
     flags = []
     position = 0
@@ -482,6 +510,19 @@ def _is_work(title: str) -> bool:
 
 def _dates(text: str) -> list[EntitySpan]:
     return [EntitySpan(text[start:end], start, end, SpanKind.DATE) for start, end in date_spans(text)]
+
+
+def _codes(text: str) -> list[EntitySpan]:
+    """Code in backticks, and identifiers with underscores: "MAX_RETRIES"."""
+    spans: list[EntitySpan] = []
+    for match in _CODE.finditer(text) if "_" in text or "`" in text else ():
+        start, end = match.span("quoted") if match["quoted"] else match.span()
+        spans.append(EntitySpan(text[start:end], start, end, SpanKind.CODE))
+    return spans
+
+
+def _addresses(text: str) -> list[_Address]:
+    return [_Address(*match.span()) for match in _ADDRESS.finditer(text)] if "/" in text or "@" in text else []
 
 
 def _quantities(text: str) -> list[EntitySpan]:

@@ -31,6 +31,16 @@ _NO_TITLE = re.compile(
 )
 
 
+_NO_FILE_TITLE = re.compile(
+    r"(?:readme|index|main|default|new|copy|draft|final|temp|tmp|test|file|text|notes?|scan|img|image|dsc|page"
+    r"|document|doc)?[\W\d]*",
+    re.IGNORECASE,
+)
+"""Names of files that say nothing of what is in them."""
+
+_LEAST_LETTERS = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A file that was not read, and why."""
@@ -143,6 +153,16 @@ def sane_title(title: Any) -> str:
     text = " ".join(title.split()) if isinstance(title, str) else ""
     named = any(map(str.isalpha, text)) and len(text) <= _TITLE_LIMIT and not _NO_TITLE.fullmatch(text)
     return text if named and is_unicode(text) else ""
+
+
+def file_title(path: Path) -> str:
+    """Return a file's name as the title of a document that has no other: "Install_proxy.txt" is "Install proxy".
+
+    Names that say nothing of the content give none: "scan 0012", "README", three letters, numbers.
+    """
+    words = " ".join(re.split(r"[\s_]+|(?<=[^\W\d])-(?=[^\W\d])", path.stem)).strip()
+    is_told = sum(map(str.isalpha, words)) >= _LEAST_LETTERS and not _NO_FILE_TITLE.fullmatch(words)
+    return sane_title(words) if is_told else ""
 
 
 def first_heading(headings: Sequence[Heading], level: int = 0) -> str:

@@ -30,12 +30,26 @@ class TestText:
     def test_a_first_line_that_stands_alone_is_the_title(
         self, tmp_path: Path, content: str, title: str, text: str
     ) -> None:
-        passage = passage_of_file(write(tmp_path / "notes about cars.txt", content))
+        passage = passage_of_file(write(tmp_path / "a.txt", content))
         assert (passage.title, passage.text) == (title, text)
 
-    def test_a_files_name_is_its_source_and_no_title(self, tmp_path: Path) -> None:
-        passage = passage_of_file(write(tmp_path / "cars.TXT", "In 1933."))
-        assert (passage.source, passage.title) == ("cars.TXT", "")
+    @pytest.mark.parametrize(
+        ("name", "title"),
+        [
+            ("cars.TXT", "cars"),
+            ("Install_proxy-server v2.txt", "Install proxy server v2"),
+            ("2024-05-13 board minutes.txt", "2024-05-13 board minutes"),
+            ("README.txt", ""),
+            ("scan 0012.txt", ""),
+            ("2024-05-13.txt", ""),
+            ("abc.txt", ""),
+        ],
+    )
+    def test_a_file_without_a_title_has_its_name_if_that_tells_what_is_in_it(
+        self, tmp_path: Path, name: str, title: str
+    ) -> None:
+        passage = passage_of_file(write(tmp_path / name, "In 1933."))
+        assert (passage.source, passage.title) == (name, title)
 
     @pytest.mark.parametrize("content", ["", " \n\t\n"])
     def test_an_empty_file_holds_no_passage(self, tmp_path: Path, content: str) -> None:
