@@ -108,9 +108,9 @@ DEFAULT_PASSAGE_WEIGHT = 0.05
 """The passage weight of the source documents, around which the manager's adaptive weight moves."""
 
 MARA = WalkSettings(
-    damping=0.7,
+    damping=0.8,
     least_damping=0.3,
-    passage_weight=1.0,
+    passage_weight=1.25,
     passage_seeds=200,
     seed_sharpness=8.0,
     hybrid_seeds=True,

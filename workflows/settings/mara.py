@@ -181,7 +181,7 @@ class Context(BaseModel):
     )
     damping: Damping | None = Field(
         default=None,
-        description="Probability of following an edge (mara 0.7).",
+        description="Probability of following an edge (mara 0.8).",
         title="Walk · damping",
         json_schema_extra=offered_at("walk_graph"),
     )
@@ -290,7 +290,7 @@ class Context(BaseModel):
     )
     passage_weight: SeedWeight | None = Field(
         default=None,
-        description="Weight of the best passage seed, beside entity seeds of about 1 (mara 1).",
+        description="Weight of the best passage seed, beside entity seeds of about 1 (mara 1.25).",
         title="Seeds · passage weight",
         json_schema_extra=offered_at("seed_graph"),
     )
