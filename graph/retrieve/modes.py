@@ -108,7 +108,7 @@ DEFAULT_PASSAGE_WEIGHT = 0.05
 """The passage weight of the source documents, around which the manager's adaptive weight moves."""
 
 MARA = WalkSettings(
-    damping=0.8,
+    damping=0.75,
     least_damping=0.3,
     passage_weight=1.25,
     passage_seeds=200,

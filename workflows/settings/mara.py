@@ -181,7 +181,7 @@ class Context(BaseModel):
     )
     damping: Damping | None = Field(
         default=None,
-        description="Probability of following an edge (mara 0.8).",
+        description="Probability of following an edge (mara 0.75).",
         title="Walk · damping",
         json_schema_extra=offered_at("walk_graph"),
     )

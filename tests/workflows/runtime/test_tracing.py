@@ -81,7 +81,7 @@ def test_all_steps_say_what_the_run_was_about(settings: MakeContext, traces: Tra
         assert len(step.metadata["mara_workspace_id"]) == 32
     assert root.metadata["mara_beta"] == result["relation_factors"]
     assert root.metadata["mara_heaviest_relation"] == "TEMPORAL"
-    assert root.metadata["mara_passage_weight"] == result["passage_weight"] == 1.0
+    assert root.metadata["mara_passage_weight"] == result["passage_weight"] == 1.25
     assert root.one("embed_question").metadata["ls_model_name"] == "all-MiniLM-L6-v2"
 
 
