@@ -61,6 +61,17 @@ class TestNames:
     def test_the_first_word_of_a_sentence_needs_more_than_its_capital(self, text: str, expected: list[str]) -> None:
         assert names(text) == expected
 
+    @pytest.mark.parametrize(
+        "text",
+        ["Enter the address.", "Use your own key.", "It stops. Create a copy.", "Select it now.", "See all parts."],
+    )
+    def test_a_verb_that_tells_what_to_do_is_no_name(self, text: str) -> None:
+        assert names(text) == []
+
+    @pytest.mark.parametrize("text", ["see https://cloud.Moor.com/Docs/Oslo now.", "write to Anna.Berg@moor.org soon."])
+    def test_no_part_of_an_address_is_a_name(self, text: str) -> None:
+        assert scan_entities(text).spans == ()
+
     def test_an_article_stays_where_the_title_has_it_or_a_sentence_goes_on_with_it(self) -> None:
         assert names("The Blue Tin Band sang.", title="The Blue Tin") == ["The Blue Tin", "Band"]
         assert names("They saw The Blue Tin.") == ["The Blue Tin"]
@@ -109,6 +120,17 @@ class TestNames:
 
 
 class TestOtherEntities:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("Set MAX_RETRIES to 3, or job_mode.", ["MAX_RETRIES", "job_mode"]),
+            ("Run `kubectl apply -f x.yaml` first.", ["kubectl apply -f x.yaml"]),
+            ("Snake _case_ and ``` fences are none.", []),
+        ],
+    )
+    def test_identifiers_and_code_in_backticks(self, text: str, expected: list[str]) -> None:
+        assert found(text, SpanKind.CODE) == expected
+
     def test_dates_and_quantities(self) -> None:
         text = "In 1933 it had 1,045 rooms, 12 cars, 5 km of road, $3.5 million and 40 % more; on 5 May 1934 two left."
         assert found(text, SpanKind.DATE) == ["1933", "5 May 1934"]
