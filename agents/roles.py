@@ -25,6 +25,36 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """An earlier question of a conversation, and what was answered.
+
+    Attributes:
+        question: as it was asked, or as it was understood.
+        answer: may be empty.
+        passages: ids of the passages that the answer cites.
+    """
+
+    question: str
+    answer: str = ""
+    passages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """The reading of a question that leans on earlier turns.
+
+    Attributes:
+        question: whole, as it is searched and answered; the question itself where it stands alone after all.
+        names: of earlier turns, which the walk starts from beside those in the question.
+        choices: readings between which nothing decides, of which the asker has to choose one; else empty.
+    """
+
+    question: str
+    names: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FactChoice:
     """The facts worth starting from.
 
@@ -239,6 +269,17 @@ class Assessment:
         """How far the whole question is answered."""
         found = {component.coverage for component in self.components}
         return found.pop() if len(found) == 1 else Coverage.PARTIALLY
+
+
+class Rewriter(Protocol):
+    """Completes a question that leans on earlier turns of its conversation."""
+
+    def rewrite(self, question: str, turns: Sequence[Turn], feedback: Feedback | None = None) -> Rewriting:
+        """Return the reading of the question; ``turns`` are the earlier ones, the last one last.
+
+        Raises MalformedReply.
+        """
+        ...
 
 
 class FactFilter(Protocol):

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from agents.chat.usage import prices_of
+from agents.roles import Turn
 from workflows.context import Context, asking
 from workflows.results import Result, result_of
 from workflows.settings.enums import Workflow
 
 
-def ask(question: str, context: Context) -> Result:
+def ask(question: str, context: Context, turns: Sequence[Turn] = ()) -> Result:
     """Answer a question with the workflow that the context is of.
+
+    Args:
+        question: in plain words.
+        context: the settings.
+        turns: earlier turns of its conversation, the last one last; see `workflows.results.turn_of`.
 
     Returns:
         The result, keys in the documented order.
@@ -24,7 +31,7 @@ def ask(question: str, context: Context) -> Result:
     """
     graph, prices = graph_of(context.workflow), prices_of()
     start = time.perf_counter()
-    state = graph.invoke(asking(question), context=context)
+    state = graph.invoke(asking(question, turns), context=context)
     return result_of(state, (time.perf_counter() - start) * 1000, prices)
 
 

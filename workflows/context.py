@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import QUESTION_LIMIT, SHOWN_SEEDS, Context, Question
@@ -49,9 +51,10 @@ def context_of_settings(workflow: str, settings: Mapping[str, Any], spelled: Cal
     return filled_in(form, settings, spelled)
 
 
-def asking(question: str) -> Any:
+def asking(question: str, turns: Sequence[Turn] = ()) -> Any:
     """Return a workflow's input for a question; plain, so that a trace shows it as it is. Raises BadInput."""
-    return {"question": check_question(question)}
+    checked = {"question": check_question(question)}
+    return {**checked, "turns": [asdict(turn) for turn in turns]} if turns else checked
 
 
 def check_question(question: str) -> str:

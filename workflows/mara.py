@@ -14,6 +14,7 @@ from langgraph.types import RetryPolicy
 from agents.roles import NumberedPassage
 from graph.errors import BadInput
 from workflows.nodes.claim_check import build_claim_check
+from workflows.nodes.conversation import ask_back
 from workflows.nodes.retrieval import begin
 from workflows.retrieval import RECURSION_LIMIT, add_retrieval
 from workflows.runtime.agents import ANSWERER, ask
@@ -108,9 +109,16 @@ def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[Stat
     builder: WorkflowBuilder[State, Context, Question | Asked, Output] = WorkflowBuilder(
         State, transport_retries, context_schema=Context, input_schema=Question, output_schema=Output
     )
-    add_retrieval(builder, encode_question, "write_answer")
+    add_retrieval(builder, encode_question, "write_answer", "ask_back")
+    add_asking_back(builder)
     add_answering(builder)
     return builder
+
+
+def add_asking_back(builder: WorkflowBuilder[Any, Any, Any, Any]) -> None:
+    """Add the node that asks what a question means, and ends the run."""
+    builder.add(ask_back)
+    builder.add_edge("ask_back", END)
 
 
 def add_answering(builder: WorkflowBuilder[Any, Any, Any, Any]) -> None:

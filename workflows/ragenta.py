@@ -15,7 +15,7 @@ from collections.abc import Hashable
 from langgraph.graph import END, StateGraph
 from langgraph.types import RetryPolicy, Send
 
-from workflows.mara import CHECKED, no_answer
+from workflows.mara import CHECKED, add_asking_back, no_answer
 from workflows.nodes.claim_check import build_claim_check
 from workflows.nodes.follow_ups import ASKED, merge_passages, plan_follow_ups, search_follow_up
 from workflows.nodes.judged_selection import keep_passages
@@ -149,7 +149,8 @@ def build(
         input_schema=Question,
         output_schema=RagentaOutput,
     )
-    add_retrieval(builder, encode_question, "line_up_passages")
+    add_retrieval(builder, encode_question, "line_up_passages", "ask_back")
+    add_asking_back(builder)
     builder.add(line_up_passages)
     builder.add_node("judge_passage", build_passage_judge(builder), input_schema=OnePassage)
     builder.add(keep_passages)

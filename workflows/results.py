@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from agents.chat.usage import Prices
+from agents.roles import Turn
 from workflows.settings.enums import Workflow
 from workflows.states.ragenta import Judged, RagentaOutput
 from workflows.states.shared import Answer, ClaimOutput, usage_of
@@ -16,6 +17,12 @@ TOTAL = "total"
 
 class Result(RagentaOutput):
     """A result: an answer; with its claims where they were checked; with what was judged where passages were."""
+
+
+def turn_of(result: Mapping[str, Any]) -> Turn:
+    """Return a result as a turn of its conversation, for the next question."""
+    cited = dict.fromkeys(mark["passage_id"] for mark in result["citations"])
+    return Turn(result["question"], result["answer"], tuple(cited))
 
 
 _ANSWER_KEYS, _CLAIM_KEYS, _JUDGED_KEYS = (tuple(part.__annotations__) for part in (Answer, ClaimOutput, Judged))

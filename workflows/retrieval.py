@@ -11,12 +11,13 @@ What a router returns is the label of the edge that is taken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import RetryPolicy
 
+from workflows.nodes.conversation import complete_question, rewrite_question
 from workflows.nodes.retrieval import (
     encode_question,
     filter_facts,
@@ -29,7 +30,15 @@ from workflows.nodes.retrieval import (
     weigh_relations,
 )
 from workflows.runtime.node import Node
-from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, AfterReply, WorkflowBuilder, after_reply
+from workflows.runtime.workflow_graph import (
+    AGAIN,
+    GIVEN_UP,
+    TRANSPORT_RETRIES,
+    VALID,
+    AfterReply,
+    WorkflowBuilder,
+    after_reply,
+)
 from workflows.settings.mara import Context, Question
 from workflows.states.checks import mode_of
 from workflows.states.shared import (
@@ -40,6 +49,7 @@ from workflows.states.shared import (
     Planned,
     RetrievalOutput,
     RetrievalState,
+    Rewritten,
     Started,
 )
 
@@ -51,12 +61,30 @@ NOTHING_SELECTED = "nothing selected"
 WALKS = "the mode walks"
 BETA_WANTED = "β is wanted"
 BY_SIMILARITY = "ranked by similarity"
+LEANS = "leans on earlier turns"
+SEVERAL_READINGS = "several readings"
 
 
 def after_encoding(state: Started) -> Sequence[str]:
     """Choose the branches that the mode needs; none where the filter selects nothing."""
     if state.get("nothing_selected"):
         return [NOTHING_SELECTED]
+    return [LEANS] if state.get("leaning") else _branches(state)
+
+
+def after_rewriting(state: Rewritten) -> Sequence[str]:
+    """Ask again while replies are malformed and attempts are left, then fall back; a valid one is searched."""
+    reply = after_reply(state.get("rewriter_refusal"))
+    return [reply] if reply != VALID else after_completion(state)
+
+
+def after_completion(state: Rewritten) -> Sequence[str]:
+    """Search with the completed question, or ask back where it could mean several things."""
+    understood = state.get("understood")
+    return [SEVERAL_READINGS] if understood and understood["choices"] else _branches(state)
+
+
+def _branches(state: Started) -> list[str]:
     return [WALKS, ALWAYS] if mode_of(state).walks else [ALWAYS]
 
 
@@ -80,12 +108,18 @@ def after_passages(state: Started) -> str:
     return WALKS if mode_of(state).walks else BY_SIMILARITY
 
 
-def add_retrieval(builder: WorkflowBuilder[Any, Any, Any, Any], encode: Node[Any], then: str) -> None:
+def add_retrieval(
+    builder: WorkflowBuilder[Any, Any, Any, Any], encode: Node[Any], then: str, several_readings: str
+) -> None:
     """Add retrieval to a workflow: from START through the node ``encode`` to the node ``then`` (or END).
+
+    A question of several readings goes to the node ``several_readings`` (or END) instead.
 
     ``seed_graph`` is deferred: it waits for all branches, however often one of them retries.
     """
     builder.add(encode)
+    builder.add(rewrite_question, retry_policy=builder.transport_retries)
+    builder.add(complete_question)
     builder.add(retrieve_facts)
     builder.add_asking(filter_facts, after_filter, keep_top_facts, "seed_graph")
     builder.add(retrieve_passages)
@@ -93,9 +127,17 @@ def add_retrieval(builder: WorkflowBuilder[Any, Any, Any, Any], encode: Node[Any
     builder.add(seed_graph, defer=True)
     builder.add(walk_graph)
     builder.add_edge(START, FIRST_NODE)
+    searching: dict[Hashable, str] = {WALKS: "retrieve_facts", ALWAYS: "retrieve_passages"}
     builder.add_conditional_edges(
-        FIRST_NODE, after_encoding, {WALKS: "retrieve_facts", ALWAYS: "retrieve_passages", NOTHING_SELECTED: then}
+        FIRST_NODE, after_encoding, {**searching, LEANS: "rewrite_question", NOTHING_SELECTED: then}
     )
+    understood = {**searching, SEVERAL_READINGS: several_readings}
+    builder.add_conditional_edges(
+        "rewrite_question",
+        after_rewriting,
+        {**understood, AGAIN: "rewrite_question", GIVEN_UP: "complete_question"},
+    )
+    builder.add_conditional_edges("complete_question", after_completion, understood)
     builder.add_conditional_edges(
         "retrieve_facts", after_facts, {ALWAYS: "filter_facts", BETA_WANTED: "weigh_relations"}
     )
@@ -111,7 +153,7 @@ def build(
     builder: WorkflowBuilder[RetrievalState, Context, Question | Asked, RetrievalOutput] = WorkflowBuilder(
         RetrievalState, transport_retries, context_schema=Context, input_schema=Question, output_schema=RetrievalOutput
     )
-    add_retrieval(builder, encode_question, END)
+    add_retrieval(builder, encode_question, END, END)
     return builder
 
 

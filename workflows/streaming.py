@@ -7,7 +7,7 @@ import contextvars
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -18,6 +18,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 from agents.chat.replies import ThinkFilter
 from agents.chat.usage import Prices, prices_of
+from agents.roles import Turn
 from workflows.ask import graph_of
 from workflows.context import Context, asking, check_question
 from workflows.results import Result, result_of
@@ -86,7 +87,7 @@ def event_json(event: Event) -> dict[str, Any]:
     return {"kind": event.kind, **asdict(event)}
 
 
-def ask_stream(question: str, context: Context) -> Generator[Event, None, None]:
+def ask_stream(question: str, context: Context, turns: Sequence[Turn] = ()) -> Generator[Event, None, None]:
     """Answer a question as `ask` does, telling what happens meanwhile.
 
     Closing the iterator stops the run: no further node begins, and a model that is writing is broken off at its next
@@ -99,16 +100,16 @@ def ask_stream(question: str, context: Context) -> Generator[Event, None, None]:
     Raises:
         BadInput: the question cannot be asked (at once); or as `ask` does, and so its other errors (while iterating).
     """
-    return _iterated(_Run(check_question(question), context))
+    return _iterated(_Run(check_question(question), context, turns))
 
 
-def aask_stream(question: str, context: Context) -> AsyncGenerator[Event, None]:
+def aask_stream(question: str, context: Context, turns: Sequence[Turn] = ()) -> AsyncGenerator[Event, None]:
     """Answer a question as `ask_stream` does, from a coroutine; the event loop goes on while a model is waited for.
 
     Cancelling the task that iterates stops the run, as ``aclose`` does: use ``contextlib.aclosing`` where the loop may
     be left early.
     """
-    return _aiterated(_Run(check_question(question), context))
+    return _aiterated(_Run(check_question(question), context, turns))
 
 
 class _Stopped(BaseException):
@@ -150,9 +151,9 @@ class _Run:
     when it ends; this one ends by itself, and its thread keeps no process alive.
     """
 
-    def __init__(self, question: str, context: Context) -> None:
+    def __init__(self, question: str, context: Context, turns: Sequence[Turn]) -> None:
         self._brake = _Brake()
-        self._events = _events(question, context, self._brake, prices_of())
+        self._events = _events(asking(question, turns), context, self._brake, prices_of())
         self._scope = contextvars.copy_context()
         self._has_ended = False
 
@@ -212,11 +213,11 @@ def _event_of(told: _Told) -> Event | None:
     return told
 
 
-def _events(question: str, context: Context, brake: _Brake, prices: Prices | None) -> Generator[Event, None, None]:
+def _events(asked: Any, context: Context, brake: _Brake, prices: Prices | None) -> Generator[Event, None, None]:
     graph = graph_of(context.workflow)
     start = time.perf_counter()
     chunks: Any = graph.stream(
-        asking(question),
+        asked,
         {"callbacks": [brake]},
         context=context,
         stream_mode=["tasks", "messages", "custom", "values"],

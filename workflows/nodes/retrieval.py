@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
+from agents.leaning import leaning_of
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.modes import Mode
 from graph.retrieve.search import (
@@ -20,7 +21,8 @@ from graph.retrieve.search import (
 )
 from graph.retrieve.selection import Selection
 from graph.schema import ScoredFact
-from workflows.runtime.agents import FACT_FILTER, MANAGER, ask
+from workflows.nodes.conversation import visible_turns
+from workflows.runtime.agents import FACT_FILTER, MANAGER, REWRITER, ask
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun, models_of
 from workflows.runtime.tracing import (
@@ -74,6 +76,8 @@ def fresh_state() -> Update:
         "errors": None,
         "usage": None,
         "spent": None,
+        "understood": None,
+        **REWRITER.not_asked,
         **FACT_FILTER.not_asked,
         **MANAGER.not_asked,
     }
@@ -81,7 +85,8 @@ def fresh_state() -> Update:
 
 def begin(state: Asked, run: OpenRun) -> Update:
     """Check the question, start afresh, open the workspace and compute the question's vectors into the cache."""
-    question = Question.model_validate(state).question
+    asked = Question.model_validate(state)
+    question = asked.question
     context, index, selection = run.context, run.index, run.selection
     errors = []
     if not index.complete:
@@ -90,6 +95,8 @@ def begin(state: Asked, run: OpenRun) -> Update:
     unknown = unknown_keys(index, context.where)
     if unknown and unknown.held:
         errors.append(run.error("UnknownKeys", unknown.note))
+    earlier, hidden = visible_turns(asked.turns, run)
+    errors += hidden
     if _is_empty(selection):
         errors.append(run.nothing_selected())
     else:
@@ -104,6 +111,9 @@ def begin(state: Asked, run: OpenRun) -> Update:
     return {
         **fresh_state(),
         "errors": errors or None,
+        "turns": [],
+        "earlier": earlier,
+        "leaning": leaning_of(question) if earlier else "",
         **_provenance(run),
         "weighs_relations": context.walk_settings().beta,
         "nothing_selected": _is_empty(selection),

@@ -21,7 +21,9 @@ from agents.offline.judge import OfflineJudge
 from agents.offline.manager import OfflineManager
 from agents.offline.predictor import OfflinePredictor
 from agents.offline.reading.alignment import Embed
+from agents.offline.rewriter import OfflineRewriter
 from agents.predictor import ChatPredictor
+from agents.rewriter import ChatRewriter
 from agents.roles import (
     Answer,
     Answerer,
@@ -37,6 +39,8 @@ from agents.roles import (
     Manager,
     Predictor,
     RelationWeights,
+    Rewriter,
+    Rewriting,
 )
 from graph.embedding.minilm import PACKAGED_MODEL
 from graph.errors import BudgetSpent, MalformedReply, MaraError, SlowReply
@@ -50,6 +54,7 @@ from workflows.runtime.tracing import (
     final_answer_shown,
     judgement_shown,
     prediction_shown,
+    rewriting_shown,
     step,
     weights_shown,
 )
@@ -215,6 +220,14 @@ def _comparing_sentences(twin: Callable[[Embed, float], Role]) -> Callable[[Open
     return of_run
 
 
+REWRITER: AgentStep[Rewriter, Rewriting] = AgentStep(
+    name="rewriter",
+    key="rewriter",
+    chat=ChatRewriter,
+    offline=lambda run: OfflineRewriter(),
+    shown=rewriting_shown,
+    own=lambda context: context.own_rewriter,
+)
 FACT_FILTER: AgentStep[FactFilter, FactChoice] = AgentStep(
     name="fact_filter",
     key="filter",
@@ -251,7 +264,7 @@ CLAIM_JUDGE: AgentStep[ClaimJudge, Assessment] = AgentStep(
     "claim_judge", "claim", ChatClaimJudge, _comparing_sentences(OfflineClaimJudge), assessment_shown
 )
 AGENTS: tuple[AgentStep[Any, Any], ...] = (
-    *(FACT_FILTER, MANAGER, ANSWERER),
+    *(REWRITER, FACT_FILTER, MANAGER, ANSWERER),
     *(PREDICTOR, JUDGE, FINAL_PREDICTOR, CLAIM_JUDGE),
 )
 """Every agent that a workflow of questions asks."""

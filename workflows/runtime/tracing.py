@@ -18,7 +18,16 @@ from langsmith.run_trees import RunTree
 from langsmith.utils import tracing_is_enabled
 
 from agents.answers.claims import Claim
-from agents.roles import Answer, Assessment, FactChoice, FinalAnswer, Judgement, NumberedPassage, RelationWeights
+from agents.roles import (
+    Answer,
+    Assessment,
+    FactChoice,
+    FinalAnswer,
+    Judgement,
+    NumberedPassage,
+    RelationWeights,
+    Rewriting,
+)
 from graph.construction.edges import EDGE_KINDS
 from graph.construction.knowledge_graph import GraphFact
 from graph.errors import MalformedReply
@@ -209,6 +218,15 @@ def choice_shown(choice: FactChoice) -> Values:
     """Return what the fact filter chose."""
     kept = [(chosen.fact.subject, chosen.fact.predicate, chosen.fact.object) for chosen in choice.kept]
     return {"kept": [" ".join(fact) for fact in kept], "dropped": choice.dropped}
+
+
+def rewriting_shown(rewriting: Rewriting) -> Values:
+    """Return what the rewriter understood."""
+    return {
+        "question": rewriting.question,
+        "names": list(rewriting.names),
+        "choices": list(rewriting.choices),
+    }
 
 
 def weights_shown(weights: RelationWeights) -> Values:

@@ -21,6 +21,8 @@ class ResultKind(StrEnum):
     """Quotes of passages, which nobody judged."""
     REFUSAL = "refusal"
     """That the passages do not hold it."""
+    CLARIFICATION = "clarification"
+    """A question back: what was asked could mean several things."""
 
 
 class UnsupportedClaims(StrEnum):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
 
 from agents.chat.budget import Limits
-from agents.roles import Answerer, FactFilter, Manager
+from agents.roles import Answerer, FactFilter, Manager, Rewriter, Turn
 from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput
 from graph.metadata_filter import read_conditions, where_schema
@@ -29,13 +29,24 @@ SHOWN_SEEDS = 200
 QuestionText = Annotated[str, Field(min_length=1, max_length=QUESTION_LIMIT, pattern=r"\S")]
 
 
+TURNS_LIMIT = 100
+"""Earlier turns that a question may come with; the last few count."""
+
+
 class Question(BaseModel):
-    """What is asked."""
+    """What is asked, and the conversation it is asked in."""
 
     question: QuestionText = Field(
         title="Question",
         description="The question, in plain words and any language.",
         examples=["When was Nissan founded?"],
+    )
+    turns: list[Turn] = Field(
+        default=[],
+        max_length=TURNS_LIMIT,
+        title="Earlier turns",
+        description="Earlier questions of the conversation with their answers, the last one last. A question that leans"
+        " on them is completed; one that stands alone is not touched.",
     )
 
 
@@ -315,6 +326,7 @@ class Context(BaseModel):
         json_schema_extra=offered_at("retrieve_passages"),
     )
 
+    _rewriter: Rewriter | None = PrivateAttr(None)
     _fact_filter: FactFilter | None = PrivateAttr(None)
     _manager: Manager | None = PrivateAttr(None)
     _answerer: Answerer | None = PrivateAttr(None)
@@ -343,17 +355,27 @@ class Context(BaseModel):
         return where
 
     def with_agents(
-        self, fact_filter: FactFilter | None = None, manager: Manager | None = None, answerer: Answerer | None = None
+        self,
+        fact_filter: FactFilter | None = None,
+        manager: Manager | None = None,
+        answerer: Answerer | None = None,
+        rewriter: Rewriter | None = None,
     ) -> Context:
         """Return these settings with a caller's own agents in place of the configured ones; None changes nothing.
 
         Workflow ``ragenta`` has a final predictor in place of the answerer.
         """
         changed = self.model_copy()
+        changed._rewriter = rewriter or self._rewriter
         changed._fact_filter = fact_filter or self._fact_filter
         changed._manager = manager or self._manager
         changed._answerer = answerer or self._answerer
         return changed
+
+    @property
+    def own_rewriter(self) -> Rewriter | None:
+        """The caller's own rewriter."""
+        return self._rewriter
 
     @property
     def own_fact_filter(self) -> FactFilter | None:

@@ -26,6 +26,28 @@ MALFORMED = MalformedReply.__name__
 """The kind of an error that tells of a reply that could not be used."""
 
 
+class TurnRecord(TypedDict):
+    """An earlier question of the conversation, its answer, and the ids of the passages that the answer cites."""
+
+    question: str
+    answer: str
+    passages: list[str]
+
+
+class Understood(TypedDict):
+    """What a question that leans on earlier turns was understood as: the state's ``question``, in place of ``asked``.
+
+    ``because`` tells what leans, in words; ``names`` are those of earlier turns that the walk starts from; ``by`` is
+    ``offline`` or the chat model. Where ``choices`` are given, nothing decides between them, and the answer asks back.
+    """
+
+    asked: str
+    because: str
+    names: list[str]
+    choices: list[str]
+    by: str
+
+
 class Asked(TypedDict):
     """The input of the first node, which checks it.
 
@@ -34,6 +56,7 @@ class Asked(TypedDict):
     """
 
     question: str
+    turns: NotRequired[list[TurnRecord]]
 
 
 class PassageHit(TypedDict):
@@ -335,9 +358,10 @@ class Account(Tally):
 
 
 class Begun(TypedDict):
-    """The start of a run."""
+    """The start of a run; ``understood`` is None where the question stood alone."""
 
     question: str
+    understood: NotRequired[Understood | None]
     mode: str
 
 
@@ -430,8 +454,27 @@ class AnswerAttempts(TypedDict, total=False):
     answer_refusal: Refusal | None
 
 
-class RetrievalState(RetrievalOutput, FilterAttempts, ManagerAttempts):
-    """The state of retrieval, beside its output: retry loops, the keys of its routers, and what was spent."""
+class RewriterReply(TypedDict, total=False):
+    """How the rewriter replied."""
+
+    rewriter_refusal: Refusal | None
+
+
+class RewriterAttempts(RewriterReply, total=False):
+    """The rewriter's retry loop."""
+
+    rewriter_attempts: int
+
+
+class RetrievalState(RetrievalOutput, RewriterAttempts, FilterAttempts, ManagerAttempts):
+    """The state of retrieval, beside its output: retry loops, the keys of its routers, and what was spent.
+
+    ``turns`` is the input's alone, and empty once it was read; ``earlier`` are those that the run's filter lets count.
+    """
+
+    turns: NotRequired[list[TurnRecord]]
+    earlier: NotRequired[list[TurnRecord]]
+    leaning: NotRequired[str]
 
     spent: NotRequired[Annotated[SpentRecord, most_spent]]
     weighs_relations: NotRequired[bool]
@@ -466,6 +509,19 @@ class Retrieved(TypedDict, total=False):
     facts: list[FactHit]
     seeds: SeedSet
     passage_candidates: list[PassageCandidate]
+
+
+class RewritingInput(Running, RewriterAttempts):
+    """Input of the rewriter and its fallback."""
+
+    earlier: NotRequired[list[TurnRecord]]
+    leaning: NotRequired[str]
+
+
+class AskingBack(Running):
+    """Input of ``ask_back``."""
+
+    understood: NotRequired[Understood | None]
 
 
 class Filtering(Running, FilterAttempts):
@@ -505,6 +561,13 @@ class Started(TypedDict):
 
     mode: str
     nothing_selected: NotRequired[bool]
+    leaning: NotRequired[str]
+
+
+class Rewritten(Started, RewriterReply):
+    """Input of the routers ``after_rewriting`` and ``after_offline_rewriting``."""
+
+    understood: NotRequired[Understood | None]
 
 
 class Planned(TypedDict):

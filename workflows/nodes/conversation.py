@@ -1,0 +1,100 @@
+"""The nodes of a conversation: complete a question that leans on earlier turns, or ask back."""
+
+from __future__ import annotations
+
+from agents.roles import Rewriting, Turn
+from graph.errors import BadInput
+from workflows.runtime.agents import REWRITER, ask
+from workflows.runtime.node import node
+from workflows.runtime.resources import OpenRun, models_of
+from workflows.runtime.visibility import sees
+from workflows.settings.enums import ResultKind
+from workflows.states.shared import (
+    OUTSIDE_FILTER,
+    AskingBack,
+    ErrorRecord,
+    RewritingInput,
+    TurnRecord,
+    Understood,
+    Update,
+)
+
+TURNS_READ = 4
+"""The last turns that a question may lean on."""
+
+
+def visible_turns(turns: list[Turn], run: OpenRun) -> tuple[list[TurnRecord], list[ErrorRecord]]:
+    """Return the last turns as the run's filter lets them count, and an error for what is hidden.
+
+    An answer that cites a passage that the run does not see is left out whole, since it may repeat any of it.
+    """
+    last = turns[-TURNS_READ:]
+    seen = [all(sees(passage, run) for passage in turn.passages) for turn in last]
+    earlier = [
+        TurnRecord(
+            question=turn.question, answer=turn.answer if shown else "", passages=list(turn.passages) if shown else []
+        )
+        for turn, shown in zip(last, seen, strict=True)
+    ]
+    hidden = seen.count(False)
+    message = f"{hidden} earlier answers cite passages that this run does not see, and do not count"
+    return earlier, [run.error(OUTSIDE_FILTER, message)] if hidden else []
+
+
+@node()
+def rewrite_question(state: RewritingInput, run: OpenRun) -> Update:
+    """Ask the rewriter for the whole question."""
+    question, turns = state["question"], _turns(state)
+    reply = ask(
+        REWRITER,
+        state,
+        run,
+        lambda: {"question": question, "turns": [turn.question for turn in turns]},
+        lambda rewriter, feedback: rewriter.rewrite(question, turns, feedback),
+    )
+    if reply.said is None:
+        return reply.update
+    return {**reply.update, **_understood(state, run, reply.said, models_of(run.context, run.index)["chat"])}
+
+
+@node()
+def complete_question(state: RewritingInput, run: OpenRun) -> Update:
+    """Fallback of the rewriter: its offline twin completes the question."""
+    rewriting = REWRITER.offline(run).rewrite(state["question"], _turns(state))
+    return {
+        **_understood(state, run, rewriting, "offline"),
+        **REWRITER.fell_back(state, run, "the question is completed without a model"),
+    }
+
+
+@node()
+def ask_back(state: AskingBack, run: OpenRun) -> Update:
+    """Ask which of several things a question means."""
+    understood = state.get("understood")
+    if not understood or not understood["choices"]:
+        raise BadInput("There is nothing to choose between", "Fork before the question was completed")
+    return {
+        "answer": f"What do you mean: {' Or: '.join(understood['choices'])}",
+        "answer_kind": ResultKind.CLARIFICATION.value,
+    }
+
+
+def _understood(state: RewritingInput, run: OpenRun, rewriting: Rewriting, by: str) -> Update:
+    """What the state is told of a completed question; nothing where it stands alone after all."""
+    if rewriting == Rewriting(state["question"]):
+        return {"understood": None}
+    run.index.encode(rewriting.question)
+    return {
+        "question": rewriting.question,
+        "understood": Understood(
+            asked=state["question"],
+            because=state.get("leaning", ""),
+            names=list(rewriting.names),
+            choices=list(rewriting.choices),
+            by=by,
+        ),
+    }
+
+
+def _turns(state: RewritingInput) -> list[Turn]:
+    return [Turn(turn["question"], turn["answer"], tuple(turn["passages"])) for turn in state.get("earlier", [])]
