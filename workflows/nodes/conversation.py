@@ -14,9 +14,11 @@ from workflows.states.shared import (
     AskingBack,
     ErrorRecord,
     RewritingInput,
+    Searching,
     TurnRecord,
     Understood,
     Update,
+    searched_words,
 )
 
 TURNS_READ = 4
@@ -39,6 +41,11 @@ def visible_turns(turns: list[Turn], run: OpenRun) -> tuple[list[TurnRecord], li
     hidden = seen.count(False)
     message = f"{hidden} earlier answers cite passages that this run does not see, and do not count"
     return earlier, [run.error(OUTSIDE_FILTER, message)] if hidden else []
+
+
+def spoken(earlier: list[TurnRecord]) -> str:
+    """Return all that the last two turns said."""
+    return " ".join(text for turn in earlier[-2:] for text in (turn["question"], turn["answer"]))
 
 
 @node()
@@ -73,9 +80,13 @@ def ask_back(state: AskingBack, run: OpenRun) -> Update:
     understood = state.get("understood")
     if not understood or not understood["choices"]:
         raise BadInput("There is nothing to choose between", "Fork before the question was completed")
+    back = f"What do you mean: {' Or: '.join(understood['choices'])}"
     return {
-        "answer": f"What do you mean: {' Or: '.join(understood['choices'])}",
+        "answer": back,
+        "plain_answer": back,
         "answer_kind": ResultKind.CLARIFICATION.value,
+        "citations": [],
+        "refused": False,
     }
 
 
@@ -83,17 +94,17 @@ def _understood(state: RewritingInput, run: OpenRun, rewriting: Rewriting, by: s
     """What the state is told of a completed question; nothing where it stands alone after all."""
     if rewriting == Rewriting(state["question"]):
         return {"understood": None}
-    run.index.encode(rewriting.question)
-    return {
-        "question": rewriting.question,
-        "understood": Understood(
-            asked=state["question"],
-            because=state.get("leaning", ""),
-            names=list(rewriting.names),
-            choices=list(rewriting.choices),
-            by=by,
-        ),
-    }
+    understood = Understood(
+        asked=state["question"],
+        because=state.get("leaning", ""),
+        names=list(rewriting.names),
+        choices=list(rewriting.choices),
+        by=by,
+    )
+    update: Update = {"question": rewriting.question, "understood": understood}
+    if not rewriting.choices:
+        run.index.encode(searched_words(Searching(question=rewriting.question, mode="", understood=understood)))
+    return update
 
 
 def _turns(state: RewritingInput) -> list[Turn]:

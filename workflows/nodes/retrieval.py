@@ -21,7 +21,7 @@ from graph.retrieve.search import (
 )
 from graph.retrieve.selection import Selection
 from graph.schema import ScoredFact
-from workflows.nodes.conversation import visible_turns
+from workflows.nodes.conversation import spoken, visible_turns
 from workflows.runtime.agents import FACT_FILTER, MANAGER, REWRITER, ask
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun, models_of
@@ -49,13 +49,14 @@ from workflows.states.shared import (
     FactHit,
     Factors,
     Filtering,
-    Running,
+    Searching,
     Seeding,
     SeedSet,
     Update,
     Walking,
     WalkReport,
     Weighing,
+    searched_words,
 )
 
 
@@ -113,7 +114,7 @@ def begin(state: Asked, run: OpenRun) -> Update:
         "errors": errors or None,
         "turns": [],
         "earlier": earlier,
-        "leaning": leaning_of(question) if earlier else "",
+        "leaning": leaning_of(question, spoken(earlier)) if earlier else "",
         **_provenance(run),
         "weighs_relations": context.walk_settings().beta,
         "nothing_selected": _is_empty(selection),
@@ -127,15 +128,15 @@ def encode_question(state: Asked, run: OpenRun) -> Update:
 
 
 @node()
-def retrieve_facts(state: Running, run: OpenRun) -> Update:
+def retrieve_facts(state: Searching, run: OpenRun) -> Update:
     """Look the nearest facts up in Chroma."""
     check_same_kind(state, run.context.mode)
     settings = run.context.walk_settings()
     found = step(
         "retriever",
         "search_facts",
-        lambda: {"query": state["question"], "k": settings.fact_candidates},
-        lambda: find_facts(run.index, state["question"], settings, run.selection),
+        lambda: {"query": searched_words(state), "k": settings.fact_candidates},
+        lambda: find_facts(run.index, searched_words(state), settings, run.selection),
         fact_documents,
     )
     return {"facts": [fact_hit(fact, score, kept=False) for fact, score in found]}
@@ -214,15 +215,15 @@ def neutral_relations(state: Weighing, run: OpenRun) -> Update:
 
 
 @node()
-def retrieve_passages(state: Running, run: OpenRun) -> Update:
+def retrieve_passages(state: Searching, run: OpenRun) -> Update:
     """Rank passages by similarity: the passage seeds of a walk, or the result itself in a mode that does not walk."""
     check_same_kind(state, run.context.mode)
     return _seed_candidates(state, run) if run.context.mode.walks else _ranked_by_similarity(state, run)
 
 
-def _seed_candidates(state: Running, run: OpenRun) -> Update:
+def _seed_candidates(state: Searching, run: OpenRun) -> Update:
     """The passages that a walk may start from."""
-    question, settings = state["question"], run.context.walk_settings()
+    question, settings = searched_words(state), run.context.walk_settings()
     ranking = _rank_step(
         run,
         {"query": question, "k": SHOWN_SEEDS, "mode": "hybrid" if settings.hybrid_seeds else "dense"},
@@ -231,9 +232,9 @@ def _seed_candidates(state: Running, run: OpenRun) -> Update:
     return {"passage_candidates": passage_candidates(run.index, ranking)}
 
 
-def _ranked_by_similarity(state: Running, run: OpenRun) -> Update:
+def _ranked_by_similarity(state: Searching, run: OpenRun) -> Update:
     """The ranking of a mode that does not walk."""
-    question, mode, k, alpha = state["question"], run.context.mode, run.context.top_k, run.context.hybrid_alpha
+    question, mode, k, alpha = searched_words(state), run.context.mode, run.context.top_k, run.context.hybrid_alpha
     nothing_else: Update = {"facts": [], "seeds": SeedSet(entities=[], passages=[])}
     if _is_empty(run.selection):
         return {**nothing_else, **_nothing(run)}
@@ -258,13 +259,13 @@ def seed_graph(state: Seeding, run: OpenRun) -> Update:
     check_same_kind(state, run.context.mode)
     index, selection, settings = run.index, run.selection, run.context.walk_settings()
     kept = facts_of([hit for hit in state.get("facts", []) if hit["kept"]], index, selection)
-    entities = weigh_entity_seeds(index, state["question"], kept, settings, selection)
+    entities = weigh_entity_seeds(index, searched_words(state), kept, settings, selection)
     weight = effective_passage_weight(settings, state.get("adaptive_passage_weight"))
     if settings.passage_seeds:
         candidates = ranking_of(index, state.get("passage_candidates", []))
         passages = weigh_passage_seeds(candidates, settings, weight)
     else:
-        every = weigh_every_passage(index, state["question"], settings, weight, selection)
+        every = weigh_every_passage(index, searched_words(state), settings, weight, selection)
         passages = {passage: share for passage, share in best(every, SHOWN_SEEDS, selection) if share > 0}
     unknown = _unknown_in(state.get("facts", []), index.graph.facts)
     unknown += _unknown_in(state.get("passage_candidates", []), index.graph.passage_index)
@@ -290,7 +291,7 @@ def walk_graph(state: Walking, run: OpenRun) -> Update:
         {
             "entity_seeds": seeds["entities"],
             "passage_seeds": seeds["passages"],
-            "question": None if settings.passage_seeds else state["question"],
+            "question": None if settings.passage_seeds else searched_words(state),
             "passage_weight": state.get("passage_weight") or 0.0,
             "relation_weights": state.get("relation_factors"),
             "damping": None,
@@ -300,7 +301,7 @@ def walk_graph(state: Walking, run: OpenRun) -> Update:
     )
     update["errors"] = unknown_entries(run, found["unknown_seeds"])
     if found["engine"] is None:
-        ranking = rank_passages(index, state["question"], Mode.DENSE, context.top_k, settings.alpha, selection)
+        ranking = rank_passages(index, searched_words(state), Mode.DENSE, context.top_k, settings.alpha, selection)
         return {**update, "passages": passage_hits(index, ranking), "ranked_by": "dense", "walk": None}
     ranking = [(index.graph.passage_index[hit["id"]], hit["score"]) for hit in found["passages"]]
     update |= {

@@ -44,6 +44,7 @@ from agents.roles import (
 )
 from graph.embedding.minilm import PACKAGED_MODEL
 from graph.errors import BudgetSpent, MalformedReply, MaraError, SlowReply
+from graph.retrieve.known_names import KnownNames
 from graph.schema import ScoredFact
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, chat_model_of
 from workflows.runtime.tracing import (
@@ -224,7 +225,7 @@ REWRITER: AgentStep[Rewriter, Rewriting] = AgentStep(
     name="rewriter",
     key="rewriter",
     chat=ChatRewriter,
-    offline=lambda run: OfflineRewriter(),
+    offline=lambda run: OfflineRewriter(KnownNames(run.index.graph, run.selection)),
     shown=rewriting_shown,
     own=lambda context: context.own_rewriter,
 )

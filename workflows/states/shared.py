@@ -524,6 +524,12 @@ class AskingBack(Running):
     understood: NotRequired[Understood | None]
 
 
+class Searching(Running):
+    """Input of the nodes that search with a question's words."""
+
+    understood: NotRequired[Understood | None]
+
+
 class Filtering(Running, FilterAttempts):
     """Input of the fact filter and its fallback."""
 
@@ -534,7 +540,7 @@ class Weighing(Running, ManagerAttempts):
     """Input of the manager and its fallback."""
 
 
-class Seeding(Running):
+class Seeding(Searching):
     """Input of ``seed_graph``."""
 
     facts: NotRequired[list[FactHit]]
@@ -542,7 +548,7 @@ class Seeding(Running):
     adaptive_passage_weight: NotRequired[float | None]
 
 
-class Walking(Running):
+class Walking(Searching):
     """Input of ``walk_graph``."""
 
     facts: NotRequired[list[FactHit]]
@@ -630,6 +636,15 @@ class ClaimSettling(ClaimInput):
 
 class ClaimState(ClaimJudging, ClaimSettling, ClaimCheckOutput):
     """The state of the claim check."""
+
+
+def searched_words(state: Searching) -> str:
+    """Return the words that are searched with: the question's, and those typed once more where it was completed.
+
+    So what somebody typed weighs more than what it was completed with.
+    """
+    understood = state.get("understood")
+    return f"{state['question']} {understood['asked']}" if understood else state["question"]
 
 
 def feedback_from(refusal: Refusal | None) -> Feedback | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
@@ -15,6 +16,7 @@ from agents.offline.reading.questions import ParsedQuestion, Role, Term
 from agents.offline.reading.words import is_function_word, stem, word_spans
 from graph.embedding.word_vectors import word_vectors
 from graph.errors import DependencyMissing
+from graph.text import title_name
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 """Texts to unit vectors, one row a text."""
@@ -48,6 +50,7 @@ PROMISE_OF_KIND = 0.2
 MOST_EMBEDDED = 16
 """Sentences that are compared with the question by their meaning as a whole: those that hold most of its terms."""
 
+_HE_OR_SHE = re.compile(r"\W*(?:\w+,? ){0,5}?(?:he|she)\b", re.IGNORECASE)
 _LONG_NAME = 8
 _SHORTEST_NAME = 4
 _SHORTEST_PART = 5
@@ -94,10 +97,7 @@ class Alignment:
         self.near = np.maximum.reduce([self.own, BEFORE * before, AROUND * self.anywhere])
         self.weights = _weights(question.terms, in_text)
         self.of_kind = np.array(
-            [
-                holds_kind(f"{s.context} {s.text}" if s.is_row else s.text, question.kind, question.words)
-                for s in sentences
-            ],
+            [holds_kind(_said_of(s), question.kind, question.words) for s in sentences],
             dtype=bool,
         )
         self.cosines = self._cosines(self.lexical(self.weights) + PROMISE_OF_KIND * self.of_kind, embed)
@@ -149,6 +149,15 @@ class Alignment:
 
 
 @lru_cache(maxsize=4096)
+def _said_of(sentence: Sentence) -> str:
+    """A sentence with what it is said of, where that is not in it: a row with its headings, "he" with the title."""
+    if sentence.is_row:
+        return f"{sentence.context} {sentence.text}"
+    if _HE_OR_SHE.match(sentence.text):
+        return f"{title_name(sentence.passage.title)}: {sentence.text}"
+    return sentence.text
+
+
 def _vocabulary(text: str) -> frozenset[str]:
     return frozenset(word for word, _, _ in word_spans(text))
 
