@@ -8,85 +8,72 @@ from __future__ import annotations
 
 import re
 
-from agents.offline.language.words import FUNCTION_WORDS, word_set
+from agents.offline.conversation.words import OPENERS, POLITE, PRONOUNS, QUESTION_WORDS, any_of
+from agents.offline.language.words import FUNCTION_WORDS
 from agents.offline.reading.words import is_function_word, language_of, word_spans
 
-_PRONOUNS = {
-    "english": word_set("it its itself he him his himself she her hers herself they them their theirs themselves both"),
-    "german": word_set(
-        "er ihn ihm seine seinen seinem seiner seines sie ihr ihre ihren ihrem ihrer ihres es dort davon dazu damit "
-        "daran darin danach deren dessen beide beiden"
-    ),
-    "french": word_set("il elle ils elles lui leur leurs son sa ses celui celle ceux celles"),
-    "spanish": word_set("él ella ellos ellas su sus suyo suya allí eso esto"),
-}
+ENOUGH_WORDS = 8
+"""Words beside function words with which a question names what it is about, whatever else it refers to."""
+
+_FEWEST_WORDS = 3
+_LONGEST_CONDITION = 6
 _OPENERS = {
-    "english": re.compile(
-        r"(?:and|but|so|or|then|what about|how about|what if|why not|even|also|no|nope|yes|yeah|ok|okay|right|really|sorry"
-        r"|oops|hm+|well|thanks|thank you|i see|got it|are you sure|i mean|i meant|i thought|you said|you say|you mention"
-        r"|you mentioned|that is|that's|you mean|do you mean|did you mean|tell me more|go on|instead|same)\b",
-        re.IGNORECASE,
-    ),
-    "german": re.compile(
-        r"(?:und|aber|also|dann|oder|was ist mit|wie ist es mit|nein|doch|ja|ich meine|ich meinte|bist du sicher|wirklich"
-        r"|und was)\b",
-        re.IGNORECASE,
-    ),
-    "french": re.compile(r"(?:et|mais|ou|alors|donc|non|oui|je voulais dire|vraiment|tu es sûr)\b", re.IGNORECASE),
-    "spanish": re.compile(
-        r"(?:¿\s*)?(?:y|e|pero|o|entonces|no|sí|quiero decir|quería decir|de verdad)\b", re.IGNORECASE
-    ),
+    language: re.compile(rf"[\W_]*({any_of(openers)})\b", re.IGNORECASE) for language, openers in OPENERS.items()
 }
-_DEMONSTRATIVE = re.compile(
-    r"\b(?:this|these|those)\b(?!\s+(?:year|month|week|day|morning|evening|century|is a|who|which|that))"
-    r"|^\W*that\b(?!\s+\w+\s+(?:is|are|was|were)\b)"
-    r"|\b(?:is|was|does|did|do|of|about|like|from|with|by|for|to|in|on|after|before|at|than)\s+that\b(?=\s*(?:[?.!,]|$)"
-    r"|\s+(?:one|still|also|mean|work|happen|possible|true|right|really))"
-    r"|\b(?:this|that|these|those)\W*$",
+_QUESTION_WORD = re.compile(
+    rf"\W*(?:(?:but|and|und|et|y)\s+)?{any_of(QUESTION_WORDS)}(?:\s+(?:not|so|exactly|then|nicht|genau|pas|no))?\W*",
     re.IGNORECASE,
 )
-_ONE = re.compile(
-    r"\b(?:which|the|that|this|each|every|another|other|first|second|third|last|next|old|new)\s+ones?\b(?!\s+of\b)"
-    r"|\b(?:ones|one)\W*$",
-    re.IGNORECASE,
+_CONDITION = re.compile(r"\W*(?:if|unless|because|in case)\b[^,]*", re.IGNORECASE)
+_REFERENCES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:this|these|those)\b"
+        r"(?!\s+(?:year|month|week|day|morning|evening|century|is a|who|which|that))",
+        r"^\W*that\b(?!\s+\w+\s+(?:is|are|was|were)\b)",
+        r"\b(?:is|was|does|did|do|of|about|like|from|with|by|for|to|in|on|after|before|at|than)\s+that\b"
+        r"(?=\s*(?:[?.!,]|$)|\s+(?:one|still|also|mean|work|happen|possible|true|right|really))",
+        r"\b(?:in|at|of|during|after|before|from|by|to|for|about) that "
+        r"(?!(?:he|she|it|they|we|i|you|is|the|a)\b)[a-z]+\b",
+        r"\b(?:this|that|these|those)\W*$",
+        r"\bthe\s+(?:first|second|third|fourth|last|other|latter|former|next|previous|same|two|three)\b"
+        r"(?=\W*$|\s+(?:one|ones|two|of them|of these|of those)\b|\s+(?:is|are|was|were|do|does|did|has|have)\b)",
+        r"\b(?:which|the|that|this|each|every|another|other|first|second|third|last|next|old|new|the \w+)\s+ones?\b"
+        r"(?!\s+of\b)",
+        r"\bones?\W*$",
+        r"\b(?:any|some|an|another|more|other|further)\s+(?:other\s+)?"
+        r"(?:examples?|details?|information|explanations?)\W*$",
+        r"\b(?:else|elsewhere|as well|too|instead|there|then|so|again|afterwards|before that)\W*$",
+        r"\b(?:what|which|any|who)\s+(?:else|other)\b(?!.*\b(?:than|besides|except)\b)",
+    )
 )
-_ORDINAL = re.compile(
-    r"\bthe\s+(?:first|second|third|fourth|last|other|latter|former|next|previous|same|two|three)\b"
-    r"(?=\W*$|\s+(?:one|ones|two|of them|of these|of those)\b|\s+(?:is|are|was|were|do|does|did|has|have)\b)",
-    re.IGNORECASE,
+_COMPARATIVES = (
+    "more, less, better, worse, older, younger, newer, bigger, larger, smaller, longer, shorter, taller, higher, "
+    "lower, deeper, cheaper, faster, slower, earlier, later, safer, stronger, heavier, closer, nearer, farther"
 )
-_MORE = re.compile(
-    r"\b(?:any|some|an|another|more|other|further)\s+(?:other\s+)?(?:examples?|details?|information|explanations?|ones?)\W*$"
-    r"|\b(?:else|elsewhere|as well|too|instead|there|then|so|again|afterwards|before that)\W*$"
-    r"|\b(?:what|which|any|who)\s+(?:else|other)\b(?!.*\b(?:than|besides|except)\b)",
-    re.IGNORECASE,
-)
-_COMPARED = re.compile(
-    r"(?<!\bone )\b(?:more|less|better|worse|older|younger|newer|bigger|larger|smaller|longer|shorter|taller|higher|lower"
-    r"|deeper|cheaper|faster|slower|earlier|later|safer|stronger|heavier|closer|nearer|farther)\b",
-    re.IGNORECASE,
-)
+_COMPARED = re.compile(rf"(?<!\bone )\b{any_of(_COMPARATIVES)}\b", re.IGNORECASE)
 _SIDES = re.compile(r"\b(?:than|or|between|of|and)\b", re.IGNORECASE)
-_WHY = re.compile(
-    r"\W*(?:but |and |und |et |y )?(?:why|how so|how come|since when|until when|what for|by whom|where|when|who|how"
-    r"|how much|how many|which|warum|wieso|weshalb|wann|wo|wer|seit wann|pourquoi|quand|où|qui|depuis quand|por qué"
-    r"|cuándo|dónde|quién|desde cuándo)(?:\s+(?:not|so|exactly|then|nicht|genau|pas|no))?\W*",
-    re.IGNORECASE,
+_JUDGED = (
+    "possible, impossible, safe, necessary, better, best, worth, wise, true, ok, okay, allowed, legal, required, easy, "
+    "easier, hard, difficult, important, common, usual, normal, time, too late, enough, known, said"
 )
 _EXPLETIVE = re.compile(
-    r"(?:\b(?:is|was|be|wasn't|isn't)\s+it|\bit(?:'s|\s+(?:is|was|would be|will be|isn't|wasn't)))(?:\s+(?:not|also|still))*"
-    r"\s+(?:possible|impossible|safe|necessary|better|best|worth|wise|true|ok|okay|allowed|legal|required|easy|easier|hard"
-    r"|difficult|important|common|usual|normal|time|too late|enough|known|said)\b"
+    r"(?:\b(?:is|was|be|wasn't|isn't)\s+it|\bit(?:'s|\s+(?:is|was|would be|will be|isn't|wasn't)))"
+    rf"(?:\s+(?:not|also|still))*\s+{any_of(_JUDGED)}\b"
     r"|\bit\s+(?:make|makes|made)\s+(?:any\s+)?sense\b|\bit\s+(?:take|takes|took|cost|costs)\b(?=.*\bto\b)"
-    r"|\bit\s+(?:rain|snow)\w*|\bil y a\b|\by a-t-il\b|\bgibt es\b|\bist es\b|\bes gibt\b|\bs'il\b",
+    r"|\b(?:is|was) it (?:that|who|which|\w+ (?:that|who))\b|\bit\s+(?:rain|snow)\w*"
+    r"|\bil y a\b|\by a-t-il\b|\bs'il\b|\bgibt es\b|\bist es\b|\bes gibt\b",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(r"[,;:.?!]|\b(?:and|but|or|if|when|while|because|since|after|before|und|wenn|et|si|y)\b", re.I)
+_GREETING = re.compile(r"great|thanks?|good|nice|fine|ok|okay|cool|super|danke|merci|gracias")
 _DEFINITE = re.compile(
-    r"\bthe\s+((?:[\w-]+\s+)?[\w-]+)\b(?!\s+(?:of|between|in|on|for|from|to|at|by|with|that|who|which|where|whose)\b)",
-    re.IGNORECASE,
+    r"\bthe\s+(?:[\w-]+\s+)?([a-z][\w-]*)\b"
+    r"(?!\s+(?:of|between|in|on|for|from|to|at|by|with|that|who|which|where|whose)\b)"
 )
-_FEWEST_WORDS = 3
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|ist|war|hat|est|es|fue)\b", re.I
+)
 
 
 def leaning_of(question: str, earlier: str = "") -> str:
@@ -99,50 +86,48 @@ def leaning_of(question: str, earlier: str = "") -> str:
     plain = " ".join(question.split())
     words = word_spans(plain)
     language = language_of(plain)
-    opener = _OPENERS.get(language, _OPENERS["english"]).match(plain.lstrip(" \"'«»„“¡¿"))
-    if _WHY.fullmatch(plain):
+    if _QUESTION_WORD.fullmatch(plain):
         return "it asks on"
-    if opener and not _is_whole(plain[opener.end() :], language):
-        return f"it begins with “{opener.group()}”"
-    if len(words) < _FEWEST_WORDS:
-        return "it is a fragment"
-    if found := _pronoun(plain, language):
-        return f"“{found}” names something said before"
-    if language != "english":
+    if sum(not is_function_word(word, language) for word, _, _ in words) >= ENOUGH_WORDS:
         return ""
-    for pattern in (_DEMONSTRATIVE, _ORDINAL, _ONE, _MORE):
-        if found_there := pattern.search(plain):
-            return f"“{found_there.group().strip(' ?.!')}” names something said before"
-    if (compared := _COMPARED.search(plain)) and not _SIDES.search(plain):
+    opener = _OPENERS.get(language, _OPENERS["english"]).match(plain)
+    if opener and not _is_whole(plain[opener.end() :], language):
+        return f"it begins with “{opener.group(1)}”"
+    if len(words) < _FEWEST_WORDS or (len(words) <= _LONGEST_CONDITION and _CONDITION.fullmatch(plain)):
+        return "it is a fragment"
+    if pronoun := _pronoun(plain, language):
+        return f"“{pronoun}” names something said before"
+    return _english_leaning(plain, earlier) if language == "english" else ""
+
+
+def _english_leaning(text: str, earlier: str) -> str:
+    """Return why an English question without an open pronoun leans; empty where it does not."""
+    for pattern in _REFERENCES:
+        if found := pattern.search(text):
+            return f"“{found.group().strip(' ?.!')}” names something said before"
+    if (compared := _COMPARED.search(text)) and not _SIDES.search(text):
         return f"“{compared.group()}” compares with something said before"
-    return _definite(plain, earlier)
+    has_name = any(word[:1].isupper() for word in text.split()[1:])
+    spoken = {word for word, _, _ in word_spans(earlier)}
+    definite = next((found for found in _DEFINITE.finditer(text) if found.group(1) in spoken), None)
+    return f"“{definite.group()}” was spoken of before" if definite and not has_name else ""
 
 
 def _is_whole(rest: str, language: str) -> bool:
     """Tell whether what follows an opener is a question that names all it is about: "So, who was Louis Renault?"."""
-    inner = rest.strip(" ,.!?-")
-    names = [word for word in inner.split()[1:] if word[:1].isupper() and word.casefold() not in FUNCTION_WORDS]
-    verbs = re.search(
-        r"\b(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|ist|war|est|es)\b", inner
-    )
-    return bool(names and verbs and not _pronoun(inner, language)) and len(inner.split()) > _FEWEST_WORDS
+    words = rest.strip(" ,.!?-").split()
+    names = [word for word in words[1:] if word[:1].isupper() and word.casefold() not in FUNCTION_WORDS]
+    return bool(names and len(words) > _FEWEST_WORDS and _VERB.search(rest) and not _pronoun(rest, language))
 
 
 def _pronoun(text: str, language: str) -> str:
     """Return the first pronoun that nothing before it in the text can mean; empty without one."""
-    known = _PRONOUNS.get(language, _PRONOUNS["english"])
-    expletive = [match.span() for match in _EXPLETIVE.finditer(text)]
+    known = PRONOUNS.get(language, PRONOUNS["english"])
+    expletives = [match.span() for match in _EXPLETIVE.finditer(text)]
     for word, start, end in word_spans(text):
-        if word not in known or any(first <= start < last for first, last in expletive):
-            continue
-        if (
-            language == "german"
-            and text[start].isupper()
-            and start
-            and word in ("sie", "ihr", "ihre", "ihren", "ihrem")
-        ):
-            continue
-        if not _has_antecedent(text[:start], language):
+        is_polite = language == "german" and word in POLITE and text[start].isupper() and start
+        is_expletive = any(first <= start < last for first, last in expletives)
+        if word in known and not is_polite and not is_expletive and not _has_antecedent(text[:start], language):
             return text[start:end]
     return ""
 
@@ -152,20 +137,8 @@ def _has_antecedent(before: str, language: str) -> bool:
     cuts = [match.end() for match in _CLAUSE.finditer(before)]
     clause = before[: cuts[-1]] if cuts else ""
     told = [
-        text
+        (clause[start:end], start)
         for word, start, end in word_spans(clause)
-        if not is_function_word(word, language)
-        for text in [clause[start:end]]
+        if not is_function_word(word, language) and not _GREETING.fullmatch(word)
     ]
-    return len(told) > 1 or any(text[:1].isupper() for text in told)
-
-
-def _definite(text: str, earlier: str) -> str:
-    """Return why a definite noun leans; empty where none does, or where it names something of its own."""
-    before = {word for word, _, _ in word_spans(earlier)}
-    for match in _DEFINITE.finditer(text):
-        noun = match.group(1).split()
-        if all(word.islower() and not is_function_word(word, "english") for word in noun[-1:]) and noun[-1] in before:
-            if not any(word[:1].isupper() for word in text[1:].split()):
-                return f"“the {match.group(1)}” was spoken of before"
-    return ""
+    return len(told) > 1 or any(word[:1].isupper() and start for word, start in told)

@@ -1,0 +1,76 @@
+"""Questions that leave out most of what they ask: "and in 1952?", "what about the Thames?", "why?"."""
+
+from __future__ import annotations
+
+import re
+
+from agents.offline.language.entities import scan_entities
+from agents.offline.language.words import FUNCTION_WORDS, word_set
+from graph.retrieve.known_names import KnownNames
+
+_PREPOSITION = r"\b(in|on|at|from|to|by|for|with|during|since|until|before|after)\s+(?:the\s+)?"
+_PHRASE = re.compile(rf"{_PREPOSITION}[^\s,?.!]+", re.IGNORECASE)
+_NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
+_ARTICLE = re.compile(r"(?:the|a|an)\s", re.IGNORECASE)
+_ARTICLE_BEFORE = re.compile(r"\b(?:the|a|an)\s+$", re.IGNORECASE)
+_ASKS_WITH = re.compile(
+    r"\W*(?:and |but |so )?"
+    r"(?:when|where|why|how(?: \w+)?|what|in (?:which|what) \w+|wann|wo|warum|wie|quand|où|pourquoi)\s+"
+    r"(?=(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|wurde|ist|war|hat|est|a)\b)",
+    re.IGNORECASE,
+)
+_ONLY_ASKS = FUNCTION_WORDS | word_set("what which who whom whose when where why how can could")
+
+
+def filled_in(fragment: str, asked: str, names: KnownNames) -> str | None:
+    """Return the last question with a fragment in the place of what is like it: a phrase, a number or a name.
+
+    None where the question has nothing like it.
+    """
+    ends = "?" if asked.rstrip().endswith("?") else ""
+    whole = asked.strip().rstrip("?")
+    slot = _slot(fragment, whole, names)
+    if slot is None:
+        return f"{whole} {fragment}{ends}" if _PHRASE.match(fragment) else None
+    before = whole[: slot[0]]
+    if _ARTICLE.match(fragment):
+        before = _ARTICLE_BEFORE.sub("", before)
+    return f"{before}{fragment}{whole[slot[1] :]}{ends}"
+
+
+def asked_with(how: str, asked: str) -> str:
+    """Return the last question with another question word: "When was it built?" and "why?" is "Why was it built?"."""
+    how = how[:1].upper() + how[1:].casefold()
+    changed = _ASKS_WITH.sub(f"{how} ", asked, count=1)
+    return changed if changed != asked else f"{how}? {asked}"
+
+
+def words_of_topic(question: str) -> str:
+    """Return what a question is about: its words, without those at either end that only ask."""
+    words = re.sub(r"[()?!¿¡]", " ", question).strip(" .").split()
+    while words and words[0].casefold().strip(",") in _ONLY_ASKS:
+        words.pop(0)
+    while words and words[-1].casefold() in FUNCTION_WORDS:
+        words.pop()
+    return " ".join(words)
+
+
+def _slot(fragment: str, asked: str, names: KnownNames) -> tuple[int, int] | None:
+    """Where in a question a fragment goes."""
+    if phrase := _PHRASE.match(fragment):
+        like = [found for found in _PHRASE.finditer(asked) if found.group(1).lower() == phrase.group(1).lower()]
+        return like[-1].span() if like else None
+    if _NUMBER.fullmatch(fragment) and (numbers := list(_NUMBER.finditer(asked))):
+        return numbers[-1].span()
+    present = [span.text for span in scan_entities(asked).spans if span.is_name] or names.spelled(asked)
+    if not present or not (names.knows(fragment) or _is_written_as_a_name(fragment)):
+        return None
+    like_it = [name for name in present if names.pronoun_of(name) is names.pronoun_of(fragment)]
+    found = re.search(re.escape((like_it or present)[0]), asked, re.IGNORECASE)
+    return found.span() if found else None
+
+
+def _is_written_as_a_name(fragment: str) -> bool:
+    """Tell whether each word of a fragment that says anything has a capital."""
+    words = [word for word in fragment.split() if word.casefold() not in FUNCTION_WORDS]
+    return bool(words) and all(word[:1].isupper() for word in words)
