@@ -7,8 +7,9 @@ French and Spanish; a question in another language leans only where it is a frag
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 
-from agents.offline.conversation.words import OPENERS, POLITE, PRONOUNS, QUESTION_WORDS, any_of
+from agents.offline.conversation.words import ASKING, OPENERS, POLITE, PRONOUNS, QUESTION_WORDS, any_of
 from agents.offline.language.words import FUNCTION_WORDS
 from agents.offline.reading.words import is_function_word, language_of, word_spans
 
@@ -17,9 +18,7 @@ ENOUGH_WORDS = 8
 
 _FEWEST_WORDS = 3
 _LONGEST_CONDITION = 6
-_OPENERS = {
-    language: re.compile(rf"[\W_]*({any_of(openers)})\b", re.IGNORECASE) for language, openers in OPENERS.items()
-}
+_OPENER = re.compile(rf"[\W_]*({any_of(', '.join(OPENERS))})\b", re.IGNORECASE)
 _QUESTION_WORD = re.compile(
     rf"\W*(?:(?:but|and|und|et|y)\s+)?{any_of(QUESTION_WORDS)}(?:\s+(?:not|so|exactly|then|nicht|genau|pas|no))?\W*",
     re.IGNORECASE,
@@ -67,13 +66,8 @@ _EXPLETIVE = re.compile(
 )
 _CLAUSE = re.compile(r"[,;:.?!]|\b(?:and|but|or|if|when|while|because|since|after|before|und|wenn|et|si|y)\b", re.I)
 _GREETING = re.compile(r"great|thanks?|good|nice|fine|ok|okay|cool|super|danke|merci|gracias")
-_DEFINITE = re.compile(
-    r"\bthe\s+(?:[\w-]+\s+)?([a-z][\w-]*)\b"
-    r"(?!\s+(?:of|between|in|on|for|from|to|at|by|with|that|who|which|where|whose)\b)"
-)
-_VERB = re.compile(
-    r"\b(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|ist|war|hat|est|es|fue)\b", re.I
-)
+_DEFINITE = re.compile(r"\bthe\s+([a-z][\w-]*)(?:\s+([a-z][\w-]*))?")
+_NARROWED = re.compile(r"\s+(?:of|between|in|on|for|from|to|at|by|with|that|who|which|where|whose)\b")
 
 
 def leaning_of(question: str, earlier: str = "") -> str:
@@ -90,7 +84,7 @@ def leaning_of(question: str, earlier: str = "") -> str:
         return "it asks on"
     if sum(not is_function_word(word, language) for word, _, _ in words) >= ENOUGH_WORDS:
         return ""
-    opener = _OPENERS.get(language, _OPENERS["english"]).match(plain)
+    opener = _OPENER.match(plain)
     if opener and not _is_whole(plain[opener.end() :], language):
         return f"it begins with “{opener.group(1)}”"
     if len(words) < _FEWEST_WORDS or (len(words) <= _LONGEST_CONDITION and _CONDITION.fullmatch(plain)):
@@ -108,16 +102,26 @@ def _english_leaning(text: str, earlier: str) -> str:
     if (compared := _COMPARED.search(text)) and not _SIDES.search(text):
         return f"“{compared.group()}” compares with something said before"
     has_name = any(word[:1].isupper() for word in text.split()[1:])
-    spoken = {word for word, _, _ in word_spans(earlier)}
-    definite = next((found for found in _DEFINITE.finditer(text) if found.group(1) in spoken), None)
-    return f"“{definite.group()}” was spoken of before" if definite and not has_name else ""
+    definite = "" if has_name else _definite_noun(text, {word for word, _, _ in word_spans(earlier)})
+    return f"“{definite}” was spoken of before" if definite else ""
+
+
+def _definite_noun(text: str, spoken: Set[str]) -> str:
+    """Return the first noun with "the" that was spoken of, and that nothing behind it narrows; else nothing."""
+    for found in _DEFINITE.finditer(text):
+        for group in (2, 1):
+            noun, end = found.group(group), found.end(group)
+            if noun and noun in spoken and noun not in FUNCTION_WORDS and not _NARROWED.match(text[end:]):
+                return text[found.start() : end]
+    return ""
 
 
 def _is_whole(rest: str, language: str) -> bool:
     """Tell whether what follows an opener is a question that names all it is about: "So, who was Louis Renault?"."""
     words = rest.strip(" ,.!?-").split()
     names = [word for word in words[1:] if word[:1].isupper() and word.casefold() not in FUNCTION_WORDS]
-    return bool(names and len(words) > _FEWEST_WORDS and _VERB.search(rest) and not _pronoun(rest, language))
+    asks = not ASKING.isdisjoint(word.casefold() for word in words)
+    return bool(names and asks and len(words) > _FEWEST_WORDS and not _pronoun(rest, language))
 
 
 def _pronoun(text: str, language: str) -> str:

@@ -80,7 +80,7 @@ def ask_back(state: AskingBack, run: OpenRun) -> Update:
     understood = state.get("understood")
     if not understood or not understood["choices"]:
         raise BadInput("There is nothing to choose between", "Fork before the question was completed")
-    back = f"What do you mean: {' Or: '.join(understood['choices'])}"
+    back = f"Which do you mean: {' or '.join(f'“{choice}”' for choice in understood['choices'])}"
     return {
         "answer": back,
         "plain_answer": back,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from agents.leaning import leaning_of
+from agents.offline.fact_filter import OfflineFactFilter
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.modes import Mode
 from graph.retrieve.search import (
@@ -24,7 +26,7 @@ from graph.schema import ScoredFact
 from workflows.nodes.conversation import spoken, visible_turns
 from workflows.runtime.agents import FACT_FILTER, MANAGER, REWRITER, ask
 from workflows.runtime.node import node
-from workflows.runtime.resources import OpenRun, models_of
+from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, models_of
 from workflows.runtime.tracing import (
     about_embedding,
     about_update,
@@ -258,6 +260,8 @@ def seed_graph(state: Seeding, run: OpenRun) -> Update:
     """Join the branches: weigh the entities of the kept facts, the names in the question and the passages."""
     check_same_kind(state, run.context.mode)
     index, selection, settings = run.index, run.selection, run.context.walk_settings()
+    if _were_chosen(state, run):
+        settings = replace(settings, fact_bar=0.0)
     kept = facts_of([hit for hit in state.get("facts", []) if hit["kept"]], index, selection)
     entities = weigh_entity_seeds(index, searched_words(state), kept, settings, selection)
     weight = effective_passage_weight(settings, state.get("adaptive_passage_weight"))
@@ -315,6 +319,15 @@ def walk_graph(state: Walking, run: OpenRun) -> Update:
         message = f"β does not name {named}: each weighs as without β, or the mean of its category"
         update["errors"] += [run.error("UnknownRelation", message)]
     return update
+
+
+def _were_chosen(state: Seeding, run: OpenRun) -> bool:
+    """Whether a model or the caller's own filter chose the facts: then all of them count, however near they are."""
+    own = run.context.own_fact_filter
+    if own is not None:
+        return not isinstance(own, OfflineFactFilter)
+    is_asked = run.context.filter_facts and chat_model_name(run.context) != OFFLINE
+    return is_asked and state.get("fact_outcome") != "failed"
 
 
 def _unknown_in(entries: Iterable[Mapping[str, Any]], known: Container[str]) -> int:

@@ -544,6 +544,7 @@ class Seeding(Searching):
     """Input of ``seed_graph``."""
 
     facts: NotRequired[list[FactHit]]
+    fact_outcome: NotRequired[str]
     passage_candidates: NotRequired[list[PassageCandidate]]
     adaptive_passage_weight: NotRequired[float | None]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from agents.offline.conversation.words import HE, PLACE, SHE
+from agents.offline.conversation.words import ANYTHING, HE, PLACE, SHE
 from agents.offline.language.entities import scan_entities
 from agents.offline.language.words import FUNCTION_WORDS, PREPOSITIONS
 from agents.offline.reading.kinds import AnswerKind, answer_kind
@@ -60,11 +60,12 @@ class Antecedents:
     def meant(self, reference: str, turn: Turn) -> list[Candidate]:
         """Return the names of a turn that a pronoun or "there" may mean: several people where nothing decides."""
         asked, answers = self.of(turn.question), self._in_answer(turn)
-        if reference in HE or reference in SHE:
-            wanted = Pronoun.HE if reference in HE else Pronoun.SHE
+        if wanted := _wanted_people(reference):
             is_choice = len(_people(asked, wanted)) > 1
             sources = (*answers, asked) if _asks_who(turn.question) and not is_choice else (asked, *answers)
-            return next((people for names in sources if (people := _people(names, wanted))), [])
+            people = next((people for names in sources if (people := _people(names, wanted))), [])
+            if people or reference not in ANYTHING:
+                return people
         things = [name for name in asked if name.pronoun not in _PEOPLE]
         told = [name for name in chain(*answers[:1]) if name.pronoun not in _PEOPLE]
         asks_for_it = _ASKS_THING.search(turn.question) or (reference in PLACE and _ASKS_PLACE.search(turn.question))
@@ -100,9 +101,16 @@ class Antecedents:
         )
 
 
-def _people(names: Sequence[Candidate], wanted: Pronoun) -> list[Candidate]:
+def _wanted_people(reference: str) -> tuple[Pronoun, ...]:
+    """The people that a reference may mean, by their pronouns; empty where it means no people."""
+    if reference in ANYTHING:
+        return _PEOPLE
+    return (Pronoun.HE,) if reference in HE else (Pronoun.SHE,) if reference in SHE else ()
+
+
+def _people(names: Sequence[Candidate], wanted: Sequence[Pronoun]) -> list[Candidate]:
     """The people among names that a pronoun may mean: two where nothing decides between them."""
-    sure = [name for name in names if name.pronoun is wanted]
+    sure = [name for name in names if name.pronoun in wanted]
     likely = [name for name in names if name.pronoun is Pronoun.UNKNOWN and _is_like_a_person(name)]
     return (sure or likely)[:2]
 
@@ -138,7 +146,7 @@ def _sentences_by_likeness(turn: Turn) -> list[str]:
 
 
 def _titled_sentences(answer: str) -> Iterator[str]:
-    """Yield each sentence of an answer without citation and other spellings in brackets; after "Title: " where the answer names it so."""
+    """Yield each sentence of an answer, less citations and brackets; after "Title: " where the answer names it so."""
     for line in answer.splitlines():
         title = ""
         for sentence in _SENTENCE_END.split(line):

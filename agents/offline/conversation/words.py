@@ -10,6 +10,9 @@ HE = word_set("he him his himself er ihn ihm seine seinen seinem seiner seines i
 SHE = word_set("she her hers herself elle ella")
 PLACE = word_set("there dort allí")
 DEMONSTRATIVES = word_set("this that these those")
+ANYTHING = word_set("sie ihr ihre ihren ihrem ihrer ihres son sa ses su sus suyo suya")
+"""Pronouns of somebody or of something."""
+
 OWNERS = word_set("his its their")
 THING = DEMONSTRATIVES | word_set(
     "it its itself they them their theirs both es davon dazu damit darin deren dessen ihr ihre ihren ihrem ihrer sie "
@@ -43,21 +46,17 @@ def any_of(words: str) -> str:
     return "(?:" + "|".join(re.escape(phrase.strip()).replace(r"\ ", r"\s+") for phrase in words.split(",")) + ")"
 
 
-OPENERS = {
-    "english": (
-        "and, but, so, or, then, what about, how about, what if, why not, even, also, no, nope, yes, yeah, ok, okay, "
-        "right, really, sorry, oops, hm, hmm, well, thanks, thank you, i see, got it, are you sure, i mean, i meant, "
-        "i thought, you said, you say, you mention, you mentioned, that is, that's, you mean, do you mean, "
-        "did you mean, tell me more, go on, instead, same"
-    ),
-    "german": (
-        "und, aber, also, dann, oder, was ist mit, wie ist es mit, nein, doch, ja, ich meine, ich meinte, "
-        "bist du sicher, wirklich"
-    ),
-    "french": "et, mais, ou, alors, donc, non, oui, je voulais dire, vraiment, tu es sûr",
-    "spanish": "y, e, pero, o, entonces, no, sí, quiero decir, quería decir, de verdad",
-}
-"""What begins a question that goes on from the last one, by language."""
+OPENERS = (
+    "and, but, so, or, then, what about, how about, what if, why not, even, also, no, nope, yes, yeah, ok, okay, "
+    "right, really, sorry, oops, hm, hmm, well, thanks, thank you, i see, got it, are you sure, i mean, i meant, "
+    "i thought, you said, you say, you mention, you mentioned, that is, that's, you mean, do you mean, did you mean, "
+    "tell me more, go on, instead, same",
+    "und, aber, also, dann, oder, was ist mit, wie ist es mit, nein, doch, ja, ich meine, ich meinte, bist du sicher, "
+    "wirklich",
+    "et, mais, ou, alors, donc, non, oui, je voulais dire, vraiment, tu es sûr",
+    "y, e, pero, o, entonces, sí, quiero decir, quería decir, de verdad",
+)
+"""What begins a question that goes on from the last one, a text a language."""
 
 JOINING = (
     "and then, and, but, so, or, then, also, well, no, nope, yes, ok, okay, sorry, oops, hm, hmm, thanks, i see, "

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from graph.retrieve.known_names import KnownNames, Pronoun
+from graph.retrieve.open_index import Index, open_index
+from graph.retrieve.selection import Selection
+from tests.builders import HashEmbedder, passage_of, publish_workspace
+
+PASSAGES = [
+    passage_of("orlo", "Orlo Brandt", "Orlo Brandt built ships. He lived in Marn, and it was his home."),
+    passage_of("ada", "Ada Brandt", "Ada Brandt was an engineer. She was born in Lisk."),
+    passage_of("marn", "Marn", "Marn is a town. Its mayor says that he likes it."),
+    passage_of("tea", "tea", "People drink tea, and tea is good."),
+]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    root = tmp_path_factory.mktemp("names")
+    publish_workspace(root, PASSAGES)
+    opened = open_index(root, HashEmbedder())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def names(index: Index) -> KnownNames:
+    return KnownNames(index.graph)
+
+
+@pytest.fixture
+def without_ada(index: Index) -> KnownNames:
+    return KnownNames(index.graph, Selection.of(index.graph, ["orlo", "marn", "tea"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "pronoun"),
+    [
+        ("Orlo Brandt", Pronoun.HE),
+        ("Ada Brandt", Pronoun.SHE),
+        ("Marn", Pronoun.THING),
+        ("tea", Pronoun.THING),
+        ("Lisk", Pronoun.UNKNOWN),
+        ("", Pronoun.UNKNOWN),
+    ],
+)
+def test_a_name_has_the_pronoun_that_its_passage_uses_first(names: KnownNames, name: str, pronoun: Pronoun) -> None:
+    assert names.pronoun_of(name) is pronoun
+
+
+def test_a_passage_that_the_filter_hides_tells_nothing_of_its_name(without_ada: KnownNames) -> None:
+    assert without_ada.pronoun_of("Ada Brandt") is Pronoun.UNKNOWN
+    assert not without_ada.knows("Ada Brandt")
+    assert without_ada.spelled("ada brandt of marn") == ["Marn"]
+    assert without_ada.title_of("ada") == ""
+
+
+def test_a_name_typed_in_small_letters_is_found_as_the_corpus_writes_it(names: KnownNames) -> None:
+    assert names.spelled("when did ada brandt come to marn") == ["Ada Brandt", "Marn"]
+
+
+def test_a_word_that_the_corpus_writes_in_small_letters_is_no_name(names: KnownNames) -> None:
+    assert names.spelled("who drinks tea") == []
+    assert not names.knows("tea")
+    assert names.knows("Marn")
+
+
+def test_a_passage_is_known_by_its_title(names: KnownNames) -> None:
+    assert names.title_of("ada") == "Ada Brandt"
+    assert names.title_of("nobody") == ""
