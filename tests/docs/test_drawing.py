@@ -25,7 +25,8 @@ from tests.docs.pages import PAGES, ROOT, read
 ARROW = re.compile(r"  (\w+) (-->|-\.{1,2}->)(?:\|\"([^\"]+)\"\|)? (\w+)$", re.MULTILINE)
 MADE = {page: sections_of(read(page)) for page in PAGES if sections_of(read(page))}
 
-RETRIEVING = {"filter_facts": "keep_top_facts", "weigh_relations": "neutral_relations"}
+BRANCHES = {"filter_facts": "keep_top_facts", "weigh_relations": "neutral_relations"}
+RETRIEVING = {"rewrite_question": "complete_question", **BRANCHES}
 JUDGING = {
     "judge_passage_predict_answer": "judge_passage_skip_prediction",
     "judge_passage_score_passage": "judge_passage_leave_unjudged",
@@ -136,7 +137,7 @@ def test_a_subgraph_has_a_frame_and_arrows_lead_into_it_and_out_of_it() -> None:
 def test_only_the_branches_of_retrieval_lead_to_the_node_that_waits_for_them() -> None:
     """LangGraph by itself would draw another arrow there, from a node far behind it."""
     into = {source for source, _, _, target in ARROW.findall(draw_workflow("ragenta")) if target == "seed_graph"}
-    assert into == {"retrieve_passages", *RETRIEVING, *RETRIEVING.values()}
+    assert into == {"retrieve_passages", *BRANCHES, *BRANCHES.values()}
 
 
 def test_a_drawing_is_mermaid_in_the_order_of_the_nodes() -> None:

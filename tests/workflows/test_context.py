@@ -213,10 +213,11 @@ def test_alpha_mixes_the_hybrid_ranking_in_every_mode() -> None:
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_the_input_is_a_described_question_and_nothing_else(graph: Any) -> None:
+def test_the_input_is_a_described_question_and_the_turns_before_it(graph: Any) -> None:
     schema = graph.get_input_jsonschema()
-    assert list(schema["properties"]) == schema["required"] == ["question"]
-    question = schema["properties"]["question"]
+    assert (list(schema["properties"]), schema["required"]) == (["question", "turns"], ["question"])
+    question, turns = schema["properties"].values()
+    assert turns["description"]
     assert question["description"]
     assert question["examples"]
     assert (question["minLength"], question["maxLength"]) == (1, QUESTION_LIMIT)

@@ -112,7 +112,7 @@ def test_the_schemas_make_a_form(server: Server, name: str) -> None:
     (assistant,) = server.client.assistants.search(graph_id=name)
     schemas = server.client.assistants.get_schemas(assistant["assistant_id"])
     assert schemas["input_schema"] is not None
-    assert list(schemas["input_schema"]["properties"]) == ["question"]
+    assert list(schemas["input_schema"]["properties"]) == ["question", "turns"]
     assert schemas["context_schema"] is not None
     assert schemas["context_schema"]["properties"] == GRAPHS[name].model_json_schema()["properties"]
     assert schemas["output_schema"] is not None
@@ -137,7 +137,7 @@ def test_the_server_draws_the_retry_loops_and_fallbacks_and_says_when_a_branch_i
     nodes = {str(node["id"]) for node in drawing["nodes"]}
     assert {"keep_top_facts", "neutral_relations", "quote_passages"} <= nodes
     loops = {edge["source"]: edge["data"] for edge in drawing["edges"] if edge["source"] == edge["target"]}
-    looping = ("filter_facts", "weigh_relations", "write_answer", "check_claims:judge_claims")
+    looping = ("rewrite_question", "filter_facts", "weigh_relations", "write_answer", "check_claims:judge_claims")
     assert loops == dict.fromkeys(looping, AGAIN)
     assert all(edge["data"] for edge in drawing["edges"] if edge.get("conditional"))
     assert server.client.assistants.search(graph_id="mara")[0]["description"]

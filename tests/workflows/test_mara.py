@@ -23,6 +23,7 @@ MakeContext = Callable[..., Context]
 
 RESULT_KEYS = {
     "question",
+    "understood",
     "mode",
     "workflow",
     "answer",
@@ -174,11 +175,14 @@ def test_the_workflow_is_named_for_traces() -> None:
 def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
     drawing = mara.graph.get_graph()
     of_retrieval = retrieval.graph.get_graph()
-    assert drawing.nodes.keys() == {*of_retrieval.nodes, "write_answer", "quote_passages", "check_claims"}
+    assert drawing.nodes.keys() == {*of_retrieval.nodes, "write_answer", "quote_passages", "check_claims", "ask_back"}
     arrows = {(edge.source, edge.target) for edge in drawing.edges}
     within = {(edge.source, edge.target) for edge in of_retrieval.edges if edge.target != END}
     assert arrows - within == {
         ("encode_question", "write_answer"),
+        ("rewrite_question", "ask_back"),
+        ("complete_question", "ask_back"),
+        ("ask_back", END),
         ("walk_graph", "write_answer"),
         ("retrieve_passages", "write_answer"),
         ("write_answer", "write_answer"),

@@ -200,7 +200,7 @@ def test_a_run_after_a_failed_one_on_the_same_thread_is_clean(
 def test_the_workflow_tries_transport_faults_again_wherever_a_model_is_asked() -> None:
     nodes = ragenta.build().nodes
     policies = {name for name, node in nodes.items() if node.retry_policy == workflow_graph.TRANSPORT_RETRIES}
-    assert policies == {"filter_facts", "weigh_relations", "write_answer"}
+    assert policies == {"rewrite_question", "filter_facts", "weigh_relations", "write_answer"}
     within: dict[str, set[str]] = {
         name: {inner for inner, node in nodes[name].runnable.builder.nodes.items() if node.retry_policy}  # type: ignore[union-attr]
         for name in ("judge_passage", "check_claims")

@@ -34,6 +34,7 @@ NODES_OF_MODE = {
 }
 RESULT_KEYS = {
     "question",
+    "understood",
     "mode",
     "passages",
     "ranked_by",
@@ -289,7 +290,8 @@ def test_the_join_waits_for_all_branches_and_runs_once() -> None:
 
 def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
     drawing = retrieval.graph.get_graph()
-    assert drawing.nodes.keys() == {START, END, *NODES_OF_MODE[Mode.MARA], "keep_top_facts", "neutral_relations"}
+    fallbacks = {"complete_question", "keep_top_facts", "neutral_relations"}
+    assert drawing.nodes.keys() == {START, END, *NODES_OF_MODE[Mode.MARA], "rewrite_question", *fallbacks}
     arrows = {(edge.source, edge.target) for edge in drawing.edges}
     assert {("filter_facts", "filter_facts"), ("weigh_relations", "weigh_relations")} <= arrows
     assert {("filter_facts", "keep_top_facts"), ("keep_top_facts", "seed_graph")} <= arrows

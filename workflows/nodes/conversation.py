@@ -77,10 +77,7 @@ def complete_question(state: RewritingInput, run: OpenRun) -> Update:
 @node()
 def ask_back(state: AskingBack, run: OpenRun) -> Update:
     """Ask which of several things a question means."""
-    understood = state.get("understood")
-    if not understood or not understood["choices"]:
-        raise BadInput("There is nothing to choose between", "Fork before the question was completed")
-    back = f"Which do you mean: {' or '.join(f'“{choice}”' for choice in understood['choices'])}"
+    back = question_back(state.get("understood"))
     return {
         "answer": back,
         "plain_answer": back,
@@ -88,6 +85,13 @@ def ask_back(state: AskingBack, run: OpenRun) -> Update:
         "citations": [],
         "refused": False,
     }
+
+
+def question_back(understood: Understood | None) -> str:
+    """Return the question that asks which reading is meant. Raises BadInput where there are none to choose from."""
+    if not understood or not understood["choices"]:
+        raise BadInput("There is nothing to choose between", "Fork before the question was completed")
+    return f"Which do you mean: {' or '.join(f'“{choice}”' for choice in understood['choices'])}"
 
 
 def _understood(state: RewritingInput, run: OpenRun, rewriting: Rewriting, by: str) -> Update:

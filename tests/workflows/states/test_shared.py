@@ -44,6 +44,9 @@ MakeContext = Callable[..., Context]
 OTHER_QUESTION = "What caused the flood of 1871?"
 FOLLOWERS = {
     "encode_question": ("retrieve_facts", "retrieve_passages"),
+    "rewrite_question": ("retrieve_facts", "retrieve_passages"),
+    "complete_question": ("retrieve_facts", "retrieve_passages"),
+    "ask_back": (),
     "retrieve_facts": ("filter_facts", "weigh_relations"),
     "retrieve_passages": ("seed_graph",),
     "filter_facts": ("seed_graph",),

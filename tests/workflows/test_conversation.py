@@ -1,0 +1,167 @@
+"""Questions that lean on earlier turns, through the workflows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from agents.roles import Turn
+from graph.errors import BadInput
+from tests.scripted_server import Reply, ScriptedServer
+from tests.workflows.small_world import ANSWERED, MALFORMED, shown_to_model, well_behaved
+from workflows import mara, ragenta, retrieval
+from workflows.ask import ask
+from workflows.context import Context, asking, make_context
+from workflows.results import turn_of
+from workflows.streaming import Answered, ask_stream
+
+MakeContext = Callable[..., Context]
+
+FIRST = Turn("Who built the Tarn Dam?", "Tarn Dam: The Tarn Dam was built by Ada Brandt in 1866. [1]", ("tarn-dam",))
+LEANING = "Where was she born?"
+WHOLE = "Where was Ada Brandt born?"
+WORKFLOWS = {"mara": mara.graph, "ragenta": ragenta.graph, "retrieval": retrieval.graph}
+
+
+def rewritten(question: str, *choices: str, stands_alone: bool = False) -> str:
+    return json.dumps({"stands_alone": stands_alone, "question": question, "choices": list(choices)})
+
+
+def without_timings(result: Any) -> dict[str, Any]:
+    return {key: value for key, value in result.items() if key != "timings_ms"}
+
+
+class TestWithoutAModel:
+    def test_a_question_that_leans_is_completed_and_what_was_understood_is_told(self, settings: MakeContext) -> None:
+        result = ask(LEANING, settings(), [FIRST])
+        assert result["question"] == WHOLE
+        assert result["understood"] == {
+            "asked": LEANING,
+            "because": "“she” names something said before",
+            "names": ["Ada Brandt"],
+            "choices": [],
+            "by": "offline",
+        }
+        assert result["passages"][0]["id"] == "brandt"
+        assert "Lisk" in result["answer"]
+
+    @pytest.mark.parametrize("mode", ["mara", "dense", "hybrid"])
+    def test_a_question_that_stands_alone_is_answered_as_without_turns(self, settings: MakeContext, mode: str) -> None:
+        alone = ask(FIRST.question, settings(mode=mode))
+        assert without_timings(ask(FIRST.question, settings(mode=mode), [FIRST])) == without_timings(alone)
+        assert alone["understood"] is None
+
+    @pytest.mark.parametrize("workflow", WORKFLOWS)
+    def test_every_workflow_takes_turns(self, settings: MakeContext, small_workspace: Any, workflow: str) -> None:
+        context = make_context("ragenta" if workflow == "ragenta" else "mara", workspace=str(small_workspace))
+        result = WORKFLOWS[workflow].invoke(asking(LEANING, [FIRST]), context=context)
+        assert result["question"] == WHOLE
+
+    def test_a_result_makes_the_next_turn(self, settings: MakeContext) -> None:
+        first = ask(FIRST.question, settings())
+        assert turn_of(first).passages[0] == "tarn-dam"
+        assert ask(LEANING, settings(), [turn_of(first)])["question"] == WHOLE
+
+    def test_turns_are_forgotten_by_the_next_run_of_a_thread(self, settings: MakeContext) -> None:
+        from langgraph.checkpoint.memory import InMemorySaver
+
+        graph = mara.build().compile(checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        graph.invoke(asking(LEANING, [FIRST]), thread, context=settings())
+        again = graph.invoke({"question": LEANING}, thread, context=settings())
+        assert (again["question"], again["understood"]) == (LEANING, None)
+
+    def test_he_who_could_be_two_people_is_asked_for(self, settings: MakeContext) -> None:
+        two = Turn("Did Olaf Marsk or Peter Lund visit the Tarn Dam?", "", ())
+        result = ask("When was he born?", settings(), [two])
+        assert result["answer_kind"] == "clarification"
+        assert result["understood"] is not None
+        assert result["understood"]["choices"] == ["When was Olaf Marsk born?", "When was Peter Lund born?"]
+        assert result["answer"] == "Which do you mean: “When was Olaf Marsk born?” or “When was Peter Lund born?”"
+        assert (result["passages"], result["citations"], result["refused"]) == ([], [], False)
+        events = list(ask_stream("When was he born?", settings(), [two]))
+        assert isinstance(events[-1], Answered)
+
+    def test_an_answer_from_passages_that_the_run_does_not_see_does_not_count(self, settings: MakeContext) -> None:
+        result = ask(LEANING, settings(where={"source": "nowhere"}), [FIRST])
+        assert "Brandt" not in json.dumps(result)
+        hidden = [record["message"] for record in result["errors"] if record["kind"] == "OutsideFilter"]
+        assert hidden == ["1 earlier answers cite passages that this run does not see, and do not count"]
+
+    def test_an_answer_that_cites_an_unknown_passage_does_not_count(self, settings: MakeContext) -> None:
+        forged = Turn(FIRST.question, FIRST.answer, ("no-such-passage",))
+        assert ask(LEANING, settings(), [forged])["question"] != WHOLE
+
+    @pytest.mark.parametrize("turns", [[{"question": 7}], "Who?", [{"answer": "x"}], [asdict(FIRST)] * 101])
+    def test_turns_of_another_shape_are_refused_by_name(self, settings: MakeContext, turns: Any) -> None:
+        with pytest.raises(ValueError, match="turns"):
+            mara.graph.invoke({"question": LEANING, "turns": turns}, context=settings())
+
+
+class TestWithAModel:
+    def test_the_model_completes_the_question(self, chat_server: ScriptedServer, settings: MakeContext) -> None:
+        chat_server.script({**well_behaved(), "rewriter": [rewritten(WHOLE)]})
+        result = ask(LEANING, settings(), [FIRST])
+        assert (result["question"], result["answer"]) == (WHOLE, ANSWERED)
+        assert result["understood"] is not None
+        assert result["understood"]["by"] == result["models"]["chat"]
+        (request,) = chat_server.requests_of("rewriter")
+        shown = shown_to_model(request.body)
+        assert shown["question"] == LEANING
+        assert shown["turns"] == [{"question": FIRST.question, "answer": FIRST.answer}]
+
+    def test_the_model_may_say_that_it_stands_alone(self, chat_server: ScriptedServer, settings: MakeContext) -> None:
+        chat_server.script({**well_behaved(), "rewriter": [rewritten("x", stands_alone=True)]})
+        result = ask(LEANING, settings(), [FIRST])
+        assert (result["question"], result["understood"]) == (LEANING, None)
+
+    def test_the_model_is_not_asked_where_the_question_stands_alone(
+        self, chat_server: ScriptedServer, settings: MakeContext
+    ) -> None:
+        chat_server.script(well_behaved())
+        ask(FIRST.question, settings(), [FIRST])
+        assert chat_server.requests_of("rewriter") == []
+
+    def test_the_model_may_ask_back(self, chat_server: ScriptedServer, settings: MakeContext) -> None:
+        chat_server.script({**well_behaved(), "rewriter": [rewritten("A?", "A?", "B?")]})
+        result = ask(LEANING, settings(), [FIRST])
+        assert result["answer"] == "Which do you mean: “A?” or “B?”"
+        assert chat_server.requests_of("answerer") == []
+
+    def test_a_malformed_reply_is_asked_for_again_with_the_reason(
+        self, chat_server: ScriptedServer, settings: MakeContext
+    ) -> None:
+        chat_server.script({**well_behaved(), "rewriter": [rewritten(" "), rewritten(WHOLE)]})
+        result = ask(LEANING, settings(), [FIRST])
+        assert result["question"] == WHOLE
+        assert [(record["node"], record["kind"]) for record in result["errors"]] == [
+            ("rewrite_question", "MalformedReply")
+        ]
+
+    def test_malformed_for_ever_the_question_is_completed_without_a_model(
+        self, chat_server: ScriptedServer, settings: MakeContext
+    ) -> None:
+        chat_server.script({**well_behaved(), "rewriter": lambda body: MALFORMED})
+        result = ask(LEANING, settings(), [FIRST])
+        assert result["question"] == WHOLE
+        assert result["understood"] is not None
+        assert result["understood"]["by"] == "offline"
+        assert result["errors"][-1]["message"] == (
+            "The rewriter's replies stayed malformed: the question is completed without a model"
+        )
+
+    def test_a_refused_key_ends_the_run(self, chat_server: ScriptedServer, settings: MakeContext) -> None:
+        chat_server.script({**well_behaved(), "rewriter": [Reply("no", status=401)]})
+        with pytest.raises(RuntimeError, match="OPENAI_API_KEY"):
+            ask(LEANING, settings(), [FIRST])
+
+
+def test_a_fork_that_asks_back_without_choices_is_refused() -> None:
+    from workflows.nodes.conversation import question_back
+
+    with pytest.raises(BadInput, match="nothing to choose"):
+        question_back(None)
