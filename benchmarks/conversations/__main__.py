@@ -1,0 +1,42 @@
+"""Conversations: recall and answers with the thread, beside the last turn alone and the previous question in front.
+
+    python -m benchmarks.conversations [--part development] [--model offline] [--each]
+    python -m benchmarks.conversations --mtrag DATA_FOLDER -w WORKSPACE
+
+Without a folder, the conversations of ``sample.jsonl`` are asked over the sample corpus, with the system's own answers
+as the thread. The offline agents quote evidence: an answer counts as right where the words of the gold answer stand in
+it. With a folder, the later questions of MTRAG are asked in a workspace of its corpus, for their passages alone; turns
+are the messages before them. Intervals are 95 % bootstrap intervals of paired differences.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from benchmarks.conversations import mtrag, sample
+from benchmarks.conversations.data import Part, read_conversations
+from workflows.runtime.resources import OFFLINE
+
+
+def main() -> None:
+    """Measure and print Markdown tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", action="append", type=Part, choices=list(Part), help="of the sample; else both")
+    parser.add_argument("--each", action="store_true", help="also print every later question that went wrong")
+    parser.add_argument("--model", default=OFFLINE, help="chat model; 'local' is the packaged one")
+    parser.add_argument("--mtrag", type=Path, help="folder with questions.jsonl; needs --workspace")
+    parser.add_argument("--workspace", "-w", help="workspace of the folder's corpus")
+    options = parser.parse_args()
+    if bool(options.mtrag) != bool(options.workspace):
+        parser.error("--mtrag and --workspace go together")
+    if options.mtrag:
+        tables = mtrag.report(options.mtrag, options.workspace, options.model)
+    else:
+        tables = sample.report(read_conversations(options.part or list(Part)), options.model, each=options.each)
+    for table in tables:
+        print(f"{table}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
