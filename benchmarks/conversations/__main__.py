@@ -23,7 +23,7 @@ def main() -> None:
     """Measure and print Markdown tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", action="append", type=Part, choices=list(Part), help="of the sample; else both")
-    parser.add_argument("--each", action="store_true", help="also print every later question that went wrong")
+    parser.add_argument("--each", action="store_true", help="also print every question that went wrong")
     parser.add_argument("--model", default=OFFLINE, help="chat model; 'local' is the packaged one")
     parser.add_argument("--mtrag", type=Path, help="folder with questions.jsonl; needs --workspace")
     parser.add_argument("--workspace", "-w", help="workspace of the folder's corpus")
@@ -31,7 +31,7 @@ def main() -> None:
     if bool(options.mtrag) != bool(options.workspace):
         parser.error("--mtrag and --workspace go together")
     if options.mtrag:
-        tables = mtrag.report(options.mtrag, options.workspace, options.model)
+        tables = mtrag.report(options.mtrag, options.workspace, options.model, each=options.each)
     else:
         tables = sample.report(read_conversations(options.part or list(Part)), options.model, each=options.each)
     for table in tables:

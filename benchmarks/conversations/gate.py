@@ -33,5 +33,16 @@ def table(name: str, leaning: Mapping[str, str], alone: Mapping[str, str]) -> st
     )
 
 
+def wrong(leaning: Mapping[str, str], alone: Mapping[str, str]) -> str:
+    """Return the questions that the gate gets wrong, to read; arguments are those of `table`."""
+    missed = [question for question in leaning.values() if not leans(question)]
+    taken = [f"{question} ({leaning_of(question)})" for question in alone.values() if leans(question)]
+    return (
+        "\n  ".join(["Leans, and the gate lets it stand alone:", *missed])
+        + "\n\n"
+        + "\n  ".join(["Stands alone, and the gate takes it to lean:", *taken])
+    )
+
+
 def _told(share: float | None) -> str:
     return "none" if share is None else f"{share:.3f}"

@@ -23,8 +23,10 @@ MODES = (Mode.MARA, Mode.HYBRID)
 Results = dict[Way, list[dict[str, Any]]]
 
 
-def report(folder: Path, workspace: str, model: str) -> Iterator[str]:
+def report(folder: Path, workspace: str, model: str, *, each: bool) -> Iterator[str]:
     """Ask the tasks of an MTRAG folder in a workspace of its corpus, and yield what to print.
+
+    ``each``: the questions that the gate gets wrong are told one by one.
 
     Raises:
         BadInput: the labels are not of these tasks.
@@ -46,6 +48,8 @@ def report(folder: Path, workspace: str, model: str) -> Iterator[str]:
             f"Result unchanged: {sum(in_threads)} of {len(in_threads)} first turns in another task's thread, "
             f"{sum(same)} of {len(same)} later turns labelled to stand alone"
         )
+    if each:
+        yield gate.wrong(leaning, alone)
     yield gate.table("MTRAG", leaning, alone)
 
 

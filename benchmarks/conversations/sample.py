@@ -72,11 +72,14 @@ def report(conversations: Sequence[Conversation], model: str, *, each: bool) -> 
         later = [turn for conversation in conversations for turn in ask_conversation(conversation, context)]
         unchanged = unchanged_first_turns(conversations, context)
         close_indexes()
+    leaning, alone = _labels(conversations)
     if each:
         yield from (told(turn) for turn in later if went_wrong(turn))
+        yield from (f"Changed in another's thread: {question}" for question, kept in unchanged.items() if not kept)
+        yield gate.wrong(leaning, alone)
     yield recall_table(later)
-    yield behaviour_table(later, unchanged)
-    yield gate.table("sample", *_labels(conversations))
+    yield behaviour_table(later, list(unchanged.values()))
+    yield gate.table("sample", leaning, alone)
 
 
 def ask_conversation(conversation: Conversation, context: Context) -> Iterator[Later]:
@@ -92,15 +95,16 @@ def ask_conversation(conversation: Conversation, context: Context) -> Iterator[L
         turns.append(turn_of(answered))
 
 
-def unchanged_first_turns(conversations: Sequence[Conversation], context: Context) -> list[bool]:
+def unchanged_first_turns(conversations: Sequence[Conversation], context: Context) -> dict[str, bool]:
     """Tell of each first question whether the thread of another conversation leaves its whole result as it is."""
-    firsts = [conversation.turns[0].question for conversation in conversations]
+    firsts = list(dict.fromkeys(conversation.turns[0].question for conversation in conversations))
     alone = [ask(question, context) for question in firsts]
     in_thread = [
         ask(question, context, [turn_of(other)])
         for question, other in zip(firsts, alone[-1:] + alone[:-1], strict=True)
     ]
-    return [same_result(one, other) for one, other in zip(alone, in_thread, strict=True)]
+    same = [same_result(one, other) for one, other in zip(alone, in_thread, strict=True)]
+    return dict(zip(firsts, same, strict=True))
 
 
 def recall_table(later: Sequence[Later]) -> str:
@@ -153,7 +157,7 @@ def told(later: Later) -> str:
         f"{later.conversation.id} ({later.conversation.kind}): {turn.question}\n"
         f"  expected: {expected}{', as without the thread' if turn.stands_alone else ''}\n"
         f"  found: {ids_of(result)[: max(DEPTHS)]}\n"
-        f"  understood: {result['understood']}\n"
+        f"  understood: {result['question']} {result['understood']}\n"
         f"  said: {result['answer']}\n"
     )
 

@@ -211,7 +211,7 @@ class TestTheSampleTables:
         first = labelled("When was Nissan founded?", "cars-nissan", answer="1933", alone=True)
         pronoun = labelled("And who founded it?", "cars-aikawa", answer="Aikawa", alone=True)
         conversations = [Conversation(t.question, "x", Part.DEVELOPMENT, (t,)) for t in (first, pronoun)]
-        assert sample.unchanged_first_turns(conversations, context) == [True, False]
+        assert sample.unchanged_first_turns(conversations, context) == {first.question: True, pronoun.question: False}
 
 
 class TestTheMtragTables:
@@ -238,6 +238,14 @@ class TestTheMtragTables:
         assert asked[Way.ALONE]["question"] == "And who founded it?"
         assert asked[Way.IN_FRONT]["question"] == "When was Nissan founded? And who founded it?"
         assert asked[Way.THREAD]["understood"]["asked"] == "And who founded it?"
+
+
+def test_the_questions_that_the_gate_gets_wrong_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "leaning_of", lambda question: "a why" if "Nero" in question else "")
+    assert gate.wrong({"1": "Why?"}, {"2": "Who was Nero?", "3": "Who is Pu Yi?"}) == (
+        "Leans, and the gate lets it stand alone:\n  Why?\n\n"
+        "Stands alone, and the gate takes it to lean:\n  Who was Nero? (a why)"
+    )
 
 
 def test_the_gate_is_told_by_what_it_found_right_and_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
