@@ -20,9 +20,11 @@ _FEWEST_WORDS = 3
 _LONGEST_CONDITION = 6
 _OPENER = re.compile(rf"[\W_]*({any_of(', '.join(OPENERS))})\b", re.IGNORECASE)
 _QUESTION_WORD = re.compile(
-    rf"\W*(?:(?:but|and|und|et|y)\s+)?{any_of(QUESTION_WORDS)}(?:\s+(?:not|so|exactly|then|nicht|genau|pas|no))?\W*",
+    rf"\W*(?:(?:but|and|und|et|y)\s+)?{any_of(QUESTION_WORDS)}(?:\s+(?:not|so|exactly|then|nicht|genau|pas|no))?\W*"
+    r"|\W*(?:and |but )?(?:in|at|on|by|from|to|for|since|until|with|of) (?:what|which) \w+\W*",
     re.IGNORECASE,
 )
+_WHAT_ABOUT = re.compile(r"(?:what|how) about", re.IGNORECASE)
 _CONDITION = re.compile(r"\W*(?:if|unless|because|in case)\b[^,]*", re.IGNORECASE)
 _REFERENCES = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -60,8 +62,13 @@ _EXPLETIVE = re.compile(
     r"(?:\b(?:is|was|be|wasn't|isn't)\s+it|\bit(?:'s|\s+(?:is|was|would be|will be|isn't|wasn't)))"
     rf"(?:\s+(?:not|also|still))*\s+{any_of(_JUDGED)}\b"
     r"|\bit\s+(?:make|makes|made)\s+(?:any\s+)?sense\b|\bit\s+(?:take|takes|took|cost|costs)\b(?=.*\bto\b)"
-    r"|\b(?:is|was) it (?:that|who|which|\w+ (?:that|who))\b|\bit\s+(?:rain|snow)\w*"
+    r"|\b(?:is|was) it (?:like|that|who|which|\w+ (?:that|who))\b|\bit\s+(?:rain|snow)\w*"
     r"|\bil y a\b|\by a-t-il\b|\bs'il\b|\bgibt es\b|\bist es\b|\bes gibt\b",
+    re.IGNORECASE,
+)
+_OWNED = re.compile(
+    r"\W*(?:who|how many \w+|(?:which|what) \w+)\s+"
+    r"(?!(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would|should)\b)\w+\b[^,;:.?!]*\b(?:his|her|its|their)$",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(r"[,;:.?!]|\b(?:and|but|or|if|when|while|because|since|after|before|und|wenn|et|si|y)\b", re.I)
@@ -85,7 +92,7 @@ def leaning_of(question: str, earlier: str = "") -> str:
     if sum(not is_function_word(word, language) for word, _, _ in words) >= ENOUGH_WORDS:
         return ""
     opener = _OPENER.match(plain)
-    if opener and not _is_whole(plain[opener.end() :], language):
+    if opener and not _is_whole(opener.group(1), plain[opener.end() :], language):
         return f"it begins with “{opener.group(1)}”"
     if len(words) < _FEWEST_WORDS or (len(words) <= _LONGEST_CONDITION and _CONDITION.fullmatch(plain)):
         return "it is a fragment"
@@ -101,6 +108,9 @@ def _english_leaning(text: str, earlier: str) -> str:
             return f"“{found.group().strip(' ?.!')}” names something said before"
     if (compared := _COMPARED.search(text)) and not _SIDES.search(text):
         return f"“{compared.group()}” compares with something said before"
+    told = [word for word, _, _ in word_spans(text) if word not in FUNCTION_WORDS]
+    if len(told) == 1 and re.search(rf"\bthe {re.escape(told[0])}\W*$", text, re.IGNORECASE):
+        return f"“the {told[0]}” names something said before"
     has_name = any(word[:1].isupper() for word in text.split()[1:])
     definite = "" if has_name else _definite_noun(text, {word for word, _, _ in word_spans(earlier)})
     return f"“{definite}” was spoken of before" if definite else ""
@@ -116,12 +126,16 @@ def _definite_noun(text: str, spoken: Set[str]) -> str:
     return ""
 
 
-def _is_whole(rest: str, language: str) -> bool:
-    """Tell whether what follows an opener is a question that names all it is about: "So, who was Louis Renault?"."""
-    words = rest.strip(" ,.!?-").split()
-    names = [word for word in words[1:] if word[:1].isupper() and word.casefold() not in FUNCTION_WORDS]
+def _is_whole(opener: str, rest: str, language: str) -> bool:
+    """Tell whether what follows an opener names all that it is about: "So, who was Ida Brandt?"."""
+    words = [word.strip(" ,.!?-") for word in rest.split()]
+    words = [word for word in words if word]
+    told = [word for word in words if word.casefold() not in FUNCTION_WORDS]
+    names = [word for word in words[1:] if word[:1].isupper() and word in told]
+    if _WHAT_ABOUT.fullmatch(opener):
+        return len(told) - len(names) > 1 or (len(told) > len(names) > 0)
     asks = not ASKING.isdisjoint(word.casefold() for word in words)
-    return bool(names and asks and len(words) > _FEWEST_WORDS and not _pronoun(rest, language))
+    return bool(names and asks and len(words) >= _FEWEST_WORDS and not _pronoun(rest, language))
 
 
 def _pronoun(text: str, language: str) -> str:
@@ -131,9 +145,18 @@ def _pronoun(text: str, language: str) -> str:
     for word, start, end in word_spans(text):
         is_polite = language == "german" and word in POLITE and text[start].isupper() and start
         is_expletive = any(first <= start < last for first, last in expletives)
-        if word in known and not is_polite and not is_expletive and not _has_antecedent(text[:start], language):
+        if word in known and not (is_polite or is_expletive or _is_bound(text, start, end, language)):
             return text[start:end]
     return ""
+
+
+def _is_bound(text: str, start: int, end: int, language: str) -> bool:
+    """Tell whether the question itself says what a pronoun means: before it, as a subject that it repeats or owns."""
+    before = text[:start]
+    is_repeated = before.endswith("-") and any(
+        not is_function_word(word, language) for word, _, _ in word_spans(before)
+    )
+    return is_repeated or bool(_OWNED.match(text[:end])) or _has_antecedent(before, language)
 
 
 def _has_antecedent(before: str, language: str) -> bool:

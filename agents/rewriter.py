@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from agents.chat.agent import ChatAgent
 from agents.chat.json_schema import list_of, object_of, text_of
+from agents.offline.language.words import content_stems
 from agents.roles import Feedback, Rewriting, Turn
 from graph.errors import MalformedReply
 
@@ -45,19 +46,27 @@ class ChatRewriter(ChatAgent):
         """Return the completed question; the question as it is where the model says that it stands alone.
 
         Raises:
-            MalformedReply: the reply is not of the schema, the question is empty or too long, or a single choice is
-                given.
+            MalformedReply: the reply is not of the schema, the question is empty or too long, or a reading keeps no
+                word of the question.
         """
 
         def check(reply: RewriterReply) -> Rewriting:
             if reply.stands_alone:
                 return Rewriting(question)
-            choices = tuple(dict.fromkeys(choice.strip() for choice in reply.choices if choice.strip()))
+            choices = tuple(dict.fromkeys(choice.strip() for choice in reply.choices if choice.strip()))[:_MOST_CHOICES]
             whole = reply.question.strip()
             if not whole or len(whole) > LONGEST_QUESTION:
                 raise MalformedReply(f"`question` has to hold one question of at most {LONGEST_QUESTION} characters")
-            return Rewriting(whole, choices=choices[:_MOST_CHOICES] if len(choices) > 1 else ())
+            if not all(_asks_the_same(question, reading) for reading in (whole, *choices)):
+                raise MalformedReply("Keep the words of the given question, and add what they refer to")
+            return Rewriting(whole, choices=choices if len(choices) > 1 else ())
 
         shown = [{"question": turn.question, "answer": turn.answer[:_SHOWN_ANSWER]} for turn in turns[-TURNS_SHOWN:]]
         messages = self.messages({"turns": shown, "question": question}, feedback)
         return self._ask_object(RewriterReply, _SCHEMA, messages, check)
+
+
+def _asks_the_same(question: str, reading: str) -> bool:
+    """Tell whether a reading keeps any word of a question that says something, where there is one."""
+    told = set(content_stems(question))
+    return not told or not told.isdisjoint(content_stems(reading))

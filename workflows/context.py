@@ -9,7 +9,7 @@ from typing import Any
 from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.settings.enums import Workflow
-from workflows.settings.mara import QUESTION_LIMIT, SHOWN_SEEDS, Context, Question
+from workflows.settings.mara import QUESTION_LIMIT, SHOWN_SEEDS, TURNS_LIMIT, Context, Question
 from workflows.settings.problems import filled_in
 from workflows.settings.ragenta import RagentaContext
 
@@ -52,9 +52,12 @@ def context_of_settings(workflow: str, settings: Mapping[str, Any], spelled: Cal
 
 
 def asking(question: str, turns: Sequence[Turn] = ()) -> Any:
-    """Return a workflow's input for a question; plain, so that a trace shows it as it is. Raises BadInput."""
+    """Return a workflow's input for a question and the last turns; plain, so that a trace shows it as it is.
+
+    Raises BadInput for the question.
+    """
     checked = {"question": check_question(question)}
-    return {**checked, "turns": [asdict(turn) for turn in turns]} if turns else checked
+    return {**checked, "turns": [asdict(turn) for turn in turns[-TURNS_LIMIT:]]} if turns else checked
 
 
 def check_question(question: str) -> str:

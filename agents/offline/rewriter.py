@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agents.leaning import leaning_of
 from agents.offline.conversation.antecedents import Antecedents
-from agents.offline.conversation.fragments import asked_with, filled_in, words_of_topic
+from agents.offline.conversation.fragments import asked_with, filled_in, topic_of
 from agents.offline.conversation.words import (
     ASKING,
     DEMONSTRATIVES,
@@ -35,9 +35,12 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _QUESTION_WORD = re.compile(
-    rf"\W*(?:(?:and|but|und|et|y)\s+)?({any_of(QUESTION_WORDS)})(?:\s+(?:not|so|then|exactly))?\W*", re.IGNORECASE
+    rf"\W*(?:(?:and|but|und|et|y)\s+)?({any_of(QUESTION_WORDS)}"
+    r"|(?:in|at|on|by|from|to|for|since|until|with|of) (?:what|which) \w+)(?:\s+(?:not|so|then|exactly))?\W*",
+    re.IGNORECASE,
 )
 _DOUBT = re.compile(rf"\b{any_of(DOUBTS)}\b", re.IGNORECASE)
+_NO = re.compile(r"\W*(?:no|nope|nein|non)\W*", re.IGNORECASE)
 _PAIR = re.compile(r"\b(?:of (?:them|these|those|the two)|both)\b", re.IGNORECASE)
 _ORDINAL = re.compile(
     r"\bthe\s+(first|second|third|fourth|last|former|latter)\b"
@@ -92,7 +95,7 @@ class OfflineRewriter:
     def _readings(self, question: str, turns: Sequence[Turn]) -> list[str]:
         """The whole questions that this one may mean; several where nothing decides."""
         plain, last = " ".join(question.split()), turns[-1].question
-        if _DOUBT.search(plain):
+        if _DOUBT.search(plain) or _NO.fullmatch(plain):
             return [last]
         if asked_anew := _QUESTION_WORD.fullmatch(plain):
             return [asked_with(asked_anew.group(1), last)]
@@ -125,7 +128,7 @@ class OfflineRewriter:
     def _with_topic(self, question: str, last: str) -> str:
         """The question with what the last one was about behind it: its names, or its words where it has none."""
         names = ", ".join(name.text for name in self._antecedents.of(last))
-        return _in_brackets(question, names or words_of_topic(last))
+        return _in_brackets(question, names or topic_of(last))
 
 
 def _is_fragment(body: str) -> bool:

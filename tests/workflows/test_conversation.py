@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from agents.roles import Turn
-from graph.errors import BadInput
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import ANSWERED, MALFORMED, shown_to_model, well_behaved
 from workflows import mara, ragenta, retrieval
@@ -127,9 +126,9 @@ class TestWithAModel:
         assert chat_server.requests_of("rewriter") == []
 
     def test_the_model_may_ask_back(self, chat_server: ScriptedServer, settings: MakeContext) -> None:
-        chat_server.script({**well_behaved(), "rewriter": [rewritten("A?", "A?", "B?")]})
+        chat_server.script({**well_behaved(), "rewriter": [rewritten("Was A born?", "Was A born?", "Was B born?")]})
         result = ask(LEANING, settings(), [FIRST])
-        assert result["answer"] == "Which do you mean: “A?” or “B?”"
+        assert result["answer"] == "Which do you mean: “Was A born?” or “Was B born?”"
         assert chat_server.requests_of("answerer") == []
 
     def test_a_malformed_reply_is_asked_for_again_with_the_reason(
@@ -158,10 +157,3 @@ class TestWithAModel:
         chat_server.script({**well_behaved(), "rewriter": [Reply("no", status=401)]})
         with pytest.raises(RuntimeError, match="OPENAI_API_KEY"):
             ask(LEANING, settings(), [FIRST])
-
-
-def test_a_fork_that_asks_back_without_choices_is_refused() -> None:
-    from workflows.nodes.conversation import question_back
-
-    with pytest.raises(BadInput, match="nothing to choose"):
-        question_back(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agents.clarification import chosen_reading, question_back
 from agents.roles import Rewriting, Turn
 from graph.errors import BadInput
 from workflows.runtime.agents import REWRITER, ask
@@ -24,6 +25,15 @@ from workflows.states.shared import (
 TURNS_READ = 4
 """The last turns that a question may lean on."""
 
+LONGEST_QUESTION = 1_000
+"""Characters of an earlier question that are read."""
+
+LONGEST_ANSWER = 10_000
+"""Characters of an earlier answer that are read."""
+
+CHOSEN = "choice"
+"""Who completed a question where the asker chose one of the readings."""
+
 
 def visible_turns(turns: list[Turn], run: OpenRun) -> tuple[list[TurnRecord], list[ErrorRecord]]:
     """Return the last turns as the run's filter lets them count, and an error for what is hidden.
@@ -34,13 +44,20 @@ def visible_turns(turns: list[Turn], run: OpenRun) -> tuple[list[TurnRecord], li
     seen = [all(sees(passage, run) for passage in turn.passages) for turn in last]
     earlier = [
         TurnRecord(
-            question=turn.question, answer=turn.answer if shown else "", passages=list(turn.passages) if shown else []
+            question=_readable(turn.question, LONGEST_QUESTION),
+            answer=_readable(turn.answer, LONGEST_ANSWER) if shown else "",
+            passages=list(turn.passages) if shown else [],
         )
         for turn, shown in zip(last, seen, strict=True)
     ]
     hidden = seen.count(False)
     message = f"{hidden} earlier answers cite passages that this run does not see, and do not count"
     return earlier, [run.error(OUTSIDE_FILTER, message)] if hidden else []
+
+
+def _readable(text: str, longest: int) -> str:
+    """The beginning of a text, without halves of surrogate pairs."""
+    return text[:longest].encode("utf-8", "replace").decode()
 
 
 def spoken(earlier: list[TurnRecord]) -> str:
@@ -52,6 +69,8 @@ def spoken(earlier: list[TurnRecord]) -> str:
 def rewrite_question(state: RewritingInput, run: OpenRun) -> Update:
     """Ask the rewriter for the whole question."""
     question, turns = state["question"], _turns(state)
+    if chosen := chosen_reading(question, turns[-1].answer if turns else ""):
+        return _understood(state, run, Rewriting(chosen), CHOSEN)
     reply = ask(
         REWRITER,
         state,
@@ -77,7 +96,10 @@ def complete_question(state: RewritingInput, run: OpenRun) -> Update:
 @node()
 def ask_back(state: AskingBack, run: OpenRun) -> Update:
     """Ask which of several things a question means."""
-    back = question_back(state.get("understood"))
+    understood = state.get("understood")
+    if not understood or not understood["choices"]:
+        raise BadInput("There is nothing to choose between", "Fork before the question was completed")
+    back = question_back(understood["choices"])
     return {
         "answer": back,
         "plain_answer": back,
@@ -85,13 +107,6 @@ def ask_back(state: AskingBack, run: OpenRun) -> Update:
         "citations": [],
         "refused": False,
     }
-
-
-def question_back(understood: Understood | None) -> str:
-    """Return the question that asks which reading is meant. Raises BadInput where there are none to choose from."""
-    if not understood or not understood["choices"]:
-        raise BadInput("There is nothing to choose between", "Fork before the question was completed")
-    return f"Which do you mean: {' or '.join(f'“{choice}”' for choice in understood['choices'])}"
 
 
 def _understood(state: RewritingInput, run: OpenRun, rewriting: Rewriting, by: str) -> Update:

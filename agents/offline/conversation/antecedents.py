@@ -23,7 +23,11 @@ _ASKS_THING = re.compile(
     re.IGNORECASE,
 )
 _ASKS_PLACE = re.compile(r"\b(?:where|wo|où|dónde)\b", re.IGNORECASE)
-_NAMED_PERSON = re.compile(r"\W*(?:and |so )?who (?:is|was|are|were) (?:the )?[A-Z]\w*(?: \w+){0,3}\W*$")
+_NAMED_PERSON = re.compile(
+    r"\W*(?:and |so )?who (?:is|was|are|were) (?!(?:the|a|an|in|on|at|first|his|her)\b)\w+(?: \w+){0,3}\W*",
+    re.IGNORECASE,
+)
+_ADJECTIVE = re.compile(r"\w{2,}(?:ish|[ie]an|ese)")
 _LONGEST_TITLE = 10
 _IN_BRACKETS = re.compile(r"\s*[(（][^)）]*[)）]")
 _CITATION = re.compile(r"\s*\[\d+\]")
@@ -54,6 +58,7 @@ class Antecedents:
     def of(self, text: str) -> list[Candidate]:
         """Return the names in a text, each once, in order."""
         written = [span.text for span in scan_entities(text).spans if span.is_name and self._is_sure(span.text)]
+        written = [name for name in written if not (_ADJECTIVE.fullmatch(name) and re.search(rf"{name} [a-z]", text))]
         names = dict.fromkeys(written or self._names.spelled(text))
         return [Candidate(name, self._names.pronoun_of(name), _is_placed(name, text)) for name in names]
 
@@ -61,15 +66,19 @@ class Antecedents:
         """Return the names of a turn that a pronoun or "there" may mean: several people where nothing decides."""
         asked, answers = self.of(turn.question), self._in_answer(turn)
         if wanted := _wanted_people(reference):
-            is_choice = len(_people(asked, wanted)) > 1
-            sources = (*answers, asked) if _asks_who(turn.question) and not is_choice else (asked, *answers)
-            people = next((people for names in sources if (people := _people(names, wanted))), [])
+            named, told = (
+                _people(asked, wanted),
+                next((some for each in answers if (some := _people(each, wanted))), []),
+            )
+            if not all(name.pronoun in wanted for name in told):
+                told = told[:1]
+            people = (told or named) if _asks_who(turn.question) and len(named) < 2 else (named or told)
             if people or reference not in ANYTHING:
                 return people
         things = [name for name in asked if name.pronoun not in _PEOPLE]
-        told = [name for name in chain(*answers[:1]) if name.pronoun not in _PEOPLE]
+        in_answer = [name for name in chain(*answers[:1]) if name.pronoun not in _PEOPLE]
         asks_for_it = _ASKS_THING.search(turn.question) or (reference in PLACE and _ASKS_PLACE.search(turn.question))
-        return (told or things)[:1] if asks_for_it else things[:1]
+        return (in_answer or things)[:1] if asks_for_it else things[:1]
 
     def listed(self, turn: Turn) -> list[Candidate]:
         """Return what "the second one" counts: the names of the question where it has several, else of the answer."""
@@ -128,7 +137,7 @@ def _is_placed(name: str, text: str) -> bool:
 
 def _asks_who(question: str) -> bool:
     """Whether somebody is asked for who is not in the question: not "who was Nero?"."""
-    return answer_kind(question) is AnswerKind.PERSON and not _NAMED_PERSON.match(question)
+    return answer_kind(question) is AnswerKind.PERSON and not _NAMED_PERSON.fullmatch(question)
 
 
 def _sentences_by_likeness(turn: Turn) -> list[str]:

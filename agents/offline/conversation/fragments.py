@@ -8,6 +8,9 @@ from agents.offline.language.entities import scan_entities
 from agents.offline.language.words import FUNCTION_WORDS, word_set
 from graph.retrieve.known_names import KnownNames
 
+LONGEST_TOPIC = 15
+"""Words of an earlier question that a question takes on."""
+
 _PREPOSITION = r"\b(in|on|at|from|to|by|for|with|during|since|until|before|after)\s+(?:the\s+)?"
 _PHRASE = re.compile(rf"{_PREPOSITION}[^\s,?.!]+", re.IGNORECASE)
 _NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
@@ -19,6 +22,9 @@ _ASKS_WITH = re.compile(
     r"(?=(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|wurde|ist|war|hat|est|a)\b)",
     re.IGNORECASE,
 )
+_ASKED_ON = re.compile(r"\w+(?: \w+)?\? (?=\w)")
+_IN_BRACKETS = re.compile(r"\(([^()]+)\)\W*$")
+_NO_MARKS = str.maketrans(dict.fromkeys("()?!¿¡", " "))
 _ONLY_ASKS = FUNCTION_WORDS | word_set("what which who whom whose when where why how can could")
 
 
@@ -42,14 +48,17 @@ def asked_with(how: str, asked: str) -> str:
     """Return the last question with another question word: "When was it built?" and "why?" is "Why was it built?"."""
     how = how[:1].upper() + how[1:].casefold()
     changed = _ASKS_WITH.sub(f"{how} ", asked, count=1)
-    return changed if changed != asked else f"{how}? {asked}"
+    return changed if changed != asked else f"{how}? {_ASKED_ON.sub('', asked)}"
 
 
-def words_of_topic(question: str) -> str:
-    """Return what a question is about: its words, without those at either end that only ask."""
-    words = re.sub(r"[()?!¿¡]", " ", question).strip(" .").split()
+def topic_of(question: str) -> str:
+    """Return what a question is about: what stands in brackets behind it, or its words without those that only ask."""
+    if in_brackets := _IN_BRACKETS.search(question):
+        return in_brackets.group(1)
+    words = question.translate(_NO_MARKS).strip(" .").split()
     while words and words[0].casefold().strip(",") in _ONLY_ASKS:
         words.pop(0)
+    words = words[:LONGEST_TOPIC]
     while words and words[-1].casefold() in FUNCTION_WORDS:
         words.pop()
     return " ".join(words)

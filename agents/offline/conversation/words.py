@@ -48,9 +48,9 @@ def any_of(words: str) -> str:
 
 OPENERS = (
     "and, but, so, or, then, what about, how about, what if, why not, even, also, no, nope, yes, yeah, ok, okay, "
-    "right, really, sorry, oops, hm, hmm, well, thanks, thank you, i see, got it, are you sure, i mean, i meant, "
-    "i thought, you said, you say, you mention, you mentioned, that is, that's, you mean, do you mean, did you mean, "
-    "tell me more, go on, instead, same",
+    "right, really, sorry, oops, hm, hmm, well, thanks, thank you, i see, got it, are you sure, are you certain, i "
+    "don't believe, i mean, i meant, i thought, you said, you say, you mention, you mentioned, that is, that's, you "
+    "mean, do you mean, did you mean, tell me more, go on, instead, same",
     "und, aber, also, dann, oder, was ist mit, wie ist es mit, nein, doch, ja, ich meine, ich meinte, bist du sicher, "
     "wirklich",
     "et, mais, ou, alors, donc, non, oui, je voulais dire, vraiment, tu es sûr",
@@ -59,8 +59,8 @@ OPENERS = (
 """What begins a question that goes on from the last one, a text a language."""
 
 JOINING = (
-    "and then, and, but, so, or, then, also, well, no, nope, yes, ok, okay, sorry, oops, hm, hmm, thanks, i see, "
-    "actually, rather, und, aber, et, mais, y, pero, nein, non"
+    "never mind, and then, and, but, so, or, then, also, well, no, nope, yes, ok, okay, sorry, oops, hm, hmm, thanks, "
+    "i see, actually, rather, und, aber, et, mais, y, pero, nein, non"
 )
 """What stands before the question proper, and says nothing of it."""
 
@@ -77,5 +77,8 @@ QUESTION_WORDS = (
 )
 """What may ask the last question anew all alone."""
 
-DOUBTS = "are you sure, really, i thought, that's wrong, that is wrong, not true, bist du sicher, vraiment"
+DOUBTS = (
+    "are you sure, are you certain, really, i thought, i don't believe, i doubt, that's wrong, that is wrong, not "
+    "true, bist du sicher, vraiment"
+)
 """What disagrees with the last answer."""
