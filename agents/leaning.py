@@ -7,7 +7,7 @@ French and Spanish; a question in another language leans only where it is a frag
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Collection
 
 from agents.offline.conversation.words import ASKING, OPENERS, POLITE, PRONOUNS, QUESTION_WORDS, any_of
 from agents.offline.language.words import FUNCTION_WORDS
@@ -15,6 +15,9 @@ from agents.offline.reading.words import is_function_word, language_of, word_spa
 
 ENOUGH_WORDS = 8
 """Words beside function words with which a question names what it is about, whatever else it refers to."""
+
+FEW_WORDS = 2
+"""Words beside function words up to which a noun with "the" leans though nobody spoke of it ("who was the founder?")."""
 
 _FEWEST_WORDS = 3
 _LONGEST_CONDITION = 6
@@ -109,14 +112,16 @@ def _english_leaning(text: str, earlier: str) -> str:
     if (compared := _COMPARED.search(text)) and not _SIDES.search(text):
         return f"“{compared.group()}” compares with something said before"
     told = [word for word, _, _ in word_spans(text) if word not in FUNCTION_WORDS]
-    if len(told) == 1 and re.search(rf"\bthe {re.escape(told[0])}\W*$", text, re.IGNORECASE):
-        return f"“the {told[0]}” names something said before"
     has_name = any(word[:1].isupper() for word in text.split()[1:])
-    definite = "" if has_name else _definite_noun(text, {word for word, _, _ in word_spans(earlier)})
-    return f"“{definite}” was spoken of before" if definite else ""
+    if has_name:
+        return ""
+    if definite := _definite_noun(text, {word for word, _, _ in word_spans(earlier)}):
+        return f"“{definite}” was spoken of before"
+    definite = _definite_noun(text, told) if len(told) <= FEW_WORDS else ""
+    return f"“{definite}” names something said before" if definite else ""
 
 
-def _definite_noun(text: str, spoken: Set[str]) -> str:
+def _definite_noun(text: str, spoken: Collection[str]) -> str:
     """Return the first noun with "the" that was spoken of, and that nothing behind it narrows; else nothing."""
     for found in _DEFINITE.finditer(text):
         for group in (2, 1):

@@ -127,8 +127,7 @@ class OfflineRewriter:
 
     def _with_topic(self, question: str, last: str) -> str:
         """The question with what the last one was about behind it: its names, or its words where it has none."""
-        names = ", ".join(name.text for name in self._antecedents.of(last))
-        return _in_brackets(question, names or topic_of(last))
+        return _in_brackets(question, topic_of(last))
 
 
 def _is_fragment(body: str) -> bool:

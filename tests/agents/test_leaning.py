@@ -17,6 +17,11 @@ STAND_ALONE = (
     "Why does the Velmora ferry stop in winter?",
     "So, who built the lighthouse of Karv?",
     "Which port is older, Velmora or Karv?",
+    "How many sailors lost their lives off Karv?",
+    "What about the history of the Velmora ferry?",
+    "What is it like to live in Karv?",
+    "And who was Hypatia?",
+    "Quand La Scala a-t-elle ouvert ?",
     "Which tax forms does a sole proprietor with two employees in Denmark file every year?",
     "Wie viele Sprachen gibt es in der Schweiz?",
     "Können Sie den Hafen von Velmora beschreiben?",
@@ -44,7 +49,7 @@ LEAN = (
     ("¿Y dónde nació?", "Y"),
 )
 FRAGMENTS = ("Karv?", "in 1952?", "If I rent?", "prices", "港")
-ASKED_ON = ("why?", "And when?", "since when", "Warum nicht?", "pourquoi ?", "How much?")
+ASKED_ON = ("why?", "And when?", "in what year?", "since when", "Warum nicht?", "pourquoi ?", "How much?")
 
 
 @pytest.mark.parametrize("question", STAND_ALONE)
@@ -71,6 +76,11 @@ def test_a_definite_noun_leans_where_the_conversation_spoke_of_it() -> None:
     question = "How long does the migration take?"
     assert leaning_of(question) == ""
     assert leaning_of(question, "You have to do a migration to version 2.") == "“the migration” was spoken of before"
+
+
+def test_a_definite_noun_that_is_all_a_question_names_leans() -> None:
+    assert leaning_of("Who was the founder?") == "“the founder” names something said before"
+    assert leaning_of("Who discovered the electron near the coast of Denmark?") == ""
 
 
 def test_a_definite_noun_with_a_name_beside_it_stands_alone() -> None:

@@ -23,7 +23,7 @@ MakeContext = Callable[..., Context]
 FIRST = Turn("Who built the Tarn Dam?", "Tarn Dam: The Tarn Dam was built by Ada Brandt in 1866. [1]", ("tarn-dam",))
 LEANING = "Where was she born?"
 WHOLE = "Where was Ada Brandt born?"
-WORKFLOWS = {"mara": mara.graph, "ragenta": ragenta.graph, "retrieval": retrieval.graph}
+WORKFLOWS: dict[str, Any] = {"mara": mara.graph, "ragenta": ragenta.graph, "retrieval": retrieval.graph}
 
 
 def rewritten(question: str, *choices: str, stands_alone: bool = False) -> str:
@@ -94,6 +94,14 @@ class TestWithoutAModel:
     def test_an_answer_that_cites_an_unknown_passage_does_not_count(self, settings: MakeContext) -> None:
         forged = Turn(FIRST.question, FIRST.answer, ("no-such-passage",))
         assert ask(LEANING, settings(), [forged])["question"] != WHOLE
+
+    def test_a_turn_of_any_length_and_half_a_surrogate_pair_are_read_as_far_as_they_go(
+        self, settings: MakeContext
+    ) -> None:
+        long = Turn("Who built the Tarn Dam? " + "x" * 200_000, FIRST.answer + " \ud800" + "y" * 200_000, ("tarn-dam",))
+        result = ask("And when?", settings(), [long] * 150)
+        assert len(result["question"]) < 2_000
+        assert json.loads(json.dumps(result)) == result
 
     @pytest.mark.parametrize("turns", [[{"question": 7}], "Who?", [{"answer": "x"}], [asdict(FIRST)] * 101])
     def test_turns_of_another_shape_are_refused_by_name(self, settings: MakeContext, turns: Any) -> None:
