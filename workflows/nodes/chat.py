@@ -13,8 +13,8 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime, get_runtime
 
 from graph.errors import BadInput
+from workflows.conversation.asking_back import reading_from_user
 from workflows.conversation.reading import choices_of, next_question
-from workflows.conversation.review import reading_from_user
 from workflows.conversation.voice import Voice
 from workflows.conversation.writing import answer_message
 from workflows.settings.chat import ANSWER, WorkflowChoice, context_of_chat
