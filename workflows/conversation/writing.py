@@ -29,7 +29,7 @@ def answer_message(result: Result, told: Sequence[str], message_id: str) -> AIMe
     return AIMessage(
         answer_text(result),
         id=message_id,
-        response_metadata={METADATA: _metadata(result, told)},
+        response_metadata={METADATA: answer_metadata(result, told)},
         usage_metadata=_usage(result),
     )
 
@@ -42,7 +42,8 @@ def answer_text(result: Result) -> str:
     return f"{result['answer']}{how}"
 
 
-def _metadata(result: Result, told: Sequence[str]) -> AnswerMetadata:
+def answer_metadata(result: Result, told: Sequence[str] = ()) -> AnswerMetadata:
+    """Return what an answer tells beside its text; ``told`` was noted before it was asked."""
     hits = {hit["number"]: hit for hit in result["passages"]}
     return AnswerMetadata(
         question=result["question"],

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import set_config_context
 from langgraph.config import get_config
 from langgraph.runtime import Runtime, get_runtime
 
@@ -17,6 +16,7 @@ from workflows.conversation.asking_back import reading_from_user
 from workflows.conversation.reading import choices_of, next_question
 from workflows.conversation.voice import Voice
 from workflows.conversation.writing import answer_message
+from workflows.runtime.own_run import on_its_own
 from workflows.settings.chat import ANSWER, WorkflowChoice, context_of_chat
 from workflows.settings.mara import Context
 from workflows.states.chat import Conversation
@@ -65,8 +65,7 @@ class _Turn:
 
     def events(self, ask: Callable[..., Events]) -> Events:
         """Ask the workflow, by ``ask_stream`` or its twin, outside of the graph that this node is part of."""
-        with set_config_context(_config_outside(get_config())) as outside:
-            return outside.run(ask, self._asked.question, self._context, self._asked.turns)
+        return on_its_own(ask, self._asked.question, self._context, self._asked.turns)
 
     def hear(self, event: Event) -> None:
         """Pass an event of the workflow on: its words as chat, its progress as the workflow's own nodes tell it."""
@@ -93,9 +92,3 @@ def choose_reading(state: Conversation) -> Update:
     if not choices:
         raise BadInput("There is nothing to choose between", "Send a question")
     return {"messages": [HumanMessage(reading_from_user(choices))]}
-
-
-def _config_outside(config: RunnableConfig) -> RunnableConfig:
-    """Return the part of a node's config that is not LangGraph's own: who asks, and on which thread."""
-    own = (config.get("configurable") or {}).items()
-    return RunnableConfig(configurable={key: value for key, value in own if not key.startswith(("__", "checkpoint"))})
