@@ -31,6 +31,8 @@ EXPECTED = (
     "Background run failed. Exception: ",
     # and the first such exception makes the server's log formatter warn of its own set-up.
     "Remove `format_exc_info` from your processor chain",
+    # A run without a thread has no checkpointer.
+    "`durability` has no effect when no checkpointer is present",
 )
 """What the log may hold above the level of info."""
 
@@ -332,7 +334,7 @@ def test_a_folder_is_indexed_asked_and_synchronised_and_no_other_can_be_reached(
     server.run(Case({"sources": ["documents"]}, there, "indexing"))
     (folder / "kesh.txt").unlink()
     with pytest.raises(
-        Exception, match="would remove 1 passages.*Run it on a thread, or set confirm_removals to false"
+        Exception, match=r"would remove 1 passages.*Run it on a thread, or set confirm_removals to false"
     ):
         server.client.runs.wait(None, "indexing", input={"sources": ["documents"], "sync": True}, context=there)
     for name in ("/etc", "../documents", "documents/../.."):
