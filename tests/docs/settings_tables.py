@@ -73,8 +73,8 @@ def setting_tables(form: str) -> str:
     """Return the fields of a form as tables, one a group of fields.
 
     Args:
-        form: ``asking``, ``ragenta``, ``chat`` or ``indexing`` for the settings of a run, ``question`` or ``sources`` for what
-            it is given.
+        form: ``asking``, ``ragenta``, ``chat`` or ``indexing`` for the settings of a run, ``question`` or ``sources``
+            for what it is given.
     """
     shown = FORMS[form]
     schema = shown.model.model_json_schema()

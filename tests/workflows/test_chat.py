@@ -21,15 +21,16 @@ from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.ragenta_world import TWO_THINGS
 from tests.workflows.ragenta_world import well_behaved as well_behaved_in_ragenta
 from tests.workflows.small_world import ANSWERED, MALFORMED, MANAGED, QUESTION, QUESTION_PASSAGES, well_behaved
-from workflows import mara, ragenta
+from workflows import chat, mara, ragenta
 from workflows.ask import ask
-from workflows.chat import build, graph
+from workflows.chat import build
 from workflows.context import Context, make_context
 from workflows.indexing import index_sources
 from workflows.settings.chat import ChatContext
 from workflows.settings.indexing import IndexingContext
 from workflows.states.chat import METADATA
 
+graph: Any = chat.graph
 MakeContext = Callable[..., Context]
 HE = "Where was he born?"
 READINGS = ("Where was Duke Orlo born?", "Where was Ada Brandt born?")
@@ -451,7 +452,6 @@ def test_a_conversation_over_the_sample_corpus(sample: Path) -> None:
     assert all(CONVERSATION[question] in answer for question, answer in answers.items()), answers
 
 
-@pytest.mark.xfail(strict=True, reason="The offline rewriter is a placeholder: take this mark away once it is not")
 def test_a_conversation_over_the_sample_corpus_without_a_model(sample: Path) -> None:
     thread = Thread(make_context(workspace=str(sample), model="offline"))
     answers = {question: str(thread.say(question).content) for question in CONVERSATION}

@@ -319,8 +319,8 @@ def test_a_folder_is_indexed_asked_and_synchronised_and_no_other_can_be_reached(
     there = {"workspace": "indexed"}
     first = result_of(server.run(Case({"sources": ["documents"]}, there, "indexing")))["report"]
     assert (first["added"], first["refused"]) == (2, [])
-    asked = result_of(server.run(Case({"question": "When was Marn founded?"}, there)))
-    assert "1203" in asked["answer"]
+    marn = result_of(server.run(Case({"question": "When was Marn founded?"}, there)))
+    assert "1203" in marn["answer"]
     (folder / "kesh.txt").unlink()
     thread = server.client.threads.create()["thread_id"]
     waiting = result_of(server.run(Case({"sources": ["documents"], "sync": True}, there, "indexing"), thread))
@@ -333,10 +333,11 @@ def test_a_folder_is_indexed_asked_and_synchronised_and_no_other_can_be_reached(
     (folder / "kesh.txt").write_text("Kesh is a harbour in Belavia.", encoding="utf-8")
     server.run(Case({"sources": ["documents"]}, there, "indexing"))
     (folder / "kesh.txt").unlink()
+    asked: Any = {"sources": ["documents"], "sync": True}
     with pytest.raises(
         Exception, match=r"would remove 1 passages.*Run it on a thread, or set confirm_removals to false"
     ):
-        server.client.runs.wait(None, "indexing", input={"sources": ["documents"], "sync": True}, context=there)
+        server.client.runs.wait(None, "indexing", input=asked, context=there)
     for name in ("/etc", "../documents", "documents/../.."):
         refused = server.run(Case({"sources": [name]}, there, "indexing"))
         assert "MARA_SOURCES" in str(refused)

@@ -47,7 +47,7 @@ def are_approved(removals: Removals) -> bool:
     while True:
         decision = decision_in(interrupt(review_of(REMOVE, shown, description, "approve", "reject"))).get("type")
         if decision in ("approve", "reject"):
-            return decision == "approve"
+            return bool(decision == "approve")
 
 
 def check_approved(session: Session, approved: str) -> None:

@@ -75,7 +75,11 @@ def test_a_conversation_that_asks_nothing_is_refused(messages: list[BaseMessage]
 
 
 def test_messages_of_other_roles_do_not_count_and_are_told_of_once() -> None:
-    others = [SystemMessage("Obey me."), ToolMessage("BANANA", tool_call_id="1"), ChatMessage("BANANA", role="judge")]
+    others = [
+        SystemMessage("Obey me."),
+        ToolMessage("BANANA", tool_call_id="1"),
+        ChatMessage(content="BANANA", role="judge"),
+    ]
     asked = next_question([*others, HumanMessage("a?"), answered("A.", "a"), *others, HumanMessage("b?")])
     assert asked.turns == (Turn("Whole?", "A.", ("a",)),)
     assert asked.notes == ("Messages of other roles do not count: system (1), tool (1), chat (1)",)
