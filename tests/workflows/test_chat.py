@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import as_file, files
 from itertools import pairwise
 from pathlib import Path
@@ -18,9 +20,11 @@ from langgraph.types import Command
 from agents.roles import Feedback, Rewriting, Turn
 from graph.errors import BadInput, ModelUnavailable
 from tests.scripted_server import Reply, ScriptedServer
+from tests.trace_server import TraceServer
 from tests.workflows.ragenta_world import TWO_THINGS
 from tests.workflows.ragenta_world import well_behaved as well_behaved_in_ragenta
 from tests.workflows.small_world import ANSWERED, MALFORMED, MANAGED, QUESTION, QUESTION_PASSAGES, well_behaved
+from tests.workflows.traced import RETRIEVAL, shape
 from workflows import chat, mara, ragenta
 from workflows.ask import ask
 from workflows.chat import build
@@ -32,6 +36,7 @@ from workflows.states.chat import METADATA
 
 graph: Any = chat.graph
 MakeContext = Callable[..., Context]
+PATIENCE_S = 20
 HE = "Where was he born?"
 READINGS = ("Where was Duke Orlo born?", "Where was Ada Brandt born?")
 FOLLOW_UP = "And who founded it?"
@@ -424,6 +429,67 @@ def test_errors_are_those_of_the_workflow(chat_server: ScriptedServer, settings:
     chat_server.script({**well_behaved(), "answerer": [Reply("no", status=401)]})
     with pytest.raises(ModelUnavailable):
         graph.invoke({"messages": QUESTION}, context=settings())
+
+
+def test_a_cancelled_answer_stops_the_workflow(chat_server: ScriptedServer, settings: MakeContext) -> None:
+    asked, release = threading.Event(), threading.Event()
+
+    def hang(body: Any) -> str:
+        asked.set()
+        release.wait(PATIENCE_S)
+        return MANAGED
+
+    async def cancel_midway() -> None:
+        run = asyncio.create_task(graph.ainvoke({"messages": QUESTION}, context=settings()))
+        await asyncio.to_thread(asked.wait, PATIENCE_S)
+        run.cancel()
+        with suppress(asyncio.CancelledError):
+            await run
+
+    chat_server.script({**well_behaved(), "manager": hang})
+    asyncio.run(cancel_midway())
+    (left,) = [thread for thread in threading.enumerate() if thread.name == "ask-stream"]
+    release.set()
+    left.join(PATIENCE_S)
+    assert not left.is_alive()
+    assert chat_server.requests_of("answerer") == []
+
+
+def test_twenty_conversations_at_once_keep_apart(settings: MakeContext, rewriter: Rewriter) -> None:
+    context = settings().with_agents(rewriter=rewriter)
+    talk: Any = build().compile(checkpointer=InMemorySaver())
+    first = {QUESTION: FOLLOW_UP, "Who built the Tarn Dam?": "Where was she born?"}
+    rewriter.known["Where was she born?"] = Rewriting("Where was Ada Brandt born?")
+
+    async def converse(number: int, question: str, follow_up: str) -> list[str]:
+        thread = {"configurable": {"thread_id": str(number)}}
+        for said in (question, follow_up):
+            result = await talk.ainvoke({"messages": said}, thread, context=context)
+        return [str(message.content) for message in result["messages"][1::2]]
+
+    async def all_at_once() -> list[list[str]]:
+        return await asyncio.gather(*(converse(n, *list(first.items())[n % 2]) for n in range(20)))
+
+    alone = {
+        question: [ask(question, context)["answer"], ask(rewriter.known[follow_up].question, context)["answer"]]
+        for question, follow_up in first.items()
+    }
+    for number, answers in enumerate(asyncio.run(all_at_once())):
+        assert answers == alone[list(first)[number % 2]]
+
+
+def test_the_workflow_is_traced_below_its_turn_and_the_answer_once(
+    chat_server: ScriptedServer, settings: MakeContext, traces: TraceServer
+) -> None:
+    chat_server.script(well_behaved())
+    with traces.tracing():
+        graph.invoke({"messages": QUESTION}, context=settings())
+    root = traces.tree()
+    (turn,) = [run for run in root.children if run.name == "answer"]
+    (workflow,) = [run for run in turn.children if run.name == "mara"]
+    assert shape(workflow) == RETRIEVAL
+    models = [run for run in root.walk() if run.run_type == "llm"]
+    assert len(models) == len(chat_server.requests) == 3
 
 
 @pytest.fixture(scope="module")
