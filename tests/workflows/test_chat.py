@@ -226,7 +226,11 @@ def test_the_choice_is_asked_as_a_whole_question(thread: Thread, rewriter: Rewri
 
 
 @pytest.mark.parametrize(
-    "reply", ["", {"decisions": []}, {"decisions": [edited({"a": 1})]}, {"decisions": "x"}, [1], True]
+    "reply",
+    [
+        *("", " ", [1], True, {"decisions": "x"}, {"decisions": []}, {"decisions": [edited({"a": 1})]}),
+        *({"decisions": [{"type": "edit", "edited_action": odd}]} for odd in ("x", {"args": "x"}, {})),
+    ],
 )
 def test_a_reply_that_cannot_be_read_is_asked_for_again(thread: Thread, reply: Any) -> None:
     thread.say(QUESTION)

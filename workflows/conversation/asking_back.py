@@ -37,5 +37,6 @@ def _words_of(reply: object, choices: Sequence[str]) -> str:
     if decision.get("type") == "approve":
         return choices[0]
     edited = decision.get("edited_action")
-    said = edited.get("args", {}).get("question") if isinstance(edited, Mapping) else decision.get("message")
+    args = edited.get("args") if isinstance(edited, Mapping) else None
+    said = args.get("question") if isinstance(args, Mapping) else decision.get("message")
     return str(said) if isinstance(said, str | int) else ""
