@@ -35,6 +35,7 @@ class ChatAnswerer(ChatAgent):
     prompt = "answerer"
     material = "question and passages"
     reply_tokens = 320
+    writes_answers = True
 
     def __init__(self, model: ChatModel, budget_characters: int = DEFAULT_BUDGET_CHARACTERS) -> None:
         super().__init__(model)

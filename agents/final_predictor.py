@@ -30,6 +30,7 @@ class ChatFinalPredictor(ChatAgent):
     prompt = "final_predictor"
     material = "question and passages"
     reply_tokens = 800
+    writes_answers = True
 
     def __init__(self, model: ChatModel, budget_characters: int = DEFAULT_BUDGET_CHARACTERS) -> None:
         super().__init__(model)

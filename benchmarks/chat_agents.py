@@ -119,6 +119,7 @@ class ObservedModel(ChatModel):
         response_format: dict[str, Any] | None = None,
         *,
         max_tokens: int = MAX_REPLY_TOKENS,
+        aloud: bool = True,
     ) -> str:
         """Return the text of `ask`."""
         return self.ask(messages, response_format, max_tokens=max_tokens).text()

@@ -33,9 +33,10 @@ TEXT = '{"name": "lake", "share": 0.5, "tags": ["a"]}'
 
 
 class Tester(ChatAgent):
-    """An agent of the tests."""
+    """An agent of the tests, whose text is an answer."""
 
     reply_tokens = 4_096
+    writes_answers = True
 
 
 def messages() -> list[BaseMessage]:

@@ -1,8 +1,9 @@
 """Indexing: documents become passages, passages facts, and all of it a workspace that can be asked.
 
 load_documents ─ plan_changes ─┬─ extract (a few passages each) ─ embed ─ commit ─┬─ publish
-                               │        ⟲ the next batch ────────────────────────┘    │
-                               └────────────── nothing to write ──────────────────────┘
+                  │            │        ⟲ the next batch ────────────────────────┘    │
+                  │            └────────────── nothing to write ──────────────────────┘
+                  └ confirm_removals (interrupt) ┘
 
 The state is small; documents, vectors and the open record lie in a session (`workflows.indexing_run.session`).
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +31,7 @@ from graph.publish.derive import is_published, publish
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed as replace_vectors
+from workflows.indexing_run.removal_review import are_approved, check_approved, rejection_of, removals_of
 from workflows.indexing_run.report import IndexReport, report_of
 from workflows.indexing_run.session import Progress as Progress
 from workflows.indexing_run.session import Session
@@ -92,6 +94,8 @@ def load_documents(state: Request, runtime: Runtime[IndexingContext]) -> Update:
             "retries": {},
             "failed": {},
             "report": {},
+            "removals": None,
+            "approved": "",
         }
 
 
@@ -99,10 +103,33 @@ def load_documents(state: Request, runtime: Runtime[IndexingContext]) -> Update:
 def plan_changes(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
     """Become the workspace's writer, and compare the documents with its record."""
     with at_work(run_key(state), indexing_context_of(runtime)) as session:
-        batch = session.next_batch(COMMIT_PASSAGES)
-        if batch:
-            progress_of("plan_changes", session)("extract", 0, len(session.pending))
-        return {"batch": batch, "slice_size": session.slice_size}
+        return begin_writing("plan_changes", session, state, indexing_context_of(runtime))
+
+
+@named_in_traces
+def confirm_removals(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+    """Ask whether passages may be removed; meanwhile others may write, so the changes are planned again afterwards."""
+    removals = state.get("removals")
+    if not removals:
+        raise BadInput("Nothing is to be removed", "Fork before plan_changes")
+    close_session(state["run"])
+    if not are_approved(removals):
+        return {"removals": None, "report": {"rejected": rejection_of(removals)}}
+    approved: IndexingState = {**state, "approved": removals["digest"]}
+    with at_work(run_key(state), indexing_context_of(runtime)) as session:
+        return begin_writing("confirm_removals", session, approved, indexing_context_of(runtime))
+
+
+def begin_writing(node: str, session: Session, state: IndexingState, context: IndexingContext) -> Update:
+    """Return the first batch; nothing yet where removals have still to be confirmed."""
+    removals = removals_of(session) if context.confirm_removals else None
+    approved = state.get("approved", "")
+    if removals and removals["digest"] != approved:
+        return {"removals": removals, "batch": []}
+    batch = session.next_batch(COMMIT_PASSAGES)
+    if batch:
+        progress_of(node, session)("extract", 0, len(session.pending))
+    return {"removals": None, "approved": approved, "batch": batch, "slice_size": session.slice_size}
 
 
 @named_in_traces
@@ -128,7 +155,10 @@ def embed(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
 @named_in_traces
 def commit(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
     """Commit the batch and, with the first one, the removals; begin the next batch."""
-    with at_work(run_key(state), indexing_context_of(runtime)) as session:
+    context = indexing_context_of(runtime)
+    with at_work(run_key(state), context) as session:
+        if context.confirm_removals:
+            check_approved(session, state.get("approved", ""))
         done = session.commit(state["extractions"])
         if done.counts:
             progress_of("commit", session)("commit", *session.progress())
@@ -157,6 +187,9 @@ def publish_generation(state: IndexingState, runtime: Runtime[IndexingContext]) 
 
 
 A_BATCH = "slices of a batch"
+NOTHING_TO_EXTRACT = "nothing to extract"
+TO_CONFIRM = "removals to confirm"
+REJECTED = "rejected"
 
 
 def next_step(state: IndexingState) -> list[Send] | str:
@@ -168,9 +201,16 @@ def next_step(state: IndexingState) -> list[Send] | str:
 
 
 def first_step(state: IndexingState) -> list[Send] | str:
-    """Extract the first batch; without one, commit the removals."""
+    """Ask about removals first; then extract the first batch; without one, commit the removals."""
+    if state.get("removals"):
+        return TO_CONFIRM
     step = next_step(state)
-    return "nothing to extract" if isinstance(step, str) else step
+    return NOTHING_TO_EXTRACT if isinstance(step, str) else step
+
+
+def after_confirming(state: IndexingState) -> list[Send] | str:
+    """Stop where the removals were rejected; ask again where they are others by now; else begin to write."""
+    return REJECTED if "rejected" in state.get("report", {}) else first_step(state)
 
 
 def build(
@@ -188,7 +228,10 @@ def build(
     builder.add_node("publish", publish_generation)
     builder.add_edge(START, "load_documents")
     builder.add_edge("load_documents", "plan_changes")
-    builder.add_conditional_edges("plan_changes", first_step, {A_BATCH: "extract", "nothing to extract": "commit"})
+    builder.add_node("confirm_removals", confirm_removals)
+    steps: dict[Hashable, str] = {A_BATCH: "extract", NOTHING_TO_EXTRACT: "commit", TO_CONFIRM: "confirm_removals"}
+    builder.add_conditional_edges("plan_changes", first_step, steps)
+    builder.add_conditional_edges("confirm_removals", after_confirming, {**steps, REJECTED: END})
     builder.add_edge("extract", "embed")
     builder.add_edge("embed", "commit")
     builder.add_conditional_edges("commit", next_step, {A_BATCH: "extract", "all committed": "publish"})

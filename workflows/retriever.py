@@ -1,4 +1,4 @@
-"""For other agents: the retrieval workflow as a LangChain retriever and as a tool, and the walk alone as a tool."""
+"""For other agents: retrieval as a LangChain retriever and as a tool; answers, and the walk alone, as tools."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from langchain_core.tools import BaseTool, tool
 from pydantic import BaseModel, ConfigDict, Field
 
 from graph.errors import BadInput
+from workflows.ask import ask
 from workflows.context import Context, asking
+from workflows.conversation.writing import answer_metadata
 from workflows.retrieval import graph
+from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.walk_tool import agent_tool
 from workflows.settings.mara import QuestionText
+from workflows.states.chat import AnswerMetadata
 
 _OWN_KEYS = ("id", "title", "source", "score")
 
@@ -67,6 +71,25 @@ def retrieval_tool(context: Context | None = None) -> BaseTool:
         return "\n\n".join(shown) or "No passage was found.", documents
 
     return find_passages
+
+
+def answer_tool(context: Context | None = None) -> BaseTool:
+    """Return a tool that answers a question with the context's workflow, for an agent of one's own.
+
+    The tool's content is the answer with its numbered sources; its artifact tells of them as the messages of graph
+    ``chat`` do (`workflows.states.chat.AnswerMetadata`). An agent's thread keeps no more of the workflow than these.
+    """
+    asked_with = context or Context()
+
+    @tool(args_schema=_Asked, response_format="content_and_artifact")
+    def ask_documents(question: str) -> tuple[str, AnswerMetadata]:
+        """Answer a question from the documents, with citations; it may need several documents at once."""
+        result = on_its_own(ask, question, asked_with)
+        told = answer_metadata(result)
+        sources = [f"[{each['number']}] {each['title']} ({each['passage_id']})" for each in told["sources"]]
+        return "\n".join([str(result["answer"]), *sources]), told
+
+    return ask_documents
 
 
 def walk_tool(context: Context | None = None) -> BaseTool:

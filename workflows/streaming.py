@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from typing import Any, Literal, TypeAlias
 
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.outputs import LLMResult
 
 from agents.chat.replies import ThinkFilter
 from agents.chat.usage import Prices, prices_of
@@ -140,6 +141,24 @@ class _Brake(BaseCallbackHandler):
     on_llm_new_token = _check
 
 
+class _Aside(BaseCallbackHandler):
+    """Hears the replies that no stream tells: a server that swallows the tag before thinking does so in all of them.
+
+    Attributes:
+        swallowed: whether one of them showed that.
+    """
+
+    run_inline = True
+    swallowed = False
+
+    def on_llm_end(self, response: LLMResult, *, tags: Sequence[str] | None = None, **more: Any) -> None:
+        """Note what an internal reply shows."""
+        if "nostream" in (tags or ()):
+            heard = ThinkFilter()
+            heard.feed(response.generations[0][0].text)
+            self.swallowed = self.swallowed or heard.swallowed
+
+
 _Told: TypeAlias = Event | BaseException | None
 """An event, what ended the run before its time, or None after the last event."""
 
@@ -216,15 +235,16 @@ def _event_of(told: _Told) -> Event | None:
 def _events(asked: Any, context: Context, brake: _Brake, prices: Prices | None) -> Generator[Event, None, None]:
     graph = graph_of(context.workflow)
     start = time.perf_counter()
+    aside = _Aside()
     chunks: Any = graph.stream(
         asked,
-        {"callbacks": [brake]},
+        {"callbacks": [brake, aside]},
         context=context,
         stream_mode=["tasks", "messages", "custom", "values"],
         output_keys=graph.output_channels,
         subgraphs=True,
     )
-    told = _Telling()
+    told = _Telling(aside)
     state: dict[str, Any] = {}
     with closing(chunks):
         for within, mode, chunk in chunks:
@@ -242,7 +262,8 @@ def _events(asked: Any, context: Context, brake: _Brake, prices: Prices | None) 
 class _Telling:
     """What a run's stream comes to as events."""
 
-    def __init__(self) -> None:
+    def __init__(self, aside: _Aside) -> None:
+        self._aside = aside
         self._attempts: Counter[str] = Counter()
         self._unheard: set[str] = set()
         self._last = ""
@@ -312,7 +333,8 @@ class _Telling:
 
     def _listen(self) -> ThinkFilter:
         """Where another reply of this run showed that the server swallows opening tags, the next ones begin so, too."""
-        return ThinkFilter(thinks_first=any(spoken.swallowed for spoken in self._spoken.values()))
+        heard = any(spoken.swallowed for spoken in self._spoken.values())
+        return ThinkFilter(thinks_first=heard or self._aside.swallowed)
 
 
 def _progress(told: Any) -> Progress:

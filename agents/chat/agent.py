@@ -48,11 +48,13 @@ class ChatAgent:
         material: what the prompt quotes, in a few words.
         reply_tokens: what its longest reply may take, beside what a model thinks before it: a reply that takes more is
             cut, and malformed. As many are kept free for it where the model's context window is known.
+        writes_answers: whether its text is the answer, which streams tell as chat; every other reply is internal.
     """
 
     prompt: ClassVar[str]
     material: ClassVar[str]
     reply_tokens: ClassVar[int]
+    writes_answers: ClassVar[bool] = False
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
@@ -88,7 +90,8 @@ class ChatAgent:
         check: Callable[[ObjectReply], Result],
     ) -> Result:
         """Ask for one object of a schema, whose form the examples show, since servers may ignore it; check it."""
-        raw = self._model.complete(messages, json_format(reply_type.__name__, schema), max_tokens=self.reply_tokens)
+        schema_asked = json_format(reply_type.__name__, schema)
+        raw = self._model.complete(messages, schema_asked, max_tokens=self.reply_tokens, aloud=False)
 
         def check_both(reply: ObjectReply) -> Result:
             check_no_echo(reply, messages)
@@ -101,7 +104,7 @@ class ChatAgent:
 
         ``refusal`` is the line that says that there is no answer: a text with it need not say anything else.
         """
-        raw = self._model.complete(messages, max_tokens=self.reply_tokens)
+        raw = self._model.complete(messages, max_tokens=self.reply_tokens, aloud=self.writes_answers)
         text = without_thinking(raw)
         if not text:
             raise MalformedReply("The reply is empty", raw)

@@ -67,6 +67,8 @@ _USAGE_WORDS = re.compile(r"stream[_ ]options|include[_ ]usage", re.IGNORECASE)
 _LIMIT_WORDS = re.compile(r"max_(?:completion_)?tokens", re.IGNORECASE)
 _TOO_LARGE_WORDS = re.compile(r"too large|context length|supports at most", re.IGNORECASE)
 _LOGPROBS_WORD = re.compile(r"logprobs|log[ -]prob", re.IGNORECASE)
+_UNHEARD = ("nostream", "langsmith:nostream")
+"""Tags of a request whose reply no stream tells as chat: LangGraph's own, and the one that chat interfaces know."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NOT_IN_KEYS = re.compile(r"[^!-~]")
 
@@ -110,7 +112,8 @@ class _Wanted:
     response_format: dict[str, Any] | None
     max_tokens: int
     top_logprobs: int = 0
-    told_to_streams: bool = True
+    in_pieces: bool = True
+    aloud: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +212,15 @@ class ChatModel:
         response_format: dict[str, Any] | None = None,
         *,
         max_tokens: int = MAX_REPLY_TOKENS,
+        aloud: bool = True,
     ) -> str:
-        """Return the text of the reply, streamed to the caller within a graph that streams; otherwise as `ask` does.
+        """Return the text of the reply.
+
+        Args:
+            messages: the prompt.
+            response_format: what the reply has to be; None for text.
+            max_tokens: what the reply itself may take; a model that thinks is given more.
+            aloud: whether a graph that streams messages tells it word by word, as chat; `ask` never does.
 
         Raises:
             MalformedReply: the reply is empty, or was cut at the token limit.
@@ -219,7 +229,7 @@ class ChatModel:
             TransportFault: the endpoint could not be reached, was busy or broke off.
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
-        return self._reply(_Wanted(messages, response_format, max_tokens)).text()
+        return self._reply(_Wanted(messages, response_format, max_tokens, aloud=aloud)).text()
 
     def ask(
         self,
@@ -245,7 +255,7 @@ class ChatModel:
             TransportFault: the endpoint could not be reached, was busy or broke off.
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
-        return self._reply(_Wanted(messages, response_format, max_tokens, top_logprobs, told_to_streams=False))
+        return self._reply(_Wanted(messages, response_format, max_tokens, top_logprobs, in_pieces=False, aloud=False))
 
     def _reply(self, wanted: _Wanted) -> ChatReply:
         """A reply; one that was cut while the model thought is asked for again, with tokens to think."""
@@ -320,8 +330,8 @@ class ChatModel:
         return reply
 
     def _asked(self, wanted: _Wanted, extras: _Extras, patience: Patience) -> ChatReply:
-        how: dict[str, Any] = {} if wanted.told_to_streams else {"config": {"tags": ["nostream"]}}
-        if not (wanted.told_to_streams and extras.streams):
+        how: dict[str, Any] = {} if wanted.aloud else {"config": {"tags": list(_UNHEARD)}}
+        if not (wanted.in_pieces and extras.streams):
             how["stream"] = False
         client = self._open()
         under_way = UnderWay(extras.streams, patience, CHARACTERS_A_TOKEN * extras.max_tokens)

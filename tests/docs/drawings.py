@@ -22,7 +22,7 @@ from tests.docs.settings_tables import FORMS, mode_table, option_tables, relatio
 if TYPE_CHECKING:
     from langchain_core.runnables.graph import Edge, Graph, Node
 
-WORKFLOWS = ("mara", "ragenta", "retrieval", "indexing")
+WORKFLOWS = ("chat", "mara", "ragenta", "retrieval", "indexing")
 """The workflows that are drawn: modules of `workflows` that have a compiled ``graph``."""
 
 

@@ -14,6 +14,7 @@ from graph.retrieve.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, WalkSetting
 from graph.walk.factors import Directions
 from workflows.cli.options import option_of
 from workflows.context import Context, Question
+from workflows.settings.chat import WorkflowChoice
 from workflows.settings.indexing import IndexingContext, Sources
 from workflows.settings.ragenta import RagentaContext
 
@@ -57,6 +58,7 @@ class Form:
 FORMS: Mapping[str, Form] = {
     "asking": Form(Context, ("ask",)),
     "ragenta": Form(RagentaContext, ("ask",), beside=Context),
+    "chat": Form(WorkflowChoice),
     "indexing": Form(IndexingContext, ("index", "sync")),
     "question": Form(Question),
     "sources": Form(Sources, ("index", "sync")),
@@ -71,8 +73,8 @@ def setting_tables(form: str) -> str:
     """Return the fields of a form as tables, one a group of fields.
 
     Args:
-        form: ``asking``, ``ragenta`` or ``indexing`` for the settings of a run, ``question`` or ``sources`` for what
-            it is given.
+        form: ``asking``, ``ragenta``, ``chat`` or ``indexing`` for the settings of a run, ``question`` or ``sources``
+            for what it is given.
     """
     shown = FORMS[form]
     schema = shown.model.model_json_schema()

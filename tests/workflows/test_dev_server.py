@@ -31,6 +31,8 @@ EXPECTED = (
     "Background run failed. Exception: ",
     # and the first such exception makes the server's log formatter warn of its own set-up.
     "Remove `format_exc_info` from your processor chain",
+    # A run without a thread has no checkpointer.
+    "`durability` has no effect when no checkpointer is present",
 )
 """What the log may hold above the level of info."""
 
@@ -103,7 +105,7 @@ def result_of(outcome: dict[str, Any] | str) -> dict[str, Any]:
 def test_the_configuration_names_the_workflows_by_their_modules() -> None:
     configuration = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
     paths = {name: graph["path"] for name, graph in configuration["graphs"].items()}
-    assert paths == {name: f"workflows.{name}:graph" for name in (*GRAPHS, "indexing")}
+    assert paths == {name: f"workflows.{name}:graph" for name in (*GRAPHS, "chat", "indexing")}
     assert all(graph["description"] for graph in configuration["graphs"].values())
 
 
@@ -317,11 +319,25 @@ def test_a_folder_is_indexed_asked_and_synchronised_and_no_other_can_be_reached(
     there = {"workspace": "indexed"}
     first = result_of(server.run(Case({"sources": ["documents"]}, there, "indexing")))["report"]
     assert (first["added"], first["refused"]) == (2, [])
-    asked = result_of(server.run(Case({"question": "When was Marn founded?"}, there)))
-    assert "1203" in asked["answer"]
+    marn = result_of(server.run(Case({"question": "When was Marn founded?"}, there)))
+    assert "1203" in marn["answer"]
     (folder / "kesh.txt").unlink()
-    again = result_of(server.run(Case({"sources": ["documents"], "sync": True}, there, "indexing")))["report"]
+    thread = server.client.threads.create()["thread_id"]
+    waiting = result_of(server.run(Case({"sources": ["documents"], "sync": True}, there, "indexing"), thread))
+    (action,) = waiting["__interrupt__"][0]["value"]["action_requests"]
+    assert action["args"] == {"passages": 1, "sources": ["kesh.txt"]}
+    approved: Any = {"resume": {"decisions": [{"type": "approve"}]}}
+    done: Any = server.client.runs.wait(thread, "indexing", command=approved, context=there)
+    again = done["report"]
     assert (again["removed"], again["passages"], again["unchanged"]) == (1, 1, 1)
+    (folder / "kesh.txt").write_text("Kesh is a harbour in Belavia.", encoding="utf-8")
+    server.run(Case({"sources": ["documents"]}, there, "indexing"))
+    (folder / "kesh.txt").unlink()
+    asked: Any = {"sources": ["documents"], "sync": True}
+    with pytest.raises(
+        Exception, match=r"would remove 1 passages.*Run it on a thread, or set confirm_removals to false"
+    ):
+        server.client.runs.wait(None, "indexing", input=asked, context=there)
     for name in ("/etc", "../documents", "documents/../.."):
         refused = server.run(Case({"sources": [name]}, there, "indexing"))
         assert "MARA_SOURCES" in str(refused)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from pydantic import ValidationError
 
 from graph.errors import BadInput, WorkspaceMissing
 from workflows.context import QUESTION_LIMIT, Context
 from workflows.indexing import index_sources
-from workflows.retriever import MaraRetriever, retrieval_tool
+from workflows.retriever import MaraRetriever, answer_tool, retrieval_tool
 from workflows.settings.indexing import IndexingContext
 
 
@@ -75,3 +80,33 @@ def test_the_tool_shows_numbered_passages_and_keeps_the_documents(workspace: Pat
     assert [document.id for document in message.artifact] == ["p1", "p2"]
     assert tool.args_schema is not None
     assert "question" in tool.args
+
+
+def test_the_answer_tool_gives_the_answer_and_its_sources(workspace: Path) -> None:
+    tool = answer_tool(Context(workspace=str(workspace)))
+    call = {
+        "name": tool.name,
+        "args": {"question": "Into which lake does the Velm flow?"},
+        "id": "1",
+        "type": "tool_call",
+    }
+    message = tool.invoke(call)
+    assert "Lake Sund" in message.content
+    assert "\n[1] Velm (p1)" in message.content
+    assert message.artifact["sources"][0]["passage_id"] == "p1"
+
+
+def test_an_agents_thread_keeps_nothing_of_the_workflow_behind_its_tool(workspace: Path) -> None:
+    tool = answer_tool(Context(workspace=str(workspace)))
+    builder = StateGraph(MessagesState)
+    builder.add_node("tools", ToolNode([tool]))
+    builder.add_edge(START, "tools")
+    saver = InMemorySaver()
+    agent = builder.compile(checkpointer=saver)
+    calls = [{"name": tool.name, "args": {"question": "Where is the Velm?"}, "id": "1", "type": "tool_call"}]
+    thread: Any = {"configurable": {"thread_id": "one"}}
+    given: Any = {"messages": [AIMessage("", tool_calls=calls)]}
+    told: list[Any] = list(agent.stream(given, thread, stream_mode="values", subgraphs=True))
+    assert "Ostra" in told[-1][1]["messages"][-1].content
+    assert {within for within, _ in told} == {()}
+    assert {past.config["configurable"]["checkpoint_ns"] for past in saver.list(thread)} == {""}

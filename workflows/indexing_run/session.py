@@ -183,6 +183,11 @@ class Session:
         """Return the imported triples of a passage, if any."""
         return self.imported.of(passage) if self.imported else None
 
+    @property
+    def to_remove(self) -> tuple[str, ...]:
+        """The ids of the passages that the next commit removes."""
+        return self._removed
+
     def next_batch(self, size: int) -> list[str]:
         """Return the ids of the next passages to extract."""
         return list(islice(self.pending, size))

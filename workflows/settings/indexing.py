@@ -153,6 +153,13 @@ class IndexingContext(BaseModel):
         title="Sync · may remove everything",
         json_schema_extra=offered_at("plan_changes"),
     )
+    confirm_removals: bool = Field(
+        default=True,
+        description="Ask before a sync removes passages: an interrupt of the graph, which needs a thread. The command"
+        " line and `index_sources` do not ask.",
+        title="Sync · ask before removing",
+        json_schema_extra=offered_at("confirm_removals"),
+    )
 
     _extractor: Extractor | None = PrivateAttr(None)
     _run: str = PrivateAttr("")
@@ -171,14 +178,14 @@ class IndexingContext(BaseModel):
         return prices_of(self.price_in, self.price_out)
 
     def called_by(self, run: str, workspace: str, extractor: Extractor | None) -> IndexingContext:
-        """Return these settings for a caller in Python.
+        """Return these settings for a caller in Python, who is not asked to confirm anything.
 
         Args:
             run: the name that the run is to have.
             workspace: a path, which need not fit into a form.
             extractor: the caller's own, in place of the model's.
         """
-        changed = self.model_copy(update={"workspace": workspace})
+        changed = self.model_copy(update={"workspace": workspace, "confirm_removals": False})
         changed._extractor = extractor
         changed._run = run
         return changed

@@ -65,6 +65,15 @@ def gather(present: list[FoundInPassage], new: list[FoundInPassage] | None) -> l
     return [] if new is None else [*present, *new]
 
 
+class Removals(TypedDict):
+    """What a sync is to remove: how many passages, of which sources (the first ones), and a digest of their ids."""
+
+    passages: int
+    sources: list[str]
+    source_count: int
+    digest: str
+
+
 class IndexingOutput(TypedDict):
     """Output of indexing: see `workflows.indexing_run.report`."""
 
@@ -83,6 +92,8 @@ class IndexingState(RunKey, IndexingOutput):
         notes: what extraction dropped or defaulted, by reason.
         retries: how often a model was asked again, by what had gone wrong.
         failed: {passage id: reason}, of the first ones.
+        removals: what a person has still to decide on.
+        approved: digest of the removals that a person approved.
     """
 
     started: float
@@ -93,6 +104,8 @@ class IndexingState(RunKey, IndexingOutput):
     notes: dict[str, int]
     retries: dict[str, int]
     failed: dict[str, str]
+    removals: NotRequired[Removals | None]
+    approved: NotRequired[str]
 
 
 def run_key(state: RunKey) -> RunKey:

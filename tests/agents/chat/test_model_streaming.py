@@ -13,6 +13,7 @@ from agents.chat.model import CHARACTERS_A_TOKEN, ChatModel
 from agents.chat.replies import without_thinking
 from agents.chat.usage import Usage, counted_usage
 from graph.errors import MalformedReply, ModelUnavailable, TransportFault
+from tests import chatting
 from tests.chatting import TEXT, Verdict, ask_object, ask_text, messages, model_on, served
 from tests.scripted_server import Fault, Reply, scripted
 
@@ -38,6 +39,21 @@ def test_a_reply_is_streamed_piece_by_piece_within_a_graph() -> None:
         pieces = [piece for piece in streamed(model_on(server), as_object=False) if piece]
     assert "".join(pieces) == "Denmark, I think [3]."
     assert len(pieces) == 4
+    assert server.requests[0].body["stream"] is True
+
+
+def test_a_reply_that_is_no_answer_is_told_to_no_stream_and_comes_in_pieces_all_the_same() -> None:
+    class Internal(chatting.Tester):
+        writes_answers = False
+
+    with scripted(["Denmark, I think [3]."]) as server:
+        model = model_on(server)
+
+        def ask(state: State) -> State:
+            return {"reply": Internal(model)._ask_text(messages(), str, "NOTHING")}
+
+        graph = StateGraph(State).add_node("ask", ask).add_edge(START, "ask").compile()
+        assert list(graph.stream({"reply": ""}, stream_mode="messages")) == []
     assert server.requests[0].body["stream"] is True
 
 

@@ -1,0 +1,178 @@
+"""Messages as a question and its turns: whatever a client sends, in plain words or with forged metadata."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+
+from agents.roles import Turn
+from graph.errors import BadInput
+from workflows.conversation.reading import ANSWER_LIMIT, chosen_reading, next_question
+from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
+from workflows.states.chat import METADATA
+
+CHOICES = ["Where was Ada born?", "Where was Orlo born?"]
+
+
+def answered(text: str, *passages: str, **changes: Any) -> AIMessage:
+    """An answer as the graph writes it, of what the next turn reads."""
+    told = {
+        "question": "Whole?",
+        "answer_kind": "answer",
+        "sources": [{"passage_id": each} for each in passages],
+        "understood": None,
+        **changes,
+    }
+    return AIMessage(text, response_metadata={METADATA: told})
+
+
+def asking_back() -> AIMessage:
+    return answered(
+        "Which?", answer_kind="clarification", understood={"choices": CHOICES}, question="Where was he born?"
+    )
+
+
+def test_the_last_message_of_the_user_is_the_question_and_each_answer_a_turn_as_it_was_understood() -> None:
+    asked = next_question(
+        [
+            HumanMessage("first?"),
+            answered("One [1].", "a"),
+            HumanMessage("and it?"),
+            AIMessage("Two."),
+            HumanMessage("3?"),
+        ]
+    )
+    assert asked.question == "3?"
+    assert asked.turns == (Turn("Whole?", "One [1].", ("a",)), Turn("and it?", "Two."))
+    assert asked.notes == ()
+
+
+def test_blocks_of_text_are_read_and_others_are_told_of() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:,"}}
+    asked = next_question([HumanMessage([{"type": "text", "text": "What"}, image, "is it?", image])])
+    assert asked.question == "What\nis it?"
+    assert asked.notes == ("Only text is read; left out: image_url (2)",)
+
+
+@pytest.mark.parametrize(
+    ("messages", "says"),
+    [
+        ([], "ends without a question"),
+        ([AIMessage("Hello.")], "ends without a question"),
+        ([HumanMessage("a?"), AIMessage("b.")], "ends without a question"),
+        ([SystemMessage("Obey.")], "ends without a question"),
+        ([HumanMessage([{"type": "image", "url": "x"}])], r"holds no text, but image \(1\)"),
+        ([HumanMessage([{"no": "type"}])], r"holds no text, but unknown \(1\)"),
+    ],
+)
+def test_a_conversation_that_asks_nothing_is_refused(messages: list[BaseMessage], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        next_question(messages)
+
+
+def test_messages_of_other_roles_do_not_count_and_are_told_of_once() -> None:
+    others = [
+        SystemMessage("Obey me."),
+        ToolMessage("BANANA", tool_call_id="1"),
+        ChatMessage(content="BANANA", role="judge"),
+    ]
+    asked = next_question([*others, HumanMessage("a?"), answered("A.", "a"), *others, HumanMessage("b?")])
+    assert asked.turns == (Turn("Whole?", "A.", ("a",)),)
+    assert asked.notes == ("Messages of other roles do not count: system (1), tool (1), chat (1)",)
+    later = next_question([*others, HumanMessage("a?"), AIMessage("A."), HumanMessage("b?")])
+    assert later.notes == ()
+
+
+def test_a_question_that_failed_is_a_turn_without_an_answer() -> None:
+    assert next_question([HumanMessage("a?"), HumanMessage("b?")]).turns == (Turn("a?"),)
+
+
+@pytest.mark.parametrize("reply", ["2", " 2. ", "(2)", "where was orlo BORN? "])
+def test_a_choice_by_number_or_word_for_word_is_the_whole_question_and_needs_no_turns(reply: str) -> None:
+    asked = next_question([HumanMessage("a?"), asking_back(), HumanMessage(reply)])
+    assert (asked.question, asked.turns) == (CHOICES[1], ())
+
+
+@pytest.mark.parametrize("reply", ["0", "3", "Orlo", "neither"])
+def test_other_words_lean_on_what_was_asked_back(reply: str) -> None:
+    asked = next_question([HumanMessage("a?"), asking_back(), HumanMessage(reply)])
+    assert (asked.question, asked.turns) == (reply, (Turn("Where was he born?", "Which?"),))
+
+
+def test_a_number_means_a_choice_only_right_after_it_was_asked_for() -> None:
+    asked = next_question(
+        [HumanMessage("a?"), asking_back(), HumanMessage("2"), answered("Kesh.", "o"), HumanMessage("2")]
+    )
+    assert asked.question == "2"
+    assert asked.turns == (Turn("Whole?", "Kesh.", ("o",)),)
+
+
+FORGED = [
+    "text",
+    [],
+    {},
+    {"question": 5, "answer_kind": "answer", "sources": [], "understood": None},
+    {"question": "", "answer_kind": "answer", "sources": [], "understood": None},
+    {"question": "x" * (QUESTION_LIMIT + 1), "answer_kind": "answer", "sources": [], "understood": None},
+    {"question": "a?", "answer_kind": "answer", "sources": [{"passage_id": ["a"]}], "understood": None},
+    {"question": "a?", "answer_kind": "answer", "sources": [{"passage_id": "a"}] * 1_001, "understood": None},
+    {"question": "a?", "answer_kind": "clarification", "sources": [], "understood": {"choices": "12"}},
+]
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_an_answer_whose_metadata_cannot_be_read_does_not_count_and_asks_nothing(forged: Any) -> None:
+    told = AIMessage("Secret.", response_metadata={METADATA: forged})
+    asked = next_question([HumanMessage("a?"), told, HumanMessage("1")])
+    assert (asked.question, asked.turns) == ("1", (Turn("a?"),))
+    assert asked.notes == ("Earlier answers whose sources cannot be read do not count: 1",)
+
+
+def test_what_is_too_long_is_cut_or_left_out_and_told_of() -> None:
+    long = "x" * 1_000_000
+    asked = next_question([HumanMessage(long), AIMessage("b"), HumanMessage("c?"), AIMessage(long), HumanMessage("d?")])
+    assert asked.turns == (Turn("c?", "x" * ANSWER_LIMIT),)
+    assert len(asked.notes) == 2
+    with pytest.raises(BadInput, match="Send a message"):
+        next_question([HumanMessage("c?"), AIMessage(long)])
+
+
+def test_of_a_long_conversation_the_last_turns_are_kept() -> None:
+    asked = next_question(
+        [each for n in range(200) for each in (HumanMessage(f"{n}?"), AIMessage("a"))] + [HumanMessage("?")]
+    )
+    assert len(asked.turns) == TURNS_LIMIT
+    assert asked.turns[-1].question == "199?"
+
+
+texts = st.text(max_size=20)
+blocks = st.dictionaries(st.sampled_from(["type", "text", "url"]), st.sampled_from(["text", "image", "a"]), min_size=1)
+contents = st.one_of(texts, st.lists(st.one_of(texts, blocks), max_size=3))
+values: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), texts),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list(FORGED[3])), inner),
+    max_leaves=8,
+)
+anything = st.one_of(
+    st.builds(HumanMessage, contents),
+    st.builds(lambda content, told: AIMessage(content, response_metadata={METADATA: told}), contents, values),
+    st.builds(SystemMessage, texts),
+)
+
+
+@given(st.lists(anything, max_size=6))
+def test_any_messages_are_read_or_refused_by_name(messages: list[BaseMessage]) -> None:
+    try:
+        asked = next_question(messages)
+    except BadInput:
+        return
+    assert all(turn.question.strip() for turn in asked.turns)
+
+
+@given(texts)
+def test_without_choices_nothing_is_chosen(reply: str) -> None:
+    assert chosen_reading(reply, ()) is None

@@ -1,0 +1,59 @@
+"""A run of its own within a graph is no part of that graph, but knows who asks."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from types import SimpleNamespace
+from typing import Any
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import get_runtime
+from typing_extensions import TypedDict
+
+from workflows.runtime.own_run import on_its_own
+
+
+class Words(TypedDict):
+    words: str
+
+
+TENANT: ContextVar[str] = ContextVar("tenant", default="nobody")
+
+
+def inner_node(state: Words) -> Words:
+    info = get_runtime().server_info
+    user = info.user.identity if info and info.user else "nobody"
+    return {"words": f"{state['words']} {user} {TENANT.get()}"}
+
+
+def graph_of(node: Any) -> Any:
+    builder = StateGraph(Words)
+    builder.add_node("work", node)
+    builder.add_edge(START, "work")
+    return builder
+
+
+INNER = graph_of(inner_node).compile()
+
+
+def outer_node(state: Words) -> Words:
+    said: Words = on_its_own(INNER.invoke, state)
+    return said
+
+
+def test_it_is_in_no_checkpoint_and_in_no_stream_of_the_graph_and_knows_who_asks() -> None:
+    saver = InMemorySaver()
+    user = SimpleNamespace(identity="ada")
+    config: Any = {"configurable": {"thread_id": "one", "langgraph_auth_user": user}}
+    outer = graph_of(outer_node).compile(checkpointer=saver)
+    token = TENANT.set("orlo")
+    told = list(outer.stream({"words": "by"}, config, stream_mode=["values", "updates"], subgraphs=True))
+    TENANT.reset(token)
+    assert told[-1][2] == {"words": "by ada orlo"}
+    assert {within for within, _, _ in told} == {()}
+    assert {past.config["configurable"]["checkpoint_ns"] for past in saver.list(config)} == {""}
+
+
+def test_outside_of_any_graph_it_is_just_done() -> None:
+    assert on_its_own(INNER.invoke, {"words": "by"}) == {"words": "by nobody nobody"}

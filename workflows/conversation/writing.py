@@ -1,0 +1,91 @@
+"""The message of an answer: its text, and its sources as small JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata
+
+from workflows.results import Result
+from workflows.states.chat import METADATA, AnswerMetadata, SourceRecord
+from workflows.states.shared import CitationMark, PassageHit
+
+EXCERPT_LIMIT = 300
+"""Characters of a source's excerpt, of its title, and of a note."""
+
+NOTES_LIMIT = 20
+"""Notes that an answer tells; of more, their number."""
+
+
+def answer_message(result: Result, told: Sequence[str], message_id: str) -> AIMessage:
+    """Return the message of an answer.
+
+    Args:
+        result: what the workflow gave.
+        told: what was noted before it was asked.
+        message_id: the id under which the answer was streamed.
+    """
+    return AIMessage(
+        answer_text(result),
+        id=message_id,
+        response_metadata={METADATA: answer_metadata(result, told)},
+        usage_metadata=_usage(result),
+    )
+
+
+def answer_text(result: Result) -> str:
+    """Return the text of an answer; where it asks back, also how to reply."""
+    understood = result["understood"]
+    choices = understood["choices"] if understood else []
+    how = f"\n\nReply with a number from 1 to {len(choices)}, or in your own words." if choices else ""
+    return f"{result['answer']}{how}"
+
+
+def answer_metadata(result: Result, told: Sequence[str] = ()) -> AnswerMetadata:
+    """Return what an answer tells beside its text; ``told`` was noted before it was asked."""
+    hits = {hit["number"]: hit for hit in result["passages"]}
+    return AnswerMetadata(
+        question=result["question"],
+        understood=result["understood"],
+        workflow=result["workflow"],
+        mode=result["mode"],
+        answer_kind=result["answer_kind"],
+        coverage=result.get("coverage") or "",
+        sources=[_source(mark, hits[mark["number"]]) for mark in result["citations"] if mark["number"] in hits],
+        generation=result["generation"],
+        models=dict(result["models"]),
+        usage=result["usage"],
+        notes=_shortened([*told, *(f"{each['node']}: {each['kind']}: {each['message']}" for each in result["errors"])]),
+    )
+
+
+def _source(mark: CitationMark, hit: PassageHit) -> SourceRecord:
+    return SourceRecord(
+        number=mark["number"],
+        passage_id=hit["id"],
+        title=_cut(hit["title"]),
+        source=_cut(hit["source"]),
+        excerpt=_cut(hit["text"][mark["start"] : mark["end"]]),
+        start=mark["start"],
+        end=mark["end"],
+    )
+
+
+def _shortened(notes: Sequence[str]) -> list[str]:
+    shown = [_cut(note) for note in notes[:NOTES_LIMIT]]
+    return shown if len(notes) <= NOTES_LIMIT else [*shown, f"and {len(notes) - NOTES_LIMIT} more"]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= EXCERPT_LIMIT else f"{text[: EXCERPT_LIMIT - 1]}…"
+
+
+def _usage(result: Mapping[str, object]) -> UsageMetadata | None:
+    """Return the tokens as LangChain counts them; None where no model was asked, or its server told none."""
+    usage = result["usage"]
+    assert isinstance(usage, dict)
+    if not usage["calls"] or usage["unknown"] == usage["calls"]:
+        return None
+    read, written = usage["prompt_tokens"], usage["completion_tokens"]
+    return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)

@@ -1,0 +1,84 @@
+"""The settings of graph chat: which workflow answers, and every setting of it."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Optional
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from workflows.context import make_context
+from workflows.settings.enums import Workflow
+from workflows.settings.forms import offered_at
+from workflows.settings.mara import Context
+from workflows.settings.ragenta import RagentaContext
+
+ANSWER = "answer"
+"""The node that answers, at which Studio offers every setting."""
+
+
+class WorkflowChoice(BaseModel):
+    """The choice of the workflow that answers."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workflow: Workflow = Field(
+        default=Workflow.MARA,
+        description="Workflow that answers: mara, or ragenta, which judges passages and checks claims. The settings of"
+        " Judge and Follow-ups are of ragenta alone.",
+        title="Workflow that answers",
+        json_schema_extra=offered_at(ANSWER),
+    )
+
+    def chosen(self) -> Context:
+        """Return the settings of the workflow.
+
+        A form sends all its fields: one that holds its default counts as not given.
+
+        Raises:
+            BadInput: the workflow lacks a setting that was given, or a value is out of its range.
+        """
+        fields = type(self).model_fields
+        given = {name: getattr(self, name) for name in fields if name != "workflow"}
+        changed = {
+            name: value for name, value in given.items() if value != fields[name].get_default(call_default_factory=True)
+        }
+        return make_context(self.workflow, **changed)
+
+
+def _settings() -> dict[str, Any]:
+    """The settings of all workflows; one whose default differs between them is empty by default."""
+    found: dict[str, Any] = {}
+    for name, field in RagentaContext.model_fields.items():
+        setting: Any = copy(field)
+        kind: Any = field.rebuild_annotation()
+        setting.json_schema_extra = offered_at(ANSWER)
+        shared = Context.model_fields.get(name, field)
+        if shared.default != field.default:
+            kind = Optional[kind]  # noqa: UP045 - made at run time
+            setting = Field(
+                default=None,
+                title=shared.title,
+                description=f"{shared.description} Empty: the workflow's own ({shared.default}, {field.default}).",
+                json_schema_extra=offered_at(ANSWER),
+            )
+        found[name] = (kind, setting)
+    return found
+
+
+ChatContext: type[WorkflowChoice] = create_model("ChatContext", __base__=WorkflowChoice, **_settings())
+"""The settings of a conversation."""
+
+
+def context_of_chat(given: WorkflowChoice | Context | None) -> Context:
+    """Return the settings that a question of a conversation is asked with.
+
+    Args:
+        given: what the graph was run with. Python may pass a workflow's own context, too, with agents of its own.
+
+    Raises:
+        BadInput: see `WorkflowChoice.chosen`.
+    """
+    if isinstance(given, Context):
+        return given
+    return (given or ChatContext()).chosen()
