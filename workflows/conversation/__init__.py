@@ -1,0 +1,1 @@
+"""Messages of a conversation: read as questions and turns, written as answers, told to who listens."""
