@@ -13,7 +13,7 @@ import pytest
 
 from tests.docs.pages import ROOT, inline_code, read, table
 from tests.workflows.command_line import command_line
-from workflows.cli.chat import COMMANDS
+from workflows.cli.chat_commands import COMMANDS
 from workflows.indexing import index_sources
 from workflows.runtime.resources import OFFLINE, close_indexes
 from workflows.settings.indexing import IndexingContext

@@ -60,33 +60,36 @@ def passage(console: Console, result: Result, hit: Mapping[str, Any]) -> None:
     """Print a passage whole, the words that the answer cites marked: in reverse, or with ** where that is no option."""
     before, after, style = ("", "", "reverse") if console.is_terminal else ("**", "**", "")
     text, told = Text(), 0
-    for start, end in _cited_words(result, hit["number"]):
+    for start, end in _cited_words(result, hit):
         text.append(hit["text"][told:start]).append(f"{before}{hit['text'][start:end]}{after}", style)
         told = end
     console.print(render.heading(hit, verbose=True))
     console.print(text.append(hit["text"][told:]))
 
 
-def _cited_words(result: Mapping[str, Any], number: int) -> list[tuple[int, int]]:
-    """Return the parts of a passage's text that the answer, or a claim of it, cites; in order, none within another."""
+def _cited_words(result: Mapping[str, Any], hit: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Return the parts of a passage's text that the answer, or a claim of it, cites: in order, neighbours as one."""
     marks = [*result["citations"], *(span for claim in result.get("claims") or () for span in claim["spans"])]
+    found = [mark for mark in marks if mark["number"] == hit["number"] and mark["start"] is not None]
     parts: list[tuple[int, int]] = []
-    for start, end in sorted((mark["start"], mark["end"]) for mark in marks if _is_in(mark, number)):
-        if parts and start <= parts[-1][1]:
+    for start, end in sorted((mark["start"], mark["end"]) for mark in found):
+        if parts and not hit["text"][parts[-1][1] : start].strip():
             start, end = parts[-1][0], max(parts.pop()[1], end)
         parts.append((start, end))
     return parts
 
 
-def _is_in(mark: Mapping[str, Any], number: int) -> bool:
-    return mark["number"] == number and mark["start"] is not None
+def understanding(console: Console, result: Result) -> None:
+    """Print what a question that leans on earlier turns was understood as, and why that was needed."""
+    if understood := result["understood"]:
+        words = f"Understood as: {understood_as(result)}" if understood_as(result) else "It could mean several things"
+        console.print(escape(words))
+        console.print(f"  [dim]because {escape(understood['because'])} ({escape(understood['by'])})[/]")
 
 
 def why(console: Console, result: Result, explanation: Explanation) -> None:
     """Print what the walk started from, what steered it, and how it came to the cited passages."""
-    if understood := result["understood"]:
-        console.print(f"Understood as: {escape(understood_as(result))}")
-        console.print(f"  [dim]because {escape(understood['because'])} ({escape(understood['by'])})[/]")
+    understanding(console, result)
     similarity = f"similarity ({result['ranked_by']})" if result["ranked_by"] else "nothing"
     ranked_by = f"a walk over the graph ({explanation.walk.engine})" if explanation.walk else similarity
     console.print(f"Ranked by {escape(ranked_by)}, mode {escape(result['mode'])}")

@@ -18,7 +18,7 @@ from tests.terminal import MARA, Session, on_a_terminal
 from tests.workflows.command_line import Mara, Outcome
 from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, well_behaved
 from tests.workflows.small_world import ORDERS, QUESTION, write_lines
-from workflows.cli.chat import COMMANDS
+from workflows.cli.chat_commands import COMMANDS
 from workflows.indexing import index_sources
 
 Piped = Callable[..., Outcome]
@@ -60,6 +60,14 @@ class TestPiped:
         assert f"  1 {BIRTHS[0]}\n  2 {BIRTHS[1]}\n" in done.out
         assert "In Lisk [1].\n" in done.out.partition("> 2\n")[2]
         assert len(chat_server.requests_of("rewriter")) == 1
+
+    def test_while_a_question_is_open_there_are_no_sources_but_why_tells_what_leans(
+        self, piped: Piped, chat_server: ScriptedServer
+    ) -> None:
+        chat_server.script(well_behaved(answerer=["In 1203 [1]."]))
+        done = piped(f"{FOUNDED}\n{BIRTH}\n/why\n/sources\n/passage 1\n")
+        assert "It could mean several things\n  because “he” names something said before" in done.out
+        assert done.err.count("The question is open, and nothing was searched yet") == 2
 
     def test_an_error_is_told_and_the_conversation_goes_on_to_its_exit_code(self, piped: Piped) -> None:
         done = piped(f"/nonsense\n{FOUNDED}\n/passage 99\n", "--model", "offline")
