@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,15 +63,21 @@ class Chat:
 
     def hold(self, lines: Iterable[str]) -> None:
         """Take lines as a person types them; Ctrl-C stops what a line led to, and the conversation goes on."""
-        for line in lines:
-            try:
-                if line.strip() == "/quit":
-                    return
-                self._take(line.strip())
-            except MaraError as error:
-                complain(error)
-            except KeyboardInterrupt:
-                self._console.print("Stopped.")
+        for line in map(str.strip, lines):
+            if line == "/quit":
+                return
+            with suppress(KeyboardInterrupt):  # Ctrl-C again, while the first one still stops.
+                self._take_until_stopped(line)
+
+    def _take_until_stopped(self, line: str) -> None:
+        try:
+            self._take(line)
+        except MaraError as error:
+            complain(error)
+        except KeyboardInterrupt:
+            self._console.print("Stopped.")
+        if line:
+            self._console.print()
 
     def follow(self, lines: Iterable[str]) -> int:
         """Take lines as a program writes them, and tell each; return the exit code of the first error, else 0."""

@@ -289,31 +289,44 @@ class TestOnATerminal:
         assert "write answer" not in session.screen.text
         assert FOUNDER in (tmp_path / "state" / "mara" / "chat-history").read_text(encoding="utf-8")
 
-    @pytest.mark.parametrize("writes", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["answer", "before it"])
+    @pytest.mark.parametrize("presses", [1, pytest.param(2, marks=pytest.mark.slow)], ids=["once", "twice"])
     def test_ctrl_c_stops_the_answer_and_the_conversation_goes_on_without_it(
-        self, terminal: Terminal, chat_server: ScriptedServer, writes: bool
+        self, terminal: Terminal, chat_server: ScriptedServer, presses: int
     ) -> None:
         words = Held("It was", " so.")
-        slow = (
-            {"answerer": [Reply(pieces=words), "Duke Orlo [1]."]} if writes else {"manager": [Reply(fault=Fault.HANG)]}
-        )
-        chat_server.script(well_behaved(**slow))
+        chat_server.script(well_behaved(answerer=[Reply(pieces=words), "Duke Orlo [1]."]))
         with terminal("--no-history") as session:
             session.wait_for(at_the_prompt)
             session.type(f"{QUESTION}\r")
-            session.wait_for("It was\nwrite answer … " if writes else "weigh relations … ")
-            session.interrupt()
-            session.wait_for(lambda screen: "Stopped." in screen.text and at_the_prompt(screen))
+            session.wait_for("It was\nwrite answer … ")
+            for _ in range(presses):
+                session.interrupt()
+            session.wait_for(at_the_prompt)
+            assert "Stopped." in session.screen.text or presses > 1
             words.go_on.set()
-            if writes:
-                session.type(f"{FOUNDER}\r")
-                session.wait_for(lambda screen: "Duke Orlo [1]." in screen.text and at_the_prompt(screen))
+            session.type(f"{FOUNDER}\r")
+            session.wait_for(lambda screen: "Duke Orlo [1]." in screen.text and at_the_prompt(screen))
             session.type("/quit\r")
             assert session.end() == 0
             assert session.signals()
         assert session.screen.cursor_is_shown
         assert "It was" not in session.screen.text.replace(QUESTION, "")
         assert chat_server.requests_of("rewriter") == []
+
+    @pytest.mark.slow
+    def test_leaving_does_not_wait_for_a_request_that_was_stopped(
+        self, terminal: Terminal, chat_server: ScriptedServer
+    ) -> None:
+        chat_server.script(well_behaved(manager=[Reply(fault=Fault.HANG)]))
+        with terminal("--no-history") as session:
+            session.wait_for(at_the_prompt)
+            session.type(f"{QUESTION}\r")
+            session.wait_for("weigh relations … ")
+            session.interrupt()
+            session.wait_for(lambda screen: "Stopped." in screen.text and at_the_prompt(screen))
+            session.type("/quit\r")
+            assert session.end() == 0
+            assert session.signals()
 
     def test_an_error_is_shown_and_ctrl_c_at_the_prompt_clears_the_line_alone(
         self, terminal: Terminal, chat_server: ScriptedServer
