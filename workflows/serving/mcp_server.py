@@ -138,18 +138,17 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         DependencyMissing: the SDK is not installed.
         BadInput: the filter cannot be used.
     """
+    conversations = Conversations()
     try:
         from mcp.server import mcpserver
+        from mcp.types import InputRequiredResult
+
+        from workflows.serving.mcp_elicitation import ask_for_choice, choice_given, may_be_asked
     except ImportError as fault:
         raise DependencyMissing(
             f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
         ) from fault
-    from mcp.types import InputRequiredResult
-
-    from workflows.serving.mcp_elicitation import ask_for_choice, choice_given, may_be_asked
-
     settings = partial(_context, workspace, read_conditions(where or {}))
-    conversations = Conversations()
 
     async def ask(
         question: Asked,
