@@ -39,6 +39,20 @@ class Dictation:
             self.hung_up.set()
 
 
+class Held:
+    """A reply's pieces, of which the last come when the test says so."""
+
+    def __init__(self, *pieces: str) -> None:
+        self.go_on = threading.Event()
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[str]:
+        *first, last = self._pieces
+        yield from first
+        self.go_on.wait(PATIENCE_S)
+        yield last
+
+
 def wait_for_the_end() -> None:
     """Wait until no run goes on behind a stream that was left."""
     for thread in threading.enumerate():

@@ -24,9 +24,12 @@ MARA = (sys.executable, "-c", "from workflows.cli.app import main; main()")
 
 _PART = re.compile(r"\x1b\[(?P<numbers>[?\d;]*)(?P<command>[A-Za-z])|(?P<character>.)", re.DOTALL)
 
+_MODES = ("?1", "?7", "?12", "?2004")
+"""Cursor keys, wrapping, blinking, and pastes that are told as such: nothing of it is seen."""
+
 
 class Screen:
-    """What a terminal of this width shows, as far as rich's codes go; it scrolls without end.
+    """What a terminal of this width shows, as far as the codes of rich and prompt_toolkit go; it scrolls without end.
 
     Attributes:
         cursor_is_shown: whether the cursor was not left hidden.
@@ -53,6 +56,8 @@ class Screen:
                 self._go_to(self._row + 1, self._column)
             elif part["character"] == "\r":
                 self._column = 0
+            elif part["character"] == "\b":
+                self._column = max(0, self._column - 1)
             else:
                 self._put(part["character"])
         if not self.seen or self.seen[-1] != self.text:
@@ -61,11 +66,18 @@ class Screen:
     def _obey(self, command: str, numbers: str) -> None:
         if command == "A":
             self._go_to(self._row - int(numbers or 1), self._column)
+        elif command in "CD":
+            step = int(numbers or 1) * (1 if command == "C" else -1)
+            self._column = max(0, self._column + step)
         elif command == "K":
-            assert numbers == "2", "only whole lines are erased"
-            self._lines[self._row] = ""
+            self._lines[self._row] = "" if numbers == "2" else self._lines[self._row][: self._column]
+        elif command == "J":
+            assert not numbers, "only what is below is erased"
+            self._lines[self._row :] = [self._lines[self._row][: self._column]]
         elif numbers == "?25":
             self.cursor_is_shown = command == "h"
+        elif numbers in _MODES:
+            pass
         else:
             assert command == "m", f"the screen does not know {numbers}{command}"
 
@@ -101,9 +113,13 @@ class Session:
         while not is_so(self.screen):
             assert self._read(until), f"never shown: {what}\n{self.screen.text}"
 
+    def type(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self._master, keys.encode())
+
     def interrupt(self) -> None:
         """Press Ctrl-C."""
-        os.write(self._master, b"\x03")
+        self.type("\x03")
 
     def end(self) -> int:
         """Read to the end and return the exit code."""

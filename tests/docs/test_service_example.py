@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-import uvicorn
 from fastapi.testclient import TestClient
 
 from docs.examples import service
@@ -19,6 +16,7 @@ from graph.errors import MaraError
 from tests.builders import HashEmbedder
 from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.docs.pages import ROOT
+from tests.docs.serving import on_a_port, read_until
 from tests.scripted_server import Reply, ScriptedServer, scripted
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
@@ -152,31 +150,14 @@ def test_every_kind_of_error_has_its_own_status_before_that_of_a_wider_kind() ->
         assert not any(issubclass(later, kind) for later in listed[place + 1 :])
 
 
-@pytest.fixture
-def address() -> Iterator[tuple[str, int]]:
-    """The service on a port of this machine."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(service.app, log_level="warning"))
-    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-    thread.start()
-    yield listening.getsockname()
-    server.should_exit = True
-    thread.join(PATIENCE_S)
-    listening.close()
-
-
-def test_a_client_that_goes_away_stops_the_work(address: tuple[str, int], chat_server: ScriptedServer) -> None:
+def test_a_client_that_goes_away_stops_the_work(chat_server: ScriptedServer) -> None:
     dictation = Dictation()
     chat_server.script({**well_behaved(), "answerer": [Reply(pieces=dictation)]})
-    with socket.create_connection(address, PATIENCE_S) as connection:
-        connection.sendall(f"GET /ask/stream?question={quote(QUESTION)} HTTP/1.1\r\nHost: mara\r\n\r\n".encode())
-        received = b""
-        while b'"text": "It"' not in received:
-            more = connection.recv(65536)
-            assert more, received
-            received += more
-    dictation.go_on.set()
-    assert dictation.hung_up.wait(PATIENCE_S)
+    request = f"GET /ask/stream?question={quote(QUESTION)} HTTP/1.1\r\nHost: mara\r\n\r\n"
+    with on_a_port(service.app) as address:
+        read_until(b'"text": "It"', address, request)
+        dictation.go_on.set()
+        assert dictation.hung_up.wait(PATIENCE_S)
     wait_for_the_end()
     assert len(chat_server.requests_of("answerer")) == 1
 

@@ -23,6 +23,7 @@ HEAVY = (
 )
 NEED_AN_EXTRA = {
     "graph/walk/engines/kernels.py": {"numba"},
+    "workflows/serving/mcp_elicitation.py": {"mcp"},
     "workflows/serving/mcp_server.py": {"mcp"},
     "workflows/serving/mcp_stdio.py": {"mcp"},
 }

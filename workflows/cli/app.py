@@ -15,10 +15,10 @@ from typer.exceptions import TyperException
 from graph.errors import BadInput, ServiceUnavailable, WorkspaceDamaged, WorkspaceMissing
 from graph.explain.matrices import MatrixWeights
 from graph.storage.workspace import default_workspace
-from graph.walk.pagerank import Engine
 from workflows.cli import render
 from workflows.cli.batch import batch
-from workflows.cli.command import REFUSED, STOPPED, error_body, reports_errors, told_beside_the_result, write
+from workflows.cli.chat import chat
+from workflows.cli.command import REFUSED, error_body, reports_errors, told_beside_the_result, write
 from workflows.cli.compare import compare
 from workflows.cli.edges import edges
 from workflows.cli.evaluate import evaluate, export_beta, export_trec
@@ -26,11 +26,13 @@ from workflows.cli.feedback import feedback, tune
 from workflows.cli.options import (
     AlphaOption,
     BarOption,
+    CheckClaimsOption,
     ChunkOverlapOption,
     ChunkTokensOption,
     ClassesOption,
     ConcurrencyOption,
     DryRunOption,
+    EngineOption,
     ExtractorOption,
     FieldOption,
     JsonOption,
@@ -199,13 +201,10 @@ def ask(
     model: ModelOption = None,
     top_k: TopKOption = None,
     where: WhereOption = None,
-    engine: Annotated[Engine | None, typer.Option(help="Engine that computes the walk (default auto).")] = None,
+    engine: EngineOption = None,
     alpha: AlphaOption = None,
     n: BarOption = None,
-    check_claims: Annotated[
-        bool | None,
-        typer.Option(help="Check each sentence of the answer (default no; ragenta yes)."),
-    ] = None,
+    check_claims: CheckClaimsOption = None,
     question_s: QuestionSecondsOption = None,
     max_model_calls: ModelCallsOption = None,
     max_model_tokens: ModelTokensOption = None,
@@ -374,6 +373,7 @@ def mcp(
 
 
 app.add_typer(plot, name="plot")
+app.command("chat")(chat)
 app.command("batch")(batch)
 app.command("eval")(evaluate)
 app.command("compare")(compare)
@@ -389,8 +389,8 @@ def main() -> None:
             if "--json" not in sys.argv[1:]:
                 app()
             sys.exit(app(standalone_mode=False))
-    except SystemExit:
-        _leave_at_once_if_stopped()
+    except SystemExit as end:
+        _leave_at_once_if_stopped(end.code)
         raise
     except TyperException as fault:
         message = getattr(fault, "format_message", fault.__str__)()
@@ -404,11 +404,11 @@ def main() -> None:
         sys.exit(f"The result cannot be written: {fault.strerror or fault}")
 
 
-def _leave_at_once_if_stopped() -> None:
+def _leave_at_once_if_stopped(code: str | int | None) -> None:
     """End the process where a stopped run still waits for replies; everything committed is on the disk."""
     from workflows.runtime.cancellable import work_is_left_behind
 
     if work_is_left_behind():
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(STOPPED)
+        os._exit(code if isinstance(code, int) else bool(code))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -34,26 +34,35 @@ _TOLD_BY_ITS_NODES = "check_claims"
 
 def ask_live(question: str, context: Context, *, silent: bool = False) -> Result:
     """Answer a question as `workflows.ask.ask` does; on a terminal, unless silent, show what happens meanwhile."""
-    console = VisibleConsole(stderr=True, emoji=False, highlight=False)
+    if silent or not is_shown_live():
+        from workflows.ask import ask
+
+        return ask(question, context)
+    from workflows.streaming import ask_stream
+
+    return shown_live(ask_stream(question, context))
+
+
+def is_shown_live() -> bool:
+    """Tell whether an answer is shown while it is written: both outputs are a terminal that can take it back."""
     on_terminal = all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
-    if on_terminal and not silent and not console.is_dumb_terminal:
-        return _shown(question, context, console)
-    from workflows.ask import ask
-
-    return ask(question, context)
+    return on_terminal and not _console().is_dumb_terminal
 
 
-def _shown(question: str, context: Context, console: Console) -> Result:
-    from workflows.streaming import Answered, ask_stream
-
+def shown_live(events: Generator[Event, None, None]) -> Result:
+    """Return the result that the events end with, showing them as they come."""
     live_answer = LiveAnswer()
-    live = Live(live_answer, console=console, transient=True, refresh_per_second=_REFRESHES_PER_SECOND)
-    with closing(ask_stream(question, context)) as events, live:
+    live = Live(live_answer, console=_console(), transient=True, refresh_per_second=_REFRESHES_PER_SECOND)
+    with closing(events), live:
         event = next(events)
-        while not isinstance(event, Answered):
+        while event.kind != "answered":
             live_answer.tell(event)
             event = next(events)
     return event.result
+
+
+def _console() -> Console:
+    return VisibleConsole(stderr=True, emoji=False, highlight=False)
 
 
 class LiveAnswer:

@@ -11,6 +11,7 @@ import typer
 from graph.construction.edge_weights import PassageClasses
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode, Preset
+from graph.walk.pagerank import Engine
 from workflows.settings.enums import Workflow
 
 if TYPE_CHECKING:
@@ -106,6 +107,10 @@ WhereOption = Annotated[
     ),
 ]
 TopKOption = Annotated[int | None, typer.Option(help="Number of passages to return (default 10; ragenta 20).")]
+EngineOption = Annotated[Engine | None, typer.Option(help="Engine that computes the walk (default auto).")]
+CheckClaimsOption = Annotated[
+    bool | None, typer.Option(help="Check each sentence of the answer (default no; ragenta yes).")
+]
 AlphaOption = Annotated[
     float | None, typer.Option(help="Weight of the dense score in the hybrid score, 0 to 1 (default 0.65).")
 ]

@@ -144,19 +144,13 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         result: result of a question.
         verbose: whether to print ids, facts, β, judge scores and how passages were ranked, too.
     """
-    console.print(escape(_headed(result)), style="bold")
+    console.print(escape(headed(result)), style="bold")
     console.print()
     cited = {citation["number"] for citation in result["citations"]}
-    for passage in _shown_passages(result, cited):
-        mark = "[green]●[/]" if passage["number"] in cited else " "
-        parts = [f"[bold]{escape(part)}[/]" for part in (f"[{passage['number']}]", passage["title"]) if part]
-        if place := _place(passage, verbose=verbose):
-            parts.append(f"[dim]{escape(f'· {place}' if passage['title'] else place)}[/]")
-        console.print(f"{mark} {' '.join(parts)}")
-        console.print(Padding(escape(_excerpt(passage["text"])), (0, 0, 0, 6)), soft_wrap=False)
+    passages(console, _shown_passages(result, cited), cited, verbose=verbose)
     if verbose:
-        _judged(console, result)
-    _checked(console, result)
+        judged(console, result)
+    checked(console, result)
     if verbose:
         _walked(console, result)
     for note in notes(result["errors"], verbose=verbose):
@@ -165,7 +159,25 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         console.print(f"\n[dim]{escape(_origin(result))}; --verbose tells how the passages were found[/]")
 
 
-def _headed(result: Mapping[str, Any]) -> str:
+def passages(
+    console: Console, shown: Sequence[Mapping[str, Any]], cited: Collection[int], *, verbose: bool = False
+) -> None:
+    """Print where passages come from and how they begin, those whose numbers are cited with a mark."""
+    for passage in shown:
+        mark = "[green]●[/]" if passage["number"] in cited else " "
+        console.print(f"{mark} {heading(passage, verbose=verbose)}")
+        console.print(Padding(escape(_excerpt(passage["text"])), (0, 0, 0, 6)), soft_wrap=False)
+
+
+def heading(passage: Mapping[str, Any], *, verbose: bool = False) -> str:
+    """Return a passage's number, title and place, as markup; also its id, with ``verbose``."""
+    parts = [f"[bold]{escape(part)}[/]" for part in (f"[{passage['number']}]", passage["title"]) if part]
+    if place := _place(passage, verbose=verbose):
+        parts.append(f"[dim]{escape(f'· {place}' if passage['title'] else place)}[/]")
+    return " ".join(parts)
+
+
+def headed(result: Mapping[str, Any]) -> str:
     """Return an answer, or evidence under a line that calls it so."""
     head = "Evidence, which nobody judged:\n\n" if result["answer_kind"] == ResultKind.EVIDENCE else ""
     return f"{head}{result['answer']}"
@@ -213,7 +225,7 @@ def _shown_passages(result: Mapping[str, Any], cited: Collection[int]) -> list[M
     return [passage for passage in passages if passage["number"] in kept] or list(passages[:_SHOWN_PASSAGES])
 
 
-def _judged(console: Console, result: Mapping[str, Any]) -> None:
+def judged(console: Console, result: Mapping[str, Any]) -> None:
     """Print the judge's thresholds."""
     for bar in result.get("bars") or ():
         console.print(
@@ -222,7 +234,7 @@ def _judged(console: Console, result: Mapping[str, Any]) -> None:
         )
 
 
-def _checked(console: Console, result: Mapping[str, Any]) -> None:
+def checked(console: Console, result: Mapping[str, Any]) -> None:
     """Print the verdicts on the claims, the coverage of the question, and the follow-up questions."""
     claims = result.get("claims") or ()
     for claim in claims:

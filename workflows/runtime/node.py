@@ -137,6 +137,6 @@ def figures_of(update: Update) -> dict[str, Any]:
         figures["passages"] = len(passages)
     if ranked_by := update.get("ranked_by"):
         figures["ranked_by"] = ranked_by
-    if update.get("answer"):
+    if "citations" in update and update.get("answer"):
         figures |= {"citations": len(update["citations"]), "refused": update["refused"]}
     return figures

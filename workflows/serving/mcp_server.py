@@ -7,6 +7,7 @@ server is made, and reads their annotations: they are no strings in this module.
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -14,15 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_model
 
+from agents.roles import Turn
 from graph.errors import BadInput, DependencyMissing, MaraError
 from graph.metadata_filter import Condition, read_conditions
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.modes import Mode
 from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, asking, make_context
+from workflows.conversation.session import Thread, understood_as
 from workflows.runtime.resources import close_indexes, open_workspace_index
+from workflows.serving.conversations import Conversations
 from workflows.settings.problems import problems_of
-from workflows.states.shared import UsageRecord
+from workflows.states.shared import NO_USAGE, UsageRecord, add_usage
 from workflows.streaming import Answered, NodeStarted, aask_stream
 
 if TYPE_CHECKING:
@@ -31,7 +35,8 @@ if TYPE_CHECKING:
 
 INSTRUCTIONS = (
     "Answers and passages from one collection of documents. `ask` gives a cited answer, `retrieve` the passages alone."
-    " A question may need several documents at once: ask it whole."
+    " A question may need several documents at once: ask it whole. One that leans on earlier questions ('And who"
+    " founded it?') needs their conversation: pass on the id that the last result gave."
 )
 
 Asked = Annotated[
@@ -59,6 +64,14 @@ Where = Annotated[
         ' must hold. Example: {"source": "report.pdf", "year": {"$gte": 2020}}. Empty: all passages.'
     ),
 ]
+InConversation = Annotated[
+    str,
+    Field(
+        description="Id that the last result gave: the question may then lean on the earlier ones. Empty: a new"
+        " conversation.",
+        max_length=100,
+    ),
+]
 
 
 class CitedPassage(BaseModel):
@@ -71,10 +84,21 @@ class CitedPassage(BaseModel):
     quote: str = Field(description="The sentence of the passage that supports the claim, or the whole passage.")
 
 
-class AskResult(BaseModel):
-    """A cited answer."""
+class Understood(BaseModel):
+    """The part of a result that tells how the question was understood, and how to go on."""
+
+    conversation: str = Field(description="Id to ask the next question of this conversation with.")
+    understood: str = Field(description="What a question that leans on earlier ones was understood as; else empty.")
+    choices: list[str] = Field(
+        description="What the question could mean, if that is open: ask your user which, then ask that one."
+    )
+
+
+class AskResult(Understood):
+    """A cited answer, or a question back."""
 
     answer: str = Field(description="The answer, with citations as in [1].")
+    answer_kind: str = Field(description="answer, evidence (quotes that nobody judged), refusal or clarification.")
     refused: bool = Field(description="Whether the passages lack the answer.")
     citations: list[CitedPassage]
     notes: list[str] = Field(description="Anything retried, dropped or defaulted on the way.")
@@ -93,7 +117,7 @@ class FoundPassage(BaseModel):
     score: float
 
 
-class RetrieveResult(BaseModel):
+class RetrieveResult(Understood):
     """The passages for a question, the best first."""
 
     passages: list[FoundPassage]
@@ -114,8 +138,12 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         DependencyMissing: the SDK is not installed.
         BadInput: the filter cannot be used.
     """
+    conversations = Conversations()
     try:
         from mcp.server import mcpserver
+        from mcp.types import InputRequiredResult
+
+        from workflows.serving.mcp_elicitation import ask_for_choice, choice_given, may_be_asked
     except ImportError as fault:
         raise DependencyMissing(
             f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
@@ -128,20 +156,30 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         mode: Ranking = Mode.MARA,
         top_k: TopK = 10,
         where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
-    ) -> AskResult:
+        conversation: InConversation = "",
+    ) -> AskResult | InputRequiredResult:
         """Answer a question from the documents, with citations; say so if they lack the answer."""
+        question, conversation = choice_given(client) or (question, conversation)
         with _told_to_the_client(workspace):
-            return await _answer(question, await to_thread(settings, mode, top_k, where), client)
+            talk = _Talk(conversations, await to_thread(settings, mode, top_k, where))
+            answer = await _answer(talk, question, conversation, client)
+            if not answer.choices or not may_be_asked(client):
+                return answer
+            choice = await ask_for_choice(client, answer.choices, answer.conversation)
+            if isinstance(choice, InputRequiredResult):
+                return choice
+            return await _answer(talk, choice, answer.conversation, client, answer.usage) if choice else answer
 
     def retrieve(
         question: Asked,
         mode: Ranking = Mode.MARA,
         top_k: TopK = 10,
         where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
+        conversation: InConversation = "",
     ) -> RetrieveResult:
         """Find the passages that together answer a question, without writing an answer."""
         with _told_to_the_client(workspace):
-            return _found(question, settings(mode, top_k, where))
+            return _found(_Talk(conversations, settings(mode, top_k, where)), question, conversation)
 
     return mcpserver.MCPServer(
         "mara",
@@ -243,11 +281,44 @@ def _check_keys(context: Context, fixed: Mapping[str, Any]) -> None:
         raise BadInput(unknown.message, unknown.hint)
 
 
-async def _answer(question: str, context: Context, client: "mcpserver.Context") -> AskResult:
-    """Answer, reporting each node's start as progress; cancelling the call stops the run."""
+@dataclass(frozen=True)
+class _Talk:
+    """The conversations of a server, and the settings of a call."""
+
+    conversations: Conversations
+    context: Context
+
+    def read(self, typed: str, key: str) -> tuple[Thread, str, tuple[Turn, ...]]:
+        """Return a conversation as it stands, the question to ask in it, and the turns to ask it with."""
+        thread = self.conversations.find(key, self.context.where)
+        return thread, *thread.read(typed)
+
+    def keep(self, key: str, before: Thread, result: Mapping[str, Any]) -> dict[str, Any]:
+        """Add a result to its conversation; return what the client is told of both."""
+        understood = result["understood"]
+        return {
+            "conversation": self.conversations.keep(key, self.context.where, before, result),
+            "understood": understood_as(result),
+            "choices": list(understood["choices"]) if understood else [],
+        }
+
+
+async def _answer(
+    talk: _Talk, typed: str, key: str, client: "mcpserver.Context", used: UsageRecord = NO_USAGE
+) -> AskResult:
+    """Answer, reporting each node's start as progress; cancelling the call stops the run.
+
+    Args:
+        talk: the server's conversations.
+        typed: the question, or a choice.
+        key: of the conversation.
+        client: of the call.
+        used: what the call took of models before.
+    """
+    before, question, turns = talk.read(typed, key)
     result: Mapping[str, Any] = {}
     begun = 0
-    async with aclosing(aask_stream(question, context)) as events:
+    async with aclosing(aask_stream(question, talk.context, turns)) as events:
         async for event in events:
             if isinstance(event, NodeStarted):
                 begun += 1
@@ -257,7 +328,9 @@ async def _answer(question: str, context: Context, client: "mcpserver.Context") 
     hits = {hit["number"]: hit for hit in result["passages"]}
     cited = [(mark, hits[mark["number"]]) for mark in result["citations"]]
     return AskResult(
+        **talk.keep(key, before, result),
         answer=result["answer"],
+        answer_kind=result["answer_kind"],
         refused=result["refused"],
         citations=[
             CitedPassage(
@@ -270,15 +343,17 @@ async def _answer(question: str, context: Context, client: "mcpserver.Context") 
             for mark, hit in cited
         ],
         notes=_notes(result),
-        usage=result["usage"],
+        usage=add_usage(used, result["usage"]),
     )
 
 
-def _found(question: str, context: Context) -> RetrieveResult:
+def _found(talk: _Talk, typed: str, key: str) -> RetrieveResult:
     from workflows.retrieval import graph
 
-    result = graph.invoke(asking(question), context=context)
+    before, question, turns = talk.read(typed, key)
+    result = graph.invoke(asking(question, turns), context=talk.context)
     return RetrieveResult(
+        **talk.keep(key, before, {**result, "answer": "", "citations": []}),
         passages=[FoundPassage.model_validate(hit) for hit in result["passages"]],
         ranked_by=result["ranked_by"],
         notes=_notes(result),

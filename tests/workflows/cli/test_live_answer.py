@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.dictation import PATIENCE_S
+from tests.dictation import PATIENCE_S, Held
 from tests.scripted_server import Fault, Reply, ReplyLike, ScriptedServer
 from tests.terminal import MARA, Session, on_a_terminal
 from tests.workflows.command_line import Mara
@@ -31,20 +30,6 @@ TOLD = {"prompt_tokens": 1_155, "completion_tokens": 70, "total_tokens": 1_225}
 Terminal = Callable[..., AbstractContextManager[Session]]
 
 
-class Held:
-    """A reply's pieces, of which the last come when the test says so."""
-
-    def __init__(self, *pieces: str) -> None:
-        self.go_on = threading.Event()
-        self._pieces = pieces
-
-    def __iter__(self) -> Iterator[str]:
-        *first, last = self._pieces
-        yield from first
-        self.go_on.wait(PATIENCE_S)
-        yield last
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small world, indexed with the embedded model, which a process of its own opens."""
@@ -52,15 +37,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus, triples = write_corpus(folder)
     index_sources([corpus], folder / "workspace", triples)
     return folder / "workspace"
-
-
-@pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Mapping[str, str]]:
-    """What a shell of a person has: no colours, no word of a CI."""
-    for name in ("CI", "GITHUB_ACTIONS", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NO_COLOR", "1")
-    return lambda: dict(os.environ)
 
 
 @pytest.fixture

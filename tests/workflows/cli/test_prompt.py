@@ -1,0 +1,101 @@
+"""The prompt of a conversation: lines are edited, kept for the next time, and commands completed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import History
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from workflows.cli.prompt import CommandCompleter, history_path, kept_history, passing_history, typed_lines
+
+COMMANDS = {"/sources": "show the passages", "/save": "write a file", "/why": "explain"}
+
+CTRL_C, CTRL_D, UP, LEFT, ENTER = "\x03", "\x04", "\x1b[A", "\x1b[D", "\r"
+
+
+@pytest.fixture(autouse=True)
+def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def typed(keys: str, history: History | None = None) -> list[str]:
+    """The lines that these keys make on a terminal."""
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+        pipe.send_text(keys)
+        return list(typed_lines(COMMANDS, history or passing_history()))
+
+
+def test_a_line_is_edited_until_it_is_sent_and_ctrl_d_ends_all() -> None:
+    assert typed(f"When{ENTER}Wo{LEFT}h{ENTER}{CTRL_D}never{ENTER}") == ["When", "Who"]
+
+
+def test_ctrl_c_clears_the_line_and_no_more() -> None:
+    assert typed(f"When was{CTRL_C}Who{ENTER}{CTRL_C}{CTRL_D}") == ["Who"]
+
+
+def test_a_paste_of_several_lines_is_one_question() -> None:
+    assert typed(f"\x1b[200~When was it\r\nfounded?\nAnd where?\x1b[201~{ENTER}{CTRL_D}") == [
+        "When was it\nfounded?\nAnd where?"
+    ]
+
+
+def test_the_last_lines_come_back_in_the_next_conversation() -> None:
+    typed(f"When was Marn founded?{ENTER}/why{ENTER}{CTRL_D}", kept_history())
+    assert typed(f"{UP}{UP} And who?{ENTER}{CTRL_D}", kept_history()) == ["When was Marn founded? And who?"]
+
+
+def test_the_history_lies_in_the_users_own_folder_and_only_the_user_reads_it(state_home: Path) -> None:
+    typed(f"When?{ENTER}{CTRL_D}", kept_history())
+    path = state_home / "mara" / "chat-history"
+    assert "When?" in path.read_text(encoding="utf-8")
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_history_that_passes_writes_nothing(state_home: Path) -> None:
+    typed(f"When?{ENTER}{CTRL_D}", passing_history())
+    assert not state_home.exists()
+
+
+@pytest.mark.parametrize("given", [None, "", "relative/folder"])
+def test_without_a_folder_for_states_it_is_the_usual_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: str | None
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_STATE_HOME") if given is None else monkeypatch.setenv("XDG_STATE_HOME", given)
+    assert history_path() == tmp_path / ".local" / "state" / "mara" / "chat-history"
+
+
+def test_a_history_of_broken_bytes_is_read_all_the_same(state_home: Path) -> None:
+    path = history_path()
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"\n# then\n+When\xff\xfe?\n")
+    (line,) = typed(f"{UP}{ENTER}{CTRL_D}", kept_history())
+    assert line.startswith("When")
+
+
+def completions(begun: str) -> Iterator[str]:
+    for each in CommandCompleter(COMMANDS).get_completions(Document(begun), CompleteEvent()):
+        yield begun[: len(begun) + each.start_position] + each.text
+
+
+@pytest.mark.parametrize(
+    ("begun", "offered"),
+    [
+        ("/", ["/sources", "/save", "/why"]),
+        ("/s", ["/sources", "/save"]),
+        ("/w", ["/why"]),
+        ("", []),
+        ("What is /s", []),
+        ("/sources a", []),
+    ],
+)
+def test_commands_are_completed_where_a_line_begins_with_one(begun: str, offered: list[str]) -> None:
+    assert list(completions(begun)) == offered

@@ -1,0 +1,156 @@
+"""A conversation over MCP: results name it, later questions lean on it, and what is open is asked of the user."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult, ElicitRequestFormParams, ElicitResult, TextContent
+
+from tests.builders import HashEmbedder
+from tests.scripted_server import ScriptedServer
+from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, well_behaved
+from tests.workflows.hashed_world import hashed_world
+from workflows.runtime.resources import close_indexes
+from workflows.serving.mcp_server import make_server
+
+FOUNDED = "When was Marn founded?"
+
+Call = Mapping[str, Any]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return hashed_world(tmp_path_factory.mktemp("mcp-conversation"))
+
+
+@pytest.fixture(autouse=True)
+def agents(embedder: HashEmbedder, chat_server: ScriptedServer) -> Iterator[ScriptedServer]:
+    chat_server.script(well_behaved(answerer=["In 1203 [1].", "Duke Orlo [1].", "In Lisk [1]."]))
+    yield chat_server
+    close_indexes()
+
+
+def told(result: CallToolResult) -> dict[str, Any]:
+    found: dict[str, Any] | None = result.structured_content
+    assert found is not None, text_of(result)
+    return found
+
+
+def text_of(result: CallToolResult) -> str:
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+def talk(root: Path, *calls: Call, tool: str = "ask", **client: Any) -> list[CallToolResult]:
+    """Call a tool of one server again and again, each call in the conversation of the last unless it names one."""
+
+    async def held() -> list[CallToolResult]:
+        results: list[CallToolResult] = []
+        key = ""
+        async with Client(make_server(root), **client) as session:
+            for call in calls:
+                results.append(await session.call_tool(tool, {"conversation": key, **call}))
+                key = (results[-1].structured_content or {"conversation": key})["conversation"]
+        return results
+
+    return asyncio.run(held())
+
+
+def questions(*asked: str) -> list[Call]:
+    return [{"question": question} for question in asked]
+
+
+def test_a_question_leans_on_the_earlier_ones_of_its_conversation(served: Path) -> None:
+    first, second = map(told, talk(served, *questions(FOUNDED, FOUNDER)))
+    assert (first["understood"], first["choices"], first["answer_kind"]) == ("", [], "answer")
+    assert (second["understood"], second["answer"]) == (FOUNDER_OF_MARN, "Duke Orlo [1].")
+    assert first["conversation"] == second["conversation"]
+
+
+def test_without_a_conversation_nothing_is_leant_on(served: Path, agents: ScriptedServer) -> None:
+    first, second = map(told, talk(served, {"question": FOUNDED}, {"question": FOUNDER, "conversation": ""}))
+    assert second["understood"] == ""
+    assert first["conversation"] != second["conversation"]
+    assert agents.requests_of("rewriter") == []
+
+
+def test_passages_are_found_for_what_was_understood(served: Path) -> None:
+    _, second = map(told, talk(served, *questions(FOUNDED, FOUNDER), tool="retrieve"))
+    assert second["understood"] == FOUNDER_OF_MARN
+    assert second["passages"][0]["id"] == "marn"
+
+
+def test_the_two_tools_share_their_conversations(served: Path) -> None:
+    async def held() -> dict[str, Any]:
+        async with Client(make_server(served)) as session:
+            first = told(await session.call_tool("retrieve", {"question": FOUNDED}))
+            asked = {"question": FOUNDER, "conversation": first["conversation"]}
+            return told(await session.call_tool("ask", asked))
+
+    assert asyncio.run(held())["understood"] == FOUNDER_OF_MARN
+
+
+@pytest.mark.parametrize("tool", ["ask", "retrieve"])
+def test_an_unknown_conversation_is_an_error_that_says_what_to_do(served: Path, tool: str) -> None:
+    (result,) = talk(served, {"question": FOUNDER, "conversation": "made-up"}, tool=tool)
+    assert result.is_error
+    assert "BadInput: This server knows no such conversation. Begin a new one without `conversation`" in text_of(result)
+
+
+def test_a_conversation_of_another_filter_is_an_error(served: Path) -> None:
+    calls: list[Call] = [{"question": FOUNDED, "where": {"source": "corpus.jsonl"}}, {"question": FOUNDER}]
+    _, refused = talk(served, *calls)
+    assert refused.is_error
+    assert "begun with another `where`" in text_of(refused)
+
+
+class TestAQuestionThatIsOpen:
+    def test_its_choices_are_told_and_one_of_them_settles_it(self, served: Path) -> None:
+        for choice in ("2", BIRTHS[1]):
+            _, open_one, settled = map(told, talk(served, *questions(FOUNDED, BIRTH, choice)))
+            assert (open_one["answer_kind"], open_one["choices"]) == ("clarification", list(BIRTHS))
+            assert open_one["citations"] == []
+            assert (settled["answer_kind"], settled["choices"], settled["understood"]) == ("answer", [], "")
+
+    def test_retrieving_tells_them_too(self, served: Path) -> None:
+        _, open_one = map(told, talk(served, *questions(FOUNDED, BIRTH), tool="retrieve"))
+        assert (open_one["choices"], open_one["passages"]) == (list(BIRTHS), [])
+
+    @pytest.mark.parametrize("mode", ["legacy", "auto"])
+    def test_a_client_with_forms_asks_its_user(self, served: Path, agents: ScriptedServer, mode: str) -> None:
+        forms: list[ElicitRequestFormParams] = []
+
+        async def fill_in(context: Any, form: Any) -> ElicitResult:
+            forms.append(form)
+            return ElicitResult(action="accept", content={"meaning": BIRTHS[1]})
+
+        results = talk(served, *questions(FOUNDED, BIRTH), elicitation_callback=fill_in, mode=mode)
+        settled = told(results[1])
+        assert (settled["answer_kind"], settled["choices"]) == ("answer", [])
+        (form,) = forms
+        assert form.requested_schema["properties"]["meaning"]["enum"] == list(BIRTHS)
+        assert len(agents.requests_of("rewriter")) == 1
+        assert BIRTHS[1] in agents.requests_of("answerer")[-1].text_of(1)
+
+    @pytest.mark.parametrize("mode", ["legacy", "auto"])
+    @pytest.mark.parametrize("action", ["decline", "cancel"])
+    def test_a_user_who_does_not_say_leaves_the_choices(self, served: Path, mode: str, action: Any) -> None:
+        async def refuse(context: Any, form: Any) -> ElicitResult:
+            return ElicitResult(action=action)
+
+        open_one = told(talk(served, *questions(FOUNDED, BIRTH), elicitation_callback=refuse, mode=mode)[1])
+        assert (open_one["answer_kind"], open_one["choices"]) == ("clarification", list(BIRTHS))
+
+    def test_a_form_that_comes_back_with_something_else_is_an_error(self, served: Path) -> None:
+        async def make_up(context: Any, form: Any) -> ElicitResult:
+            return ElicitResult(action="accept", content={"meaning": "What is the meaning of life?"})
+
+        result = talk(served, *questions(FOUNDED, BIRTH), elicitation_callback=make_up, mode="legacy")[1]
+        assert result.is_error
+        assert "gave none of the choices" in text_of(result)

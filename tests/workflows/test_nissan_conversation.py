@@ -1,0 +1,86 @@
+"""A conversation about the sample corpus ends right without a model, whichever way it is held."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+
+from tests.workflows.command_line import Mara
+from workflows.context import Context
+from workflows.conversation.session import Conversation
+from workflows.indexing import index_sources
+from workflows.runtime.resources import OFFLINE, close_indexes
+from workflows.settings.indexing import IndexingContext
+
+QUESTIONS = ("When was Nissan founded?", "And who founded it?", "Where was he born?")
+SERVE = "import typer; from workflows.cli.app import mcp; typer.run(mcp)"
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    root = tmp_path_factory.mktemp("sample") / "workspace"
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("OPENAI_", "MARA_"))]:
+            patch.delenv(name)
+        with as_file(files("workflows.sample").joinpath("corpus.jsonl")) as corpus:
+            index_sources([corpus], root, settings=IndexingContext(model=OFFLINE))
+    yield root
+    close_indexes()
+
+
+def ends_right(answers: Sequence[str], understood: Sequence[str]) -> bool:
+    """Whether it was 1933, Yoshisuke Aikawa, and Yamaguchi."""
+    when, who, where = answers
+    assert "1933" in when
+    assert "Aikawa" in who
+    assert "Yamaguchi" in where
+    assert "Nissan" in understood[1]
+    assert "Aikawa" in understood[2]
+    return True
+
+
+def of_results(results: Sequence[Any]) -> bool:
+    return ends_right(
+        [result["answer"] for result in results],
+        [f"{result['question']} {(result['understood'] or {}).get('names')}" for result in results],
+    )
+
+
+def test_from_python(sample: Path) -> None:
+    conversation = Conversation(Context(workspace=str(sample), model=OFFLINE))
+    for question in QUESTIONS:
+        list(conversation.ask(question))
+    assert of_results(conversation.results)
+
+
+def test_at_the_command_line(sample: Path, mara: Mara, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = io.TextIOWrapper(io.BytesIO("\n".join(QUESTIONS).encode()))
+    monkeypatch.setattr(sys, "stdin", lines)
+    done = mara("chat", "--workspace", sample, "--model", OFFLINE, "--json")
+    assert of_results([json.loads(line) for line in done.out.splitlines()])
+
+
+def test_over_mcp(sample: Path) -> None:
+    async def held() -> list[dict[str, Any]]:
+        command = StdioServerParameters(command=sys.executable, args=["-c", SERVE, "-w", str(sample)])
+        results: list[dict[str, Any]] = []
+        async with Client(stdio_client(command)) as client:
+            for question in QUESTIONS:
+                key = results[-1]["conversation"] if results else ""
+                result = await client.call_tool("ask", {"question": question, "conversation": key})
+                assert result.structured_content
+                results.append(result.structured_content)
+        return results
+
+    results = asyncio.run(held())
+    assert ends_right([result["answer"] for result in results], [result["understood"] for result in results])

@@ -1,0 +1,106 @@
+"""The command ``mara chat``: a conversation on a terminal, or one question a line over a pipe."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from graph.errors import BadInput
+from workflows.cli.command import reports_errors
+from workflows.cli.options import (
+    AlphaOption,
+    BarOption,
+    CheckClaimsOption,
+    EngineOption,
+    ModelCallsOption,
+    ModelOption,
+    ModelTokensOption,
+    ModeOption,
+    PresetOption,
+    QuestionSecondsOption,
+    TopKOption,
+    WhereOption,
+    WorkflowOption,
+    WorkspaceOption,
+    asking_settings,
+)
+from workflows.runtime.printable import VisibleConsole
+from workflows.settings.enums import Workflow
+
+
+@reports_errors
+def chat(
+    workspace: WorkspaceOption = None,
+    workflow: WorkflowOption = Workflow.MARA,
+    mode: ModeOption = None,
+    preset: PresetOption = None,
+    model: ModelOption = None,
+    top_k: TopKOption = None,
+    where: WhereOption = None,
+    engine: EngineOption = None,
+    alpha: AlphaOption = None,
+    n: BarOption = None,
+    check_claims: CheckClaimsOption = None,
+    question_s: QuestionSecondsOption = None,
+    max_model_calls: ModelCallsOption = None,
+    max_model_tokens: ModelTokensOption = None,
+    history: Annotated[
+        bool, typer.Option("--history/--no-history", help="Keep what is typed for the next conversation.")
+    ] = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Read one question a line, print one result a line, as JSON.")
+    ] = False,
+) -> None:
+    """Talk with the documents of a workspace: a question may lean on earlier ones."""
+    _converse(**locals())
+
+
+def _converse(history: bool, as_json: bool, **given: Any) -> None:
+    from workflows.ask import graph_of
+    from workflows.cli.chat_commands import Chat, answered_as_json
+    from workflows.conversation.session import Conversation
+    from workflows.runtime.resources import open_workspace_index
+
+    context = asking_settings(**given)
+    index = open_workspace_index(context)
+    selection = index.select(context.where)
+    conversation = Conversation(context)
+    console = VisibleConsole(soft_wrap=sys.stdout is None or not sys.stdout.isatty(), emoji=False, highlight=False)
+    talk, code = Chat(conversation, console), 0
+    if as_json:
+        code = answered_as_json(conversation, _piped_lines())
+    elif not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+        code = talk.follow(_piped_lines())
+    else:
+        graph_of(context.workflow)
+        index.encode("Is everything there?")  # The first answer need not wait for the models to be loaded.
+        talk.greet(len(index.graph.passages) if selection is None else int(selection.passages.sum()))
+        talk.hold(_typed_lines(keeps_history=history))
+    if code:
+        raise typer.Exit(code)
+
+
+def _typed_lines(*, keeps_history: bool) -> Iterator[str]:
+    from workflows.cli import prompt
+    from workflows.cli.chat_commands import COMMANDS, complain
+
+    history = prompt.passing_history()
+    if keeps_history:
+        try:
+            history = prompt.kept_history()
+        except (OSError, RuntimeError) as fault:
+            complain(BadInput(f"What you type cannot be kept ({fault})", "Set XDG_STATE_HOME, or give --no-history"))
+    return prompt.typed_lines({name: meaning for name, (_, meaning) in COMMANDS.items()}, history)
+
+
+def _piped_lines() -> Iterator[str]:
+    """Yield the lines of standard input that say something; what is no UTF-8 is left for the question's own check."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")
+    for line in sys.stdin or ():
+        if line.strip():
+            yield line.strip()

@@ -1,0 +1,160 @@
+"""A conversation from Python: questions that may lean on earlier ones, and what was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from agents.roles import Turn
+from graph.errors import BadInput
+from workflows.context import Context
+from workflows.evaluation.reports.markdown import plain
+from workflows.results import Result, turn_of
+from workflows.settings.enums import ResultKind
+from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
+from workflows.streaming import Answered, Event, ask_stream
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The part of a conversation that its next question needs.
+
+    Attributes:
+        turns: earlier questions with their answers, the last one last; at most the last `TURNS_LIMIT`.
+        choices: what the last question could mean, where the answer asked back; else empty. Then the last turn is that
+            question, which counts for the next one alone.
+    """
+
+    turns: tuple[Turn, ...] = ()
+    choices: tuple[str, ...] = ()
+
+    def read(self, typed: str) -> tuple[str, tuple[Turn, ...]]:
+        """Return the question to ask, and the turns to ask it with: none with a choice, which is whole.
+
+        A choice is picked by its number, or by its own words.
+
+        Raises:
+            BadInput: no choice has that number.
+        """
+        number = typed.strip()
+        if number in self.choices:
+            return number, ()
+        if not self.choices or not number.isdecimal() or len(number) > 2:
+            return typed, self.turns
+        if not 1 <= int(number) <= len(self.choices):
+            raise BadInput(
+                f"There is no choice {number}", f"Choose from 1 to {len(self.choices)}, or ask something else"
+            )
+        return self.choices[int(number) - 1], ()
+
+    def after(self, result: Mapping[str, Any]) -> Thread:
+        """Return what the next question needs after this result."""
+        settled = self.turns[:-1] if self.choices else self.turns
+        choices = tuple(result["understood"]["choices"]) if asks_back(result) else ()
+        return Thread((*settled, turn_of(result))[-TURNS_LIMIT:], choices)
+
+
+class Conversation:
+    """Questions and answers that build on each other; kept in memory alone.
+
+    Attributes:
+        context: the settings of every question.
+        results: what was answered so far, the last one last; one that asks back included.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.results: list[Result] = []
+
+    @property
+    def thread(self) -> Thread:
+        """The part that the next question needs."""
+        thread = Thread()
+        for result in self.results:
+            thread = thread.after(result)
+        return thread
+
+    @property
+    def last(self) -> Result | None:
+        """The last result, if there is one."""
+        return self.results[-1] if self.results else None
+
+    def ask(self, typed: str) -> Generator[Event, None, None]:
+        """Answer what was typed as `ask_stream` does: a question, or the number of a choice where one was asked for.
+
+        The result is kept when it comes: closing the iterator before drops the question.
+
+        Raises:
+            BadInput: no choice has that number; or as `ask_stream`, and so its other errors (all while iterating).
+        """
+        question, turns = self.thread.read(typed)
+        yield from self._answer(question, turns, self.results)
+
+    def correct(self, question: str) -> Generator[Event, None, None]:
+        """Answer a whole question in place of the last one, which was not understood as it was meant.
+
+        Raises:
+            BadInput: there is no question to correct; or as `ask`.
+        """
+        if not self.results:
+            raise BadInput("No question was asked yet", "Ask one")
+        yield from self._answer(question, (), self.results[:-1])
+
+    def start_over(self) -> None:
+        """Forget all turns."""
+        self.results = []
+
+    def to_markdown(self) -> str:
+        """Return the conversation with the sources of its answers."""
+        return "\n\n".join(["# Conversation", *(part for result in self.results for part in _told(result))]) + "\n"
+
+    def _answer(self, question: str, turns: Sequence[Turn], before: Sequence[Result]) -> Generator[Event, None, None]:
+        with closing(ask_stream(question, self.context, turns)) as events:
+            for event in events:
+                if isinstance(event, Answered):
+                    self.results = [*before, event.result]
+                yield event
+
+
+def asks_back(result: Mapping[str, Any]) -> bool:
+    """Tell whether a result asks what the question means."""
+    return bool(result["understood"] and result["understood"]["choices"])
+
+
+def understood_as(result: Mapping[str, Any]) -> str:
+    """Return what a question that leans on earlier turns was understood as; empty where it stood alone or is open."""
+    understood = result["understood"]
+    if not understood or understood["choices"]:
+        return ""
+    question = str(result["question"])
+    if question != understood["asked"] or not understood["names"]:
+        return question
+    return f"{question} ({', '.join(understood['names'])})"
+
+
+def _told(result: Mapping[str, Any]) -> list[str]:
+    """Return a question, its answer and its sources as Markdown."""
+    understood = result["understood"]
+    parts = [f"## {plain(understood['asked'] if understood else result['question'], QUESTION_LIMIT)}"]
+    if words := understood_as(result):
+        parts.append(f"Understood as: {plain(words, 2 * QUESTION_LIMIT)}")
+    if asks_back(result):
+        choices = [f"{number}. {plain(choice)}" for number, choice in enumerate(understood["choices"], start=1)]
+        return [*parts, "What do you mean?", "\n".join(choices)]
+    if result["answer_kind"] == ResultKind.EVIDENCE:
+        parts.append("Evidence, which nobody judged:")
+    parts.append(_as_read(result["answer"]))
+    cited = {mark["number"] for mark in result["citations"]}
+    sources = [
+        f"- \\[{hit['number']}\\] {plain(' · '.join(filter(None, (hit['title'], hit['source']))) or hit['id'])}"
+        for hit in result["passages"]
+        if hit["number"] in cited
+    ]
+    return [*parts, "\n".join(sources)] if sources else parts
+
+
+def _as_read(text: str) -> str:
+    """Return a text in Markdown that shows it as it is, line by line."""
+    return "\n".join(plain(line, len(line)) for line in text.strip().splitlines())
