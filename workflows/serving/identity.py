@@ -77,11 +77,15 @@ class Identity:
         Raises:
             NoAccess: they may not index, or not open that workspace.
         """
+        self.check_may_index()
+        return self._in_workspace(context)
+
+    def check_may_index(self) -> None:
+        """Raise NoAccess where they may not index."""
         if not self.may_index:
             raise NoAccess(
                 f"{self.name} may not index documents", "Ask whoever runs the server to set may_index, or to index them"
             )
-        return self._in_workspace(context)
 
     def workspace(self, name: str = "") -> str:
         """Return the workspace that a client's name stands for: a plain name, or empty for the server's own.

@@ -331,7 +331,7 @@ class Context(BaseModel):
     _fact_filter: FactFilter | None = PrivateAttr(None)
     _manager: Manager | None = PrivateAttr(None)
     _answerer: Answerer | None = PrivateAttr(None)
-    _fixed_where: dict[str, dict[str, Any]] = PrivateAttr({})
+    _fixed_where: dict[str, dict[str, Any]] | None = PrivateAttr(None)
 
     @classmethod
     def of(cls, context: Context | None) -> Self:
@@ -380,16 +380,19 @@ class Context(BaseModel):
         Raises:
             BadInput: theirs would replace one of its conditions, or the two are too many conditions together.
         """
-        if not fixed:
-            return self
-        changed = self.model_copy(update={"where": narrowed(fixed, self.where)})
+        changed = self.model_copy(update={"where": narrowed(fixed, self.where)} if fixed else None)
         changed._fixed_where = narrowed(fixed, {})
         return changed
 
     @property
+    def is_confined(self) -> bool:
+        """Whether these settings are within a server's own filter, be it an empty one: no client can say so."""
+        return self._fixed_where is not None
+
+    @property
     def fixed_where(self) -> Mapping[str, Any]:
         """The part of the filter that a server set: of passages outside of it, nothing may be told."""
-        return self._fixed_where
+        return self._fixed_where or {}
 
     @property
     def own_rewriter(self) -> Rewriter | None:
