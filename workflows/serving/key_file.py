@@ -32,7 +32,7 @@ from graph.storage.workspace import is_workspace_name
 from workflows.serving.tokens import CLAIMS, Verifier, is_claim, names_claims, with_samples
 from workflows.settings.problems import problems_of
 
-ANY_WORKSPACE: Literal["all"] = "all"
+ANY_WORKSPACE = "all"
 OWN_WORKSPACE = ""
 """Stands for the server's own workspace, that of ``MARA_WORKSPACE``."""
 
@@ -198,14 +198,22 @@ def read_key_file(path: Path) -> KeyFile:
         BadInput: it cannot be read, or a setting in it cannot be used, named in the message.
         DependencyMissing: it takes tokens, and PyJWT is not installed.
     """
-    try:
-        settings = tomllib.loads(_text_of(path, "MARA_AUTH names"))
-        form = _Form.model_validate(settings)
-    except tomllib.TOMLDecodeError as fault:
-        raise BadInput(f"{path} is no TOML ({fault})", _HINT) from fault
-    except ValidationError as fault:
-        raise BadInput(f"{path} cannot be used ({problems_of(fault, str)})", _HINT) from fault
+    form = _read(_text_of(path, "MARA_AUTH names"), str(path))
     return KeyFile(form.keys, form.tokens, form.tokens.verifier(path.parent) if form.tokens else None)
+
+
+def check_lines(text: str) -> None:
+    """Raise BadInput where lines cannot stand in a file of keys."""
+    _read(text, "The table")
+
+
+def _read(text: str, where: str) -> _Form:
+    try:
+        return _Form.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as fault:
+        raise BadInput(f"{where} is no TOML ({fault})", _HINT) from fault
+    except ValidationError as fault:
+        raise BadInput(f"{where} cannot be used ({problems_of(fault)})", _HINT) from fault
 
 
 def _text_of(path: Path, which: str) -> str:
