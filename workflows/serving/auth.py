@@ -44,7 +44,7 @@ def authenticate(headers: dict[bytes, bytes]) -> Any:
     except NoAccess as refusal:
         raise _refused(refusal) from None
     except MaraError as fault:
-        _LOG.error("Nobody is let in: %s", fault)
+        _LOG.critical("Nobody is let in: %s", fault)
         raise _refused(NoAccess("The server cannot read its keys", "Tell whoever runs it")) from None
     return {"identity": identity.name, IDENTITY: identity.to_json() if identity.name.startswith(TOKEN_PREFIX) else ""}
 

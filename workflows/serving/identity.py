@@ -209,6 +209,6 @@ def _secret_in(authorization: str | None) -> str:
     secret = secret.strip()
     if not scheme:
         raise NoAccess("No key was sent", "Send one in the header Authorization: Bearer KEY", status=401)
-    if scheme.lower() != "bearer" or not secret:
+    if scheme.lower() != "bearer" or not secret or not secret.isascii():
         raise NoAccess("The header Authorization holds no key", "Write it as: Authorization: Bearer KEY", status=401)
     return secret

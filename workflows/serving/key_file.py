@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from graph.errors import BadInput
 from graph.metadata_filter import read_conditions
@@ -61,9 +61,20 @@ def _name(name: str) -> str:
     return name
 
 
+def _workspaces(names: object) -> object:
+    if names == ANY_WORKSPACE:
+        return names
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(f'has to be a list of names, or "{ANY_WORKSPACE}"')
+    wrong = [name for name in names if name and not is_claim(name) and not is_workspace_name(name)]
+    if wrong:
+        raise ValueError(f"{wrong[0][:64]!a} is not the name of a workspace")
+    return tuple(names)
+
+
+Workspaces = Annotated[tuple[str, ...] | str, BeforeValidator(_workspaces)]
 Digests = Annotated[tuple[str, ...], AfterValidator(_digests)]
 Name = Annotated[str, AfterValidator(_name)]
-WorkspaceNames = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class Rights(BaseModel):
@@ -72,15 +83,7 @@ class Rights(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     where: dict[str, Any]
-    workspaces: WorkspaceNames | Literal["all"] = (OWN_WORKSPACE,)
-
-    @field_validator("workspaces")
-    @classmethod
-    def _check_names(cls, names: tuple[str, ...] | str) -> tuple[str, ...] | str:
-        wrong = [name for name in names if name and not is_claim(name) and not is_workspace_name(name)]
-        if names != ANY_WORKSPACE and wrong:
-            raise ValueError(f"{wrong[0]!r} is not the name of a workspace")
-        return names
+    workspaces: Workspaces = (OWN_WORKSPACE,)
 
 
 class Holder(Rights):

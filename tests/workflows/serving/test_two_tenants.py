@@ -305,7 +305,11 @@ class TestAssistants:
 
     @pytest.mark.slow
     def test_what_they_are_set_to_widens_nothing(self, anna: httpx.Client) -> None:
-        for settings in ({"context": {"where": {"zbudget": 7}}}, {"config": {"configurable": {"where": {}}}}):
+        poisoned: list[dict[str, Any]] = [
+            {"context": {"where": {"zbudget": 7}}},
+            {"config": {"configurable": {"where": {}}}},
+        ]
+        for settings in poisoned:
             made = anna.post("/assistants", json={"graph_id": "mara", **settings}).raise_for_status().json()
             sees_nothing_of("b")(wait(anna, made["assistant_id"], input=GRAPHS["mara"]))
 
