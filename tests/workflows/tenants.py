@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import jwt
@@ -19,6 +19,8 @@ from graph.schema import entity_id
 from tests.workflows.dev_server import Server, dev_server
 from workflows.indexing import index_sources
 from workflows.settings.indexing import IndexingContext
+
+T = TypeVar("T")
 
 QUESTION = "Who drained Lake Sund, and who paid for it?"
 """Whose whole answer only tenant b has."""
@@ -81,7 +83,7 @@ where = {{ tenant = "$claims.tenant" }}
 """
 
 
-def at_once(ask: Callable[[Any], httpx.Response], *given: Any) -> list[httpx.Response]:
+def at_once(ask: Callable[[Any], T], *given: Any) -> list[T]:
     """Ask for several things at once, as many as the server runs; a run takes it about a second."""
     with ThreadPoolExecutor(8) as pool:
         return list(pool.map(ask, given))

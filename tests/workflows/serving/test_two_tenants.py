@@ -240,6 +240,24 @@ class TestThreads:
         assert [check(reply).status_code for reply in replies] == [404, 409, *[404] * 8]
         assert ben.get(f"{place}/state").json()["values"] == before
 
+    def test_nobody_else_follows_or_commands_it(self, anna: httpx.Client, ben: httpx.Client, bens_thread: str) -> None:
+        place, check = f"/threads/{bens_thread}", sees_nothing_of("b")
+        channels = {"channels": ["values", "updates", "messages", "tasks", "custom"]}
+        start = {"id": 1, "method": "run.start", "params": {"assistant_id": "mara", "input": GRAPHS["mara"]}}
+        before = len(ben.get(f"{place}/runs").json())
+        for reply in (
+            anna.post(f"{place}/stream/events", json=channels),
+            anna.post(f"{place}/commands", json=start),
+            anna.get(f"{place}/storage"),
+            anna.get(f"/internal/debug/thread/{bens_thread}"),
+            anna.post("/internal/truncate", json={"threads": True, "runs": True, "checkpointer": True}),
+            anna.post("/deploy", json={}),
+        ):
+            told = check(reply).text.strip() if reply.is_success else ""
+            assert not told or "error" in told, (str(reply.request.url), told[:500])
+        assert len(ben.get(f"{place}/runs").json()) == before
+        assert ben.get(f"{place}/state").json()["values"]
+
     @pytest.mark.slow
     def test_nobody_gives_a_conversation_away_or_makes_one_for_another(
         self, anna: httpx.Client, ben: httpx.Client
@@ -282,6 +300,14 @@ class TestThreads:
         turns = [{"question": "Who led it?", "answer": "Somebody [1].", "passages": ["of-b-two", "of-b-one"]}]
         reply = wait(anna, input={"question": "And who paid for it?", "turns": turns})
         assert [word for word in ("Zember", "Zbrandt", "Zoltan", "zbudget") if word in reply.text] == []
+
+    @pytest.mark.slow
+    def test_questions_of_both_at_once_stay_apart(self, anna: httpx.Client, ben: httpx.Client) -> None:
+        replies = at_once(lambda client: (client, wait(client, "retrieval")), *[anna, ben] * 12)
+        for client, reply in replies:
+            own, other = ("a", "b") if client is anna else ("b", "a")
+            assert hidden_in(reply, own)
+            assert hidden_in(reply, other) == []
 
 
 class TestAssistants:
