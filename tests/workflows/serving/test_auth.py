@@ -98,14 +98,6 @@ class TestWithKeys:
         )
         assert "keys.anna.sha256 is missing" in caplog.text
 
-    @pytest.mark.parametrize("path", ["/internal/truncate", "/prefix/internal/debug/thread/1", "/deploy", "/profile"])
-    def test_what_the_platform_keeps_for_operators_is_nobodys(self, path: str) -> None:
-        headers = {b"x-api-key": KEYS["olga"].encode()}
-        with pytest.raises(Auth.exceptions.HTTPException, match="This path is for the operator") as refused:
-            authenticate(headers, path)
-        assert refused.value.status_code == 403
-        assert authenticate(headers, "/threads/1/runs")
-
     @pytest.mark.parametrize(("resource", "action"), WRITES)
     def test_what_somebody_makes_is_theirs_whatever_they_write(self, resource: str, action: str) -> None:
         metadata = {OWNER: owner("ben", tenant="b"), MADE_BY: "system", "topic": "x"}
