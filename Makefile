@@ -34,10 +34,10 @@ format: setup
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-# Studio on the sample workspace; a key or a server in the environment is used.
+# Studio on the sample workspace; a key or a server in the environment is used. Files below this folder may be indexed.
 dev: setup
 	@test -d $(SAMPLE) || $(BIN)/mara demo --workspace $(SAMPLE)
-	@MARA_WORKSPACE=$(SAMPLE) $(BIN)/langgraph dev $(ARGS)
+	@MARA_WORKSPACE=$(SAMPLE) MARA_SOURCES="$${MARA_SOURCES:-.}" $(BIN)/langgraph dev $(ARGS)
 
 # The drawings and tables in docs/ that are made from the code.
 drawings: setup
@@ -96,7 +96,7 @@ $(LOCAL_STAMP): requirements-local.lock
 
 # The lock leaves out sentence-transformers, and so torch: see [tool.uv] in pyproject.toml.
 lock:
-	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --extra mcp --group dev pyproject.toml \
+	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --extra mcp --extra auth --group dev pyproject.toml \
 	  --output-file requirements.lock --no-annotate --custom-compile-command "make lock"
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*p["local"], *p["multilingual"], sep="\n")' \
 	  | uv pip compile --universal --python-version 3.11 --no-deps - \

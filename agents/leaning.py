@@ -17,7 +17,7 @@ ENOUGH_WORDS = 8
 """Words beside function words with which a question names what it is about, whatever else it refers to."""
 
 FEW_WORDS = 2
-"""Words beside function words up to which a noun with "the" leans though nobody spoke of it ("who was the founder?")."""
+"""Words beside function words up to which a noun with "the" leans, spoken of before or not ("who was the founder?")."""
 
 _FEWEST_WORDS = 3
 _LONGEST_CONDITION = 6

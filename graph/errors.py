@@ -52,6 +52,20 @@ class DependencyMissing(BadInput):
     """An optional package is needed for what was asked and is not installed."""
 
 
+class NoAccess(MaraError):
+    """Nobody is known by the key that a request has, or who it is may not do what is asked.
+
+    Attributes:
+        status: the HTTP status to answer with: 401 where nobody is known, 403 where it is not allowed.
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str = "", *, status: Literal[401, 403] = 403) -> None:
+        super().__init__(message, hint)
+        self.status = status
+
+
 class ServiceUnavailable(MaraError):
     """A model or a server that the run needs does not answer as it should."""
 

@@ -82,6 +82,27 @@ def read_conditions(where: object) -> tuple[Condition, ...]:
     return tuple(conditions)
 
 
+def narrowed(fixed: Mapping[str, Any], where: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the filter that a server's own and a client's make together: it selects no more than the server's.
+
+    A key takes one condition per operator, and all hold; the client may repeat one of the server's, not replace it.
+
+    Raises:
+        BadInput: the client would replace one, a filter holds something else than conditions, or there are too many.
+    """
+    both: dict[str, dict[str, Any]] = {}
+    for condition in (*read_conditions(fixed), *read_conditions(where)):
+        operand = list(condition.operand) if isinstance(condition.operand, tuple) else condition.operand
+        wanted = both.setdefault(condition.key, {})
+        if json.dumps(wanted.setdefault(condition.operator, operand)) != json.dumps(operand):
+            raise BadInput(
+                f"The server has a condition with {condition.operator} on {condition.key!a} itself",
+                "Use another operator on that key, or leave it out",
+            )
+    read_conditions(both)
+    return both
+
+
 def where_schema() -> dict[str, Any]:
     """Return the JSON schema of a filter, as forms and other programs read it."""
     value = {"type": ["string", "number", "boolean"], "maxLength": MAX_CHARACTERS}

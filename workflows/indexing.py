@@ -36,10 +36,11 @@ from workflows.indexing_run.report import IndexReport, report_of
 from workflows.indexing_run.session import Progress as Progress
 from workflows.indexing_run.session import Session
 from workflows.indexing_run.session_registry import at_work, cancel_session, close_session
+from workflows.runtime.access import indexing_context_of
 from workflows.runtime.cancellable import interruptibly
 from workflows.runtime.tracing import about_indexing, described
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES
-from workflows.settings.indexing import SOURCES_LIMIT, IndexingContext, Sources, indexing_context_of
+from workflows.settings.indexing import SOURCES_LIMIT, IndexingContext, Sources
 from workflows.states.indexing import (
     IndexingOutput,
     IndexingState,

@@ -56,13 +56,23 @@ def resolve_workspace(name: str) -> Path:
         return default_workspace()
     if not serves_clients():
         return Path(name)
-    if not _CLIENTS_NAME.fullmatch(name) or name.endswith(".") or _DEVICE.fullmatch(name):
+    check_workspace_name(name)
+    return _named_workspaces() / name
+
+
+def is_workspace_name(name: str) -> bool:
+    """Tell whether a client of a server may name a workspace so: a plain name, never a path."""
+    return bool(_CLIENTS_NAME.fullmatch(name)) and not name.endswith(".") and not _DEVICE.fullmatch(name)
+
+
+def check_workspace_name(name: str) -> None:
+    """Raise BadInput where a client of a server may not name a workspace so."""
+    if not is_workspace_name(name):
         raise BadInput(
             f"{name[:_NAME_LENGTH]!a} is not the name of a workspace",
             f"Give the name of a workspace: letters a to z, digits, '-', '_' and '.', at most {_NAME_LENGTH} of them,"
             " with no '.' at either end",
         )
-    return _named_workspaces() / name
 
 
 def check_may_be_written(root: Path) -> None:

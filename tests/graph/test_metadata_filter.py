@@ -26,6 +26,7 @@ from graph.metadata_filter import (
     askable_metadata,
     canonical,
     date_span,
+    narrowed,
     parse_where,
     read_conditions,
     to_chroma,
@@ -182,6 +183,53 @@ class TestMeaning:
         near = number - 1 if isinstance(number, int) and number > 0 else number + 1
         rows: list[dict[str, MetadataValue]] = [{"y": number}, {"y": near if near != number else 0}]
         assert corpus.select(rows, {"y": number}) == {0}
+
+
+class TestNarrowing:
+    """A server's filter and a client's together."""
+
+    @hypothesis_settings(max_examples=60)
+    @given(
+        rows=st.lists(st.dictionaries(KEYS, VALUES), min_size=1, max_size=8),
+        fixed=st.dictionaries(KEYS, CONDITIONS, min_size=1),
+        own=st.dictionaries(KEYS, CONDITIONS, min_size=1),
+    )
+    def test_the_two_select_what_both_select_or_are_refused(
+        self, corpus: Corpus, rows: list[dict[str, MetadataValue]], fixed: dict[str, Any], own: dict[str, Any]
+    ) -> None:
+        asked = [{(each.key, each.operator): each.operand for each in read_conditions(one)} for one in (fixed, own)]
+        if any(json.dumps(asked[0][each]) != json.dumps(asked[1][each]) for each in asked[0].keys() & asked[1].keys()):
+            with pytest.raises(BadInput, match="The server has a condition with"):
+                narrowed(fixed, own)
+            return
+        both = narrowed(fixed, own)
+        assert corpus.select(rows, both) == corpus.select(rows, fixed) & corpus.select(rows, own)
+
+    @given(st.dictionaries(KEYS, CONDITIONS))
+    def test_a_filter_may_be_repeated_as_often_as_one_likes(self, where: dict[str, Any]) -> None:
+        once = narrowed(where, {})
+        assert narrowed(where, where) == narrowed(once, once) == once
+        assert canonical(read_conditions(once)) == canonical(read_conditions(where))
+
+    @pytest.mark.parametrize(
+        "own",
+        [{"tenant": "b"}, {"tenant": {"$eq": "b"}}, {"tenant": 1}, {"tenant": {"$eq": "a"}, "n": {"$in": [True]}}],
+    )
+    def test_a_condition_of_the_server_is_not_replaced(self, own: dict[str, Any]) -> None:
+        with pytest.raises(BadInput, match=r"The server has a condition with .* itself\. Use another"):
+            narrowed({"tenant": "a", "n": {"$in": [1]}}, own)
+
+    def test_more_conditions_than_a_filter_may_have_are_refused(self) -> None:
+        most = {f"k{n}": n for n in range(MAX_CONDITIONS)}
+        assert narrowed(most, {}) == narrowed(most, most)
+        with pytest.raises(BadInput, match="over 50 conditions"):
+            narrowed(most, {"one more": 1})
+
+    def test_what_is_no_filter_is_refused(self) -> None:
+        wrong: list[Any] = [{"$or": [{"tenant": "a"}]}, {"tenant": {"$or": ["a"]}}, {"tenant": {}}, []]
+        for own in wrong:
+            with pytest.raises(BadInput):
+                narrowed({"tenant": "a"}, own)
 
 
 class TestDates:

@@ -23,6 +23,7 @@ from workflows.cli.compare import compare
 from workflows.cli.edges import edges
 from workflows.cli.evaluate import evaluate, export_beta, export_trec
 from workflows.cli.feedback import feedback, tune
+from workflows.cli.key import key
 from workflows.cli.options import (
     AlphaOption,
     BarOption,
@@ -380,6 +381,7 @@ app.command("compare")(compare)
 app.command("edges")(edges)
 app.command("feedback")(feedback)
 app.command("tune")(tune)
+app.command("key")(key)
 
 
 def main() -> None:

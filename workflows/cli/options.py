@@ -172,7 +172,9 @@ def asking_settings(
     }
     context = context_of_settings(workflow, settings, option_of)
     if where:
-        _check_keys(context)
+        from workflows.runtime.visibility import check_keys
+
+        check_keys(context)
     return context
 
 
@@ -184,12 +186,3 @@ def words_of_question(words: list[str]) -> str:
         quoted = shlex.quote(question) if _MEANT_BY_SHELLS.intersection(question) else plain
         raise BadInput(f"The question came as {len(words)} words", f"Put it in quotes: {quoted}")
     return words[0]
-
-
-def _check_keys(context: Context) -> None:
-    from graph.retrieve.filter_keys import unknown_keys
-    from workflows.runtime.resources import open_workspace_index
-
-    unknown = unknown_keys(open_workspace_index(context), context.where)
-    if unknown:
-        raise BadInput(unknown.message, unknown.hint)

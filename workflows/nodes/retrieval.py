@@ -95,7 +95,7 @@ def begin(state: Asked, run: OpenRun) -> Update:
     if not index.complete:
         unfinished = "The last indexing run was interrupted: documents may be missing; run `mara index` again"
         errors.append(run.error("IndexingUnfinished", unfinished))
-    unknown = unknown_keys(index, context.where)
+    unknown = unknown_keys(index, context.where, context.fixed_where)
     if unknown and unknown.held:
         errors.append(run.error("UnknownKeys", unknown.note))
     earlier, hidden = visible_turns(asked.turns, run)

@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from agents.chat.budget import Spent
 from agents.chat.fitting import collected_omissions
 from agents.chat.usage import counted_usage
+from workflows.runtime.access import within_reach
 from workflows.runtime.agents import AGENTS
 from workflows.runtime.question_budget import budget_under_way
 from workflows.runtime.resources import OpenRun
@@ -94,9 +95,9 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
 
 
 def _open_run(name: str, state: Mapping[str, Any], runtime: Runtime[Context]) -> OpenRun:
-    """Open a run; the first node begins on the newest generation, whatever the thread held before."""
+    """Open a run within what its caller may see; the first node begins on the newest generation."""
     generation = None if name == FIRST_NODE else state.get("generation")
-    return OpenRun(Context.of(runtime.context), generation, name)
+    return OpenRun(within_reach(Context.of(runtime.context), runtime.server_info), generation, name)
 
 
 def _spent_before(name: str, state: Mapping[str, Any]) -> Spent:

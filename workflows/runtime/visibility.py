@@ -13,9 +13,11 @@ from typing import Any
 from langgraph.types import Overwrite
 
 from graph.errors import BadInput
+from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.selection import Selection
 from workflows.runtime.agents import AGENTS
-from workflows.runtime.resources import OpenRun
+from workflows.runtime.resources import OpenRun, open_workspace_index
+from workflows.settings.mara import Context
 from workflows.states.conversion import fact_hit
 from workflows.states.ragenta import add_found, add_judgements
 from workflows.states.shared import OUTSIDE_FILTER, ErrorRecord, FactHit, Update
@@ -81,6 +83,23 @@ def check_sources(passage_ids: Iterable[str], run: OpenRun) -> None:
 def sees(passage_id: str, run: OpenRun) -> bool:
     """Tell whether a run sees a passage: the workspace holds it, and the run's filter, if any, selects it."""
     return _is_selected(run.index.graph.passage_index.get(passage_id), run.selection)
+
+
+def check_keys(context: Context) -> None:
+    """Check that passages have the metadata that a filter asks for; a client learns only of those it may see.
+
+    Raises:
+        BadInput: no passage has it.
+        WorkspaceMissing: there is no workspace.
+    """
+    if not context.where:
+        return
+    index = open_workspace_index(context)
+    if unknown_keys(index, context.fixed_where):
+        raise BadInput("The server's own filter asks for metadata that no passage has", "Tell whoever runs the server")
+    unknown = unknown_keys(index, context.where, context.fixed_where)
+    if unknown:
+        raise BadInput(unknown.message, unknown.hint)
 
 
 def _is_selected(place: int | None, selection: Selection | None) -> bool:

@@ -1,1 +1,1 @@
-"""Serving a workspace to other programs: tools of the Model Context Protocol."""
+"""Serving a workspace to others: tools of the Model Context Protocol, and who may see what."""

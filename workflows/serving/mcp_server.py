@@ -5,7 +5,7 @@ server is made, and reads their annotations: they are no strings in this module.
 """
 
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,13 +17,13 @@ from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_m
 
 from agents.roles import Turn
 from graph.errors import BadInput, DependencyMissing, MaraError
-from graph.metadata_filter import Condition, read_conditions
-from graph.retrieve.filter_keys import unknown_keys
+from graph.metadata_filter import narrowed
 from graph.retrieve.modes import Mode
 from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, asking, make_context
 from workflows.conversation.session import Thread, understood_as
-from workflows.runtime.resources import close_indexes, open_workspace_index
+from workflows.runtime.resources import close_indexes
+from workflows.runtime.visibility import check_keys
 from workflows.serving.conversations import Conversations
 from workflows.settings.problems import problems_of
 from workflows.states.shared import NO_USAGE, UsageRecord, add_usage
@@ -148,7 +148,7 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         raise DependencyMissing(
             f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
         ) from fault
-    settings = partial(_context, workspace, read_conditions(where or {}))
+    settings = partial(_context, workspace, narrowed(where or {}, {}))
 
     async def ask(
         question: Asked,
@@ -226,27 +226,6 @@ def _refusal(fault: ValidationError) -> str:
     return f"{error.kind}: {error}"
 
 
-def _both(fixed: Sequence[Condition], where: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return a filter that combines the server's conditions with the client's.
-
-    A key takes one condition per operator, and all must hold; the client cannot reuse the server's operator on a key.
-
-    Raises:
-        BadInput: the client reuses one, or its filter holds something else than conditions.
-    """
-    both: dict[str, dict[str, Any]] = {}
-    for condition in (*fixed, *read_conditions(where)):
-        operand = condition.operand
-        wanted = both.setdefault(condition.key, {})
-        if condition.operator in wanted:
-            raise BadInput(
-                f"The server has a condition with {condition.operator} on {condition.key!a} itself",
-                "Use another operator on that key, or leave it out",
-            )
-        wanted[condition.operator] = list(operand) if isinstance(operand, tuple) else operand
-    return both
-
-
 @asynccontextmanager
 async def _closing_indexes(server: "mcpserver.MCPServer[None]") -> AsyncIterator[None]:
     yield
@@ -264,21 +243,10 @@ def _told_to_the_client(workspace: Path) -> Iterator[None]:
         raise ToolError(f"{error.kind}: {without_folders(str(error), workspace.parent)}") from error
 
 
-def _context(workspace: Path, fixed: Sequence[Condition], mode: Mode, top_k: int, where: Mapping[str, Any]) -> Context:
-    context = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=_both(fixed, where))
-    if context.where:
-        _check_keys(context, _both(fixed, {}))
+def _context(workspace: Path, fixed: Mapping[str, Any], mode: Mode, top_k: int, where: Mapping[str, Any]) -> Context:
+    context = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where).within(fixed)
+    check_keys(context)
     return context
-
-
-def _check_keys(context: Context, fixed: Mapping[str, Any]) -> None:
-    """Raise BadInput for unknown metadata keys; a client learns only of keys on passages that it may see."""
-    index = open_workspace_index(context)
-    if unknown_keys(index, fixed):
-        raise BadInput("The server's own filter asks for metadata that no passage has", "Tell whoever runs the server")
-    unknown = unknown_keys(index, context.where, fixed)
-    if unknown:
-        raise BadInput(unknown.message, unknown.hint)
 
 
 @dataclass(frozen=True)

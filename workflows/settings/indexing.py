@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from agents.chat.usage import Prices, prices_of
@@ -199,11 +198,6 @@ class IndexingContext(BaseModel):
     def run(self) -> str:
         """The name that the caller gives the run; empty where it gives none."""
         return self._run
-
-
-def indexing_context_of(runtime: Runtime[IndexingContext]) -> IndexingContext:
-    """Return the run's settings; the defaults where plain Python passed none."""
-    return runtime.context or IndexingContext()
 
 
 def indexing_context_of_settings(settings: Mapping[str, Any], spelled: Callable[[str], str]) -> IndexingContext:

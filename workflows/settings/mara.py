@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -11,7 +12,7 @@ from agents.chat.budget import Limits
 from agents.roles import Answerer, FactFilter, Manager, Rewriter, Turn
 from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput
-from graph.metadata_filter import read_conditions, where_schema
+from graph.metadata_filter import narrowed, read_conditions, where_schema
 from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 from graph.retrieve.seeds import EntityPooling, EntityRarity
 from graph.walk.factors import FactorPolicy, SynonymyPolicy
@@ -330,6 +331,7 @@ class Context(BaseModel):
     _fact_filter: FactFilter | None = PrivateAttr(None)
     _manager: Manager | None = PrivateAttr(None)
     _answerer: Answerer | None = PrivateAttr(None)
+    _fixed_where: dict[str, dict[str, Any]] | None = PrivateAttr(None)
 
     @classmethod
     def of(cls, context: Context | None) -> Self:
@@ -371,6 +373,26 @@ class Context(BaseModel):
         changed._manager = manager or self._manager
         changed._answerer = answerer or self._answerer
         return changed
+
+    def within(self, fixed: Mapping[str, Any]) -> Self:
+        """Return these settings with a server's own filter, which theirs can only narrow further.
+
+        Raises:
+            BadInput: theirs would replace one of its conditions, or the two are too many conditions together.
+        """
+        changed = self.model_copy(update={"where": narrowed(fixed, self.where)} if fixed else None)
+        changed._fixed_where = narrowed(fixed, {})
+        return changed
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether these settings are within a server's own filter, be it an empty one: no client can say so."""
+        return self._fixed_where is not None
+
+    @property
+    def fixed_where(self) -> Mapping[str, Any]:
+        """The part of the filter that a server set: of passages outside of it, nothing may be told."""
+        return self._fixed_where or {}
 
     @property
     def own_rewriter(self) -> Rewriter | None:

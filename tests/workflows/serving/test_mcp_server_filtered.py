@@ -166,6 +166,7 @@ def test_nothing_hidden_is_told_when_models_are_asked_or_go_wrong(
     [
         (OPEN, {"owner": "open"}, {"open-1", "open-2"}),
         (OPEN, {"owner": "closed"}, set()),
+        (OPEN, OPEN, {"open-1", "open-2"}),
         (OPEN, {"source": "open-2.txt"}, {"open-2"}),
         (OPEN, {"day": {"$lt": "2021"}}, {"open-1"}),
         ({"day": {"$gte": "2020"}}, {"day": {"$lt": "2021"}}, {"open-1", "closed-1"}),
@@ -180,7 +181,7 @@ def test_what_a_client_asks_for_holds_beside_the_servers_conditions(
 
 
 def test_an_operator_that_the_server_uses_on_a_key_is_refused_by_name(root: Path) -> None:
-    for result in Talk(make_server(root, OPEN), {"where": {"owner": {"$in": ["open"]}}}).results:
+    for result in Talk(make_server(root, OPEN), {"where": {"owner": {"$in": ["closed"]}}}).results:
         assert result.is_error
         assert "a condition with $in on 'owner'" in result.model_dump_json()
 

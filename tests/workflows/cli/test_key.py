@@ -1,0 +1,59 @@
+"""``mara key``: a fresh key, and lines by which a server knows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workflows.command_line import Mara
+from workflows.serving.identity import Identity, Keyring
+
+
+@pytest.mark.parametrize(
+    ("arguments", "identity"),
+    [
+        (["--everything"], Identity("anna")),
+        (["--where", "tenant=a"], Identity("anna", {"tenant": "a"})),
+        (["--where", "tenant=7"], Identity("anna", {"tenant": {"$in": ["7", 7]}})),
+        (
+            ["--where", 'a "b" é\\=x\ty', "--where", "year>=2020", "--where", "n<1.5"],
+            Identity("anna", {'a "b" é\\': "x\ty", "year": {"$gte": "2020"}, "n": {"$lt": 1.5}}),
+        ),
+        (
+            ["--everything", "--open-workspace", "one", "--open-workspace", "two", "--may-index"],
+            Identity("anna", {}, ("one", "two"), may_index=True),
+        ),
+    ],
+)
+def test_the_lines_make_the_key_known_with_these_rights(
+    mara: Mara, tmp_path: Path, arguments: list[str], identity: Identity
+) -> None:
+    made = mara("key", "anna", *arguments, "--json").json
+    (tmp_path / "keys.toml").write_text(made["lines"], encoding="utf-8")
+    assert Keyring.read(tmp_path / "keys.toml").identity_of(f"Bearer {made['key']}") == identity
+    assert made["key"] not in made["lines"]
+
+
+def test_every_key_is_another_and_is_shown_once(mara: Mara) -> None:
+    shown = [mara("key", "anna", "--everything").out for _ in range(3)]
+    keys = [next(word for word in out.split() if word.startswith("mara_")) for out in shown]
+    assert len({*keys}) == 3
+    assert min(map(len, keys)) >= 43
+    assert all("It is stored nowhere" in out and "[keys.anna]" in out and "MARA_AUTH" in out for out in shown)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["anna"], "It is not clear what anna may see"),
+        (["anna", "--everything", "--where", "a=b"], "Give either --where CONDITION or --everything"),
+        (["a b", "--everything"], "a name is made of letters"),
+        (["anna", "--everything", "--open-workspace", "../x"], "is not the name of a workspace"),
+        (["anna", "--where", "tenant"], "is no condition"),
+    ],
+)
+def test_what_cannot_be_is_refused(mara: Mara, arguments: list[str], says: str) -> None:
+    refused = mara("key", *arguments)
+    assert refused.code == 2
+    assert says in " ".join(refused.err.split())

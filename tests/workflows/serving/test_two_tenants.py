@@ -1,0 +1,563 @@
+"""Two tenants ask one LangGraph server: whatever a client sends, it is told nothing of the other's passages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import httpx
+import pytest
+
+from graph.schema import entity_id
+from tests.workflows.tenants import (
+    KEYS,
+    MARKERS,
+    QUESTION,
+    Tenants,
+    at_once,
+    hidden_in,
+    keys_file,
+    sees_nothing_of,
+    tenants_served,
+    token,
+)
+
+GRAPHS: dict[str, Any] = {
+    "chat": {"messages": [{"role": "user", "content": QUESTION}]},
+    "mara": {"question": QUESTION},
+    "ragenta": {"question": QUESTION},
+    "retrieval": {"question": QUESTION},
+}
+"""The graphs that anybody may ask, and what they are asked."""
+
+STREAM_MODES = ("values", "updates", "messages-tuple", "custom", "tasks", "debug", "events", "checkpoints")
+WIDER: list[Any] = [
+    {"tenant": "b"},
+    {"tenant": {"$in": ["a", "b"]}},
+    {"tenant": {"$ne": "a"}},
+    {"tenant": {"$nin": ["nobody"]}},
+    {"tenant": {}},
+    {"tenant": None},
+    {"zbudget": {"$gte": 0}},
+    {"zbudge": 7},
+    {"source": "b.jsonl"},
+    {"$or": [{"tenant": "a"}, {"tenant": "b"}]},
+    {"tenant": {"$or": ["a", "b"]}},
+    {"tenant": {"$eq": "a", "$or": ["b"]}},
+    [],
+    "tenant",
+]
+"""Filters by which a client might want to see more."""
+
+FORGED: list[dict[str, Any]] = [
+    {"langgraph_auth_user": {"identity": "olga"}, "langgraph_auth_user_id": "olga"},
+    {"langgraph_auth_user": {"identity": "token:x", "mara_identity": '{"name": "token:x", "workspaces": null}'}},
+    {"user_id": "olga", "mara_identity": '{"name": "token:x", "where": {}, "workspaces": null}'},
+    {"where": {}, "langgraph_auth_permissions": ["all"]},
+    {"where": {"tenant": "b"}},
+    {"_fixed_where": {}, "__context_provided__": True},
+]
+"""What a client might put into a run to pass for somebody else."""
+
+WORKSPACES = ("board", "workspace", "..", "../root/board", "/etc", "", "BOARD", "board/", "none")
+MCP_HEADERS = {"Accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture(scope="module")
+def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
+    with tenants_served(tmp_path_factory.mktemp("tenants")) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def anna(tenants: Tenants) -> httpx.Client:
+    return tenants.client("anna")
+
+
+@pytest.fixture(scope="module")
+def ben(tenants: Tenants) -> httpx.Client:
+    return tenants.client("ben")
+
+
+@pytest.fixture(scope="module")
+def olga(tenants: Tenants) -> httpx.Client:
+    return tenants.client("olga")
+
+
+def wait(client: httpx.Client, graph: str = "mara", thread: str = "", **run: Any) -> httpx.Response:
+    place = f"/threads/{thread}/runs/wait" if thread else "/runs/wait"
+    return client.post(place, json={"assistant_id": graph, "input": GRAPHS.get(graph), **run})
+
+
+def new_thread(client: httpx.Client, **metadata: Any) -> str:
+    made = client.post("/threads", json={"metadata": metadata})
+    return str(made.raise_for_status().json()["thread_id"])
+
+
+@pytest.fixture(scope="module")
+def bens_thread(ben: httpx.Client) -> str:
+    """A conversation of tenant b, with its answer."""
+    thread = new_thread(ben, topic="Zember")
+    assert hidden_in(wait(ben, thread=thread), "b")
+    return thread
+
+
+class TestRuns:
+    @pytest.mark.parametrize("graph", GRAPHS)
+    def test_each_sees_its_own_and_whoever_may_see_all_sees_both(self, tenants: Tenants, graph: str) -> None:
+        told = {name: wait(tenants.client(name), graph) for name in ("anna", "ben", "olga")}
+        seen = {name: {tenant: bool(hidden_in(reply, tenant)) for tenant in MARKERS} for name, reply in told.items()}
+        assert seen == {"anna": {"a": True, "b": False}, "ben": {"a": False, "b": True}, "olga": {"a": True, "b": True}}
+
+    @pytest.mark.parametrize("graph", GRAPHS)
+    def test_no_stream_tells_more(self, tenants: Tenants, graph: str) -> None:
+        def streamed(name: str) -> str:
+            given = {
+                "assistant_id": graph,
+                "input": GRAPHS[graph],
+                "stream_mode": STREAM_MODES,
+                "stream_subgraphs": True,
+            }
+            return tenants.client(name).post("/runs/stream", json=given).raise_for_status().text
+
+        whole, own = streamed("olga"), streamed("anna")
+        assert hidden_in(own, "b") == []
+        modes = {
+            line.removeprefix("event: ").partition("|")[0].strip() for line in own.splitlines() if "event: " in line
+        }
+        assert modes >= {"values", "updates", "custom", "tasks", "debug", "events"}
+        assert hidden_in(own, "a")
+        assert hidden_in(whole, "a")
+        assert hidden_in(whole, "b")
+
+    @pytest.mark.slow
+    def test_a_run_in_the_background_tells_no_more(self, anna: httpx.Client) -> None:
+        thread = new_thread(anna)
+        check = sees_nothing_of("b")
+        run = check(anna.post(f"/threads/{thread}/runs", json={"assistant_id": "mara", "input": GRAPHS["mara"]})).json()
+        place = f"/threads/{thread}/runs/{run['run_id']}"
+        assert "Amstel" in check(anna.get(f"{place}/join")).text
+        for read in (place, f"{place}/stream", f"/threads/{thread}/runs", f"/threads/{thread}/state"):
+            assert check(anna.get(read)).status_code == 200
+        assert check(anna.post(f"/threads/{thread}/history", json={"limit": 100})).json()
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("graph", GRAPHS)
+    def test_no_filter_of_a_client_widens_its_own(self, anna: httpx.Client, graph: str) -> None:
+        replies = at_once(lambda where: wait(anna, graph, context={"where": where}), *WIDER)
+        assert [(where, hidden_in(reply, "b")) for where, reply in zip(WIDER, replies, strict=True)] == [
+            (where, []) for where in WIDER
+        ]
+
+    def test_a_clients_filter_narrows_its_own(self, anna: httpx.Client) -> None:
+        found = wait(anna, "retrieval", context={"where": {"source": "a.jsonl", "tenant": "a"}}).json()
+        assert {hit["id"] for hit in found["passages"]} == {"of-a-one", "of-a-two"}
+        assert wait(anna, "retrieval", context={"where": {"source": "b.jsonl"}}).json()["passages"] == []
+
+    @pytest.mark.slow
+    def test_a_key_that_only_hidden_passages_have_is_as_unknown_as_any(self, anna: httpx.Client) -> None:
+        def errors(key: str) -> Any:
+            return wait(anna, context={"where": {key: {"$gte": 0}}}).json()["errors"]
+
+        assert errors("zbudget") == errors("nothing")
+        assert "the keys there are: `source`, `tenant`" in str(errors("zbudget"))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("graph", GRAPHS)
+    def test_nobody_passes_for_another_by_what_a_run_is_configured_with(self, anna: httpx.Client, graph: str) -> None:
+        configured = at_once(lambda forged: wait(anna, graph, config={"configurable": forged}), *FORGED)
+        in_context = at_once(lambda forged: wait(anna, graph, context=forged), *FORGED)
+        for reply in (*configured, *in_context):
+            sees_nothing_of("b")(reply)
+        assert any(hidden_in(reply, "a") for reply in configured)
+        assert any(hidden_in(reply, "a") for reply in in_context)
+
+    @pytest.mark.slow
+    def test_no_workspace_is_opened_but_those_that_may_be(self, anna: httpx.Client) -> None:
+        replies = at_once(lambda name: wait(anna, context={"workspace": name}), *WORKSPACES)
+        for name, reply in zip(WORKSPACES, replies, strict=True):
+            assert "Yster" not in sees_nothing_of("b")(reply).text
+            if name:
+                assert reply.json()["__error__"]["error"] == ("NoAccess" if name.isalpha() else "BadInput")
+
+    @pytest.mark.slow
+    def test_whoever_may_open_others_is_given_the_first_of_them(self, tenants: Tenants) -> None:
+        cleo = tenants.client("cleo")
+        for name in ("", "board"):
+            reply = wait(cleo, context={"workspace": name}, input={"question": "Where does the board of Marn meet?"})
+            assert "Yster" in reply.text
+        refused = wait(cleo, context={"workspace": "workspace"})
+        assert "cleo may not open the workspace 'workspace'. Name one of board" in refused.text
+        assert hidden_in(refused, "a") == hidden_in(refused, "b") == []
+
+
+class TestThreads:
+    def test_nobody_else_reads_a_conversation(self, anna: httpx.Client, ben: httpx.Client, bens_thread: str) -> None:
+        place = f"/threads/{bens_thread}"
+        run = ben.get(f"{place}/runs").json()[0]["run_id"]
+        checkpoint = ben.get(f"{place}/state").json()["checkpoint"]["checkpoint_id"]
+        for read in (
+            place,
+            f"{place}/state",
+            f"{place}/state/{checkpoint}",
+            f"{place}/history",
+            f"{place}/runs/{run}",
+            f"{place}/runs/{run}/join",
+            f"{place}/runs/{run}/stream",
+            f"{place}/stream",
+        ):
+            assert ben.get(read, headers={"Range": "bytes=0-"}).is_success if read == place else True
+            reply = sees_nothing_of("b")(anna.get(read))
+            assert reply.status_code in (404, 200), read
+            assert reply.status_code == 404 or not reply.text.strip() or "error" in reply.text, (read, reply.text)
+        assert sees_nothing_of("b")(anna.post(f"{place}/history", json={})).status_code == 404
+        assert sees_nothing_of("b")(anna.post(f"{place}/state/checkpoint", json={"checkpoint": {}})).status_code == 404
+        assert sees_nothing_of("b")(anna.get(f"{place}/runs")).status_code == 404
+
+    def test_nobody_else_finds_or_copies_it(self, anna: httpx.Client, bens_thread: str) -> None:
+        check = sees_nothing_of("b")
+        for wanted in ({}, {"metadata": {"topic": "Zember"}}, {"ids": [bens_thread]}, {"values": {"mode": "mara"}}):
+            found = check(anna.post("/threads/search", json=wanted)).json()
+            assert bens_thread not in {each["thread_id"] for each in found}
+        assert anna.post("/threads/count", json={"metadata": {"topic": "Zember"}}).json() == 0
+        assert check(anna.post(f"/threads/{bens_thread}/copy")).status_code in (404, 409)
+
+    def test_nobody_else_changes_it(self, anna: httpx.Client, ben: httpx.Client, bens_thread: str) -> None:
+        place = f"/threads/{bens_thread}"
+        before = ben.get(f"{place}/state").json()["values"]
+        check = sees_nothing_of("b")
+        replies = [
+            anna.patch(place, json={"metadata": {"mara_owner": "anna"}}),
+            anna.post("/threads", json={"thread_id": bens_thread, "if_exists": "do_nothing"}),
+            anna.post(f"{place}/state", json={"values": {"answer": "x"}}),
+            anna.post("/threads/prune", json={"thread_ids": [bens_thread]}),
+            anna.post("/runs/cancel", json={"thread_id": bens_thread, "run_ids": ["0" * 32]}),
+            wait(anna, thread=bens_thread),
+            wait(anna, thread=bens_thread, input=None),
+            wait(anna, thread=bens_thread, if_not_exists="create"),
+            anna.post(f"{place}/runs/stream", json={"assistant_id": "mara", "input": GRAPHS["mara"]}),
+            anna.delete(place),
+        ]
+        assert [check(reply).status_code for reply in replies] == [404, 409, *[404] * 8]
+        assert ben.get(f"{place}/state").json()["values"] == before
+
+    def test_nobody_else_follows_or_commands_it(self, anna: httpx.Client, ben: httpx.Client, bens_thread: str) -> None:
+        place, check = f"/threads/{bens_thread}", sees_nothing_of("b")
+        channels = {"channels": ["values", "updates", "messages", "tasks", "custom"]}
+        start = {"id": 1, "method": "run.start", "params": {"assistant_id": "mara", "input": GRAPHS["mara"]}}
+        before = len(ben.get(f"{place}/runs").json())
+        for reply in (
+            anna.post(f"{place}/stream/events", json=channels),
+            anna.post(f"{place}/commands", json=start),
+            anna.get(f"{place}/storage"),
+        ):
+            told = check(reply).text.strip() if reply.is_success else ""
+            assert not told or "error" in told, (str(reply.request.url), told[:500])
+        assert len(ben.get(f"{place}/runs").json()) == before
+        assert ben.get(f"{place}/state").json()["values"]
+
+    @pytest.mark.parametrize("name", ["", "anna", "olga"])
+    def test_nobody_shows_empties_or_deploys_the_server(
+        self, tenants: Tenants, ben: httpx.Client, bens_thread: str, name: str
+    ) -> None:
+        client, check = tenants.client(name), sees_nothing_of("b")
+        for reply in (
+            client.get(f"/internal/debug/thread/{bens_thread}"),
+            client.get(f"/internal%2fdebug/thread/{bens_thread}"),
+            client.post("/internal/truncate"),
+            client.get("/deploy"),
+            client.post("/deploy", json={}),
+            client.get("/deploy/1/stream"),
+            client.get("/profile"),
+        ):
+            assert check(reply).status_code == 403
+            assert "This path is for the operator of the server" in reply.text
+        assert ben.get(f"/threads/{bens_thread}/state").json()["values"]
+
+    @pytest.mark.slow
+    def test_nobody_gives_a_conversation_away_or_makes_one_for_another(
+        self, anna: httpx.Client, ben: httpx.Client
+    ) -> None:
+        bens = ben.post("/threads", json={}).json()["metadata"]["mara_owner"]
+        made = new_thread(anna, mara_owner=bens)
+        anna.patch(f"/threads/{made}", json={"metadata": {"mara_owner": bens, "topic": "x"}}).raise_for_status()
+        assert anna.get(f"/threads/{made}").json()["metadata"]["topic"] == "x"
+        assert ben.get(f"/threads/{made}").status_code == 404
+        kept = wait(
+            anna, on_completion="keep", metadata={"mara_owner": bens}, config={"metadata": {"mara_owner": bens}}
+        )
+        assert hidden_in(ben.post("/threads/search", json={"limit": 100}), "a") == []
+        assert kept.is_success
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("graph", GRAPHS)
+    def test_a_fork_from_any_checkpoint_stays_within(self, anna: httpx.Client, graph: str) -> None:
+        thread = new_thread(anna)
+        wait(anna, graph, thread)
+        check = sees_nothing_of("b")
+        for state in anna.get(f"/threads/{thread}/history", params={"limit": 50}).json()[:12:3]:
+            fork = {"checkpoint": state["checkpoint"], "input": None, "context": {"where": {"tenant": {"$ne": "x"}}}}
+            check(wait(anna, graph, thread, **fork))
+        check(anna.post(f"/threads/{thread}/history", json={"limit": 100}))
+
+    @pytest.mark.slow
+    def test_a_state_edited_to_hold_what_is_hidden_shows_nothing_of_it(self, anna: httpx.Client) -> None:
+        thread = new_thread(anna)
+        wait(anna, thread=thread)
+        guessed = [{"number": 1, "id": "of-b-two", "title": "", "text": "", "source": "", "metadata": {}, "score": 1.0}]
+        seeds = {"entities": [{"id": entity_id("Ida Zbrandt"), "text": "", "weight": 1.0}], "passages": []}
+        for node, values in (("walk_graph", {"passages": guessed}), ("seed_graph", {"seeds": seeds})):
+            edited = anna.post(f"/threads/{thread}/state", json={"values": values, "as_node": node}).raise_for_status()
+            reply = wait(anna, thread=thread, input=None, checkpoint=edited.json()["checkpoint"])
+            assert [word for word in ("Zember", "Zbrandt", "Zoltan", "zbudget") if word in reply.text] == []
+
+    @pytest.mark.slow
+    def test_earlier_turns_that_name_hidden_passages_show_nothing_of_them(self, anna: httpx.Client) -> None:
+        turns = [{"question": "Who led it?", "answer": "Somebody [1].", "passages": ["of-b-two", "of-b-one"]}]
+        reply = wait(anna, input={"question": "And who paid for it?", "turns": turns})
+        assert [word for word in ("Zember", "Zbrandt", "Zoltan", "zbudget") if word in reply.text] == []
+
+    @pytest.mark.slow
+    def test_questions_of_both_at_once_stay_apart(self, anna: httpx.Client, ben: httpx.Client) -> None:
+        replies = at_once(lambda client: (client, wait(client, "retrieval")), *[anna, ben] * 12)
+        for client, reply in replies:
+            own, other = ("a", "b") if client is anna else ("b", "a")
+            assert hidden_in(reply, own)
+            assert hidden_in(reply, other) == []
+
+
+class TestAssistants:
+    def test_they_belong_to_who_made_them(self, anna: httpx.Client, ben: httpx.Client) -> None:
+        given = {"graph_id": "mara", "name": "Zember's", "context": {"top_k": 3}, "metadata": {"created_by": "system"}}
+        made = ben.post("/assistants", json=given).raise_for_status().json()
+        place = f"/assistants/{made['assistant_id']}"
+        ben.patch(place, json={"metadata": {"created_by": "system"}, "context": {"top_k": 4}}).raise_for_status()
+        check = sees_nothing_of("b")
+        assert check(anna.get(place)).status_code == 404
+        assert check(anna.get(f"{place}/schemas")).status_code == 404
+        assert check(anna.patch(place, json={"context": {"top_k": 1}})).status_code == 404
+        assert check(anna.post(f"{place}/versions", json={})).status_code == 404
+        assert check(anna.post(f"{place}/latest", json={"version": 1})).status_code == 404
+        assert check(anna.delete(place)).status_code == 404
+        assert check(wait(anna, made["assistant_id"], input=GRAPHS["mara"])).status_code == 404
+        found = check(anna.post("/assistants/search", json={"limit": 100})).json()
+        assert {each["graph_id"] for each in found} >= {*GRAPHS}
+        assert made["assistant_id"] not in {each["assistant_id"] for each in found}
+        assert hidden_in(wait(ben, made["assistant_id"], input=GRAPHS["mara"]), "b")
+
+    @pytest.mark.slow
+    def test_what_they_are_set_to_widens_nothing(self, anna: httpx.Client) -> None:
+        poisoned: list[dict[str, Any]] = [
+            {"context": {"where": {"zbudget": 7}}},
+            {"config": {"configurable": {"where": {}}}},
+        ]
+        for settings in poisoned:
+            made = anna.post("/assistants", json={"graph_id": "mara", **settings}).raise_for_status().json()
+            sees_nothing_of("b")(wait(anna, made["assistant_id"], input=GRAPHS["mara"]))
+
+    def test_those_of_the_server_are_nobodys_to_change(self, anna: httpx.Client) -> None:
+        found = anna.post("/assistants/search", json={"graph_id": "mara", "metadata": {"created_by": "system"}}).json()
+        place = f"/assistants/{found[0]['assistant_id']}"
+        assert anna.get(f"{place}/schemas").is_success
+        assert anna.patch(place, json={"context": {"top_k": 1}}).status_code == 404
+        assert anna.delete(place).status_code == 404
+
+
+def test_stored_items_belong_to_who_put_them(anna: httpx.Client, ben: httpx.Client) -> None:
+    put = {"namespace": ["notes"], "key": "k", "value": {"note": "Zember"}}
+    assert ben.put("/store/items", json=put).is_success
+    mine = ben.post("/store/items/search", json={"namespace_prefix": []}).json()["items"]
+    assert [item["value"] for item in mine] == [{"note": "Zember"}]
+    check = sees_nothing_of("b")
+    assert check(anna.post("/store/items/search", json={"namespace_prefix": []})).json()["items"] == []
+    assert (
+        check(anna.post("/store/items/search", json={"namespace_prefix": mine[0]["namespace"]})).json()["items"] == []
+    )
+    assert check(anna.post("/store/namespaces", json={})).json()["namespaces"] == []
+    for namespace in (["notes"], mine[0]["namespace"]):
+        found = check(anna.get("/store/items", params={"namespace": ".".join(namespace), "key": "k"}))
+        assert not found.is_success or not found.json()
+        anna.request("DELETE", "/store/items", json={"namespace": namespace, "key": "k"})
+        assert ben.get("/store/items", params={"namespace": ".".join(namespace), "key": "k"}).json()["value"]
+
+
+def test_scheduled_runs_belong_to_who_scheduled_them_and_a_token_schedules_none(
+    tenants: Tenants, anna: httpx.Client, ben: httpx.Client
+) -> None:
+    wanted = {"assistant_id": "mara", "schedule": "0 0 1 1 *", "input": {"question": "Zember?"}}
+    made = ben.post("/runs/crons", json=wanted).raise_for_status().json()
+    check = sees_nothing_of("b")
+    assert check(anna.post("/runs/crons/search", json={})).json() == []
+    assert check(anna.patch(f"/runs/crons/{made['cron_id']}", json={"schedule": "* * * * *"})).status_code == 404
+    assert check(anna.delete(f"/runs/crons/{made['cron_id']}")).status_code == 404
+    assert [each["cron_id"] for each in ben.post("/runs/crons/search", json={}).json()] == [made["cron_id"]]
+    assert ben.delete(f"/runs/crons/{made['cron_id']}").is_success
+    bea = tenants.client(Authorization=f"Bearer {token()}")
+    refused = bea.post("/runs/crons", json=wanted)
+    assert refused.status_code == 403
+    assert "A token cannot schedule runs" in refused.text
+
+
+class TestOtherProtocols:
+    def call(self, client: httpx.Client, method: str, **params: Any) -> httpx.Response:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return client.post("/mcp", headers=MCP_HEADERS, json=body)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("graph", GRAPHS)
+    def test_mcp_tells_each_its_own(self, anna: httpx.Client, ben: httpx.Client, graph: str) -> None:
+        own = self.call(anna, "tools/call", name=graph, arguments=GRAPHS[graph])
+        assert "Amstel" in sees_nothing_of("b")(own).text
+        where = {"where": {"zbudget": 7}}
+        sees_nothing_of("b")(self.call(anna, "tools/call", name=graph, arguments=GRAPHS[graph], context=where))
+        assert hidden_in(self.call(ben, "tools/call", name=graph, arguments=GRAPHS[graph]), "b")
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("graph", GRAPHS)
+    def test_a2a_tells_each_its_own(self, anna: httpx.Client, ben: httpx.Client, graph: str) -> None:
+        found = anna.post("/assistants/search", json={"graph_id": graph, "metadata": {"created_by": "system"}}).json()
+        message = {"role": "user", "messageId": "1", "parts": [{"kind": "data", "data": GRAPHS[graph]}]}
+
+        def send(client: httpx.Client, **more: Any) -> httpx.Response:
+            params = {"message": {**message, **more}}
+            body = {"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": params}
+            return client.post(f"/a2a/{found[0]['assistant_id']}", headers=MCP_HEADERS, json=body)
+
+        assert "Amstel" in sees_nothing_of("b")(send(anna)).text
+        bens = send(ben)
+        assert hidden_in(bens, "b")
+        sees_nothing_of("b")(send(anna, contextId=bens.json()["result"]["contextId"]))
+
+
+class TestIndexing:
+    SOURCES: ClassVar = {"sources": ["new.md"]}
+
+    def test_who_may_not_index_neither_runs_nor_sees_the_graph(self, tenants: Tenants, anna: httpx.Client) -> None:
+        (tenants.server.sources / "new.md").write_text("# News\n\nMarn has a new mill.\n", encoding="utf-8")
+        refused = wait(anna, "indexing", input=self.SOURCES).json()["__error__"]
+        assert refused["error"] == "NoAccess"
+        assert "anna may not index documents. Ask whoever runs the server" in refused["message"]
+        listed = anna.post("/assistants/search", json={"limit": 100}).json()
+        made = next(each["assistant_id"] for each in listed if each["graph_id"] == "indexing")
+        for place in ("", "/schemas", "/graph"):
+            assert anna.get(f"/assistants/{made}{place}").status_code == 403
+        assert anna.post("/assistants/search", json={"graph_id": "indexing"}).status_code == 403
+        assert anna.post("/assistants", json={"graph_id": "indexing"}).status_code == 403
+        tools = TestOtherProtocols().call(anna, "tools/list").json()["result"]["tools"]
+        assert {*GRAPHS} <= {tool["name"] for tool in tools}
+        assert "indexing" not in {tool["name"] for tool in tools}
+        called = TestOtherProtocols().call(anna, "tools/call", name="indexing", arguments=self.SOURCES).json()
+        assert called["result"]["isError"]
+        assert "Marn has a new mill" not in wait(anna, "retrieval", input={"question": "What does Marn have?"}).text
+
+    @pytest.mark.slow
+    def test_it_is_refused_in_the_middle_too(self, anna: httpx.Client) -> None:
+        thread = new_thread(anna)
+        state = {"run": "0" * 32, "sources": ["new.md"], "triples": "", "sync": True}
+        for node in ("load_documents", "plan_changes", "commit"):
+            made = anna.post(f"/threads/{thread}/state", json={"values": state, "as_node": node})
+            refused = wait(anna, "indexing", thread, input=None) if made.is_success else made
+            assert "NoAccess" in refused.text or refused.status_code in (400, 403, 404, 409, 422), refused.text
+
+    def test_who_may_index_does(self, tenants: Tenants, olga: httpx.Client) -> None:
+        (tenants.server.sources / "new.md").write_text("# News\n\nMarn has a new mill.\n", encoding="utf-8")
+        report = wait(olga, "indexing", input=self.SOURCES).json()["report"]
+        assert report["added"] == 1
+        assert "Marn has a new mill" in wait(olga, "retrieval", input={"question": "What does Marn have?"}).text
+        assert "indexing" in TestOtherProtocols().call(olga, "tools/list").text
+
+
+class TestKeys:
+    @pytest.mark.parametrize(
+        ("headers", "says"),
+        [
+            ({}, "No key was sent"),
+            ({"Authorization": "Bearer nobody"}, "The key is not known"),
+            ({"Authorization": "Bearer"}, "holds no key"),
+            ({"Authorization": f"Basic {KEYS['anna']}"}, "holds no key"),
+            ({"Authorization": KEYS["anna"]}, "holds no key"),
+            ({"X-Auth-Scheme": "langsmith"}, "No key was sent"),
+            ({"X-Api-Key": "nobody"}, "The key is not known"),
+        ],
+        ids=str,
+    )
+    def test_who_shows_no_key_reaches_nothing(self, tenants: Tenants, headers: dict[str, str], says: str) -> None:
+        self.check_refusal(tenants.client(**headers), says)
+
+    @pytest.mark.parametrize(
+        ("claims", "says"),
+        [
+            ({"exp": 1}, "The token has expired"),
+            ({"aud": "other"}, "for another audience"),
+            ({"algorithm": "none"}, "no token that can be trusted"),
+        ],
+    )
+    def test_nor_does_who_shows_a_token_that_cannot_be_trusted(
+        self, tenants: Tenants, claims: dict[str, Any], says: str
+    ) -> None:
+        self.check_refusal(tenants.client(Authorization=f"Bearer {token(**claims)}"), says)
+
+    def check_refusal(self, client: httpx.Client, says: str) -> None:
+        for reply in (
+            client.post("/runs/wait", json={"assistant_id": "mara", "input": GRAPHS["mara"]}),
+            client.post("/threads/search", json={}),
+            client.post("/assistants/search", json={}),
+            client.get("/store/items", params={"namespace": "x", "key": "k"}),
+            client.post("/mcp", headers=MCP_HEADERS, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
+        ):
+            assert reply.status_code == 401
+            assert says in reply.json()["detail"]
+
+    def test_a_key_may_come_as_chat_interfaces_send_it(self, tenants: Tenants) -> None:
+        reply = wait(tenants.client(**{"X-Api-Key": KEYS["anna"]}))
+        assert "Amstel" in sees_nothing_of("b")(reply).text
+
+    def test_a_token_sees_what_its_claims_say(self, tenants: Tenants) -> None:
+        for tenant, other in (("a", "b"), ("b", "a")):
+            client = tenants.client(Authorization=f"Bearer {token(tenant=tenant)}")
+            reply = wait(client, thread=new_thread(client))
+            assert hidden_in(reply, tenant)
+            assert hidden_in(reply, other) == []
+
+    @pytest.mark.slow
+    def test_conversations_of_one_name_are_apart_where_its_tokens_see_another_tenant(self, tenants: Tenants) -> None:
+        first = tenants.client(Authorization=f"Bearer {token(tenant='b')}")
+        then = tenants.client(Authorization=f"Bearer {token(tenant='a')}")
+        thread = new_thread(first)
+        wait(first, thread=thread)
+        assert sees_nothing_of("b")(then.get(f"/threads/{thread}/state")).status_code == 404
+        assert first.get(f"/threads/{thread}/state").is_success
+
+    def test_a_token_without_the_claim_that_its_filter_needs_is_refused(self, tenants: Tenants) -> None:
+        for tenant in (None, {"$ne": "x"}, ["a", "b"]):
+            reply = tenants.client(Authorization=f"Bearer {token(tenant=tenant)}").post("/threads/search", json={})
+            assert reply.status_code == 403
+            assert "claim tenant" in reply.text
+
+    def test_a_key_that_is_withdrawn_opens_nothing_from_then_on(self, tenants: Tenants) -> None:
+        gone = tenants.client("gone")
+        assert hidden_in(wait(gone), "a")
+        try:
+            tenants.keys.write_text(keys_file("gone"), encoding="utf-8")
+            assert gone.post("/threads/search", json={}).status_code == 401
+            assert hidden_in(wait(tenants.client("anna")), "a")
+        finally:
+            tenants.keys.write_text(keys_file(), encoding="utf-8")
+
+    def test_with_a_file_of_keys_that_cannot_be_read_nobody_is_let_in_and_the_log_says_why(
+        self, tenants: Tenants
+    ) -> None:
+        try:
+            tenants.keys.write_text("[keys.anna]\nwhere = 1\n", encoding="utf-8")
+            reply = tenants.client("anna").post("/threads/search", json={})
+        finally:
+            tenants.keys.write_text(keys_file(), encoding="utf-8")
+        assert reply.status_code == 403
+        assert reply.json()["detail"] == "The server cannot read its keys. Tell whoever runs it"
+        assert any("keys.anna.sha256 is missing" in line for line in tenants.server.complaints())
+        assert tenants.client("anna").post("/threads/search", json={}).is_success
+
+
+def test_the_log_holds_no_key(tenants: Tenants) -> None:
+    log = tenants.server.log.read_text(encoding="utf-8")
+    assert [name for name, key in KEYS.items() if key in log] == []

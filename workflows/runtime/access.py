@@ -1,0 +1,81 @@
+"""Who asks for a run, and what of its settings holds for them.
+
+In a LangGraph server the run's user says so, whom the server has authenticated (`workflows.serving.auth`): settings,
+assistants, states and forks come from clients, and none of them can say more than the user may.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from langgraph.runtime import Runtime, ServerInfo
+
+from graph.errors import NoAccess
+from graph.server_clients import serves_clients
+from workflows.indexing_run.source_paths import SOURCES_VARIABLE
+from workflows.serving.identity import LOCAL, TOKEN_PREFIX, Identity, Keyring
+from workflows.settings.indexing import IndexingContext
+from workflows.settings.mara import Context
+
+IDENTITY = "mara_identity"
+"""The field of a server's user that holds the identity that a token gave them."""
+
+
+def within_reach(context: Context, info: ServerInfo | None) -> Context:
+    """Return a run's settings within what its caller may see.
+
+    Outside of a LangGraph server, and where Python code has confined them already, they are what they are.
+
+    Raises:
+        NoAccess: in a LangGraph server, nobody is known to have asked, or they may not open the workspace.
+        BadInput: a filter would replace a condition of theirs.
+    """
+    if context.is_confined or not serves_clients():
+        return context
+    return identity_of_user(info.user if info else None).confine(context)
+
+
+def indexing_context_of(runtime: Runtime[IndexingContext]) -> IndexingContext:
+    """Return an indexing run's settings; the defaults where plain Python passed none.
+
+    Raises:
+        NoAccess: in a LangGraph server, its clients, or who asks, may not index.
+    """
+    context = runtime.context or IndexingContext()
+    if context.run or not serves_clients():
+        return context
+    check_clients_may_index()
+    info = runtime.server_info
+    return identity_of_user(info.user if info else None).indexing(context)
+
+
+def check_clients_may_index() -> None:
+    """Raise NoAccess where the operator of a server named no folder whose files its clients may have indexed."""
+    if not os.environ.get(SOURCES_VARIABLE):
+        raise NoAccess(
+            "Clients of this server may not index documents",
+            f"Its operator may let them: {SOURCES_VARIABLE} names the folder whose files they may have indexed",
+        )
+
+
+def identity_of_user(user: Any) -> Identity:
+    """Return the identity of a LangGraph server's user; where no keys are configured, anybody may do all.
+
+    Who holds a key has the rights that the file of keys gives them now; who came with a token, those that it gave.
+
+    Raises:
+        NoAccess: there is no user, or their key has been withdrawn.
+    """
+    keyring = Keyring.of_environment()
+    if keyring.is_open:
+        return LOCAL
+    name = user.identity if user is not None else ""
+    if not name:
+        raise NoAccess("Nobody is known to have asked", "Ask the server over HTTP, with a key", status=401)
+    if not name.startswith(TOKEN_PREFIX):
+        return keyring.identity_named(name)
+    told = user.get(IDENTITY)
+    if not told:
+        raise NoAccess("What the token allowed is no longer known", "Ask again with a token, or use a key", status=401)
+    return Identity.from_json(told)
