@@ -259,7 +259,7 @@ function setUpSettings(told) {
   const kept = JSON.parse(localStorage.getItem("mara-settings") ?? "{}");
   offer("workspace", told.workspaces.map((each) => [each.name, each.title]), kept.workspace);
   offer("workflow", told.workflows.map((each) => [each, each]), kept.workflow);
-  offer("mode", [["", "its own"], ...told.modes.map((each) => [each, each])], kept.mode);
+  offer("mode", [["", "default"], ...told.modes.map((each) => [each, each])], kept.mode);
   find("workspace-setting").hidden = told.workspaces.length < 2;
   for (const id of SETTINGS) {
     find(id).addEventListener("change", () => {
