@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CITATION = re.compile(CITATION)
 _TAGS = {
-    *("p", "br", "hr", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "del", "a"),
+    *("p", "br", "hr", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a"),
     *("table", "thead", "tbody", "tr", "th", "td", "button"),
 }
 _ATTRIBUTES = {
