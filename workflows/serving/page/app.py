@@ -194,7 +194,7 @@ def read_turn(asked: Asked) -> dict[str, Any]:
 
 def ask(asked: Asked) -> Response:
     """Keep a question and begin to answer it."""
-    settings = asked.body.get("settings") or {}
+    settings = asked.body.get("settings", {})
     if not isinstance(settings, dict):
         raise BadInput("settings is to be an object", "Correct the request")
     question = check_question(asked.text("question", 10 * QUESTION_LIMIT)).strip()

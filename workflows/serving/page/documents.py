@@ -72,7 +72,7 @@ class Uploads:
                     await to_thread(file.write, part)
             if not size:
                 raise BadInput(f"{name} is empty", "Choose another file")
-            await to_thread(incoming.replace if replace else self._link, incoming, self.folder / name)
+            await to_thread(self._put, incoming, self.folder / name, replace)
         finally:
             with suppress(OSError):
                 await to_thread(incoming.unlink, missing_ok=True)
@@ -117,10 +117,13 @@ class Uploads:
         if sum(1 for _ in self.folder.iterdir()) >= FILES_KEPT:
             raise BadInput(f"There are {FILES_KEPT:,} files already", "Ask whoever runs the server")
 
-    def _link(self, incoming: Path, place: Path) -> None:
-        """Put a file in place where none is, whoever else tries to at the same time."""
+    def _put(self, incoming: Path, place: Path, replace: bool) -> None:
+        """Put a file in place; where it replaces none, only if none is there, whoever else tries at the same time."""
         try:
-            os.link(incoming, place)
+            if replace:
+                incoming.replace(place)
+            else:
+                os.link(incoming, place)
         except FileExistsError as fault:
             raise Taken(f"There is a document {place.name}", "Replace it, or give the file another name") from fault
 

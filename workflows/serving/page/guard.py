@@ -44,7 +44,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        reason = self._refusal(Headers(scope=scope))
+        reason = self._refusal(scope["method"], Headers(scope=scope))
         if reason:
             await JSONResponse({"error": {"message": reason}}, 403, _HEADERS)(scope, receive, send)
             return
@@ -59,9 +59,10 @@ class Guard:
 
         await self._app(scope, receive, send_with_headers)
 
-    def _refusal(self, headers: Headers) -> str:
+    def _refusal(self, method: str, headers: Headers) -> str:
         host = headers.get("host", "")
-        if headers.get("sec-fetch-site", "none") not in _SAME_SITE and headers.get("sec-fetch-mode") != "navigate":
+        is_link = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        if headers.get("sec-fetch-site", "none") not in _SAME_SITE and not is_link:
             return "Another site asked for this: open the page itself"
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
