@@ -21,6 +21,14 @@ export function fill(element, ...children) {
   element.replaceChildren(...children.filter(Boolean));
 }
 
+// Puts children in place as `fill` does; those that stay are not touched, and so keep the focus.
+export function settle(element, items) {
+  items.forEach((item, place) => {
+    if (element.childNodes[place] !== item) element.insertBefore(item, element.childNodes[place] ?? null);
+  });
+  while (element.childNodes.length > items.length) element.lastChild.remove();
+}
+
 // Names and sources come from documents: whatever direction they are written in, they turn nothing around them.
 export const name = (text) => make("bdi", {}, text);
 

@@ -1,6 +1,6 @@
 // The page: its conversations, the question that is being asked, and what the keyboard does.
 
-import { announce, button, fill, find, make, name } from "./dom.js";
+import { announce, fill, find, make, settle } from "./dom.js";
 import { setUpDocuments } from "./documents.js";
 import { setConditions, setUpFilters, where } from "./filters.js";
 import { closePanel, openPassage, openReasons, setUpPanel } from "./panel.js";
@@ -13,6 +13,7 @@ let current = ""; // the id of the open conversation; empty for a new one
 let version = -1;
 let turns = [];
 let drawn = new Map(); // by id: what was drawn, and its element
+let listed = ""; // what the list of conversations shows
 let active = null; // {draft, stop, conversation}: the turn that this window is being answered
 const broken = new Set(); // turns whose stream broke in this window
 
@@ -71,8 +72,7 @@ function redraw() {
     return item;
   });
   if (active && active.conversation === current) items.splice(active.place(), active.hides ? 1 : 0, active.draft.item);
-  const isSame = items.length === list.children.length && items.every((item, place) => list.children[place] === item);
-  if (!isSame) list.replaceChildren(...items);
+  settle(list, items);
   find("welcome").hidden = items.length > 0;
   for (const id of ["rename", "delete"]) find(id).hidden = !current || !items.length;
   if (isAtEnd) toEnd();
@@ -139,14 +139,12 @@ async function ask(question, how = {}) {
       if (isAtEnd && conversation === current) toEnd();
     }
   } catch (fault) {
-    if (fault.name === "AbortError") announce("The answer was stopped");
-    else if (fault.status) isRefused = !hasBegun;
-    else broken.add(turn.id);
+    const isStopped = fault.name === "AbortError";
+    isRefused = !hasBegun && !isStopped;
     if (fault.status) say(fault.message);
-    if (!fault.status && !ending(turn.id)) {
-      const state = fault.name === "AbortError" ? "stopped" : "broken";
-      ended({ ...draft.turn, steps: undefined, state }, how.replaces);
-    }
+    if (isStopped) announce("The answer was stopped");
+    else if (hasBegun) broken.add(turn.id);
+    if (!isRefused && !isThere(turn.id)) ended({ ...draft.turn, steps: undefined, state: isStopped ? "stopped" : "broken" }, how.replaces);
   } finally {
     active = null;
     tellAsking(false);
@@ -158,7 +156,7 @@ async function ask(question, how = {}) {
   return !isRefused;
 }
 
-const ending = (id) => turns.some((turn) => turn.id === id);
+const isThere = (id) => turns.some((turn) => turn.id === id);
 
 // Takes in how a turn ended; what it replaces goes where it was answered.
 function ended(turn, replaces) {
@@ -206,12 +204,17 @@ function keepTyped() {
 async function loadThreads() {
   try {
     const { conversations } = await get("api/conversations");
+    const text = JSON.stringify(conversations.map((each) => [each.id, each.title]));
+    if (text === listed) return;
+    listed = text;
     const links = conversations.map((each) => make("li", {}, make("a", { href: `#/c/${each.id}`, dir: "auto", title: each.title }, each.title)));
     fill(find("thread-list"), ...links);
     find("no-threads").hidden = links.length > 0;
     find("thread-list").hidden = !links.length;
     markThread();
-  } catch { /* told by the server's own message */ }
+  } catch (fault) {
+    if (fault.status) say(fault.message);
+  }
 }
 
 function markThread() {

@@ -15,7 +15,7 @@ const STATES = {
 // `acts`: ask(question, how), openPassage(turn, number, from), openReasons(turn, from).
 export function drawTurn(turn, acts) {
   const item = make("li", { className: "turn", id: `turn-${turn.id}` });
-  item.append(make("h3", { className: "asked", dir: "auto" }, make("span", { className: "unseen" }, "You asked: "), turn.question));
+  item.append(make("h2", { className: "asked", dir: "auto" }, make("span", { className: "unseen" }, "You asked: "), turn.question));
   if (turn.state === "running") item.append(...running(turn));
   else if (turn.state === "answered") item.append(...answered(turn, acts));
   else item.append(...unanswered(turn, acts));
@@ -33,6 +33,12 @@ function running(turn) {
 function answered(turn, acts) {
   const answer = make("div", { className: "answer", dir: "auto", ariaLive: "polite" });
   answer.innerHTML = turn.html; // Sanitised by the server.
+  for (const table of answer.querySelectorAll("table")) {
+    const scroll = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "Table" });
+    table.replaceWith(scroll);
+    scroll.append(table);
+  }
+  for (const code of answer.querySelectorAll("pre")) code.tabIndex = 0;
   answer.addEventListener("click", (event) => {
     const mark = event.target.closest("button.citation");
     if (mark) acts.openPassage(turn, Number(mark.dataset.number), mark);
