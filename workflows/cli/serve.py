@@ -24,7 +24,9 @@ _STOPPING_S = 2
 @reports_errors
 def serve(
     workspace: WorkspaceOption = None,
-    host: Annotated[str, typer.Option(help="Address to listen at; others than this machine's need keys.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; others than this machine's need keys.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any that is free.")] = 8700,
     uploads: Annotated[
         Path | None,
@@ -51,7 +53,8 @@ def serve(
         from workflows.serving.page.app import Site, make_app
     except ImportError as fault:
         raise DependencyMissing(
-            f"The page needs packages that are not installed ({fault})", "Install them with: pip install 'mara-rag[serve]'"
+            f"The page needs packages that are not installed ({fault})",
+            "Install them with: pip install 'mara-rag[serve]'",
         ) from fault
     root = workspace or default_workspace()
     if uploads is None:

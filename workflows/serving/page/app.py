@@ -143,9 +143,7 @@ def setup(asked: Asked) -> dict[str, Any]:
         "version": version("mara-rag"),
         "name": identity.name,
         "has_key": not site.keyring().is_open,
-        "workspaces": [
-            {"name": name, "title": title} for name, title in site.workspaces.open_to(identity).items()
-        ],
+        "workspaces": [{"name": name, "title": title} for name, title in site.workspaces.open_to(identity).items()],
         "workflows": [each.value for each in Workflow],
         "modes": [each.value for each in Mode],
         "chat_model": chat_model_name(Context()),
@@ -228,7 +226,7 @@ def explanation(asked: Asked) -> Response:
 def index_documents(asked: Asked) -> Response:
     """Begin to index the documents that were added."""
     uploads = asked.site.uploads_of(asked.identity, asked.text("workspace", 255))
-    names, replaced = asked.body.get("names"), asked.body.get("replaced", [])
+    names, replaced = asked.body.get("names", []), asked.body.get("replaced", [])
     for given in (names, replaced):
         if not isinstance(given, list) or len(given) > FILES_AT_ONCE or not all(isinstance(one, str) for one in given):
             raise BadInput(f"Add at most {FILES_AT_ONCE} files at once", "Correct the request")

@@ -193,7 +193,8 @@ class Conversations:
         with self._writing() as file:
             now = self._clock()
             file.execute(
-                "INSERT OR IGNORE INTO conversations VALUES (?, ?, ?, 0, ?)", (conversation, owner, _title(question), now)
+                "INSERT OR IGNORE INTO conversations VALUES (?, ?, ?, 0, ?)",
+                (conversation, owner, _title(question), now),
             )
             _found(file, owner, conversation)
             if file.execute("SELECT 1 FROM turns WHERE id = ?", (turn,)).fetchone():
@@ -298,9 +299,7 @@ class Conversations:
     def _prepare(self, file: sqlite3.Connection) -> None:
         (version,) = file.execute("PRAGMA user_version").fetchone()
         if version > _VERSION:
-            raise BadInput(
-                f"{self.path} was written by a newer version of mara", "Update mara, or name another file"
-            )
+            raise BadInput(f"{self.path} was written by a newer version of mara", "Update mara, or name another file")
         if version < _VERSION:
             file.execute("PRAGMA journal_mode = WAL")
             file.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT")

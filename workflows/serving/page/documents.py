@@ -1,4 +1,4 @@
-"""Documents that visitors add: files in a folder that the operator names, indexed into a workspace; nothing is removed."""
+"""Documents that visitors add: files in a folder that the operator names, indexed into a workspace."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class Uploads:
                 async for part in parts:
                     size += len(part)
                     if size > FILE_BYTES:
-                        raise BadInput(f"{name} is larger than {FILE_BYTES // 2**20} MB", "Split it, or ask the operator")
+                        raise BadInput(
+                            f"{name} is larger than {FILE_BYTES // 2**20} MB", "Split it, or ask the operator"
+                        )
                     await to_thread(file.write, part)
             if not size:
                 raise BadInput(f"{name} is empty", "Choose another file")

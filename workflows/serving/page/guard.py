@@ -28,7 +28,7 @@ class Guard:
     """Answers the browsers of the page's own visitors alone.
 
     A browser that follows another site's request says so (``Sec-Fetch-Site``, ``Origin``). Where nobody has to show a
-    key, the address asked for must be this machine's own: a name of somebody else's that was made to point here is none.
+    key, the address asked for must be this machine's own, not somebody else's name that was made to point here.
 
     Args:
         app: what is guarded.
@@ -68,7 +68,9 @@ class Guard:
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             return "Another site asked for this: open the page itself"
         if self._is_open() and not is_local(urlsplit(f"//{host}").hostname or ""):
-            return f"Nobody has to show a key here, so only this machine is served, and {host[:100]} is not its own name"
+            return (
+                f"Nobody has to show a key here, so only this machine is served, and {host[:100]} is not its own name"
+            )
         return ""
 
 

@@ -92,7 +92,7 @@ def _named(hit: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
-    """Yield a text in pieces that tell whether they are cited; places count characters, which scripts count otherwise."""
+    """Yield a text in pieces that tell whether they are cited: scripts count characters otherwise than places do."""
     end = 0
     for start, stop in sorted(spans):
         if stop <= end:

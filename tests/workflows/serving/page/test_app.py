@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -16,7 +15,7 @@ from graph.errors import MaraError
 from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.serving.page.site import Visitor, new_id, on_a_port, site_of, visitor
-from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, shown_to_model, well_behaved
+from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, well_behaved
 from workflows.serving.identity import Identity, Keyring
 from workflows.serving.page.app import Site
 
@@ -35,22 +34,19 @@ def model(chat_server: ScriptedServer) -> ScriptedServer:
     return chat_server
 
 
-class Keys(Keyring):
-    """Two people with a key each, and what they may."""
+class Keys:
+    """The keyring of people with a key each."""
+
+    is_open = False
 
     def __init__(self, **known: Identity) -> None:
-        object.__setattr__(self, "known", known)
-
-    @property
-    def is_open(self) -> bool:
-        return False
+        self._known = known
 
     def identity_of(self, authorization: str | None) -> Identity:
-        known: dict[str, Identity] = self.known  # type: ignore[assignment]
         key = (authorization or "").removeprefix("Bearer ")
-        if key not in known:
+        if key not in self._known:
             raise _Unknown("The key is not known", "Ask whoever runs the server for one")
-        return known[key]
+        return self._known[key]
 
 
 class _Unknown(MaraError):
@@ -230,9 +226,7 @@ def test_the_setup_names_what_may_be_chosen(me: Visitor) -> None:
     assert "mara" in told["modes"]
 
 
-def test_workspaces_beside_the_own_one_can_be_asked(
-    hashing: None, world: Path, tmp_path: Path, index: Any
-) -> None:
+def test_workspaces_beside_the_own_one_can_be_asked(hashing: None, world: Path, tmp_path: Path, index: Any) -> None:
     own, beside = tmp_path / "all" / "own", tmp_path / "all" / "beside"
     index([{"id": "a", "title": "Velm", "text": "The Velm is a river."}], own)
     index([{"id": "b", "title": "Karv", "text": "Karv is a harbour town."}], beside)
@@ -288,7 +282,7 @@ def _settled(site: Site, turn: str) -> Any:
 
 
 @pytest.fixture
-def tenants(hashing: None, tmp_path: Path, index: Any) -> Iterator[tuple[Visitor, Visitor]]:
+def tenants(hashing: None, tmp_path: Path, index: Any) -> tuple[Visitor, Visitor]:
     """Ada and Bea, on one page, with conversations of their own."""
     root = tmp_path / "shared"
     index([{"id": "a", "title": "Velm", "text": "The Velm is a river in Ostra."}], root)
@@ -298,11 +292,9 @@ def tenants(hashing: None, tmp_path: Path, index: Any) -> Iterator[tuple[Visitor
             "key-of-bea": Identity("bea", workspaces=("",)),
         }
     )
-    client = visitor(site_of(root, tmp_path, keyring=lambda: keys, uploads=tmp_path / "uploads")).client
-    yield (
-        Visitor(client, {"authorization": "Bearer key-of-ada"}),
-        Visitor(client, {"authorization": "Bearer key-of-bea"}),
-    )
+    client = visitor(site_of(root, tmp_path, keyring=lambda: cast(Keyring, keys), uploads=tmp_path / "uploads")).client
+    ada, bea = ({"authorization": f"Bearer key-of-{name}"} for name in ("ada", "bea"))
+    return Visitor(client, ada), Visitor(client, bea)
 
 
 def test_without_a_key_nothing_is_told(tenants: tuple[Visitor, Visitor]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def test_a_turn_that_is_asked_twice_is_refused(store: Conversations) -> None:
 def test_nobody_sees_or_changes_the_conversation_of_another(store: Conversations) -> None:
     answered(store, "turn-0001")
     assert store.of(OTHER) == []
-    refused = [
+    refused: list[Callable[[], object]] = [
         lambda: store.read(OTHER, TALK),
         lambda: store.version(OTHER, TALK),
         lambda: store.turn(OTHER, "turn-0001"),

@@ -308,9 +308,9 @@ def test_hostile_answers_ask_nobody_for_anything(page: Window, site: Site, answe
 def test_a_filter_is_chosen_from_what_the_passages_have(page: Window) -> None:
     page.button("Filter").click()
     page.until(lambda: page.all("#filter-rows select"))
-    assert page.run("return [...document.querySelectorAll('#filter-rows datalist option')].map((each) => each.value)") == [
-        "corpus.jsonl"
-    ]
+    assert page.run(
+        "return [...document.querySelectorAll('#filter-rows datalist option')].map((each) => each.value)"
+    ) == ["corpus.jsonl"]
     page.run("document.querySelectorAll('#filter-rows select')[1].value = '$ne'")
     page.find("#filter-rows input").send_keys("corpus.jsonl", Keys.ENTER)
     page.until(lambda: [chip.text for chip in page.all("#conditions button")] == ["source is not corpus.jsonl ✕"])
@@ -423,7 +423,12 @@ def test_axe_finds_nothing_wrong(page: Window, model: ScriptedServer, is_dark: b
     page.button("Why this answer?").click()
     page.until(lambda: "How it was made" in page.text("#panel-body"))
     assert page.violations() == []
-    for opener, dialog in (("Filter", "filter"), ("Rename", "rename"), ("Delete", "delete"), ("Add documents", "documents")):
+    for opener, dialog in (
+        ("Filter", "filter"),
+        ("Rename", "rename"),
+        ("Delete", "delete"),
+        ("Add documents", "documents"),
+    ):
         page.button(opener).click()
         page.find(f"#{dialog}-dialog")
         assert page.violations() == [], dialog

@@ -65,7 +65,9 @@ def test_citations_of_every_form_are_buttons(answer: str, cited: list[str]) -> N
     assert read(answer).cited == cited
 
 
-@pytest.mark.parametrize("answer", ["the year [2024]", "no such [7]", "`code [1]`", "```\n[1]\n```", "[1](https://a.org)"])
+@pytest.mark.parametrize(
+    "answer", ["the year [2024]", "no such [7]", "`code [1]`", "```\n[1]\n```", "[1](https://a.org)"]
+)
 def test_what_cites_nothing_stays_as_it_is(answer: str) -> None:
     assert read(answer).cited == []
 
@@ -113,7 +115,17 @@ def test_headings_are_paragraphs_since_the_page_has_its_own() -> None:
 def test_whatever_is_written_only_harmless_tags_come_out(answer: str) -> None:
     for tag, attributes in read(answer).tags:
         assert tag in SAFE
-        assert attributes.keys() <= {"href", "title", "target", "rel", "class", "type", "data-number", "aria-label", "start"}
+        assert attributes.keys() <= {
+            "href",
+            "title",
+            "target",
+            "rel",
+            "class",
+            "type",
+            "data-number",
+            "aria-label",
+            "start",
+        }
         assert str(attributes.get("href", "https:")).partition(":")[0].lower() in {"http", "https", "mailto"} or (
             ":" not in str(attributes["href"])
         )

@@ -119,5 +119,3 @@ def test_ctrl_c_ends_the_server_while_it_answers(slow_model: ScriptedServer, pag
     page.ask(QUESTION)
     page.until(lambda: page.all(".draft") and page.text(".draft") == "It was")
     assert server.stop(signal.SIGINT) in (0, 130)
-
-

@@ -59,8 +59,8 @@ class Window:
     def button(self, label: str, within: str = "body") -> WebElement:
         """Return the last button with that text or name that is to be seen."""
         find = (
-            "return [...document.querySelectorAll(`${arguments[1]} button`)].filter((each) =>"
-            " each.checkVisibility() && (each.textContent.trim() === arguments[0] || each.ariaLabel === arguments[0])).at(-1)"
+            "return [...document.querySelectorAll(`${arguments[1]} button`)].filter((each) => each.checkVisibility()"
+            " && [each.textContent.trim(), each.ariaLabel].includes(arguments[0])).at(-1)"
         )
         found: WebElement = self.until(lambda: self.run(find, label, within))
         return found
@@ -83,7 +83,9 @@ class Window:
 
     def focused(self) -> str:
         """Return the id, or else the text, of what has the focus."""
-        return str(self.run("const one = document.activeElement; return one.id || one.ariaLabel || one.textContent.trim()"))
+        return str(
+            self.run("const one = document.activeElement; return one.id || one.ariaLabel || one.textContent.trim()")
+        )
 
     def press(self, *keys: str) -> None:
         """Press keys where the focus is."""
@@ -120,7 +122,7 @@ class Window:
         return [each for each in self._log() if not any(lost in each for lost in LOST_CONNECTIONS)]
 
     def _log(self) -> list[str]:
-        read: Callable[[str], list[dict[str, Any]]] = self.driver.get_log  # type: ignore[no-untyped-call]
+        read: Callable[[str], list[dict[str, Any]]] = self.driver.get_log
         return [str(entry["message"]) for entry in read("browser")]
 
 
