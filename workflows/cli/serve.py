@@ -51,11 +51,13 @@ def serve(
         import uvicorn
 
         from workflows.serving.page.app import Site, make_app
+        from workflows.serving.page.markdown import check_installed
     except ImportError as fault:
         raise DependencyMissing(
             f"The page needs packages that are not installed ({fault})",
             "Install them with: pip install 'mara-rag[serve]'",
         ) from fault
+    check_installed()
     root = workspace or default_workspace()
     if uploads is None:
         _check_workspace(root)

@@ -94,7 +94,7 @@ def told_of(fault: Exception) -> str:
     """Return what the page tells of an error: of ours the words without the machine's folders, of others the kind."""
     if isinstance(fault, MaraError):
         return without_folders(str(fault), default_workspace().absolute().parent)
-    _LOG.error("The page could not be served", exc_info=fault)
+    _LOG.exception("The page could not be served", exc_info=fault)
     return f"The server failed ({type(fault).__name__}): its log tells more"
 
 

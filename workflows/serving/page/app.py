@@ -35,6 +35,7 @@ from workflows.serving.page.conversations import FILE_NAME, Conversation, Conver
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, Uploads, indexed
 from workflows.serving.page.filters import known_values
 from workflows.serving.page.guard import Guard
+from workflows.serving.page.markdown import check_installed
 from workflows.serving.page.turns import details, shown
 from workflows.serving.page.workspaces import Workspaces
 from workflows.settings.enums import Workflow
@@ -137,6 +138,7 @@ def setup(asked: Asked) -> dict[str, Any]:
     """Return what the page needs to know before anything else."""
     from workflows.runtime.resources import chat_model_name
 
+    check_installed()
     site, identity = asked.site, asked.identity
     may_upload = site.uploads is not None and identity.may_index and not identity.where
     return {

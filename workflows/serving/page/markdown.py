@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from agents.answers.citations import CITATION, parse_citations
+from graph.errors import DependencyMissing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,16 @@ _ATTRIBUTES = {
     "p": {"class"},
     "button": {"type", "class", "data-number", "aria-label"},
 }
+
+
+def check_installed() -> None:
+    """Raise DependencyMissing where answers cannot be shown for want of a package."""
+    missing = [name for name in ("markdown_it", "nh3") if find_spec(name) is None]
+    if missing:
+        raise DependencyMissing(
+            f"The page needs packages that are not installed ({', '.join(missing)})",
+            "Install them with: pip install 'mara-rag[serve]'",
+        )
 
 
 def to_html(answer: str, titles: Mapping[int, str]) -> str:
