@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from asyncio import to_thread
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any
 
 from agents.roles import Turn
-from graph.errors import MaraError
-from graph.server_clients import without_folders
-from graph.storage.workspace import default_workspace
 from workflows.serving.page.conversations import ANSWERED, FAILED, STOPPED, TOUCHED_EVERY_S, Conversations, KeptTurn
 from workflows.serving.page.turns import shown
 from workflows.settings.mara import Context
@@ -51,7 +47,6 @@ _TOLD_BY_OTHERS = ("check_claims",)
 _CHECKING = ("judge_claims", "check_words", "settle_claims")
 _JUDGED = ("score_passage", "leave_unjudged")
 _WRITING = (ANSWERING, "quote_passages")
-_LOG = logging.getLogger(__name__)
 
 
 def event(kind: str, **values: Any) -> str:
@@ -60,11 +55,24 @@ def event(kind: str, **values: Any) -> str:
 
 
 async def answer(
-    store: Conversations, owner: str, turn: KeptTurn, context: Context, turns: Sequence[Turn]
+    store: Conversations,
+    owner: str,
+    turn: KeptTurn,
+    context: Context,
+    turns: Sequence[Turn],
+    tell: Callable[[Exception], str],
 ) -> AsyncIterator[str]:
     """Answer a turn, tell what happens as events, and keep what came of it.
 
     Leaving the iterator stops the run; what it had written by then is kept.
+
+    Args:
+        store: where the turn is kept.
+        owner: whose conversation it is.
+        turn: the turn.
+        context: its settings.
+        turns: those before it that count.
+        tell: returns what visitors may be told of an error.
     """
     draft, is_kept = _Draft(), False
     yield event("begun", turn=shown(turn))
@@ -80,7 +88,7 @@ async def answer(
                 for each in draft.events_of(told):
                     yield each
     except Exception as fault:
-        await to_thread(store.finish, turn.id, FAILED, answer=draft.text, error=told_of(fault))
+        await to_thread(store.finish, turn.id, FAILED, answer=draft.text, error=tell(fault))
         is_kept = True
     finally:
         if not is_kept:
@@ -88,14 +96,6 @@ async def answer(
             stopped = partial(store.finish, turn.id, STOPPED, answer=draft.text)
             asyncio.get_running_loop().run_in_executor(None, stopped)
     yield event("ended", turn=shown(await to_thread(store.turn, owner, turn.id)))
-
-
-def told_of(fault: Exception) -> str:
-    """Return what the page tells of an error: of ours the words without the machine's folders, of others the kind."""
-    if isinstance(fault, MaraError):
-        return without_folders(str(fault), default_workspace().absolute().parent)
-    _LOG.exception("The page could not be served", exc_info=fault)
-    return f"The server failed ({type(fault).__name__}): its log tells more"
 
 
 class _Draft:

@@ -7,6 +7,7 @@ is for `mara serve`.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import threading
 from asyncio import to_thread
@@ -27,10 +28,11 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from graph.errors import BadInput, MaraError
 from graph.retrieve.modes import Mode
+from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, check_question
 from workflows.results import turn_of
 from workflows.serving.identity import OWN_WORKSPACE, Identity, Keyring
-from workflows.serving.page.answers import answer, event, told_of
+from workflows.serving.page.answers import answer, event
 from workflows.serving.page.conversations import FILE_NAME, Conversation, Conversations, NoConversation
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, Uploads, indexed
 from workflows.serving.page.filters import known_values
@@ -52,6 +54,7 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 _SETTINGS = ("workspace", "workflow", "mode", "where")
+_LOG = logging.getLogger(__name__)
 _EVENTS = {"x-accel-buffering": "no"}
 _EXPLANATION = {"content-security-policy": "sandbox allow-scripts; frame-ancestors 'self'"}
 
@@ -81,6 +84,14 @@ class Site:
     def conversations(self) -> Conversations:
         """The conversations of all."""
         return Conversations(self.conversations_file or self.workspaces.own / FILE_NAME)
+
+    def told(self, fault: Exception) -> str:
+        """Return what visitors are told of an error: of ours the words without folders, of others the kind."""
+        if isinstance(fault, MaraError):
+            own = self.workspaces.own
+            return without_folders(str(fault), own.parent, own.absolute().parent)
+        _LOG.exception("The page could not be served", exc_info=fault)
+        return f"The server failed ({type(fault).__name__}): its log tells more"
 
     def uploads_of(self, identity: Identity, workspace: str) -> Uploads:
         """Return where somebody's documents for a workspace go. Raises BadInput where they may add none."""
@@ -210,7 +221,7 @@ def ask(asked: Asked) -> Response:
         replaces=asked.text("replaces", 64),
     )
     turns = [] if alone else [turn_of(result) for result in results]
-    return _stream(answer(store, asked.identity.owner, turn, context, turns))
+    return _stream(answer(store, asked.identity.owner, turn, context, turns, asked.site.told))
 
 
 def explanation(asked: Asked) -> Response:
@@ -232,7 +243,7 @@ def index_documents(asked: Asked) -> Response:
     for given in (names, replaced):
         if not isinstance(given, list) or len(given) > FILES_AT_ONCE or not all(isinstance(one, str) for one in given):
             raise BadInput(f"Add at most {FILES_AT_ONCE} files at once", "Correct the request")
-    return _stream(_indexing(partial(uploads.index, names, replaced)))
+    return _stream(_indexing(asked.site, partial(uploads.index, names, replaced)))
 
 
 async def add_document(site: Site, request: Request) -> Response:
@@ -244,7 +255,7 @@ async def add_document(site: Site, request: Request) -> Response:
     return JSONResponse({})
 
 
-async def _indexing(work: Callable[..., Any]) -> AsyncIterator[str]:
+async def _indexing(site: Site, work: Callable[..., Any]) -> AsyncIterator[str]:
     try:
         async for kind, value in indexed(work):
             if kind == "progress":
@@ -253,7 +264,7 @@ async def _indexing(work: Callable[..., Any]) -> AsyncIterator[str]:
             else:
                 yield event("ended", report=value)
     except Exception as fault:
-        yield event("failed", message=told_of(fault))
+        yield event("failed", message=site.told(fault))
 
 
 def _stream(events: AsyncIterator[str]) -> Response:
@@ -297,7 +308,7 @@ def routes(site: Site) -> list[BaseRoute]:
             Route("/api/turns", plain(ask), methods=["POST"]),
             Route("/api/turns/{id}", plain(read_turn)),
             Route("/api/documents", plain(index_documents), methods=["POST"]),
-            Route("/api/documents/{name}", _told(partial(add_document, site)), methods=["PUT"]),
+            Route("/api/documents/{name}", _told(site, partial(add_document, site)), methods=["PUT"]),
             Route("/explanation/{id}", plain(explanation), methods=["POST"]),
         ]
     )
@@ -321,28 +332,24 @@ def _plain(site: Site, function: Callable[[Asked], dict[str, Any] | Response]) -
         authorization = request.headers.get("authorization") or body.pop("authorization", None)
         return await to_thread(answered, request, body, authorization)
 
-    return _told(endpoint)
+    return _told(site, endpoint)
 
 
-def _told(endpoint: Endpoint) -> Endpoint:
+def _told(site: Site, endpoint: Endpoint) -> Endpoint:
     """Return an endpoint that tells errors as JSON."""
 
     async def telling(request: Request) -> Response:
         try:
             return await endpoint(request)
         except Exception as fault:
-            return _error(fault)
+            status = getattr(fault, "status", 0) or (400 if isinstance(fault, BadInput) else 503)
+            return JSONResponse({"error": {"kind": type(fault).__name__, "message": site.told(fault)}}, status)
 
     return telling
 
 
 def _identity(site: Site, authorization: str | None) -> Identity:
     return site.keyring().identity_of(authorization)
-
-
-def _error(fault: Exception) -> Response:
-    status = getattr(fault, "status", 0) or (400 if isinstance(fault, BadInput) else 503)
-    return JSONResponse({"error": {"kind": type(fault).__name__, "message": told_of(fault)}}, status)
 
 
 async def _body(request: Request) -> dict[str, Any]:

@@ -44,5 +44,13 @@ class Workspaces:
         own = self.own.absolute()
         beside = resolve_workspace("any").parent if serves_clients() else own.parent
         folders = sorted(beside.iterdir()) if beside.is_dir() else []
-        others = {folder.name: folder for folder in folders if Workspace(folder).record_path.is_file()}
-        return {OWN_WORKSPACE: self.own, **{name: place for name, place in others.items() if place.absolute() != own}}
+        others = {each.name: each for each in folders if each.absolute() != own and _is_nameable_workspace(each)}
+        return {OWN_WORKSPACE: self.own, **others}
+
+
+def _is_nameable_workspace(folder: Path) -> bool:
+    try:
+        resolve_workspace(folder.name)
+        return Workspace(folder).record_path.is_file()
+    except (BadInput, OSError):
+        return False

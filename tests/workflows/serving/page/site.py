@@ -14,9 +14,30 @@ from typing import Any
 import uvicorn
 from starlette.testclient import TestClient
 
+from graph.errors import MaraError
+from workflows.serving.identity import Identity
 from workflows.serving.page.app import Site, make_app
 
 PATIENCE_S = 20.0
+
+
+class KeyRack:
+    """The keyring of people with a key each."""
+
+    is_open = False
+
+    def __init__(self, **known: Identity) -> None:
+        self._known = known
+
+    def identity_of(self, authorization: str | None) -> Identity:
+        key = (authorization or "").removeprefix("Bearer ")
+        if key not in self._known:
+            raise _Unknown("The key is not known", "Ask whoever runs the server for one")
+        return self._known[key]
+
+
+class _Unknown(MaraError):
+    status = 401
 
 
 def new_id() -> str:

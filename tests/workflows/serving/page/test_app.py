@@ -11,10 +11,9 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from graph.errors import MaraError
 from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import Visitor, new_id, on_a_port, site_of, visitor
+from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, on_a_port, site_of, visitor
 from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, well_behaved
 from workflows.serving.identity import Identity, Keyring
 from workflows.serving.page.app import Site
@@ -32,25 +31,6 @@ def model(chat_server: ScriptedServer) -> ScriptedServer:
     """A chat model that behaves well."""
     chat_server.script(well_behaved())
     return chat_server
-
-
-class Keys:
-    """The keyring of people with a key each."""
-
-    is_open = False
-
-    def __init__(self, **known: Identity) -> None:
-        self._known = known
-
-    def identity_of(self, authorization: str | None) -> Identity:
-        key = (authorization or "").removeprefix("Bearer ")
-        if key not in self._known:
-            raise _Unknown("The key is not known", "Ask whoever runs the server for one")
-        return self._known[key]
-
-
-class _Unknown(MaraError):
-    status = 401
 
 
 def test_a_question_is_answered_as_events_and_then_kept(me: Visitor) -> None:
@@ -286,7 +266,7 @@ def tenants(hashing: None, tmp_path: Path, index: Any) -> tuple[Visitor, Visitor
     """Ada and Bea, on one page, with conversations of their own."""
     root = tmp_path / "shared"
     index([{"id": "a", "title": "Velm", "text": "The Velm is a river in Ostra."}], root)
-    keys = Keys(
+    keys = KeyRack(
         **{
             "key-of-ada": Identity("ada", workspaces=("",)),
             "key-of-bea": Identity("bea", workspaces=("",)),

@@ -7,19 +7,20 @@ import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.explanation.browser import chromium
-from tests.workflows.serving.page.site import PATIENCE_S, new_id, on_a_port, site_of
+from tests.workflows.serving.page.site import PATIENCE_S, KeyRack, new_id, on_a_port, site_of
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
 from tests.workflows.workspaces import Indexer
 from workflows.ask import ask
 from workflows.context import Context
+from workflows.serving.identity import Identity, Keyring
 from workflows.serving.page.app import Site
 from workflows.serving.page.conversations import ANSWERED as IS_ANSWERED
 
@@ -342,7 +343,30 @@ def test_dropped_documents_are_taken_in_and_refused_with_reasons(
         page.button("Close").click()
         page.ask("What is Karv?")
         assert "harbour town" in page.answered(1).text
-    page._log()  # The refused requests are in the console.
+    page.complaints()  # The refused requests are in the console.
+
+
+def test_a_key_is_asked_for_and_kept_until_the_tab_is_closed(
+    page: Window, hashing: None, world: Path, tmp_path: Path
+) -> None:
+    keys = cast(Keyring, KeyRack(**{"key-of-ada": Identity("ada")}))
+    with on_a_port(site_of(world, tmp_path, keyring=lambda: keys)) as address:
+        page.driver.get(address)
+        page.find("#key").send_keys("guessed", Keys.ENTER)
+        page.until(lambda: "The key is not known" in page.text("#key-refused"))
+        assert page.violations() == []
+        page.find("#key").send_keys("key-of-ada", Keys.ENTER)
+        page.until(lambda: "ada" in page.text("#served"))
+        page.ask(QUESTION)
+        page.answered(1)
+        page.button("Why this answer?").click()
+        page.button("Show the graph").click()
+        page.driver.switch_to.frame(page.find("#graph"))
+        page.until(lambda: page.run("return Boolean(document.getElementById('drawing')?._cyreg?.cy)"))
+        page.driver.switch_to.default_content()
+        page.driver.refresh()
+        page.answered(1)
+    page.complaints()  # The refused requests are in the console.
 
 
 # ---- The keyboard, small windows, the dark, and axe

@@ -8,6 +8,7 @@ import { get, onTrouble, patch, remove, stream } from "./server.js";
 import { Draft, drawTurn } from "./turns.js";
 
 const LOOK_MS = 3000;
+const SPOKEN = 1000; // characters of an answer that are read out by themselves
 const SETTINGS = ["workspace", "workflow", "mode"];
 let current = ""; // the id of the open conversation; empty for a new one
 let version = -1;
@@ -166,7 +167,7 @@ function ended(turn, replaces) {
   else if (turn.state === "answered" || turns[place].state !== "answered") turns[place] = turn;
   else turns.splice(place + 1, 0, turn);
   active = { ...active, draft: { item: document.createComment("") }, hides: false };
-  if (turn.state === "answered") announce(turn.asked_back ? "The answer is a question: choose what you mean" : "The answer is there");
+  if (turn.state === "answered") announce(`${turn.asked_back ? "A question back" : "The answer"}: ${turn.text.slice(0, SPOKEN)}`);
   if (turn.state === "failed") announce("The question failed");
 }
 

@@ -3,6 +3,7 @@
 const KEY = "mara-key";
 const RETRY_MS = 2000;
 let askForKey = null;
+let asked = null; // the question for a key that is open
 let tellTrouble = () => {};
 let isAway = false;
 
@@ -38,7 +39,8 @@ async function send(path, options = {}) {
   const told = await reply.json().catch(() => null);
   const message = told?.error?.message ?? `The server answered ${reply.status}`;
   if (reply.status === 401 && askForKey) {
-    sessionStorage.setItem(KEY, await askForKey(key() ? message : ""));
+    asked ??= askForKey(key() ? message : "").finally(() => { asked = null; });
+    sessionStorage.setItem(KEY, await asked);
     return send(path, options);
   }
   throw new Refused(message, reply.status);
