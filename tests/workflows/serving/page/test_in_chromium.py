@@ -20,7 +20,7 @@ from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
 from tests.workflows.workspaces import Indexer
 from workflows.ask import ask
 from workflows.context import Context
-from workflows.serving.identity import Identity, Keyring
+from workflows.serving.identity import LOCAL, Identity, Keyring
 from workflows.serving.page.app import Site
 from workflows.serving.page.conversations import ANSWERED as IS_ANSWERED
 
@@ -72,7 +72,7 @@ def kept(site: Site, answer: str, title: str = "") -> str:
         for hit in result["passages"]:
             hit["title"] = hit["source"] = title
     conversation, turn = new_id(), new_id()
-    site.conversations.begin("local", conversation, turn, title or QUESTION, {})
+    site.conversations.begin(LOCAL.owner, conversation, turn, title or QUESTION, {})
     site.conversations.finish(turn, IS_ANSWERED, result={**result, "answer": answer})
     return conversation
 
