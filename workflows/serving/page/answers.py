@@ -38,6 +38,7 @@ STEPS: Mapping[str, str] = {
     "judge_claims": "Checking each claim",
     "check_words": "Checking each claim by its words",
     "settle_claims": "Settling the claims",
+    "abstain": "Saying that the documents do not tell",
 }
 """What the nodes do, in words; of others the name is told."""
 

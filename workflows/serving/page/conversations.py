@@ -282,6 +282,7 @@ class Conversations:
             with closing(sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)) as file:
                 file.row_factory = sqlite3.Row
                 file.execute("PRAGMA foreign_keys = ON")
+                file.execute("PRAGMA synchronous = NORMAL")  # A power cut may cost the last turn, never the file.
                 self._prepare(file)
                 yield file
         except (sqlite3.Error, OSError) as fault:

@@ -1,6 +1,6 @@
 // Filtering by what passages say of themselves: their source and their metadata.
 
-import { button, fill, find, make } from "./dom.js";
+import { button, fill, find, make, plural } from "./dom.js";
 import { get } from "./server.js";
 
 const SIGNS = { $eq: "is", $ne: "is not", $gte: "at least", $lte: "at most" };
@@ -58,7 +58,7 @@ function row(keys, given) {
   const offer = () => {
     const chosen = keys.find((each) => each.key === key.value);
     fill(list, ...(chosen?.values ?? []).map((each) => make("option", { value: String(each) })));
-    value.placeholder = chosen ? `one of ${chosen.n_values}` : "";
+    value.placeholder = chosen ? plural(chosen.n_values, "known value") : "";
   };
   if (given) [key.value, sign.value, value.value] = [given.key, given.sign, String(given.value)];
   key.addEventListener("change", () => { value.value = ""; offer(); });
