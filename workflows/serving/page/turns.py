@@ -137,7 +137,11 @@ def _about(result: Mapping[str, Any]) -> dict[str, str]:
         "Embedding model": models["embedding"],
         "Generation": str(result["generation"]),
     }
-    return {**told, "Walk": f"{walk['engine']}, damping {walk['damping']:.2f}"} if walk else told
+    if walk:
+        told["Walk"] = f"{walk['engine']}, damping {walk['damping']:.2f}"
+    if understood := result.get("understood"):
+        told["Completed"] = f"since {understood['because']}; by {understood['by']}"
+    return told
 
 
 def _words(node: str) -> str:
