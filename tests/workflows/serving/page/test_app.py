@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,8 +16,11 @@ from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, on_a_port, site_of, visitor
 from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, well_behaved
+from workflows.indexing import index_sources
+from workflows.runtime.resources import close_indexes
 from workflows.serving.identity import LOCAL, Identity, Keyring
 from workflows.serving.page.app import Site
+from workflows.settings.indexing import IndexingContext
 
 REWRITTEN = "Who founded the town on the shore of Lake Sund?"
 
@@ -329,3 +333,21 @@ def test_there_are_no_other_files(me: Visitor) -> None:
     for path in ("nothing.js", "..%2Fapp.py", "%2Fetc%2Fpasswd", "__init__.py"):
         assert me.client.get(f"/page/static/{path}").status_code == 404
     assert me.client.get("/").headers["content-type"].startswith("text/html")
+
+
+# ---- The sample
+
+
+@pytest.mark.slow
+def test_three_turns_over_the_sample_end_right_without_a_model(tmp_path: Path) -> None:
+    with as_file(files("workflows.sample").joinpath("corpus.jsonl")) as corpus:
+        index_sources([corpus], tmp_path / "sample", settings=IndexingContext(model="offline"))
+    me, conversation = visitor(site_of(tmp_path / "sample", tmp_path)), new_id()
+    first = me.answer("When was Nissan founded?", conversation)
+    second = me.answer("And who founded it?", conversation)
+    third = me.answer("Where was he born?", conversation)
+    close_indexes()
+    assert "1933" in first["text"]
+    assert (second["understood"]["question"], "Aikawa" in second["text"]) == ("Who founded Nissan?", True)
+    assert third["understood"]["question"] == "Where was Yoshisuke Aikawa born?"
+    assert "Yamaguchi" in third["text"]
