@@ -96,7 +96,8 @@ async def answer(
             # Not awaited: whoever left cancels every wait.
             stopped = partial(store.finish, turn.id, STOPPED, answer=draft.text)
             asyncio.get_running_loop().run_in_executor(None, stopped)
-    yield event("ended", turn=shown(await to_thread(store.turn, owner, turn.id)))
+    kept, version = await to_thread(store.ended, owner, turn.id)
+    yield event("ended", turn=shown(kept), version=version)
 
 
 class _Draft:

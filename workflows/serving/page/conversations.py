@@ -25,6 +25,9 @@ CUT_AFTER_S = 20.0
 
 TITLE_LENGTH = 80
 
+LAST_TURNS = 8
+"""Turns that come with a question: more than any question leans on."""
+
 _VERSION = 1
 _BUSY_S = 10.0
 _TABLES = """
@@ -146,6 +149,11 @@ class Conversations:
         with self._open() as file:
             return _turn(_found_turn(file, owner, turn), self._clock() - CUT_AFTER_S)
 
+    def ended(self, owner: str, turn: str) -> tuple[KeptTurn, int]:
+        """Return a turn, and the version of its conversation. Raises NoConversation."""
+        kept = self.turn(owner, turn)
+        return kept, self.version(owner, kept.conversation)
+
     def rename(self, owner: str, conversation: str, title: str) -> None:
         """Give a conversation another title. Raises NoConversation; BadInput for an empty one."""
         if not title.strip():
@@ -184,7 +192,7 @@ class Conversations:
             replaces: the turn in whose place it stands once it is answered; empty: it comes last.
 
         Returns:
-            The turn, and the results of those before it.
+            The turn, and the results of the last ones before it.
 
         Raises:
             NoConversation: the conversation is somebody else's, or there is no turn to replace.
@@ -208,10 +216,11 @@ class Conversations:
             self._change(file, conversation)
             row = file.execute("SELECT * FROM turns WHERE id = ?", (turn,)).fetchone()
             before = file.execute(
-                "SELECT result FROM turns WHERE conversation = ? AND number < ? AND state = ? ORDER BY number",
-                (conversation, number, ANSWERED),
+                "SELECT result FROM turns WHERE conversation = ? AND number < ? AND state = ?"
+                " ORDER BY number DESC LIMIT ?",
+                (conversation, number, ANSWERED, LAST_TURNS),
             )
-            return _turn(row, now - CUT_AFTER_S), [json.loads(result) for (result,) in before]
+            return _turn(row, now - CUT_AFTER_S), [json.loads(result) for (result,) in before][::-1]
 
     def touch(self, turn: str) -> None:
         """Say that a turn is still being answered."""

@@ -17,6 +17,7 @@ from workflows.serving.page.conversations import (
     CUT,
     CUT_AFTER_S,
     FAILED,
+    LAST_TURNS,
     RUNNING,
     STOPPED,
     Conversations,
@@ -83,6 +84,13 @@ def test_the_results_before_a_turn_come_with_it(store: Conversations) -> None:
     store.finish("turn-0002", FAILED, error="no")
     _, results = store.begin(ME, TALK, "turn-0003", "When?", {})
     assert [result["question"] for result in results] == ["Who?"]
+
+
+def test_of_a_long_conversation_the_last_results_come_along_in_their_order(store: Conversations) -> None:
+    for number in range(LAST_TURNS + 3):
+        answered(store, f"turn-{number:04}", str(number))
+    _, results = store.begin(ME, TALK, "turn-last", "When?", {})
+    assert [result["question"] for result in results] == [str(number) for number in range(3, LAST_TURNS + 3)]
 
 
 def test_what_became_of_a_turn_is_kept(store: Conversations) -> None:

@@ -117,6 +117,7 @@ async function ask(question, how = {}) {
   };
   if (!current) {
     current = conversation;
+    version = 0;
     history.replaceState(null, "", `#/c/${conversation}`);
     tellTitle(question);
   }
@@ -127,6 +128,7 @@ async function ask(question, how = {}) {
   else draft.item.scrollIntoView({ block: "nearest" });
   announce("The question was asked");
   let hasBegun = false;
+  let hasEnded = false;
   let isRefused = false;
   try {
     const body = { conversation, turn: turn.id, question, alone: turn.alone, settings: turn.settings, replaces: how.replaces ?? "" };
@@ -136,7 +138,12 @@ async function ask(question, how = {}) {
       if (told.kind === "step") draft.step(told.text, told.replaces);
       else if (told.kind === "token") draft.token(told.text);
       else if (told.kind === "void") draft.void();
-      else if (told.kind === "ended") ended(told.turn, how.replaces);
+      else if (told.kind === "ended") {
+        hasEnded = true;
+        ended(told.turn, how.replaces);
+        // The turn's begin and its end: where nothing else changed, nothing else is to be loaded.
+        if (conversation === current) version = told.version === version + 2 ? told.version : -1;
+      }
       if (isAtEnd && conversation === current) toEnd();
     }
   } catch (fault) {
@@ -149,7 +156,7 @@ async function ask(question, how = {}) {
   } finally {
     active = null;
     tellAsking(false);
-    version = -1;
+    if (!hasEnded) version = -1;
     redraw();
     setTimeout(look, 150);
     loadThreads();
@@ -323,12 +330,17 @@ function setUpKeys() {
       submit();
     }
   });
-  field.addEventListener("input", keepTyped);
+  field.addEventListener("input", () => { keepTyped(); fit(field); });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
     if (find("threads").classList.contains("open")) toggleThreads(false);
     else closePanel();
   });
+}
+
+// For browsers that do not let a field grow with its text by themselves.
+function fit(field) {
+  if (!CSS.supports("field-sizing", "content")) field.rows = Math.min(10, field.value.split("\n").length);
 }
 
 const conversationInAddress = () => /^#\/c\/([A-Za-z0-9-]{8,64})$/.exec(location.hash)?.[1] ?? "";
