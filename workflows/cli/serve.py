@@ -50,8 +50,9 @@ def serve(
     try:
         import uvicorn
 
-        from workflows.serving.page.app import Site, make_app
+        from workflows.serving.page.app import make_app
         from workflows.serving.page.markdown import check_installed
+        from workflows.serving.page.site import Site
     except ImportError as fault:
         raise DependencyMissing(
             f"The page needs packages that are not installed ({fault})",

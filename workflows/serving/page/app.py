@@ -7,13 +7,12 @@ is for `mara serve`.
 from __future__ import annotations
 
 import json
-import logging
 import re
 import threading
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
 from importlib.resources import files
@@ -28,18 +27,17 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from graph.errors import BadInput, MaraError
 from graph.retrieve.modes import Mode
-from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, check_question
 from workflows.results import turn_of
-from workflows.serving.identity import OWN_WORKSPACE, Identity, Keyring
+from workflows.serving.identity import OWN_WORKSPACE, Identity
 from workflows.serving.page.answers import answer, event
-from workflows.serving.page.conversations import FILE_NAME, Conversation, Conversations, NoConversation
-from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, Uploads, indexed
+from workflows.serving.page.conversations import Conversation, NoConversation
+from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
 from workflows.serving.page.filters import known_values
 from workflows.serving.page.guard import Guard
 from workflows.serving.page.markdown import check_installed
+from workflows.serving.page.site import Site
 from workflows.serving.page.turns import details, shown
-from workflows.serving.page.workspaces import Workspaces
 from workflows.settings.enums import Workflow
 
 PREFIX = "/page"
@@ -53,63 +51,8 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_SETTINGS = ("workspace", "workflow", "mode", "where")
-_LOG = logging.getLogger(__name__)
 _EVENTS = {"x-accel-buffering": "no"}
 _EXPLANATION = {"content-security-policy": "sandbox allow-scripts; frame-ancestors 'self'"}
-
-
-@dataclass(frozen=True)
-class Site:
-    """What a page serves.
-
-    Attributes:
-        workspace: the server's own; None for that of ``MARA_WORKSPACE``.
-        conversations_file: where conversations are kept; None for a file within that workspace.
-        uploads: the folder for documents that visitors add; None where they may not.
-        keyring: tells who is known; read for every request.
-    """
-
-    workspace: Path | None = None
-    conversations_file: Path | None = None
-    uploads: Path | None = None
-    keyring: Callable[[], Keyring] = field(default=Keyring.of_environment)
-
-    @property
-    def workspaces(self) -> Workspaces:
-        """The workspaces that may be chosen."""
-        return Workspaces(self.workspace)
-
-    @property
-    def conversations(self) -> Conversations:
-        """The conversations of all."""
-        return Conversations(self.conversations_file or self.workspaces.own / FILE_NAME)
-
-    def told(self, fault: Exception) -> str:
-        """Return what visitors are told of an error: of ours the words without folders, of others the kind."""
-        if isinstance(fault, MaraError):
-            own = self.workspaces.own
-            return without_folders(str(fault), own.parent, own.absolute().parent)
-        _LOG.exception("The page could not be served", exc_info=fault)
-        return f"The server failed ({type(fault).__name__}): its log tells more"
-
-    def uploads_of(self, identity: Identity, workspace: str) -> Uploads:
-        """Return where somebody's documents for a workspace go. Raises BadInput where they may add none."""
-        if self.uploads is None or not identity.may_index or identity.where:
-            raise BadInput(
-                "Documents cannot be added here", "Whoever runs the server can allow it: `mara serve --uploads FOLDER`"
-            )
-        root = Path(self.workspaces.place_of(identity.workspace(workspace)))
-        return Uploads(self.uploads / root.absolute().name, root)
-
-    def context(self, identity: Identity, settings: Mapping[str, Any]) -> Context:
-        """Return the settings of a question, within what its asker may see. Raises BadInput."""
-        unknown = settings.keys() - set(_SETTINGS)
-        if unknown:
-            raise BadInput(f"The page has no setting {', '.join(sorted(unknown))}", f"It has {', '.join(_SETTINGS)}")
-        given = {"workflow": Workflow.MARA, **settings}
-        context = identity.context(**{name: value for name, value in given.items() if value not in ("", None)})
-        return context.model_copy(update={"workspace": self.workspaces.place_of(context.workspace)})
 
 
 @dataclass(frozen=True)
@@ -151,7 +94,6 @@ def setup(asked: Asked) -> dict[str, Any]:
 
     check_installed()
     site, identity = asked.site, asked.identity
-    may_upload = site.uploads is not None and identity.may_index and not identity.where
     return {
         "version": version("mara-rag"),
         "name": identity.name,
@@ -161,7 +103,7 @@ def setup(asked: Asked) -> dict[str, Any]:
         "modes": [each.value for each in Mode],
         "chat_model": chat_model_name(Context()),
         "question_limit": QUESTION_LIMIT,
-        "uploads": {"file_bytes": FILE_BYTES, "files": FILES_AT_ONCE} if may_upload else None,
+        "uploads": {"file_bytes": FILE_BYTES, "files": FILES_AT_ONCE} if site.may_upload(identity) else None,
     }
 
 

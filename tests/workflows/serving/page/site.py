@@ -16,7 +16,8 @@ from starlette.testclient import TestClient
 
 from graph.errors import MaraError
 from workflows.serving.identity import Identity
-from workflows.serving.page.app import Site, make_app
+from workflows.serving.page.app import make_app
+from workflows.serving.page.site import Site
 
 PATIENCE_S = 20.0
 

@@ -103,7 +103,12 @@ def test_a_silent_model_is_waited_for_and_the_turn_stays_alive(told: Any, monkey
     monkeypatch.setattr(answers, "TOUCHED_EVERY_S", 0.01)
     touched: list[str] = []
     touch = Conversations.touch
-    monkeypatch.setattr(Conversations, "touch", lambda store, turn: touched.append(turn) or touch(store, turn))
+
+    def noted(store: Conversations, turn: str) -> None:
+        touched.append(turn)
+        touch(store, turn)
+
+    monkeypatch.setattr(Conversations, "touch", noted)
     _, stream, _ = told(NodeStarted("write_answer", 1), 0.2, ValueError("enough"))
     assert ": at work\n\n" in stream
     assert set(touched) == {"turn-0001"}

@@ -21,8 +21,8 @@ from tests.workflows.workspaces import Indexer
 from workflows.ask import ask
 from workflows.context import Context
 from workflows.serving.identity import LOCAL, Identity, Keyring
-from workflows.serving.page.app import Site
 from workflows.serving.page.conversations import ANSWERED as IS_ANSWERED
+from workflows.serving.page.site import Site
 
 pytestmark = pytest.mark.slow
 
