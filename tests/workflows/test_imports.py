@@ -19,13 +19,15 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("agents", "graph", "workflows", "prompts")
 HEAVY = (
     *("chromadb", "openai", "langchain_openai", "igraph", "onnxruntime", "onnx", "bm25s", "tokenizers"),
-    *("matplotlib", "numba", "mcp", "scipy.sparse.csgraph"),
+    *("matplotlib", "numba", "mcp", "nh3", "scipy.sparse.csgraph", "starlette", "uvicorn"),
 )
 NEED_AN_EXTRA = {
     "graph/walk/engines/kernels.py": {"numba"},
     "workflows/serving/mcp_elicitation.py": {"mcp"},
     "workflows/serving/mcp_server.py": {"mcp"},
     "workflows/serving/mcp_stdio.py": {"mcp"},
+    "workflows/serving/page/app.py": {"starlette"},
+    "workflows/serving/page/guard.py": {"starlette"},
 }
 """The files that are imported only where their package is wanted."""
 MAY_IMPORT = {

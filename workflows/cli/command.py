@@ -27,7 +27,7 @@ REFUSED = 5
 """Exit code where some files were refused and everything else is done."""
 
 
-_ASKING = ("ask", "chat", "walk", "mcp")
+_ASKING = ("ask", "chat", "walk", "mcp", "serve")
 """Commands that write nothing into a workspace."""
 _WRITE_NOTHING_FIRST = ("dry_run", "repair")
 """Options that make a command write nothing, or publish as part of its own work."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -32,7 +30,3 @@ class OperatorPaths:
             await JSONResponse({"detail": refusal}, 403)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
-
-
-app = Starlette(middleware=[Middleware(OperatorPaths)])
-"""What the LangGraph server adds to its own application."""

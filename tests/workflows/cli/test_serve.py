@@ -1,0 +1,90 @@
+"""The command `mara serve`: it says where it listens, ends cleanly, and opens itself to nobody unasked."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.workflows.command_line import Mara
+
+ADDRESS = re.compile(r"http://\S+/")
+
+
+@contextmanager
+def served(workspace: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """Run the command; yield its process, its address, and the line that tells it."""
+    arguments = ["serve", "-w", str(workspace), "--port", "0", *options]
+    with subprocess.Popen(
+        [str(Path(sys.executable).with_name("mara")), *arguments],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "LANGSMITH_TRACING": "false"},
+    ) as process:
+        assert process.stderr
+        try:
+            line = process.stderr.readline()
+            found = ADDRESS.search(line)
+            assert found, line + process.stderr.read()
+            yield process, found[0], line
+        finally:
+            process.kill()
+
+
+def test_it_says_where_it_serves_what_and_stops_at_ctrl_c(workspace: Path) -> None:
+    with served(workspace) as (process, address, line):
+        assert line == f"Serving {workspace} at {address} (Ctrl-C to stop)\n"
+        assert httpx.get(address, follow_redirects=True).text.startswith("<!DOCTYPE html>")
+        assert httpx.get(f"{address}page/api/setup").json()["workspaces"][0]["name"] == ""
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (0, "", "Stopped\n")
+
+
+def test_a_workspace_that_is_not_there_is_told_at_once(mara: Mara, tmp_path: Path) -> None:
+    outcome = mara("serve", "-w", tmp_path / "nothing")
+    assert (outcome.code, "There is no workspace" in outcome.err, outcome.out) == (2, True, "")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.7.7", "::"])
+def test_other_machines_are_served_only_with_keys(mara: Mara, workspace: Path, host: str) -> None:
+    outcome = mara("serve", "-w", workspace, "--host", host)
+    assert outcome.code == 2
+    assert "can be reached from other machines, and nobody would have to show a key" in " ".join(outcome.err.split())
+    assert "MARA_AUTH" in outcome.err
+
+
+def test_a_port_that_is_taken_is_told(mara: Mara, workspace: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        outcome = mara("serve", "-w", workspace, "--port", str(port))
+    assert outcome.code == 2
+    assert f"127.0.0.1:{port} cannot be listened at" in " ".join(outcome.err.split())
+
+
+def test_without_its_packages_it_says_what_to_install(
+    mara: Mara, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def without_uvicorn(name: str, *rest: Any) -> Any:
+        if name == "uvicorn":
+            raise ImportError("No module named 'uvicorn'")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without_uvicorn)
+    outcome = mara("serve", "-w", workspace)
+    assert outcome.code == 2
+    assert "pip install 'mara-rag[serve]'" in " ".join(outcome.err.split())

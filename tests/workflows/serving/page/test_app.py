@@ -1,0 +1,353 @@
+"""The page's API over a real workspace: questions, conversations, filters, explanations, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
+from tests.scripted_server import Reply, ScriptedServer
+from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, on_a_port, site_of, visitor
+from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, well_behaved
+from workflows.indexing import index_sources
+from workflows.runtime.resources import close_indexes
+from workflows.serving.identity import LOCAL, Identity, Keyring
+from workflows.serving.page.site import Site
+from workflows.settings.indexing import IndexingContext
+
+REWRITTEN = "Who founded the town on the shore of Lake Sund?"
+
+
+def rewritten(question: str, *choices: str) -> str:
+    """A rewriter's proper reply."""
+    return json.dumps({"stands_alone": False, "question": question, "choices": choices})
+
+
+@pytest.fixture
+def model(chat_server: ScriptedServer) -> ScriptedServer:
+    """A chat model that behaves well."""
+    chat_server.script(well_behaved())
+    return chat_server
+
+
+def test_a_question_is_answered_as_events_and_then_kept(me: Visitor) -> None:
+    conversation = new_id()
+    events = me.ask(QUESTION, conversation)
+    kinds = [event["kind"] for event in events]
+    assert kinds[0] == "begun"
+    assert {"step", "token"} <= set(kinds)
+    assert kinds[-1] == "ended"
+    turn = events[-1]["turn"]
+    assert (turn["state"], turn["kind"], turn["question"]) == ("answered", "evidence", QUESTION)
+    assert {source["title"] for source in turn["sources"]} <= {"Lake Sund", "Marn"}
+    assert 'class="citation"' in turn["html"]
+    assert me.get(f"conversations/{conversation}")["turns"] == [turn]
+
+
+def test_steps_are_told_in_words(me: Visitor) -> None:
+    steps = [event["text"] for event in me.ask(QUESTION) if event["kind"] == "step"]
+    assert steps[0] == "Reading the question"
+    assert {"Walking the graph", "Writing the answer"} <= set(steps)
+    assert not [step for step in steps if "_" in step]
+
+
+def test_the_tokens_put_together_are_the_answer(model: ScriptedServer, me: Visitor) -> None:
+    events = me.ask(QUESTION)
+    text = ""
+    for event in events:
+        text = "" if event["kind"] == "void" else text + event.get("text", "") * (event["kind"] == "token")
+    assert text == ANSWERED
+    assert events[-1]["turn"]["took"].endswith("3 model calls")
+
+
+def test_details_mark_the_cited_characters_whatever_they_are(me: Visitor) -> None:
+    turn = me.answer("青石鎮以什麼聞名?")
+    details = me.get(f"turns/{turn['id']}")
+    assert {passage["number"] for passage in details["passages"] if passage["cited"]} == {
+        source["number"] for source in turn["sources"]
+    }
+    for passage in details["passages"]:
+        assert any(piece["cited"] for piece in passage["pieces"]) == passage["cited"]
+    assert details["facts"]
+    assert details["seeds"]
+    assert details["beta"]["entity_entity"]
+
+
+def test_a_result_says_the_same_as_asking_in_python(me: Visitor, world: Path) -> None:
+    from workflows.ask import ask
+    from workflows.context import Context
+
+    turn = me.answer(QUESTION)
+    result = ask(QUESTION, Context(workspace=str(world)))
+    assert turn["text"] == result["answer"]
+    ids = [hit["id"] for hit in result["passages"]]
+    assert set(QUESTION_PASSAGES) <= set(ids)
+
+
+def test_a_question_that_leans_on_earlier_ones_is_completed_and_can_be_corrected(
+    model: ScriptedServer, me: Visitor
+) -> None:
+    model.script({**well_behaved(), "rewriter": [rewritten(REWRITTEN)]})
+    conversation = new_id()
+    me.answer(QUESTION, conversation)
+    turn = me.answer("And who founded it?", conversation)
+    assert turn["understood"]["asked"] == "And who founded it?"
+    assert turn["understood"]["question"] == REWRITTEN
+    corrected = me.answer("Who founded Marn?", conversation, alone=True, replaces=turn["id"])
+    assert corrected["understood"] is None
+    kept = me.get(f"conversations/{conversation}")["turns"]
+    assert [each["question"] for each in kept] == [QUESTION, "Who founded Marn?"]
+
+
+def test_a_question_that_could_mean_several_things_is_answered_with_a_question(
+    model: ScriptedServer, me: Visitor
+) -> None:
+    choices = ("When was Ada Brandt born?", "When was Duke Orlo born?")
+    model.script({**well_behaved(), "rewriter": [rewritten(choices[0], *choices)]})
+    conversation = new_id()
+    me.answer(QUESTION, conversation)
+    turn = me.answer("When was he born?", conversation)
+    assert (turn["kind"], turn["asked_back"]) == ("clarification", True)
+    assert turn["understood"]["choices"] == list(choices)
+    chosen = me.answer(choices[1], conversation, alone=True)
+    assert chosen["understood"] is None
+    assert [each["number"] for each in me.get(f"conversations/{conversation}")["turns"]] == [1, 2, 3]
+
+
+def test_an_endpoint_that_fails_is_told_in_the_turn(chat_server: ScriptedServer, me: Visitor) -> None:
+    chat_server.script([Reply("wrong key", status=401)])
+    conversation = new_id()
+    turn = me.answer(QUESTION, conversation)
+    assert turn["state"] == "failed"
+    assert "401" in turn["error"] or "refused" in turn["error"]
+    assert me.get(f"conversations/{conversation}")["turns"] == [turn]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"question": ""}, "The question is empty"),
+        ({"question": "x" * 10_001}, "10,001 characters"),
+        ({"question": ["Who?"]}, "question is to be a text"),
+        ({"turn": "../etc"}, "turn is to be 8 to 64"),
+        ({"settings": []}, "settings is to be an object"),
+        ({"settings": {"model": "local:/etc/passwd"}}, "no setting model"),
+        ({"settings": {"mode": "best"}}, "mode"),
+        ({"settings": {"workspace": "/etc"}}, "'/etc'.* workspace|workspace '/etc'"),
+        ({"settings": {"workspace": ".."}}, r"'\.\.'.* workspace|workspace '\.\.'"),
+        ({"settings": {"where": {"year": {"$near": 3}}}}, r"\$near"),
+        ({"replaces": "nothing-there"}, "There is no such turn"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_refused(me: Visitor, body: dict[str, Any], message: str) -> None:
+    whole = {"conversation": new_id(), "turn": new_id(), "question": QUESTION, **body}
+    reply = me.client.post("/page/api/turns", json=whole)
+    assert reply.status_code in (400, 404)
+    assert re.search(message, reply.json()["error"]["message"])
+    assert me.get("conversations") == {"conversations": []}
+
+
+def test_a_turn_is_asked_once(me: Visitor) -> None:
+    conversation, turn = new_id(), new_id()
+    me.ask(QUESTION, conversation, turn)
+    again = {"conversation": conversation, "turn": turn, "question": QUESTION}
+    reply = me.client.post("/page/api/turns", json=again)
+    assert reply.status_code == 400
+    assert "asked already" in reply.json()["error"]["message"]
+    assert len(me.get(f"conversations/{conversation}")["turns"]) == 1
+
+
+def test_conversations_are_listed_renamed_and_deleted(me: Visitor) -> None:
+    first, second = new_id(), new_id()
+    me.ask(QUESTION, first)
+    me.ask("Who built the Tarn Dam?", second)
+    assert [each["id"] for each in me.get("conversations")["conversations"]] == [second, first]
+    assert me.client.patch(f"/page/api/conversations/{first}", json={"title": "Towns"}).status_code == 200
+    assert me.get(f"conversations/{first}")["title"] == "Towns"
+    assert me.client.delete(f"/page/api/conversations/{second}").status_code == 200
+    assert [each["id"] for each in me.get("conversations")["conversations"]] == [first]
+    assert me.client.get(f"/page/api/conversations/{second}").status_code == 404
+
+
+def test_a_conversation_that_did_not_change_is_not_sent_again(me: Visitor) -> None:
+    conversation = new_id()
+    me.ask(QUESTION, conversation)
+    version = me.get(f"conversations/{conversation}")["version"]
+    assert me.get(f"conversations/{conversation}?version={version}") == {"unchanged": True}
+    me.ask("Who built the Tarn Dam?", conversation)
+    assert len(me.get(f"conversations/{conversation}?version={version}")["turns"]) == 2
+
+
+def test_filters_are_the_sources_and_metadata_of_the_passages(me: Visitor) -> None:
+    (source,) = me.get("filters")["keys"]
+    assert (source["key"], source["values"], source["n_values"]) == ("source", ["corpus.jsonl"], 1)
+    everything = me.answer(QUESTION, settings={"where": {"source": {"$eq": "corpus.jsonl"}}})
+    nothing = me.answer(QUESTION, settings={"where": {"source": {"$ne": "corpus.jsonl"}}})
+    assert everything["n_passages"] > 0
+    assert nothing["n_passages"] == 0
+    assert nothing["n_notes"] > 0
+
+
+def test_an_explanation_is_a_page_that_may_only_run_its_own_scripts(me: Visitor) -> None:
+    turn = me.answer(QUESTION)
+    reply = me.client.post(f"/page/explanation/{turn['id']}", data={"key": ""})
+    assert reply.status_code == 200
+    assert "<title>Explanation of an answer</title>" in reply.text
+    assert reply.headers["content-security-policy"] == "sandbox allow-scripts; frame-ancestors 'self'"
+
+
+def test_the_setup_names_what_may_be_chosen(me: Visitor) -> None:
+    told = me.get("setup")
+    assert told["workspaces"][0] == {"name": "", "title": "workspace"}
+    assert (told["workflows"], told["chat_model"], told["uploads"]) == (["mara", "ragenta"], "offline", None)
+    assert "mara" in told["modes"]
+
+
+def test_workspaces_beside_the_own_one_can_be_asked(hashing: None, world: Path, tmp_path: Path, index: Any) -> None:
+    own, beside = tmp_path / "all" / "own", tmp_path / "all" / "beside"
+    index([{"id": "a", "title": "Velm", "text": "The Velm is a river."}], own)
+    index([{"id": "b", "title": "Karv", "text": "Karv is a harbour town."}], beside)
+    (tmp_path / "all" / "empty").mkdir()
+    me = visitor(site_of(own, tmp_path))
+    assert [each["title"] for each in me.get("setup")["workspaces"]] == ["own", "beside"]
+    turn = me.answer("What is Karv?", settings={"workspace": "beside"})
+    assert [source["title"] for source in turn["sources"]] == ["Karv"]
+
+
+def test_a_question_of_workflow_ragenta_tells_its_claims(me: Visitor) -> None:
+    turn = me.answer(QUESTION, settings={"workflow": "ragenta"})
+    assert turn["state"] == "answered"
+    details = me.get(f"turns/{turn['id']}")
+    assert details["about"]["Workflow"] == "ragenta"
+    assert details["claims"]
+
+
+# ---- Stopping
+
+
+def test_closing_the_stream_stops_the_run_and_keeps_what_was_written(
+    model: ScriptedServer, hashing: None, world: Path, tmp_path: Path
+) -> None:
+    dictation = Dictation()
+    model.script({**well_behaved(), "answerer": [Reply("", pieces=dictation)]})
+    site = site_of(world, tmp_path)
+    conversation, turn = new_id(), new_id()
+    with on_a_port(site) as address:
+        body = {"conversation": conversation, "turn": turn, "question": QUESTION}
+        with httpx.stream("POST", f"{address}/page/api/turns", json=body, timeout=PATIENCE_S) as reply:
+            told = (json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: "))
+            assert next(event["text"] for event in told if event["kind"] == "token") == "It"
+        dictation.go_on.set()
+        assert dictation.hung_up.wait(PATIENCE_S)
+        wait_for_the_end()
+        kept = _settled(site, turn)
+    assert (kept.state, kept.answer[:2]) == ("stopped", "It")
+
+
+def _settled(site: Site, turn: str) -> Any:
+    """Return a turn once it runs no more."""
+    pause = threading.Event()
+    for _ in range(200):
+        kept = site.conversations.turn(LOCAL.owner, turn)
+        if kept.state != "running":
+            return kept
+        pause.wait(0.05)
+    raise AssertionError("The turn still runs")
+
+
+# ---- Who may see what
+
+
+@pytest.fixture
+def tenants(hashing: None, tmp_path: Path, index: Any) -> tuple[Visitor, Visitor]:
+    """Ada and Bea, on one page, with conversations of their own."""
+    root = tmp_path / "shared"
+    index([{"id": "a", "title": "Velm", "text": "The Velm is a river in Ostra."}], root)
+    keys = KeyRack(
+        **{
+            "key-of-ada": Identity("ada", workspaces=("",)),
+            "key-of-bea": Identity("bea", workspaces=("",)),
+        }
+    )
+    client = visitor(site_of(root, tmp_path, keyring=lambda: cast(Keyring, keys), uploads=tmp_path / "uploads")).client
+    ada, bea = ({"authorization": f"Bearer key-of-{name}"} for name in ("ada", "bea"))
+    return Visitor(client, ada), Visitor(client, bea)
+
+
+def test_without_a_key_nothing_is_told(tenants: tuple[Visitor, Visitor]) -> None:
+    client = tenants[0].client
+    for path in ("setup", "filters", "conversations", "conversations/12345678", "turns/12345678"):
+        reply = client.get(f"/page/api/{path}")
+        assert (reply.status_code, set(reply.json())) == (401, {"error"})
+    assert client.post("/page/explanation/12345678", data={"key": "guessed"}).status_code == 401
+    assert client.put("/page/api/documents/a.md", content=b"a").status_code == 401
+    assert client.get("/page/").status_code == 200  # The page itself, which asks for the key.
+
+
+def test_conversations_belong_to_who_asked(tenants: tuple[Visitor, Visitor]) -> None:
+    ada, bea = tenants
+    conversation = new_id()
+    turn = ada.answer("What is the Velm?", conversation)
+    assert bea.get("conversations") == {"conversations": []}
+    for path in (f"conversations/{conversation}", f"turns/{turn['id']}"):
+        assert bea.client.get(f"/page/api/{path}", headers=bea.headers).status_code == 404
+    form = {"key": "key-of-bea"}
+    assert bea.client.post(f"/page/explanation/{turn['id']}", data=form).status_code == 404
+    assert ada.client.post(f"/page/explanation/{turn['id']}", data={"key": "key-of-ada"}).status_code == 200
+
+
+def test_only_who_may_index_adds_documents(tenants: tuple[Visitor, Visitor]) -> None:
+    ada, _ = tenants
+    assert ada.get("setup")["uploads"] is None
+    reply = ada.client.put("/page/api/documents/a.md", content=b"a", headers=ada.headers)
+    assert reply.status_code == 400
+    assert "cannot be added here" in reply.json()["error"]["message"]
+
+
+# ---- Requests that are none of the page's
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"question=Who", "application/x-www-form-urlencoded"),
+        (b'{"question": "Who?"}', "text/plain"),
+        (b"{", "application/json"),
+        (b"[]", "application/json"),
+        (b'"' + b"x" * 2**20 + b'"', "application/json"),
+    ],
+)
+def test_a_body_that_is_no_object_of_json_is_refused(me: Visitor, body: bytes, kind: str) -> None:
+    reply = me.client.post("/page/api/turns", content=body, headers={"content-type": kind})
+    assert reply.status_code == 400
+
+
+def test_there_are_no_other_files(me: Visitor) -> None:
+    for path in ("nothing.js", "..%2Fapp.py", "%2Fetc%2Fpasswd", "__init__.py"):
+        assert me.client.get(f"/page/static/{path}").status_code == 404
+    assert me.client.get("/").headers["content-type"].startswith("text/html")
+
+
+# ---- The sample
+
+
+@pytest.mark.slow
+def test_three_turns_over_the_sample_end_right_without_a_model(tmp_path: Path) -> None:
+    with as_file(files("workflows.sample").joinpath("corpus.jsonl")) as corpus:
+        index_sources([corpus], tmp_path / "sample", settings=IndexingContext(model="offline"))
+    me, conversation = visitor(site_of(tmp_path / "sample", tmp_path)), new_id()
+    first = me.answer("When was Nissan founded?", conversation)
+    second = me.answer("And who founded it?", conversation)
+    third = me.answer("Where was he born?", conversation)
+    close_indexes()
+    assert "1933" in first["text"]
+    assert (second["understood"]["question"], "Aikawa" in second["text"]) == ("Who founded Nissan?", True)
+    assert third["understood"]["question"] == "Where was Yoshisuke Aikawa born?"
+    assert "Yamaguchi" in third["text"]

@@ -1,0 +1,90 @@
+"""No other site reads or writes through a visitor's browser, and the page loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.workflows.serving.page.site import Visitor, visitor
+from workflows.serving.identity import Keyring
+from workflows.serving.page.app import make_app
+from workflows.serving.page.guard import is_local
+from workflows.serving.page.site import Site
+
+
+class Locked(Keyring):
+    """A keyring that asks for keys."""
+
+    @property
+    def is_open(self) -> bool:
+        return False
+
+
+@pytest.fixture
+def me(tmp_path: Path) -> Visitor:
+    return visitor(Site(tmp_path / "nothing"))
+
+
+@pytest.mark.parametrize("path", ["/page/", "/page/static/page.js", "/page/api/conversations", "/page/nothing"])
+def test_every_answer_says_what_may_be_loaded(me: Visitor, path: str) -> None:
+    headers = me.client.get(path).headers
+    assert "script-src 'self'" in headers["content-security-policy"]
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
+
+
+def test_the_page_holds_no_script_and_no_address_of_its_own(me: Visitor) -> None:
+    page = me.client.get("/page/").text
+    assert page.count("<script") == 1
+    assert '<script type="module" src="static/page.js"></script>' in page
+    assert "style=" not in page
+    assert "//" not in page.replace("<!DOCTYPE html>", "")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://localhost:9999"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"},
+        {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"},
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_requests_of_other_sites_are_refused(me: Visitor, method: str, headers: dict[str, str]) -> None:
+    reply = me.client.request(method, "/page/api/conversations", headers=headers)
+    assert reply.status_code == 403
+    assert "Another site" in reply.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("headers", [{"origin": "http://localhost"}, {"sec-fetch-site": "same-origin"}, {}])
+def test_the_page_s_own_requests_are_answered(me: Visitor, headers: dict[str, str]) -> None:
+    assert me.client.get("/page/api/conversations", headers=headers).status_code == 200
+
+
+def test_a_link_from_another_site_opens_the_page_but_changes_nothing(me: Visitor) -> None:
+    headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    assert me.client.get("/page/", headers=headers).status_code == 200
+    assert me.client.post("/page/explanation/12345678", headers=headers).status_code == 403
+
+
+def test_a_name_that_was_made_to_point_here_is_not_served_where_nobody_shows_a_key(tmp_path: Path) -> None:
+    rebound = TestClient(make_app(Site(tmp_path)), base_url="http://rebound.example:8700")
+    assert rebound.get("/page/api/conversations").status_code == 403
+    with_keys = TestClient(make_app(Site(tmp_path, keyring=Locked)), base_url="http://rebound.example:8700")
+    assert with_keys.get("/page/api/setup").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        *(("localhost", True), ("mara.localhost", True), ("127.0.0.1", True), ("127.1.2.3", True), ("::1", True)),
+        *(("0.0.0.0", False), ("192.168.0.7", False), ("localhost.example", False), ("", False), ("::", False)),
+    ],
+)
+def test_this_machine_is_told_from_others(host: str, is_own: bool) -> None:
+    assert is_local(host) is is_own

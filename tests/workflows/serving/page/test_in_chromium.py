@@ -1,0 +1,475 @@
+"""The page in a real Chromium: asked, read, stopped and corrected; alone with the keyboard, on a phone, in the dark."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.scripted_server import Reply, ScriptedServer
+from tests.workflows.explanation.browser import chromium
+from tests.workflows.serving.page.site import PATIENCE_S, KeyRack, new_id, on_a_port, site_of
+from tests.workflows.serving.page.window import Window
+from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
+from tests.workflows.workspaces import Indexer
+from workflows.ask import ask
+from workflows.context import Context
+from workflows.serving.identity import LOCAL, Identity, Keyring
+from workflows.serving.page.conversations import ANSWERED as IS_ANSWERED
+from workflows.serving.page.site import Site
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "<img src=x onerror=\"document.title='broken'\">"
+TITLES = (HOSTILE, "javascript:document.title='broken'", "\u202eevil\u202c <b>bold</b>", "a" * 300)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The browser, one for all tests of the module."""
+    with chromium(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture
+def site(hashing: None, world: Path, tmp_path: Path) -> Site:
+    return site_of(world, tmp_path, uploads=tmp_path / "uploads")
+
+
+@pytest.fixture
+def address(site: Site) -> Iterator[str]:
+    with on_a_port(site) as served:
+        yield served
+
+
+@pytest.fixture
+def page(driver: Any, address: str) -> Iterator[Window]:
+    """The page as it is when it was just opened; afterwards the browser has no complaint."""
+    window = Window(driver)
+    window.resize(1360, 860)
+    window.prefer_dark(False)
+    window.open(address)
+    yield window
+    assert window.complaints() == []
+
+
+@pytest.fixture
+def model(chat_server: ScriptedServer) -> ScriptedServer:
+    chat_server.script(well_behaved())
+    return chat_server
+
+
+def kept(site: Site, answer: str, title: str = "") -> str:
+    """Keep a conversation whose one answer is as given; return its id."""
+    result = json.loads(json.dumps(ask(QUESTION, Context(workspace=str(site.workspaces.own)))))
+    if title:
+        for hit in result["passages"]:
+            hit["title"] = hit["source"] = title
+    conversation, turn = new_id(), new_id()
+    site.conversations.begin(LOCAL.owner, conversation, turn, title or QUESTION, {})
+    site.conversations.finish(turn, IS_ANSWERED, result={**result, "answer": answer})
+    return conversation
+
+
+# ---- Asking and reading
+
+
+def test_a_citation_opens_its_passage_with_the_cited_words_marked(page: Window) -> None:
+    page.ask(QUESTION)
+    page.answered(1)
+    page.all(".turn .citation")[0].click()
+    assert page.find(".passage.chosen mark").text
+    assert page.focused() == "panel-title"
+    page.press(Keys.ESCAPE)
+    assert not page.find("#main").find_elements("css selector", "[aria-expanded=true]")
+    assert not page.all("#panel:not([hidden])")
+    assert re.fullmatch(r"Source \d+: .+", page.focused())
+
+
+def test_what_is_behind_an_answer_stands_beside_it_with_its_graph(page: Window) -> None:
+    page.ask(QUESTION)
+    page.answered(1)
+    page.button("Why this answer?").click()
+    assert "Facts (" in page.text("#panel-body")
+    assert "Where the walk started" in page.text("#panel-body")
+    page.button("Show the graph").click()
+    page.driver.switch_to.frame(page.find("#graph"))
+    page.until(lambda: page.run("return Boolean(document.getElementById('drawing')?._cyreg?.cy)"))
+    page.driver.switch_to.default_content()
+    page.press(Keys.ESCAPE)
+    page.until(lambda: not page.run("return document.getElementById('graph-dialog').open"))
+
+
+def test_words_are_shown_as_a_slow_model_writes_them(page: Window, model: ScriptedServer) -> None:
+    gates = [threading.Event() for _ in range(3)]
+
+    def slowly() -> Iterator[str]:
+        for piece, gate in zip(("It was", " founded in", " 1203 [1]."), gates, strict=True):
+            yield piece
+            gate.wait(PATIENCE_S)
+
+    model.script({**well_behaved(), "answerer": [Reply("", pieces=slowly())]})
+    page.ask(QUESTION)
+    page.until(lambda: page.text(".draft") == "It was")
+    assert "Writing the answer" in page.text(".steps li:last-child")
+    gates[0].set()
+    page.until(lambda: page.text(".draft") == "It was founded in")
+    assert not page.all(".citation")
+    for gate in gates:
+        gate.set()
+    assert page.answered(1).text.startswith("It was founded in 1203")
+    assert [mark.text for mark in page.all(".answer .citation")] == ["1"]
+
+
+def test_an_answer_can_be_stopped_and_asked_for_again(page: Window, model: ScriptedServer) -> None:
+    go_on = threading.Event()
+
+    def endlessly() -> Iterator[str]:
+        yield "It was"
+        go_on.wait(PATIENCE_S)
+        for _ in range(100_000):
+            yield " so"
+
+    model.script({**well_behaved(), "answerer": [Reply("", pieces=endlessly()), ANSWERED]})
+    page.ask(QUESTION)
+    page.until(lambda: page.text(".draft") == "It was")
+    page.button("Stop").click()
+    assert page.text(".broken") == "The answer was stopped."
+    assert page.text(".draft") == "It was"
+    assert page.focused() == "question"
+    go_on.set()
+    page.button("Ask again").click()
+    assert page.answered(1).text.startswith("It was founded in 1203")
+    assert page.questions() == [QUESTION]
+
+
+def test_what_a_question_was_understood_as_can_be_corrected(page: Window, model: ScriptedServer) -> None:
+    understood = json.dumps({"stands_alone": False, "question": "Who founded Kesh?", "choices": []})
+    model.script({**well_behaved(), "rewriter": [understood]})
+    page.ask(QUESTION)
+    page.answered(1)
+    page.ask("And who founded it?")
+    page.answered(2)
+    assert page.text(".understood bdi") == "Who founded Kesh?"
+    page.button("Correct what the question was understood as").click()
+    page.press(Keys.ESCAPE)
+    assert page.focused() == "Correct what the question was understood as"
+    page.button("Correct what the question was understood as").click()
+    field = page.find(".correction input")
+    assert field.get_property("value") == "Who founded Kesh?"
+    field.clear()
+    field.send_keys("Who founded Marn?", Keys.ENTER)
+    page.until(lambda: page.questions() == [QUESTION, "Who founded Marn?"])
+    page.answered(2)
+    assert not page.all(".understood")
+
+
+def test_a_question_back_offers_its_choices_as_buttons(page: Window, model: ScriptedServer) -> None:
+    choices = ["When was Ada Brandt born?", "When was Duke Orlo born?"]
+    reply = json.dumps({"stands_alone": False, "question": choices[0], "choices": choices})
+    model.script({**well_behaved(), "rewriter": [reply]})
+    page.ask(QUESTION)
+    page.answered(1)
+    page.ask("When was he born?")
+    page.answered(2)
+    assert [button.text for button in page.all(".choices button")] == choices
+    page.button(choices[1]).click()
+    page.answered(3)
+    assert page.questions() == [QUESTION, "When was he born?", choices[1]]
+
+
+def test_a_failure_is_told_where_the_answer_would_be(page: Window, model: ScriptedServer) -> None:
+    model.script([Reply("wrong key", status=401)])
+    page.ask(QUESTION)
+    assert "401" in page.text(".broken")
+    assert page.button("Ask again").is_enabled()
+
+
+# ---- Conversations
+
+
+def test_a_conversation_has_an_address_that_survives_a_reload(page: Window) -> None:
+    page.ask(QUESTION)
+    page.answered(1)
+    assert re.search(r"#/c/[0-9a-f-]{36}$", page.driver.current_url)
+    page.driver.refresh()
+    page.answered(1)
+    assert page.questions() == [QUESTION]
+    page.button("New conversation").click()
+    page.until(lambda: page.questions() == [])
+    page.driver.back()
+    page.answered(1)
+
+
+def test_conversations_are_renamed_and_deleted(page: Window) -> None:
+    page.ask(QUESTION)
+    page.answered(1)
+    page.button("Rename").click()
+    page.find("#new-title").clear()
+    page.find("#new-title").send_keys("Towns", Keys.ENTER)
+    page.until(lambda: [link.text for link in page.all("#thread-list a")] == ["Towns"])
+    assert page.text("#title") == "Towns"
+    page.button("Delete").click()
+    page.button("Delete", "#delete-dialog").click()
+    page.until(lambda: page.all("#thread-list a") == [])
+    assert page.questions() == []
+
+
+def test_a_second_window_sees_what_the_first_one_asked_and_nothing_twice(page: Window) -> None:
+    page.ask(QUESTION)
+    page.answered(1)
+    first = page.driver.current_window_handle
+    here = page.driver.current_url
+    page.driver.switch_to.new_window("tab")
+    try:
+        page.driver.get(here)
+        page.answered(1)
+        page.ask("Who built the Tarn Dam?")
+        page.answered(2)
+        page.driver.switch_to.window(first)
+        page.answered(2)
+        page.ask("When was Duke Orlo born?")
+        page.answered(3)
+        page.driver.switch_to.window(page.driver.window_handles[-1])
+        page.answered(3)
+        assert page.questions() == [QUESTION, "Who built the Tarn Dam?", "When was Duke Orlo born?"]
+    finally:
+        page.driver.switch_to.window(page.driver.window_handles[-1])
+        page.driver.close()
+        page.driver.switch_to.window(first)
+    page.until(lambda: len(page.questions()) == 3)
+
+
+def test_a_turn_that_ended_here_is_not_loaded_again(page: Window) -> None:
+    page.ask(QUESTION)
+    page.answered(1)
+    page.run("performance.clearResourceTimings()")
+    page.ask("Who built the Tarn Dam?")
+    page.answered(2)
+    loaded = "return performance.getEntriesByType('resource').map((each) => each.name.split('/api/')[1])"
+    page.until(lambda: any(name.startswith("conversations/") for name in page.run(loaded)))
+    (version,) = {name.partition("?")[2] for name in page.run(loaded) if name.startswith("conversations/")}
+    assert version == "version=4"
+
+
+# ---- What is long or hostile
+
+
+def test_a_long_answer_fits_a_phone(page: Window, site: Site) -> None:
+    row = "| " + " | ".join(["a long cell of a table"] * 8) + " |\n"
+    parts = [
+        "# A heading",
+        "- one [1]\n- two [1, 2]\n  - three",
+        f"{row}|{'---|' * 8}\n{row * 3}",
+        "`" + "x" * 400 + "`",
+        "y" * 500,
+        "```\n" + "z" * 300 + "\n```",
+        *["The town on its shore is Marn, founded in 1203 by Duke Orlo [1]."] * 60,
+    ]
+    answer = "\n\n".join(parts)
+    assert len(answer) > 5000
+    conversation = kept(site, answer)
+    page.resize(360, 740)
+    page.driver.get(f"{page.driver.current_url.split('#')[0]}#/c/{conversation}")
+    page.answered(1)
+    assert page.width_over() == 0
+    assert page.run("return document.getElementById('conversation').scrollWidth") <= 360
+    assert len(page.all(".answer table tr")) == 4
+    assert page.violations() == []
+
+
+def test_hostile_words_are_words(page: Window, hashing: None, index: Indexer, root: Path, tmp_path: Path) -> None:
+    rows = [{"id": f"p{n}", "title": title, "text": f"The Velm {n} flows. {HOSTILE}"} for n, title in enumerate(TITLES)]
+    index(rows, root)
+    with on_a_port(site_of(root, tmp_path)) as address:
+        page.open(address)
+        page.ask(f"Where does the Velm flow? {HOSTILE}")
+        page.answered(1)
+        page.all(".sources button")[0].click()
+        page.find(".passage")
+        page.button("Why this answer?").click()
+        page.until(lambda: "How it was made" in page.text("#panel-body"))
+        assert page.all("main img, aside img, main b:not(.sources b), iframe[srcdoc]") == []
+        assert page.width_over() == 0
+        assert "broken" not in page.driver.title.replace(HOSTILE, "")
+        assert page.run("return document.querySelectorAll('script').length") == 1
+        assert "\u202e" not in page.text("main")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [HOSTILE, f"[click](javascript:alert(1)) ![x](https://evil.example/x.png) {HOSTILE} <script>alert(1)</script>"],
+)
+def test_hostile_answers_ask_nobody_for_anything(page: Window, site: Site, answer: str) -> None:
+    conversation = kept(site, answer, HOSTILE)
+    page.driver.get(f"{page.driver.current_url.split('#')[0]}#/c/{conversation}")
+    page.answered(1)
+    assert page.all(".answer img, .answer script, .answer [href^=javascript]") == []
+    loaded = page.run("return performance.getEntriesByType('resource').map((each) => each.name)")
+    assert [name for name in loaded if "evil.example" in name] == []
+
+
+# ---- Filters, documents, keys
+
+
+def test_a_filter_is_chosen_from_what_the_passages_have(page: Window) -> None:
+    page.button("Filter").click()
+    page.until(lambda: page.all("#filter-rows select"))
+    assert page.run(
+        "return [...document.querySelectorAll('#filter-rows datalist option')].map((each) => each.value)"
+    ) == ["corpus.jsonl"]
+    page.run("document.querySelectorAll('#filter-rows select')[1].value = '$ne'")
+    page.find("#filter-rows input").send_keys("corpus.jsonl", Keys.ENTER)
+    page.until(lambda: [chip.text for chip in page.all("#conditions button")] == ["source is not corpus.jsonl ✕"])
+    page.ask(QUESTION)
+    page.answered(1)
+    assert not page.all(".sources")
+    page.button("Remove the condition source is not corpus.jsonl").click()
+    page.ask(QUESTION)
+    page.answered(2)
+    assert page.all(".sources")
+
+
+def test_dropped_documents_are_taken_in_and_refused_with_reasons(
+    page: Window, hashing: None, root: Path, tmp_path: Path
+) -> None:
+    for name, text in {"karv.md": "# Karv\n\nKarv is a harbour town.", "tool.exe": "x", "empty.txt": ""}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with on_a_port(site_of(root, tmp_path, uploads=tmp_path / "uploads")) as address:
+        page.open(address)
+        page.button("Add documents").click()
+        field = page.run("return document.getElementById('files')")
+        field.send_keys("\n".join(str(tmp_path / name) for name in ("karv.md", "tool.exe", "empty.txt")))
+        page.until(lambda: page.text("#stage").startswith("Added 1 passage"))
+        assert page.violations() == []
+        lines = [line.text for line in page.all("#file-list li")]
+        assert lines[0].endswith("added")
+        assert "of a kind that is not read" in lines[1]
+        assert "is empty" in lines[2]
+        page.button("Close").click()
+        page.ask("What is Karv?")
+        assert "harbour town" in page.answered(1).text
+    page.complaints()  # The refused requests are in the console.
+
+
+def test_a_key_is_asked_for_and_kept_until_the_tab_is_closed(
+    page: Window, hashing: None, world: Path, tmp_path: Path
+) -> None:
+    keys = cast(Keyring, KeyRack(**{"key-of-ada": Identity("ada")}))
+    with on_a_port(site_of(world, tmp_path, keyring=lambda: keys)) as address:
+        page.driver.get(address)
+        page.find("#key").send_keys("guessed", Keys.ENTER)
+        page.until(lambda: "The key is not known" in page.text("#key-refused"))
+        assert page.violations() == []
+        page.find("#key").send_keys("key-of-ada", Keys.ENTER)
+        page.until(lambda: "ada" in page.text("#served"))
+        page.ask(QUESTION)
+        page.answered(1)
+        page.button("Why this answer?").click()
+        page.button("Show the graph").click()
+        page.driver.switch_to.frame(page.find("#graph"))
+        page.until(lambda: page.run("return Boolean(document.getElementById('drawing')?._cyreg?.cy)"))
+        page.driver.switch_to.default_content()
+        page.driver.refresh()
+        page.answered(1)
+    page.complaints()  # The refused requests are in the console.
+
+
+# ---- The keyboard, small windows, the dark, and axe
+
+
+def test_all_is_reached_by_keyboard_alone(page: Window) -> None:
+    assert page.focused() == "question"
+    page.press("Where is")
+    page.press_with_shift(Keys.ENTER)
+    page.press("the town on the shore of Lake Sund?")
+    assert page.run("return document.getElementById('question').value").splitlines()[1:] == [
+        "the town on the shore of Lake Sund?"
+    ]
+    page.press(Keys.ENTER)
+    page.answered(1)
+    page.run("document.body.tabIndex = -1; document.body.focus();")
+    reached = []
+    for _ in range(40):
+        page.press(Keys.TAB)
+        reached.append(page.focused())
+        if reached[-1] == "filter":
+            break
+    wanted = ["Skip to the question", "new", "theme", "rename", "delete", "conversation"]
+    assert [each for each in reached if each in wanted] == wanted
+    last = ["Why this answer?", "Copy", "Ask again", "question", "send", "workflow", "mode", "filter"]
+    assert [each for each in reached if each in last] == last
+    assert any(each.startswith("Source 1: ") for each in reached)
+    page.run("document.querySelector('.citation').focus()")
+    page.press(Keys.ENTER)
+    page.find(".passage")
+    page.press(Keys.ESCAPE)
+    assert page.focused().startswith("Source ")
+
+
+def test_a_phone_has_all_of_it(page: Window) -> None:
+    page.resize(360, 740)
+    page.ask(QUESTION)
+    page.answered(1)
+    assert page.width_over() == 0
+    page.button("Conversations").click()
+    page.until(lambda: page.text("#thread-list a") == QUESTION)
+    assert page.violations() == []
+    page.press(Keys.ESCAPE)
+    page.until(lambda: page.focused() == "open-threads")
+    page.all(".turn .citation")[0].click()
+    page.find(".passage")
+    assert page.run("return document.getElementById('panel').getBoundingClientRect().width") == 360
+    assert page.violations() == []
+    page.button("Close the panel").click()
+
+
+def test_colours_follow_the_system_and_the_switch(page: Window) -> None:
+    colour = "return getComputedStyle(document.body).backgroundColor"
+    light = page.run(colour)
+    page.prefer_dark(True)
+    dark = page.run(colour)
+    assert dark != light
+    page.find("#theme").send_keys("Light")
+    page.until(lambda: page.run(colour) == light)
+    page.driver.refresh()
+    page.until(lambda: page.run(colour) == light)
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_axe_finds_nothing_wrong(page: Window, model: ScriptedServer, is_dark: bool) -> None:
+    understood = json.dumps({"stands_alone": False, "question": "Who founded Marn?", "choices": []})
+    model.script({**well_behaved(), "rewriter": [understood]})
+    page.prefer_dark(is_dark)
+    assert page.violations() == []
+    page.ask(QUESTION)
+    page.answered(1)
+    page.ask("And who founded it?")
+    page.answered(2)
+    page.button("Correct what the question was understood as").click()
+    page.find(".sources button").click()
+    page.find(".passage")
+    assert page.violations() == []
+    page.button("Why this answer?").click()
+    page.until(lambda: "How it was made" in page.text("#panel-body"))
+    assert page.violations() == []
+    for opener, dialog in (
+        ("Filter", "filter"),
+        ("Rename", "rename"),
+        ("Delete", "delete"),
+        ("Add documents", "documents"),
+    ):
+        page.button(opener).click()
+        page.find(f"#{dialog}-dialog")
+        assert page.violations() == [], dialog
+        page.press(Keys.ESCAPE)
+    page.button("Show the graph").click()
+    page.find("#graph")
+    assert page.violations() == []
+    page.press(Keys.ESCAPE)

@@ -1,0 +1,87 @@
+"""What the page shows of a turn: cited words in place whatever their script, and nothing that hides or turns text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflows.serving.page.conversations import ANSWERED, FAILED, KeptTurn
+from workflows.serving.page.turns import details, shown
+
+TEXT = "𝒜 river. 青石鎮 lies on it. It is old."
+
+
+def result(*marks: tuple[int | None, int | None], text: str = TEXT, title: str = "Velm") -> dict[str, Any]:
+    """A result whose one passage is cited at these places."""
+    hit = {"number": 1, "id": "velm", "title": title, "text": text, "source": "v.md", "metadata": {}, "score": 0.5}
+    return {
+        "question": "What?",
+        "answer": "Old [1].",
+        "answer_kind": "answer",
+        "citations": [{"number": 1, "passage_id": "velm", "start": start, "end": end} for start, end in marks],
+        "passages": [hit],
+        "errors": [],
+        "usage": {"calls": 1},
+        "timings_ms": {"total": 1234.0, "write_answer": 1000.0},
+        "models": {"chat": "any", "embedding": "any", "store": "embedded"},
+        "workflow": "mara",
+        "mode": "dense",
+        "ranked_by": "dense",
+        "generation": 3,
+    }
+
+
+def kept(given: dict[str, Any] | None, state: str = ANSWERED) -> KeptTurn:
+    return KeptTurn("turn-0001", "conversation-1", 1, "What?", False, {}, state, "", given, "")
+
+
+def pieces(given: dict[str, Any]) -> list[tuple[str, bool]]:
+    return [(piece["text"], piece["cited"]) for piece in details(kept(given))["passages"][0]["pieces"]]
+
+
+def test_cited_words_are_marked_behind_characters_that_scripts_count_twice() -> None:
+    start = TEXT.index("青")
+    assert pieces(result((start, start + 3))) == [
+        ("𝒜 river. ", False),
+        ("青石鎮", True),
+        (" lies on it. It is old.", False),
+    ]
+
+
+def test_marks_that_overlap_are_marked_once() -> None:
+    assert pieces(result((0, 5), (3, 8), (4, 6), text="abcdefghij")) == [("abcde", True), ("fgh", True), ("ij", False)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)).map(lambda pair: (min(pair), max(pair))), max_size=5))
+def test_the_pieces_are_the_text_and_the_marked_ones_what_is_cited(marks: list[tuple[int, int]]) -> None:
+    text = "0123456789ab"
+    found = pieces(result(*marks, text=text))
+    assert "".join(piece for piece, _ in found) == text
+    cited = {place for start, end in marks for place in range(start, end)}
+    assert "".join(piece for piece, is_cited in found if is_cited) == "".join(text[place] for place in sorted(cited))
+
+
+def test_a_passage_that_is_cited_as_a_whole_has_no_mark() -> None:
+    assert pieces(result((None, None))) == [(TEXT, False)]
+    assert details(kept(result((None, None))))["passages"][0]["cited"]
+
+
+def test_names_neither_hide_nor_turn_what_is_read() -> None:
+    turn = shown(kept(result((0, 1), title="\u202eevil\u200b\u0007")))
+    assert turn["sources"][0]["title"] == "evil"
+    assert 'aria-label="Source 1: evil"' in turn["html"]
+
+
+def test_a_passage_without_a_title_is_called_by_its_id() -> None:
+    assert shown(kept(result((0, 1), title="")))["sources"][0]["title"] == "velm"
+
+
+def test_what_an_answer_took_is_told() -> None:
+    assert shown(kept(result()))["took"] == "1.2 s, 1 model call"
+
+
+def test_a_turn_without_a_result_has_nothing_behind_it() -> None:
+    assert details(kept(None, FAILED)) == {"passages": [], "facts": [], "notes": []}
+    assert "html" not in shown(kept(None, FAILED))

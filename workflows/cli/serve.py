@@ -1,0 +1,135 @@
+"""The command ``mara serve``: a page in the browser to talk to a workspace."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graph.errors import BadInput, DependencyMissing
+from graph.storage.workspace import Workspace, default_workspace
+from workflows.cli.command import reports_errors
+from workflows.cli.options import WorkspaceOption, named_path
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+_STOPPING_S = 2
+
+
+@reports_errors
+def serve(
+    workspace: WorkspaceOption = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; others than this machine's need keys.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any that is free.")] = 8700,
+    uploads: Annotated[
+        Path | None,
+        typer.Option(
+            parser=named_path,
+            metavar="FOLDER",
+            help="Let visitors add documents: files go to this folder, and are indexed (default: they may not).",
+        ),
+    ] = None,
+    conversations: Annotated[
+        Path | None,
+        typer.Option(
+            parser=named_path,
+            metavar="FILE",
+            help="File that keeps the conversations (default: conversations.sqlite in the workspace).",
+        ),
+    ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Serve a page in the browser to talk to a workspace."""
+    try:
+        import uvicorn
+
+        from workflows.serving.page.app import make_app
+        from workflows.serving.page.markdown import check_installed
+        from workflows.serving.page.site import Site
+    except ImportError as fault:
+        raise DependencyMissing(
+            f"The page needs packages that are not installed ({fault})",
+            "Install them with: pip install 'mara-rag[serve]'",
+        ) from fault
+    check_installed()
+    root = workspace or default_workspace()
+    if uploads is None:
+        _check_workspace(root)
+    site = Site(root, conversations, uploads)
+    _check_host(host, is_open=site.keyring().is_open)
+    listening = _listening(host, port)
+    address = f"http://{_shown(host)}:{listening.getsockname()[1]}/"
+
+    class Server(uvicorn.Server):
+        """Says where it listens once it does."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                _say(f"Serving {root} at {address} (Ctrl-C to stop)")
+                if open_page:
+                    webbrowser.open(address)
+
+    _run(Server, make_app(site), listening)
+
+
+def _run(server: type, app: Starlette, listening: socket.socket) -> None:
+    """Serve until Ctrl-C."""
+    import uvicorn
+
+    from workflows.runtime.resources import close_indexes
+
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, timeout_graceful_shutdown=_STOPPING_S, server_header=False
+    )
+    try:
+        server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        close_indexes()
+    _say("Stopped")
+
+
+def _check_workspace(root: Path) -> None:
+    """Raise WorkspaceMissing where there is nothing to ask, and nobody may add documents."""
+    workspace = Workspace(root)
+    with workspace.open_record() as record:
+        workspace.check_passages(record)
+
+
+def _check_host(host: str, *, is_open: bool) -> None:
+    """Raise BadInput where other machines could come in, and nobody has to show a key."""
+    from workflows.serving.page.guard import is_local
+
+    if is_open and not is_local(host):
+        raise BadInput(
+            f"{host} can be reached from other machines, and nobody would have to show a key",
+            "Name a file of keys in MARA_AUTH (docs/servers.md), or serve 127.0.0.1 and reach it through ssh -L",
+        )
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Raises BadInput where it cannot."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as fault:
+        raise BadInput(
+            f"{host}:{port} cannot be listened at ({fault.strerror or fault})", "Choose another with --port, or --host"
+        ) from fault
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201

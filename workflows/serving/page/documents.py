@@ -1,0 +1,181 @@
+"""Documents that visitors add: files in a folder that the operator names, indexed into a workspace."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from graph.errors import BadInput, MaraError
+from graph.sources.documents import READABLE, READABLE_HINT
+from graph.sources.loaders.links import is_link_list
+from graph.storage.workspace import Workspace
+from workflows.runtime.printable import visible
+
+FILE_BYTES = 50 * 2**20
+"""The largest file."""
+
+FILES_AT_ONCE = 50
+"""Files of one drop."""
+
+FILES_KEPT = 10_000
+"""Files of one workspace."""
+
+_NAME_BYTES = 200
+
+
+class Taken(BadInput):
+    """There is a document of that name.
+
+    Attributes:
+        status: the HTTP status to answer with.
+    """
+
+    status = 409
+
+
+@dataclass(frozen=True)
+class Uploads:
+    """The folder of a workspace's documents that visitors added.
+
+    Attributes:
+        folder: where the files are.
+        root: the workspace.
+    """
+
+    folder: Path
+    root: Path
+
+    async def take(self, name: str, parts: AsyncIterator[bytes], *, replace: bool = False) -> None:
+        """Keep a file as it comes; it is there under its name when it is whole.
+
+        Raises:
+            BadInput: the name or kind cannot be used, or the file is empty or too large.
+            Taken: there is a document of that name, and it is not to be replaced.
+        """
+        from asyncio import to_thread
+
+        await to_thread(self._check, name, replace)
+        incoming = self.folder / f".{uuid4().hex}.part"
+        size = 0
+        try:
+            with await to_thread(incoming.open, "xb") as file:
+                async for part in parts:
+                    size += len(part)
+                    if size > FILE_BYTES:
+                        raise BadInput(
+                            f"{name} is larger than {FILE_BYTES // 2**20} MB", "Split it, or ask the operator"
+                        )
+                    await to_thread(file.write, part)
+            if not size:
+                raise BadInput(f"{name} is empty", "Choose another file")
+            await to_thread(self._put, incoming, self.folder / name, replace)
+        finally:
+            with suppress(OSError):
+                await to_thread(incoming.unlink, missing_ok=True)
+
+    def index(self, names: Sequence[str], replaced: Sequence[str], progress: Callable[[str, int, int], None]) -> Any:
+        """Index the folder: what is new is added. What was known by a replaced name goes first.
+
+        Returns:
+            What was added, and of these files the refused ones with the reasons; a refused file is not kept.
+
+        Raises:
+            MaraError: as `workflows.indexing.index_sources` does.
+        """
+        from workflows.admin.removal import remove_passages
+        from workflows.indexing import index_sources
+
+        known = [name for name in replaced if name in self._known()]
+        if known:
+            remove_passages(self.root, sources=known)
+        report = index_sources([self.folder], self.root, progress=progress)
+        refused = [
+            {"name": name, "reason": visible(each.reason)}
+            for each in report.refused
+            if (name := Path(each.source).name) in names
+        ]
+        for each in refused:
+            (self.folder / each["name"]).unlink(missing_ok=True)
+        return {
+            "added": report.added,
+            "passages": report.passages,
+            "facts": report.facts,
+            "failed": report.failed_count,
+            "refused": refused,
+            "notes": dict(report.notes),
+        }
+
+    def _check(self, name: str, replace: bool) -> None:
+        check_name(name)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not replace and ((self.folder / name).exists() or name in self._known()):
+            raise Taken(f"There is a document {name}", "Replace it, or give the file another name")
+        if sum(1 for _ in self.folder.iterdir()) >= FILES_KEPT:
+            raise BadInput(f"There are {FILES_KEPT:,} files already", "Ask whoever runs the server")
+
+    def _put(self, incoming: Path, place: Path, replace: bool) -> None:
+        """Put a file in place; where it replaces none, only if none is there, whoever else tries at the same time."""
+        try:
+            if replace:
+                incoming.replace(place)
+            else:
+                os.link(incoming, place)
+        except FileExistsError as fault:
+            raise Taken(f"There is a document {place.name}", "Replace it, or give the file another name") from fault
+
+    def _known(self) -> set[str]:
+        """Return the sources that the workspace holds; none where there is no workspace yet."""
+        try:
+            with Workspace(self.root).open_record() as record:
+                return set(record.sources().values())
+        except MaraError:
+            return set()
+
+
+def check_name(name: str) -> None:
+    """Raise BadInput for a name that no file should have, or a kind that is not read."""
+    plain = visible(name)
+    if name != plain or name != name.strip() or not name.isprintable() or set('/\\:*?"<>|') & set(name):
+        raise BadInput(f"{plain[:80]!a} cannot be the name of a file here", "Use letters, digits, spaces and .-_()")
+    if name.startswith(".") or len(os.fsencode(name)) > _NAME_BYTES:
+        raise BadInput(f"{name[:80]} cannot be the name of a file here", "Use a shorter name without a leading point")
+    if Path(name).suffix.lower() not in READABLE or is_link_list(Path(name)):
+        raise BadInput(f"{name} is of a kind that is not read", READABLE_HINT)
+
+
+async def indexed(work: Callable[[Callable[[str, int, int], None]], Any]) -> AsyncIterator[tuple[str, Any]]:
+    """Do the work of an indexing run in a thread of its own and yield how far it is, then what came of it.
+
+    Whoever leaves the iterator does not stop the run.
+
+    Yields:
+        ``("progress", (stage, done, total))``, and at last ``("report", report)``.
+    """
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    told: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+
+    def tell(kind: str, value: Any) -> None:
+        with suppress(RuntimeError):  # The loop is closed: nobody listens any more.
+            loop.call_soon_threadsafe(told.put_nowait, (kind, value))
+
+    def run() -> None:
+        try:
+            tell("report", work(lambda *stage: tell("progress", stage)))
+        except Exception as fault:
+            tell("fault", fault)
+
+    threading.Thread(target=run, name="page-indexing", daemon=True).start()
+    kind = ""
+    while kind != "report":
+        kind, value = await told.get()
+        if kind == "fault":
+            raise value
+        yield kind, value

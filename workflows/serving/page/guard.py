@@ -1,0 +1,84 @@
+"""What stands before the page: no other site may use it, and it may load nothing from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    " frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+_SAME_SITE = ("same-origin", "none")
+
+
+class Guard:
+    """Answers the browsers of the page's own visitors alone.
+
+    A browser that follows another site's request says so (``Sec-Fetch-Site``, ``Origin``). Where nobody has to show a
+    key, the address asked for must be this machine's own, not somebody else's name that was made to point here.
+
+    Args:
+        app: what is guarded.
+        is_open: tells whether nobody has to show a key.
+    """
+
+    def __init__(self, app: ASGIApp, is_open: Callable[[], bool]) -> None:
+        self._app = app
+        self._is_open = is_open
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        reason = self._refusal(scope["method"], Headers(scope=scope))
+        if reason:
+            await JSONResponse({"error": {"message": reason}}, 403, _HEADERS)(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+    def _refusal(self, method: str, headers: Headers) -> str:
+        host = headers.get("host", "")
+        is_link = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        if headers.get("sec-fetch-site", "none") not in _SAME_SITE and not is_link:
+            return "Another site asked for this: open the page itself"
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            return "Another site asked for this: open the page itself"
+        if self._is_open() and not is_local(urlsplit(f"//{host}").hostname or ""):
+            return (
+                f"Nobody has to show a key here, so only this machine is served, and {host[:100]} is not its own name"
+            )
+        return ""
+
+
+def is_local(host: str) -> bool:
+    """Tell whether a host is this machine by a name or address that nobody else can have."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

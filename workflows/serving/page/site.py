@@ -1,0 +1,80 @@
+"""What a page serves: its workspaces, its conversations, who may see what of them, and what is told of errors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graph.errors import BadInput, MaraError
+from graph.server_clients import without_folders
+from workflows.serving.identity import Identity, Keyring
+from workflows.serving.page.conversations import FILE_NAME, Conversations
+from workflows.serving.page.documents import Uploads
+from workflows.serving.page.workspaces import Workspaces
+from workflows.settings.enums import Workflow
+from workflows.settings.mara import Context
+
+_SETTINGS = ("workspace", "workflow", "mode", "where")
+"""What a visitor may set."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a page serves.
+
+    Attributes:
+        workspace: the server's own; None for that of ``MARA_WORKSPACE``.
+        conversations_file: where conversations are kept; None for a file within that workspace.
+        uploads: the folder for documents that visitors add; None where they may not.
+        keyring: tells who is known; read for every request.
+    """
+
+    workspace: Path | None = None
+    conversations_file: Path | None = None
+    uploads: Path | None = None
+    keyring: Callable[[], Keyring] = field(default=Keyring.of_environment)
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """The workspaces that may be chosen."""
+        return Workspaces(self.workspace)
+
+    @property
+    def conversations(self) -> Conversations:
+        """The conversations of all."""
+        return Conversations(self.conversations_file or self.workspaces.own / FILE_NAME)
+
+    def told(self, fault: Exception) -> str:
+        """Return what visitors are told of an error: of ours the words without folders, of others the kind."""
+        if isinstance(fault, MaraError):
+            own = self.workspaces.own
+            return without_folders(str(fault), own.parent, own.absolute().parent)
+        _LOG.exception("The page could not be served", exc_info=fault)
+        return f"The server failed ({type(fault).__name__}): its log tells more"
+
+    def may_upload(self, identity: Identity) -> bool:
+        """Tell whether somebody may add documents: nobody may who sees only a part of the passages."""
+        return self.uploads is not None and identity.may_index and not identity.where
+
+    def uploads_of(self, identity: Identity, workspace: str) -> Uploads:
+        """Return where somebody's documents for a workspace go. Raises BadInput where they may add none."""
+        if self.uploads is None or not self.may_upload(identity):
+            raise BadInput(
+                "Documents cannot be added here", "Whoever runs the server can allow it: `mara serve --uploads FOLDER`"
+            )
+        root = Path(self.workspaces.place_of(identity.workspace(workspace)))
+        return Uploads(self.uploads / root.absolute().name, root)
+
+    def context(self, identity: Identity, settings: Mapping[str, Any]) -> Context:
+        """Return the settings of a question, within what its asker may see. Raises BadInput."""
+        unknown = settings.keys() - set(_SETTINGS)
+        if unknown:
+            raise BadInput(f"The page has no setting {', '.join(sorted(unknown))}", f"It has {', '.join(_SETTINGS)}")
+        given = {"workflow": Workflow.MARA, **settings}
+        context = identity.context(**{name: value for name, value in given.items() if value not in ("", None)})
+        return context.model_copy(update={"workspace": self.workspaces.place_of(context.workspace)})

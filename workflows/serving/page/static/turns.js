@@ -1,0 +1,157 @@
+// Drawing the turns of a conversation.
+
+import { announce, button, fill, make, name, plural } from "./dom.js";
+
+const KINDS = {
+  evidence: "Quoted from the documents; no model has judged it",
+  refusal: "Not answered",
+};
+const STATES = {
+  stopped: "The answer was stopped.",
+  cut: "The answer was cut off.",
+  broken: "The connection broke before the answer was there.",
+};
+
+// `acts`: ask(question, how), openPassage(turn, number, from), openReasons(turn, from).
+export function drawTurn(turn, acts) {
+  const item = make("li", { className: "turn", id: `turn-${turn.id}` });
+  item.append(make("h2", { className: "asked", dir: "auto" }, make("span", { className: "unseen" }, "You asked: "), turn.question));
+  if (turn.state === "running") item.append(...running(turn));
+  else if (turn.state === "answered") item.append(...answered(turn, acts));
+  else item.append(...unanswered(turn, acts));
+  return item;
+}
+
+function running(turn) {
+  if (!turn.steps) return [make("p", { className: "note" }, "Being answered in another window …")];
+  return [
+    make("ol", { className: "steps" }, ...turn.steps.map((step) => make("li", {}, step))),
+    make("div", { className: "answer draft", dir: "auto", ariaLive: "polite", ariaBusy: "true" }, turn.text),
+  ];
+}
+
+function answered(turn, acts) {
+  const answer = make("div", { className: "answer", dir: "auto", ariaLive: "polite" });
+  answer.innerHTML = turn.html; // Sanitised by the server.
+  for (const table of answer.querySelectorAll("table")) {
+    const scroll = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "Table" });
+    table.replaceWith(scroll);
+    scroll.append(table);
+  }
+  for (const code of answer.querySelectorAll("pre")) code.tabIndex = 0;
+  answer.addEventListener("click", (event) => {
+    const mark = event.target.closest("button.citation");
+    if (mark) acts.openPassage(turn, Number(mark.dataset.number), mark);
+  });
+  const kind = KINDS[turn.kind];
+  return [
+    turn.understood && !turn.asked_back ? understood(turn, acts) : null,
+    kind ? make("p", { className: "kind" }, kind) : null,
+    answer,
+    turn.asked_back ? choices(turn, acts) : sources(turn, acts),
+    tools(turn, acts),
+  ].filter(Boolean);
+}
+
+function understood(turn, acts) {
+  const line = make("p", { className: "understood" }, make("span", {}, "Understood as:"), name(turn.understood.question));
+  const correct = button("Correct", () => {
+    const input = make("input", { value: turn.understood.question, dir: "auto", ariaLabel: "The whole question" });
+    const form = make(
+      "form",
+      { className: "correction", on: { submit: (event) => {
+        event.preventDefault();
+        if (input.value.trim()) acts.ask(input.value.trim(), { alone: true, replaces: turn.id, settings: turn.settings });
+      }, keydown: (event) => {
+        if (event.key !== "Escape") return;
+        event.stopPropagation();
+        form.replaceWith(line);
+        correct.focus();
+      } } },
+      input,
+      make("button", { type: "submit", className: "main" }, "Ask this"),
+      button("Cancel", () => { form.replaceWith(line); correct.focus(); }),
+    );
+    line.replaceWith(form);
+    input.focus();
+    input.select();
+  }, { className: "plain", ariaLabel: "Correct what the question was understood as" });
+  line.append(correct);
+  return line;
+}
+
+function choices(turn, acts) {
+  const offered = turn.understood?.choices ?? [];
+  const buttons = offered.map((choice) => button(choice, () => acts.ask(choice, { alone: true, settings: turn.settings }), { dir: "auto" }));
+  return make("div", { className: "choices", role: "group", ariaLabel: "What do you mean?" }, ...buttons);
+}
+
+function sources(turn, acts) {
+  if (!turn.sources.length) return null;
+  const buttons = turn.sources.map((source) => {
+    const open = button("", () => acts.openPassage(turn, source.number, open), { title: source.source });
+    open.append(make("b", {}, String(source.number)), name(source.title));
+    return make("li", {}, open);
+  });
+  return make("ul", { className: "sources", ariaLabel: "Sources" }, ...buttons);
+}
+
+function tools(turn, acts) {
+  const why = button("Why this answer?", () => acts.openReasons(turn, why), { className: "plain" });
+  const copy = button("Copy", async () => {
+    await copyText(turn.text + turn.sources.map((each) => `\n[${each.number}] ${each.title} (${each.source})`).join(""));
+    copy.textContent = "Copied";
+    announce("The answer was copied");
+    setTimeout(() => { copy.textContent = "Copy"; }, 2000);
+  }, { className: "plain" });
+  const again = button("Ask again", () => acts.ask(turn.question, against(turn)), { className: "plain" });
+  const notes = turn.n_notes ? `, ${plural(turn.n_notes, "note")}` : "";
+  return make("div", { className: "tools" }, turn.asked_back ? null : why, copy, again, make("span", { className: "note" }, `${turn.took}${notes}`));
+}
+
+function unanswered(turn, acts) {
+  const draft = turn.text ? make("div", { className: "answer draft", dir: "auto" }, turn.text) : null;
+  const reason = turn.state === "failed" ? turn.error : STATES[turn.state];
+  const again = button("Ask again", () => acts.ask(turn.question, against(turn)), { className: "plain" });
+  const parts = [draft, make("p", { className: "broken", dir: "auto" }, reason), make("div", { className: "tools" }, again)];
+  return parts.filter(Boolean);
+}
+
+const against = (turn) => ({ alone: turn.alone, replaces: turn.id, settings: turn.settings });
+
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = make("textarea", { value: text, className: "unseen" });
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+}
+
+// A turn that is being answered in this window.
+export class Draft {
+  constructor(turn, acts) {
+    this.turn = { ...turn, steps: [], text: "" };
+    this.acts = acts;
+    this.item = drawTurn(this.turn, acts);
+  }
+
+  step(text, replaces) {
+    const steps = this.item.querySelector(".steps");
+    if (replaces && steps.lastChild) steps.lastChild.textContent = text;
+    else if (steps.lastChild?.textContent !== text) steps.append(make("li", {}, text));
+  }
+
+  token(text) {
+    this.turn.text += text;
+    this.item.querySelector(".draft").append(text);
+  }
+
+  void() {
+    this.turn.text = "";
+    fill(this.item.querySelector(".draft"));
+  }
+}

@@ -1,0 +1,148 @@
+"""What the page shows of a turn: the answer as HTML and where it comes from; on request, all that is behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from workflows.results import TOTAL
+from workflows.runtime.printable import visible
+from workflows.serving.page.conversations import KeptTurn
+from workflows.serving.page.markdown import to_html
+from workflows.settings.enums import ResultKind
+
+_SEEDS_SHOWN = 10
+
+
+def shown(turn: KeptTurn) -> dict[str, Any]:
+    """Return a turn as the page draws it in its conversation."""
+    told = {
+        "id": turn.id,
+        "number": turn.number,
+        "question": turn.question,
+        "alone": turn.alone,
+        "settings": turn.settings,
+        "state": turn.state,
+        "text": turn.answer,
+        "error": turn.error,
+    }
+    return told if turn.result is None else {**told, **_answer(turn.result)}
+
+
+def details(turn: KeptTurn) -> dict[str, Any]:
+    """Return what is behind an answer: passages with their cited words, facts, relation weights, seeds and notes."""
+    result = turn.result
+    if result is None:
+        return {"passages": [], "facts": [], "notes": []}
+    return {
+        "passages": _passages(result),
+        "facts": [{**fact, "score": round(fact["score"], 3)} for fact in result.get("facts") or []],
+        "fact_outcome": result.get("fact_outcome") or "",
+        "beta": result.get("relation_factors"),
+        "seeds": _seeds(result),
+        "claims": result.get("claims") or [],
+        "coverage": result.get("coverage") or "",
+        "follow_ups": result.get("follow_ups") or [],
+        "notes": [f"{_words(note['node'])}: {note['message']}" for note in result["errors"]],
+        "timings": {_words(node): ms for node, ms in result["timings_ms"].items() if node != TOTAL},
+        "about": _about(result),
+        "walked": result.get("ranked_by") == "walk",
+    }
+
+
+def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
+    hits = {hit["number"]: hit for hit in result["passages"]}
+    numbers = dict.fromkeys(mark["number"] for mark in result["citations"])
+    sources = [_named(hits[number]) for number in numbers]
+    understood = result.get("understood")
+    return {
+        "kind": result["answer_kind"],
+        "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
+        "text": result["answer"] or "",
+        "html": to_html(result["answer"] or "", {each["number"]: each["title"] for each in sources}),
+        "sources": sources,
+        "understood": understood and {**understood, "question": result["question"]},
+        "n_passages": len(hits),
+        "n_notes": len(result["errors"]),
+        "took": _took(result),
+    }
+
+
+def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    marks: dict[int, list[tuple[int, int]]] = {}
+    for mark in result["citations"]:
+        spans = marks.setdefault(mark["number"], [])
+        if mark["start"] is not None:
+            spans.append((mark["start"], mark["end"]))
+    return [
+        {
+            **_named(hit),
+            "pieces": list(_pieces(hit["text"], marks.get(hit["number"], []))),
+            "cited": hit["number"] in marks,
+            "metadata": {visible(key): value for key, value in hit["metadata"].items()},
+            "score": round(hit["score"], 4),
+        }
+        for hit in result["passages"]
+    ]
+
+
+def _named(hit: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a passage is called, without signs that hide or turn what is read."""
+    return {"number": hit["number"], "title": visible(hit["title"]) or hit["id"], "source": visible(hit["source"])}
+
+
+def _pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    """Yield a text in pieces that tell whether they are cited: scripts count characters otherwise than places do."""
+    end = 0
+    for start, stop in sorted(spans):
+        if stop <= end:
+            continue
+        if start > end:
+            yield {"text": text[end:start], "cited": False}
+        yield {"text": text[max(start, end) : stop], "cited": True}
+        end = stop
+    if end < len(text):
+        yield {"text": text[end:], "cited": False}
+
+
+def _seeds(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    titles = {hit["id"]: hit["title"] for hit in result["passages"]}
+    seeds = result.get("seeds") or {}
+    entities = [{"text": seed["text"], "kind": "name", "weight": seed["weight"]} for seed in seeds.get("entities", [])]
+    passages = [
+        {"text": titles[seed["id"]], "kind": "passage", "weight": seed["weight"]}
+        for seed in seeds.get("passages", [])
+        if seed["id"] in titles
+    ]
+    heaviest = sorted([*entities, *passages], key=lambda seed: -seed["weight"])[:_SEEDS_SHOWN]
+    return [{**seed, "text": visible(seed["text"]), "weight": round(seed["weight"], 3)} for seed in heaviest]
+
+
+def _took(result: Mapping[str, Any]) -> str:
+    usage, seconds = result["usage"], result["timings_ms"].get(TOTAL, 0) / 1000
+    took = f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
+    calls = usage["calls"]
+    if not calls:
+        return f"{took}, without a model"
+    return f"{took}, {calls} model call{'' if calls == 1 else 's'}"
+
+
+def _about(result: Mapping[str, Any]) -> dict[str, str]:
+    models = result["models"]
+    walk = result.get("walk")
+    told = {
+        "Workflow": result["workflow"],
+        "Ranking": f"{result['mode']} (ranked by {result['ranked_by'] or 'nothing'})",
+        "Chat model": models["chat"],
+        "Embedding model": models["embedding"],
+        "Generation": str(result["generation"]),
+    }
+    if walk:
+        told["Walk"] = f"{walk['engine']}, damping {walk['damping']:.2f}"
+    if understood := result.get("understood"):
+        told["Completed"] = f"since {understood['because']}; by {understood['by']}"
+    return told
+
+
+def _words(node: str) -> str:
+    return node.replace("_", " ")
