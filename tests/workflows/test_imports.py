@@ -26,6 +26,7 @@ NEED_AN_EXTRA = {
     "workflows/serving/mcp_elicitation.py": {"mcp"},
     "workflows/serving/mcp_server.py": {"mcp"},
     "workflows/serving/mcp_stdio.py": {"mcp"},
+    "workflows/serving/operator_paths.py": {"starlette"},
     "workflows/serving/page/app.py": {"starlette"},
     "workflows/serving/page/guard.py": {"starlette"},
 }

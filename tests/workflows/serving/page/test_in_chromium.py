@@ -27,6 +27,13 @@ from workflows.serving.page.site import Site
 pytestmark = pytest.mark.slow
 
 HOSTILE = "<img src=x onerror=\"document.title='broken'\">"
+DROP = """
+const files = new DataTransfer();
+files.items.add(new File([arguments[1]], arguments[0]));
+document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: files, bubbles: true, cancelable: true}));
+"""
+"""Drops a file of that name and text on the page."""
+
 TITLES = (HOSTILE, "javascript:document.title='broken'", "\u202eevil\u202c <b>bold</b>", "a" * 300)
 
 
@@ -356,6 +363,22 @@ def test_dropped_documents_are_taken_in_and_refused_with_reasons(
         page.ask("What is Karv?")
         assert "harbour town" in page.answered(1).text
     page.complaints()  # The refused requests are in the console.
+
+
+def test_a_document_that_is_dropped_anywhere_can_replace_another(
+    page: Window, hashing: None, root: Path, tmp_path: Path
+) -> None:
+    with on_a_port(site_of(root, tmp_path, uploads=tmp_path / "uploads")) as address:
+        page.open(address)
+        for text in ("Karv is a harbour town.", "Karv is a mining village."):
+            page.run(DROP, "karv.md", text)
+            if "mining" in text:
+                page.button("Replace").click()
+            page.until(lambda: page.text("#file-list li").endswith("added"))
+            page.button("Close").click()
+        page.press("What is Karv?", Keys.ENTER)
+        assert "mining village" in page.answered(1).text
+    page.complaints()  # The refused request is in the console.
 
 
 def test_a_key_is_asked_for_and_kept_until_the_tab_is_closed(

@@ -6,6 +6,8 @@ import { put, stream } from "./server.js";
 const STAGES = { read: "Reading", extract: "Finding facts", embed: "Embedding", commit: "Writing", graph: "Building the graph" };
 let limits = null;
 let workspaceOf = () => "";
+let waiting = 0; // drops that are not indexed yet
+let work = Promise.resolve();
 
 export function setUpDocuments(given, workspace) {
   limits = given;
@@ -14,6 +16,8 @@ export function setUpDocuments(given, workspace) {
   if (!limits) return;
   find("documents").addEventListener("click", open);
   find("close-documents").addEventListener("click", () => find("documents-dialog").close());
+  // Chromium gives the focus back to the question, but no keys, where it had the focus as files were dropped.
+  find("documents-dialog").addEventListener("close", () => { find("question").blur(); find("question").focus(); });
   find("files").addEventListener("change", (event) => { add([...event.target.files]); event.target.value = ""; });
   let depth = 0;
   const over = make("div", { className: "over-page", ariaHidden: "true" }, "Drop to add these documents");
@@ -33,14 +37,26 @@ export function setUpDocuments(given, workspace) {
 function open() {
   const megabytes = Math.round(limits.file_bytes / 2 ** 20);
   find("documents-note").textContent = `Text, Markdown, HTML, PDF, Word and tables; at most ${limits.files} files of ${megabytes} MB each at once. Documents stay until whoever runs the server removes them.`;
-  if (!find("documents-dialog").open) {
-    if (find("indexing").hidden) fill(find("file-list"));
-    find("documents-dialog").showModal();
+  if (find("documents-dialog").open) return;
+  if (!waiting) {
+    fill(find("file-list"));
+    find("indexing").hidden = true;
   }
+  find("documents-dialog").showModal();
 }
 
-async function add(files) {
+// One drop after the other: a workspace has one writer at a time.
+function inTurn(task) {
+  waiting += 1;
+  work = work.then(task).finally(() => { waiting -= 1; });
+}
+
+function add(files) {
   open();
+  inTurn(() => addNow(files));
+}
+
+async function addNow(files) {
   if (files.length > limits.files) {
     fill(find("file-list"), make("li", { className: "refused" }, `These are ${files.length} files: add at most ${limits.files} at once.`));
     return;
@@ -61,7 +77,7 @@ async function send(file, isReplacing) {
   } catch (fault) {
     refuse(line, fault.message);
     if (fault.status === 409) {
-      line.append(button("Replace", async () => { if (await send(file, true)) await index([file.name], [file.name]); }));
+      line.append(button("Replace", () => inTurn(async () => { if (await send(file, true)) await index([file.name], [file.name]); })));
     }
     return false;
   }
