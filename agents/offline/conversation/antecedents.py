@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from agents.offline.conversation.words import ANYTHING, HE, PLACE, SHE
-from agents.offline.language.entities import scan_entities
+from agents.offline.language.entities import GOVERNING_NOUNS, PLACE_NOUNS, scan_entities
 from agents.offline.language.words import FUNCTION_WORDS, PREPOSITIONS
 from agents.offline.reading.kinds import AnswerKind, answer_kind
 from agents.offline.reading.words import is_function_word, language_of, stem, word_spans
@@ -125,9 +125,11 @@ def _people(names: Sequence[Candidate], wanted: Sequence[Pronoun]) -> list[Candi
 
 
 def _is_like_a_person(name: Candidate) -> bool:
-    """Tell whether a name is written as people's are, two to four words with capitals, and stands where they do."""
+    """Tell whether a name is written as people's are and stands where they do: two to four words with capitals."""
     words = name.text.split()
-    return not name.is_placed and 2 <= len(words) <= 4 and all(word[:1].isupper() and word.isalpha() for word in words)
+    is_thing = any(word.casefold() in GOVERNING_NOUNS | PLACE_NOUNS for word in words[1:])
+    is_written_so = 2 <= len(words) <= 4 and all(word[:1].isupper() and word.isalpha() for word in words)
+    return is_written_so and not is_thing and not name.is_placed
 
 
 def _is_placed(name: str, text: str) -> bool:

@@ -54,7 +54,7 @@ _PURPOSE_NOUNS = _JOINING_NOUNS | word_set(
 _ARTICLES = frozenset(("the", "a", "an"))
 _BEHIND_VERBS = _ARTICLES | word_set("this that these those its his her their our my your it them any each every all")
 _NUMBER_INTRODUCERS = _ARTICLES | {"at", "its", "their", "his", "her"}
-_PLACE_NOUNS = word_set(
+PLACE_NOUNS = word_set(
     "street road avenue square park river island islands hospital airport station building bridge mountain award prize "
     "cup trophy hotel motors company corporation"
 )
@@ -241,7 +241,7 @@ class NameFinder:
         words = [token.lower for token in self._tokens[start:end]]
         if start == first or any(word in GOVERNING_NOUNS or not word[0].isalpha() for word in words):
             return first
-        return first if words[0] in CONNECTORS or words[-1] in _PLACE_NOUNS else start
+        return first if words[0] in CONNECTORS or words[-1] in PLACE_NOUNS else start
 
     def _with_number(self, first: int, end: int) -> int:
         """The start of a name with the year or ordinal before it: "the 1998 Winter Fair", not "in 2007 Nissan"."""
