@@ -41,12 +41,13 @@ class Candidate:
     Attributes:
         text: as it is written.
         pronoun: what the collection calls it by.
-        is_placed: whether it stands after a comma, "in", "of" and the like, where people seldom stand.
+        is_nobody: whether it stands after a comma, "in", "of" and the like, where people seldom stand, or begins with
+            the name of a thing ("Nissan Motor").
     """
 
     text: str
     pronoun: Pronoun
-    is_placed: bool
+    is_nobody: bool
 
 
 class Antecedents:
@@ -60,7 +61,7 @@ class Antecedents:
         written = [span.text for span in scan_entities(text).spans if span.is_name and self._is_sure(span.text)]
         written = [name for name in written if not (_ADJECTIVE.fullmatch(name) and re.search(rf"{name} [a-z]", text))]
         names = dict.fromkeys(written or self._names.spelled(text))
-        return [Candidate(name, self._names.pronoun_of(name), _is_placed(name, text)) for name in names]
+        return [Candidate(name, self._names.pronoun_of(name), self._is_nobody(name, text)) for name in names]
 
     def meant(self, reference: str, turn: Turn) -> list[Candidate]:
         """Return the names of a turn that a pronoun or "there" may mean: several people where nothing decides."""
@@ -102,6 +103,10 @@ class Antecedents:
         ]
         return [names for names in found if names]
 
+    def _is_nobody(self, name: str, text: str) -> bool:
+        first, *others = name.split()
+        return _is_placed(name, text) or (bool(others) and self._names.pronoun_of(first) is Pronoun.THING)
+
     def _is_sure(self, name: str) -> bool:
         """Whether the collection knows a name, or it is several words with capitals that only name."""
         words = name.split()
@@ -129,7 +134,7 @@ def _is_like_a_person(name: Candidate) -> bool:
     words = name.text.split()
     is_thing = any(word.casefold() in GOVERNING_NOUNS | PLACE_NOUNS for word in words[1:])
     is_written_so = 2 <= len(words) <= 4 and all(word[:1].isupper() and word.isalpha() for word in words)
-    return is_written_so and not is_thing and not name.is_placed
+    return is_written_so and not is_thing and not name.is_nobody
 
 
 def _is_placed(name: str, text: str) -> bool:
