@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from agents.roles import Rewriter
 from benchmarks.conversations import gate
 from benchmarks.conversations.data import Task, Way, read_labels, read_tasks
 from benchmarks.conversations.scoring import difference, ids_of, same_result
@@ -23,10 +24,11 @@ MODES = (Mode.MARA, Mode.HYBRID)
 Results = dict[Way, list[dict[str, Any]]]
 
 
-def report(folder: Path, workspace: str, model: str, *, each: bool) -> Iterator[str]:
+def report(folder: Path, workspace: str, model: str, *, each: bool, rewriter: Rewriter | None = None) -> Iterator[str]:
     """Ask the tasks of an MTRAG folder in a workspace of its corpus, and yield what to print.
 
-    ``each``: the questions that the gate gets wrong are told one by one.
+    ``each``: the questions that the gate gets wrong are told one by one. ``rewriter`` completes questions in place of
+    the model's own, or of the offline one.
 
     Raises:
         BadInput: the labels are not of these tasks.
@@ -36,9 +38,11 @@ def report(folder: Path, workspace: str, model: str, *, each: bool) -> Iterator[
     later = [task for task in tasks if task.turns and task.gold_ids]
     first = [task for task in tasks if not task.turns]
     for mode in MODES:
-        context = Context(workspace=workspace, mode=mode, model=model, top_k=max(DEPTHS))
+        settings = Context(workspace=workspace, mode=mode, model=model, top_k=max(DEPTHS))
+        context = settings.with_agents(rewriter=rewriter)
         results: Results = {way: [ask(task, way, context) for task in later] for way in Way}
         yield recall_table(f"{mode}, {len(later)} later turns", results, later)
+        yield told_of_rewriting(results[Way.THREAD])
         in_threads = [
             same_result(ask(task, Way.ALONE, context), ask(replace(task, turns=other.turns), Way.THREAD, context))
             for task, other in zip(first, later, strict=False)
@@ -85,6 +89,14 @@ def recall_table(name: str, results: Results, tasks: Sequence[Task]) -> str:
         cells = [difference(recalls[Way.THREAD][k], recalls[other][k]) for k in DEPTHS]
         lines.append(f"| {Way.THREAD} above {other} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def told_of_rewriting(results: Sequence[dict[str, Any]]) -> str:
+    """Return how many questions were completed, asked back, or completed without the model that was to do it."""
+    understood = [result["understood"] for result in results if result["understood"]]
+    asked_back = sum(bool(each["choices"]) for each in understood)
+    fell_back = sum(any(e["kind"] == "Fallback" for e in result["errors"]) for result in results)
+    return f"Completed: {len(understood)}; asked back: {asked_back}; fell back to the offline rewriter: {fell_back}"
 
 
 def unchanged(tasks: Sequence[Task], results: Results, alone: Collection[str]) -> list[bool]:
