@@ -1,16 +1,29 @@
-"""Asking back which of several readings a question has, and reading what was chosen."""
+"""Asking back: which of several readings a question has, or what is wanted at all."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from agents.offline.language.words import word_set
 from graph.text import tokens
 
 _ASKED_BACK = "Which do you mean: "
+ASK_SOMETHING = "Ask a question about the documents."
+"""The answer to what asks nothing."""
+
+_COURTESIES = word_set(
+    "hello hi hey thanks thank you thx ok okay great cool good nice fine perfect super bye goodbye cheers please very "
+    "much so morning evening hallo danke schön bitte gut tschüss bonjour salut merci beaucoup bien hola gracias muchas"
+)
 _QUOTED = re.compile(r"“(.+?)”")
 _NUMBER = re.compile(r"\W*(?:no\.?|number|the)?\s*(\d+|first|second|third|fourth|former|latter)(?:\s+one)?\W*", re.I)
 _PLACES = {"first": 1, "former": 1, "second": 2, "latter": 2, "third": 3, "fourth": 4}
+
+
+def asks_nothing(text: str) -> bool:
+    """Tell whether a text is a greeting, thanks or signs alone: nothing to search for."""
+    return _COURTESIES.issuperset(tokens(text))
 
 
 def question_back(choices: Sequence[str]) -> str:

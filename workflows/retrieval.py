@@ -17,7 +17,7 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import RetryPolicy
 
-from workflows.nodes.conversation import complete_question, rewrite_question
+from workflows.nodes.conversation import ASKS_NOTHING, complete_question, rewrite_question
 from workflows.nodes.retrieval import (
     encode_question,
     filter_facts,
@@ -62,7 +62,7 @@ WALKS = "the mode walks"
 BETA_WANTED = "β is wanted"
 BY_SIMILARITY = "ranked by similarity"
 LEANS = "leans on earlier turns"
-SEVERAL_READINGS = "several readings"
+ASKS_BACK = "asks back"
 
 
 def after_encoding(state: Started) -> Sequence[str]:
@@ -79,9 +79,10 @@ def after_rewriting(state: Rewritten) -> Sequence[str]:
 
 
 def after_completion(state: Rewritten) -> Sequence[str]:
-    """Search with the completed question, or ask back where it could mean several things."""
+    """Search with the completed question, or ask back where it could mean several things, or asks nothing."""
     understood = state.get("understood")
-    return [SEVERAL_READINGS] if understood and understood["choices"] else _branches(state)
+    asks_back = state.get("leaning") == ASKS_NOTHING or (understood and understood["choices"])
+    return [ASKS_BACK] if asks_back else _branches(state)
 
 
 def _branches(state: Started) -> list[str]:
@@ -108,12 +109,10 @@ def after_passages(state: Started) -> str:
     return WALKS if mode_of(state).walks else BY_SIMILARITY
 
 
-def add_retrieval(
-    builder: WorkflowBuilder[Any, Any, Any, Any], encode: Node[Any], then: str, several_readings: str
-) -> None:
+def add_retrieval(builder: WorkflowBuilder[Any, Any, Any, Any], encode: Node[Any], then: str, asks_back: str) -> None:
     """Add retrieval to a workflow: from START through the node ``encode`` to the node ``then`` (or END).
 
-    A question of several readings goes to the node ``several_readings`` (or END) instead.
+    What could mean several things, or asks nothing, goes to the node ``asks_back`` (or END) instead.
 
     ``seed_graph`` is deferred: it waits for all branches, however often one of them retries.
     """
@@ -131,7 +130,7 @@ def add_retrieval(
     builder.add_conditional_edges(
         FIRST_NODE, after_encoding, {**searching, LEANS: "rewrite_question", NOTHING_SELECTED: then}
     )
-    understood = {**searching, SEVERAL_READINGS: several_readings}
+    understood = {**searching, ASKS_BACK: asks_back}
     builder.add_conditional_edges(
         "rewrite_question",
         after_rewriting,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.clarification import chosen_reading, question_back
+from agents.clarification import asks_nothing, chosen_reading, question_back
 
 ORLO, EMIL = "When was Orlo Sund born?", "When was Emil Tarn born?"
 BACK = question_back([ORLO, EMIL])
@@ -43,3 +43,13 @@ def test_nothing_is_chosen_where_nothing_was_asked_back() -> None:
 def test_the_number_of_any_reading_chooses_it(choices: list[str]) -> None:
     for number, choice in enumerate(choices, start=1):
         assert chosen_reading(str(number), question_back(choices)) in (choice, None if "\n" in choice else choice)
+
+
+@pytest.mark.parametrize("text", ["thanks!", "Hello", "ok", "?", "...", "👍", "Thank you very much", "Danke schön"])
+def test_greetings_thanks_and_signs_alone_ask_nothing(text: str) -> None:
+    assert asks_nothing(text)
+
+
+@pytest.mark.parametrize("text", ["why?", "no", "thanks, and when was Karv built?", "港", "Okra"])
+def test_all_else_asks_something(text: str) -> None:
+    assert not asks_nothing(text)

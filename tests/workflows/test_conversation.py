@@ -85,6 +85,12 @@ class TestWithoutAModel:
         events = list(ask_stream("When was he born?", settings(), [two]))
         assert isinstance(events[-1], Answered)
 
+    def test_thanks_are_not_searched_and_later_questions_do_not_lean_on_them(self, settings: MakeContext) -> None:
+        thanked = ask("Thanks!", settings(), [FIRST])
+        assert (thanked["answer_kind"], thanked["answer"]) == ("clarification", "Ask a question about the documents.")
+        assert (thanked["passages"], thanked["understood"]) == ([], None)
+        assert ask(LEANING, settings(), [FIRST, turn_of(thanked)])["question"] == WHOLE
+
     def test_an_answer_from_passages_that_the_run_does_not_see_does_not_count(self, settings: MakeContext) -> None:
         result = ask(LEANING, settings(where={"source": "nowhere"}), [FIRST])
         assert "Brandt" not in json.dumps(result)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from agents.clarification import chosen_reading, question_back
+from agents.clarification import ASK_SOMETHING, asks_nothing, chosen_reading, question_back
 from agents.roles import Rewriting, Turn
-from graph.errors import BadInput
 from workflows.runtime.agents import REWRITER, ask
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun, models_of
@@ -31,6 +30,9 @@ LONGEST_QUESTION = 1_000
 LONGEST_ANSWER = 10_000
 """Characters of an earlier answer that are read."""
 
+ASKS_NOTHING = "it asks nothing"
+"""Why a greeting, thanks or signs alone are not searched."""
+
 CHOSEN = "choice"
 """Who completed a question where the asker chose one of the readings."""
 
@@ -40,7 +42,7 @@ def visible_turns(turns: list[Turn], run: OpenRun) -> tuple[list[TurnRecord], li
 
     An answer that cites a passage that the run does not see is left out whole, since it may repeat any of it.
     """
-    last = turns[-TURNS_READ:]
+    last = [turn for turn in turns if not asks_nothing(turn.question)][-TURNS_READ:]
     seen = [all(sees(passage, run) for passage in turn.passages) for turn in last]
     earlier = [
         TurnRecord(
@@ -69,6 +71,8 @@ def spoken(earlier: list[TurnRecord]) -> str:
 def rewrite_question(state: RewritingInput, run: OpenRun) -> Update:
     """Ask the rewriter for the whole question."""
     question, turns = state["question"], _turns(state)
+    if asks_nothing(question):
+        return {}
     if chosen := chosen_reading(question, turns[-1].answer if turns else ""):
         return _understood(state, run, Rewriting(chosen), CHOSEN)
     reply = ask(
@@ -95,11 +99,9 @@ def complete_question(state: RewritingInput, run: OpenRun) -> Update:
 
 @node()
 def ask_back(state: AskingBack, run: OpenRun) -> Update:
-    """Ask which of several things a question means."""
+    """Ask which of several things a question means, or for a question at all."""
     understood = state.get("understood")
-    if not understood or not understood["choices"]:
-        raise BadInput("There is nothing to choose between", "Fork before the question was completed")
-    back = question_back(understood["choices"])
+    back = question_back(understood["choices"]) if understood and understood["choices"] else ASK_SOMETHING
     return {
         "answer": back,
         "plain_answer": back,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from agents.clarification import asks_nothing
 from agents.leaning import leaning_of
 from agents.offline.fact_filter import OfflineFactFilter
 from graph.retrieve.filter_keys import unknown_keys
@@ -23,7 +24,7 @@ from graph.retrieve.search import (
 )
 from graph.retrieve.selection import Selection
 from graph.schema import ScoredFact
-from workflows.nodes.conversation import spoken, visible_turns
+from workflows.nodes.conversation import ASKS_NOTHING, spoken, visible_turns
 from workflows.runtime.agents import FACT_FILTER, MANAGER, REWRITER, ask
 from workflows.runtime.node import node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, models_of
@@ -116,7 +117,7 @@ def begin(state: Asked, run: OpenRun) -> Update:
         "errors": errors or None,
         "turns": [],
         "earlier": earlier,
-        "leaning": leaning_of(question, spoken(earlier)) if earlier else "",
+        "leaning": ASKS_NOTHING if asks_nothing(question) else leaning_of(question, spoken(earlier)) if earlier else "",
         **_provenance(run),
         "weighs_relations": context.walk_settings().beta,
         "nothing_selected": _is_empty(selection),

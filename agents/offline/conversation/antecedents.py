@@ -19,7 +19,8 @@ _PEOPLE = (Pronoun.HE, Pronoun.SHE)
 _BEFORE_THINGS = PREPOSITIONS - {"by", "with", "against", "between"}
 _ASKS_THING = re.compile(
     r"\bwhat (?:is|was|are|were) the (?:name|title|capital|first|last|\w+est)\b"
-    r"|\b(?:which|what|welche[rsnm]?|quel(?:le)?s?|qué|cuál)\s+(?!(?:is|was|are|were|year|date|month|day|time)\b)\w+",
+    r"|\b(?:which|what|welche[rsnm]?|quel(?:le)?s?|qué|cuál)\s+(?!(?:is|was|are|were|do|does|did|has|have|had|can|could|will|would|should|happens?|happened|about|if|year|date"
+    r"|month|day|time)\b)\w+",
     re.IGNORECASE,
 )
 _ASKS_PLACE = re.compile(r"\b(?:where|wo|où|dónde)\b", re.IGNORECASE)
@@ -67,17 +68,13 @@ class Antecedents:
         """Return the names of a turn that a pronoun or "there" may mean: several people where nothing decides."""
         asked, answers = self.of(turn.question), self._in_answer(turn)
         if wanted := _wanted_people(reference):
-            named, told = (
-                _people(asked, wanted),
-                next((some for each in answers if (some := _people(each, wanted))), []),
-            )
-            if not all(name.pronoun in wanted for name in told):
-                told = told[:1]
+            named = _people(asked, wanted)
+            told = next((sure for names in answers if (sure := _known_people(names, wanted))), [])
             people = (told or named) if _asks_who(turn.question) and len(named) < 2 else (named or told)
             if people or reference not in ANYTHING:
                 return people
         things = [name for name in asked if name.pronoun not in _PEOPLE]
-        in_answer = [name for name in chain(*answers[:1]) if name.pronoun not in _PEOPLE]
+        in_answer = [name for name in chain(*answers[:1]) if name.pronoun is Pronoun.THING]
         asks_for_it = _ASKS_THING.search(turn.question) or (reference in PLACE and _ASKS_PLACE.search(turn.question))
         return (in_answer or things)[:1] if asks_for_it else things[:1]
 
@@ -122,9 +119,14 @@ def _wanted_people(reference: str) -> tuple[Pronoun, ...]:
     return (Pronoun.HE,) if reference in HE else (Pronoun.SHE,) if reference in SHE else ()
 
 
+def _known_people(names: Sequence[Candidate], wanted: Sequence[Pronoun]) -> list[Candidate]:
+    """The first two people among names whom the collection calls so."""
+    return [name for name in names if name.pronoun in wanted][:2]
+
+
 def _people(names: Sequence[Candidate], wanted: Sequence[Pronoun]) -> list[Candidate]:
     """The people among names that a pronoun may mean: two where nothing decides between them."""
-    sure = [name for name in names if name.pronoun in wanted]
+    sure = _known_people(names, wanted)
     likely = [name for name in names if name.pronoun is Pronoun.UNKNOWN and _is_like_a_person(name)]
     return (sure or likely)[:2]
 

@@ -33,6 +33,9 @@ def filled_in(fragment: str, asked: str, names: KnownNames) -> str | None:
 
     None where the question has nothing like it.
     """
+    if topic := _IN_BRACKETS.search(asked):
+        without = filled_in(fragment, asked[: topic.start()].rstrip(), names)
+        return f"{without} ({topic.group(1)})" if without else None
     ends = "?" if asked.rstrip().endswith("?") else ""
     whole = asked.strip().rstrip("?")
     slot = _slot(fragment, whole, names)
@@ -58,7 +61,7 @@ def topic_of(question: str) -> str:
     words = question.translate(_NO_MARKS).strip(" .").split()
     while words and words[0].casefold().strip(",") in _ONLY_ASKS:
         words.pop(0)
-    words = words[:LONGEST_TOPIC]
+    words = list({word.casefold(): word for word in reversed(words)}.values())[::-1][:LONGEST_TOPIC]
     while words and words[-1].casefold() in FUNCTION_WORDS:
         words.pop()
     return " ".join(words)
