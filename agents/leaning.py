@@ -16,7 +16,7 @@ from agents.offline.reading.words import is_function_word, language_of, word_spa
 ENOUGH_WORDS = 8
 """Words beside function words with which a question names what it is about, whatever else it refers to."""
 
-FEW_WORDS = 2
+FEW_WORDS = 1
 """Words beside function words up to which a noun with "the" leans, spoken of before or not ("who was the founder?")."""
 
 _FEWEST_WORDS = 3
