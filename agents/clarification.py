@@ -31,16 +31,13 @@ def question_back(choices: Sequence[str]) -> str:
     return _ASKED_BACK + " or ".join(f"“{choice}”" for choice in choices)
 
 
-def chosen_reading(reply: str, answer: str) -> str | None:
-    """Return the reading that a reply chooses, by number, by place, or by words that one reading alone has.
+def readings_in(answer: str) -> tuple[str, ...]:
+    """Return the readings that an answer asks to choose from; none where it asks nothing back."""
+    return tuple(_QUOTED.findall(answer)) if answer.startswith(_ASKED_BACK) else ()
 
-    Args:
-        reply: what was said after the question back.
-        answer: the last answer; None is returned where it asked nothing back.
-    """
-    choices = _QUOTED.findall(answer) if answer.startswith(_ASKED_BACK) else []
-    if not choices:
-        return None
+
+def chosen_reading(reply: str, choices: Sequence[str]) -> str | None:
+    """Return the reading that a reply chooses, by number, by place, or by words that one reading alone has."""
     if numbered := _NUMBER.fullmatch(reply):
         word = numbered.group(1).lower()
         number = _PLACES[word] if word in _PLACES else int(word)

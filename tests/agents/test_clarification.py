@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.clarification import asks_nothing, chosen_reading, question_back
+from agents.clarification import asks_nothing, chosen_reading, question_back, readings_in
 
 ORLO, EMIL = "When was Orlo Sund born?", "When was Emil Tarn born?"
 BACK = question_back([ORLO, EMIL])
@@ -27,22 +27,22 @@ def test_asking_back_quotes_every_reading() -> None:
     ],
 )
 def test_a_reading_is_chosen_by_number_by_place_or_by_its_own_words(reply: str, chosen: str) -> None:
-    assert chosen_reading(reply, BACK) == chosen
+    assert chosen_reading(reply, readings_in(BACK)) == chosen
 
 
 @pytest.mark.parametrize("reply", ["3", "0", "-5", "the third", "born", "Ida Brandt", "", "When was the port built?"])
 def test_what_fits_no_reading_or_several_chooses_none(reply: str) -> None:
-    assert chosen_reading(reply, BACK) is None
+    assert chosen_reading(reply, readings_in(BACK)) is None
 
 
 def test_nothing_is_chosen_where_nothing_was_asked_back() -> None:
-    assert chosen_reading("1", "He said “yes” or “no”. [1]") is None
+    assert chosen_reading("1", readings_in("He said “yes” or “no”. [1]")) is None
 
 
-@given(st.lists(st.text(min_size=1).filter(lambda text: "“" not in text and "”" not in text), min_size=2, max_size=4))
+@given(st.lists(st.text(min_size=1), min_size=2, max_size=4))
 def test_the_number_of_any_reading_chooses_it(choices: list[str]) -> None:
     for number, choice in enumerate(choices, start=1):
-        assert chosen_reading(str(number), question_back(choices)) in (choice, None if "\n" in choice else choice)
+        assert chosen_reading(str(number), choices) == choice
 
 
 @pytest.mark.parametrize("text", ["thanks!", "Hello", "ok", "?", "...", "👍", "Thank you very much", "Danke schön"])

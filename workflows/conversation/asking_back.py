@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from langgraph.types import interrupt
 
-from workflows.conversation.reading import chosen_reading
+from agents.clarification import chosen_reading
 from workflows.runtime.human_review import decision_in, review_of
 from workflows.settings.mara import QUESTION_LIMIT
 

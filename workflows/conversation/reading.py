@@ -5,7 +5,6 @@ Nothing here trusts a message: a client may send any, with whatever metadata, in
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Annotated, Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agents.clarification import chosen_reading
 from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.settings.enums import ResultKind
@@ -22,8 +22,6 @@ from workflows.states.chat import METADATA
 
 ANSWER_LIMIT = 10_000
 """Characters of an earlier answer that count."""
-
-_NUMBER = re.compile(r"\W*([0-9]{1,3})\W*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +62,6 @@ def choices_of(messages: Sequence[BaseMessage]) -> tuple[str, ...]:
     answer = next((each for each in reversed(messages) if isinstance(each, HumanMessage | AIMessage)), None)
     told = _told_by(answer) if isinstance(answer, AIMessage) else None
     return told.choices if told else ()
-
-
-def chosen_reading(reply: str, choices: Sequence[str]) -> str | None:
-    """Return the reading that a reply chooses, by its number from 1 or word for word; None for other words."""
-    number = _NUMBER.fullmatch(reply)
-    if number and 1 <= int(number[1]) <= len(choices):
-        return choices[int(number[1]) - 1]
-    return next((choice for choice in choices if choice.casefold() == reply.strip().casefold()), None)
 
 
 class _Source(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.clarification import ASK_SOMETHING, asks_nothing, chosen_reading, question_back
+from agents.clarification import ASK_SOMETHING, asks_nothing, chosen_reading, question_back, readings_in
 from agents.roles import Rewriting, Turn
 from workflows.runtime.agents import REWRITER, ask
 from workflows.runtime.node import node
@@ -73,7 +73,7 @@ def rewrite_question(state: RewritingInput, run: OpenRun) -> Update:
     question, turns = state["question"], _turns(state)
     if asks_nothing(question):
         return {}
-    if chosen := chosen_reading(question, turns[-1].answer if turns else ""):
+    if chosen := chosen_reading(question, readings_in(turns[-1].answer) if turns else ()):
         return _understood(state, run, Rewriting(chosen), CHOSEN)
     reply = ask(
         REWRITER,
