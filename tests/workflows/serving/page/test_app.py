@@ -52,6 +52,14 @@ def test_a_question_is_answered_as_events_and_then_kept(me: Visitor) -> None:
     assert me.get(f"conversations/{conversation}")["turns"] == [turn]
 
 
+def test_without_evidence_the_reason_is_told(me: Visitor) -> None:
+    turn = me.answer("Who founded Zorblax?")
+    assert turn["kind"] == "refusal"
+    assert turn["reasons"] == ["No evidence for 'Who founded Zorblax?': the passages found do not hold zorblax"]
+    outside = me.answer(QUESTION, settings={"where": {"source": "nowhere.md"}})
+    assert outside["reasons"][0].startswith("No passage meets the conditions of `where`")
+
+
 def test_steps_are_told_in_words(me: Visitor) -> None:
     steps = [event["text"] for event in me.ask(QUESTION) if event["kind"] == "step"]
     assert steps[0] == "Reading the question"

@@ -99,6 +99,12 @@ def test_a_citation_opens_its_passage_with_the_cited_words_marked(page: Window) 
     assert re.fullmatch(r"Source \d+: .+", page.focused())
 
 
+def test_a_refusal_says_why(page: Window) -> None:
+    page.ask("Who founded Zorblax?")
+    page.answered(1)
+    assert page.text(".turn .reason").endswith("the passages found do not hold zorblax")
+
+
 def test_what_is_behind_an_answer_stands_beside_it_with_its_graph(page: Window) -> None:
     page.ask(QUESTION)
     page.answered(1)
