@@ -297,6 +297,21 @@ def test_a_long_answer_fits_a_phone(page: Window, site: Site) -> None:
     assert page.violations() == []
 
 
+@pytest.mark.parametrize("width", [360, 1360])
+def test_a_source_of_a_long_title_is_shortened_to_its_column(page: Window, site: Site, width: int) -> None:
+    conversation = kept(site, "Marn [1].", "A title of many words " * 9)
+    page.resize(width, 860)
+    page.driver.get(f"{page.driver.current_url.split('#')[0]}#/c/{conversation}")
+    page.answered(1)
+    if width > 1080:
+        page.all(".turn .citation")[0].click()
+        page.find(".passage")
+    over = "return document.querySelector(arguments[0]).scrollWidth - document.querySelector(arguments[0]).clientWidth"
+    assert page.run(over, "#conversation") == 0
+    assert page.run(over, ".sources") == 0
+    assert page.run(over, ".sources bdi") > 0
+
+
 def test_hostile_words_are_words(page: Window, hashing: None, index: Indexer, root: Path, tmp_path: Path) -> None:
     rows = [{"id": f"p{n}", "title": title, "text": f"The Velm {n} flows. {HOSTILE}"} for n, title in enumerate(TITLES)]
     index(rows, root)
