@@ -304,7 +304,7 @@ def test_a_source_of_a_long_title_is_shortened_to_its_column(page: Window, site:
     page.driver.get(f"{page.driver.current_url.split('#')[0]}#/c/{conversation}")
     page.answered(1)
     if width > 1080:
-        page.all(".turn .citation")[0].click()
+        page.all(".sources button")[0].click()
         page.find(".passage")
     over = "return document.querySelector(arguments[0]).scrollWidth - document.querySelector(arguments[0]).clientWidth"
     assert page.run(over, "#conversation") == 0
@@ -472,6 +472,15 @@ def test_a_phone_has_all_of_it(page: Window) -> None:
     assert page.run("return document.getElementById('panel').getBoundingClientRect().width") == 360
     assert page.violations() == []
     page.button("Close the panel").click()
+    labels = [label for label in page.all(".setting label") if label.is_displayed()]
+    assert [label.text for label in labels][-2:] == ["Workflow", "Ranking"]
+    assert all(label.size["width"] > 20 for label in labels)
+    assert len({select.location["y"] for select in page.all(".setting select") if select.is_displayed()}) == 1
+    page.button("Filter").click()
+    value, dialog = page.find(".condition input"), page.find("#filter-form")
+    assert value.size["width"] > 0.75 * dialog.size["width"]
+    assert page.violations() == []
+    page.press(Keys.ESCAPE)
 
 
 def test_colours_follow_the_system_and_the_switch(page: Window) -> None:
