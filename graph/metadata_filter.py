@@ -183,10 +183,14 @@ def is_storable(number: int | float) -> bool:
     return _LEAST_INTEGER <= number <= _GREATEST_INTEGER if isinstance(number, int) else math.isfinite(number)
 
 
-def parse_where(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+def parse_where(texts: Sequence[str], several: str = "ask from Python with $in") -> dict[str, dict[str, Any]]:
     """Return the filter of conditions such as ``tenant=a``, ``tenant!=b``, ``year>=2000``: all are to hold.
 
     What reads as a number, true or false in JSON is compared both as that and as text.
+
+    Args:
+        texts: the conditions.
+        several: what a user is told to do who wants any of several values.
 
     Raises:
         BadInput: one is no condition, or asks the same of a key as another.
@@ -200,9 +204,7 @@ def parse_where(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
             continue
         operator = _RANGE_OF_SIGN.get(sign, "$in")
         if operator in wanted:
-            raise BadInput(
-                f"{_shown(key)} is to be {sign} two values", "Give one; for any of several, ask from Python with $in"
-            )
+            raise BadInput(f"{_shown(key)} is to be {sign} two values", f"Give one; for any of several, {several}")
         wanted[operator] = _readings(value) if sign == "=" else _bound(text, value)
     return where
 

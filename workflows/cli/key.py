@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "mara_"
 _RANDOM_BYTES = 32
+_SEVERAL = 'write them into the line of the file: where = { tenant = { "$in" = ["a", "b"] } }'
 _BARE = re.compile("[A-Za-z0-9_-]+")
 
 
@@ -50,7 +51,7 @@ def key(
     """Make a key for somebody who asks a server, and print the lines for its file of keys."""
     if bool(where) == everything:
         raise BadInput(f"It is not clear what {name} may see", "Give either --where CONDITION or --everything")
-    made = new_key(name, parse_where(where or []), tuple(open_workspace or ()), may_index=may_index)
+    made = new_key(name, parse_where(where or [], _SEVERAL), tuple(open_workspace or ()), may_index=may_index)
     write(made, lambda console: _show(console, made), as_json=as_json)
 
 

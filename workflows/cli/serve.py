@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
 import webbrowser
@@ -112,7 +113,7 @@ def _check_host(host: str, *, is_open: bool) -> None:
     if is_open and not is_local(host):
         raise BadInput(
             f"{host} can be reached from other machines, and nobody would have to show a key",
-            "Name a file of keys in MARA_AUTH (docs/servers.md), or serve 127.0.0.1 and reach it through ssh -L",
+            "Name a file of keys in MARA_AUTH (docs/access.md), or serve 127.0.0.1 and reach it through ssh -L",
         )
 
 
@@ -122,8 +123,11 @@ def _listening(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=128)
     except OSError as fault:
+        if fault.errno == errno.EADDRINUSE:
+            raise BadInput(f"Port {port} is in use", "Take another with --port") from fault
+        reason, _, _ = (fault.strerror or str(fault)).partition(" (while attempting")
         raise BadInput(
-            f"{host}:{port} cannot be listened at ({fault.strerror or fault})", "Choose another with --port, or --host"
+            f"The page cannot listen at {_shown(host)}:{port}: {reason}", "Choose another with --host or --port"
         ) from fault
 
 

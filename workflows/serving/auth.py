@@ -18,7 +18,7 @@ from langgraph_sdk import Auth
 
 from graph.errors import MaraError, NoAccess
 from workflows.runtime.access import IDENTITY, check_clients_may_index, identity_of_user
-from workflows.serving.identity import TOKEN_PREFIX, Identity, Keyring
+from workflows.serving.identity import TOKEN_PREFIX, Identity, Keyring, authorization_of
 
 OWNER = "mara_owner"
 """The key of metadata that says whose something is; clients cannot set it."""
@@ -80,10 +80,8 @@ def _asking(user: Any) -> tuple[Identity, bool]:
 
 
 def _shown(headers: Mapping[bytes, bytes]) -> str | None:
-    authorization, key = headers.get(b"authorization"), headers.get(b"x-api-key")
-    if authorization:
-        return authorization.decode("latin-1")
-    return f"Bearer {key.decode('latin-1')}" if key else None
+    text = {name: headers[name].decode("latin-1") for name in (b"authorization", b"x-api-key") if name in headers}
+    return authorization_of(text.get(b"authorization"), text.get(b"x-api-key"))
 
 
 def _refused(refusal: NoAccess) -> Auth.exceptions.HTTPException:

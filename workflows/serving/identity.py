@@ -199,6 +199,11 @@ class Keyring:
         return Identity(name, holder.where, workspaces, holder.may_index)
 
 
+def authorization_of(authorization: str | None, api_key: str | None) -> str | None:
+    """Return what a request shows of its headers ``Authorization`` and, as chat interfaces send it, ``X-Api-Key``."""
+    return authorization or (f"Bearer {api_key}" if api_key else None)
+
+
 @lru_cache(maxsize=1)
 def _read_keyring(path: Path, changed_ns: int, size: int) -> Keyring:
     return Keyring.read(path)

@@ -85,7 +85,7 @@ def _problem(error: Mapping[str, Any], spelled: Callable[[str], str]) -> str:
     name = ".".join([*(spelled(str(part)) for part in error["loc"][:1]), *map(str, error["loc"][1:])])
     words = _WORDS.get(error["type"])
     if words is None:
-        return f"{name}: {error['msg'].removeprefix('Value error, ')}"
+        return ": ".join(filter(None, (name, error["msg"].removeprefix("Value error, "))))
     given = "" if error["type"] in _ABSENT else _given(error["input"])
     limits = {
         key: f"{limit:.15g}" if isinstance(limit, float) else limit for key, limit in error.get("ctx", {}).items()

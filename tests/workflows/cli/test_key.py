@@ -51,6 +51,10 @@ def test_every_key_is_another_and_is_shown_once(mara: Mara) -> None:
         (["a b", "--everything"], "a name is made of letters"),
         (["anna", "--everything", "--open-workspace", "../x"], "is not the name of a workspace"),
         (["anna", "--where", "tenant"], "is no condition"),
+        (
+            ["anna", "--where", "tenant=a", "--where", "tenant=b"],
+            'for any of several, write them into the line of the file: where = { tenant = { "$in" = ["a", "b"] } }',
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(mara: Mara, arguments: list[str], says: str) -> None:

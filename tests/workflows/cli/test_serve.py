@@ -63,7 +63,7 @@ def test_other_machines_are_served_only_with_keys(mara: Mara, workspace: Path, h
     outcome = mara("serve", "-w", workspace, "--host", host)
     assert outcome.code == 2
     assert "can be reached from other machines, and nobody would have to show a key" in " ".join(outcome.err.split())
-    assert "MARA_AUTH" in outcome.err
+    assert "MARA_AUTH (docs/access.md)" in " ".join(outcome.err.split())
 
 
 def test_a_port_that_is_taken_is_told(mara: Mara, workspace: Path) -> None:
@@ -71,7 +71,15 @@ def test_a_port_that_is_taken_is_told(mara: Mara, workspace: Path) -> None:
         port = taken.getsockname()[1]
         outcome = mara("serve", "-w", workspace, "--port", str(port))
     assert outcome.code == 2
-    assert f"127.0.0.1:{port} cannot be listened at" in " ".join(outcome.err.split())
+    assert f"Port {port} is in use. Take another with --port." in " ".join(outcome.err.split())
+
+
+def test_an_address_of_another_machine_is_told(mara: Mara, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = workspace.parent / "keys.toml"
+    keys.write_text(mara("key", "anna", "--everything", "--json").json["lines"], encoding="utf-8")
+    monkeypatch.setenv("MARA_AUTH", str(keys))
+    told = " ".join(mara("serve", "-w", workspace, "--host", "192.0.2.7").err.split())
+    assert "The page cannot listen at 192.0.2.7:8700: Cannot assign requested address." in told
 
 
 def test_without_its_packages_it_says_what_to_install(

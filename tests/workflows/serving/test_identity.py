@@ -199,7 +199,7 @@ SHARED = f'algorithms = ["HS256"]\nsecret_variable = "{SECRET_VARIABLE}"\n'
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "it names nobody: give a table"),
+        ("", r"keys.toml cannot be used \(it names nobody: give a table"),
         ("[keys", "is no TOML"),
         ("[key.anna]", "key is not known"),
         (ANNA, "keys.anna.where is missing"),

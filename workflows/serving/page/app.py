@@ -30,7 +30,8 @@ from graph.errors import BadInput, MaraError
 from graph.retrieve.modes import Mode
 from workflows.context import QUESTION_LIMIT, Context, check_question
 from workflows.results import turn_of
-from workflows.serving.identity import Identity
+from workflows.runtime.printable import visible
+from workflows.serving.identity import Identity, authorization_of
 from workflows.serving.key_file import OWN_WORKSPACE
 from workflows.serving.operator_paths import OperatorPaths
 from workflows.serving.page.answers import answer, event
@@ -188,12 +189,13 @@ def index_documents(asked: Asked) -> Response:
     for given in (names, replaced):
         if not isinstance(given, list) or len(given) > FILES_AT_ONCE or not all(isinstance(one, str) for one in given):
             raise BadInput(f"Add at most {FILES_AT_ONCE} files at once", "Correct the request")
+    uploads.check_waiting([*names, *replaced])
     return _stream(_indexing(asked.site, partial(uploads.index, names, replaced)))
 
 
 async def add_document(site: Site, request: Request) -> Response:
     """Take a file in as it comes."""
-    identity = await to_thread(_identity, site, request.headers.get("authorization"))
+    identity = await to_thread(_identity, site, _shown(request))
     uploads = await to_thread(site.uploads_of, identity, request.query_params.get("workspace", OWN_WORKSPACE))
     is_replacing = request.query_params.get("replace") == "yes"
     await uploads.take(request.path_params["name"], request.stream(), replace=is_replacing)
@@ -219,7 +221,7 @@ def _stream(events: AsyncIterator[str]) -> Response:
 def _listed(conversation: Conversation) -> dict[str, Any]:
     return {
         "id": conversation.id,
-        "title": conversation.title,
+        "title": visible(conversation.title),
         "version": conversation.version,
         "changed": conversation.changed,
     }
@@ -253,7 +255,7 @@ def routes(site: Site) -> list[BaseRoute]:
             Route("/api/turns", plain(ask), methods=["POST"]),
             Route("/api/turns/{id}", plain(read_turn)),
             Route("/api/documents", plain(index_documents), methods=["POST"]),
-            Route("/api/documents/{name}", _told(site, partial(add_document, site)), methods=["PUT"]),
+            Route("/api/documents/{name:path}", _told(site, partial(add_document, site)), methods=["PUT"]),
             Route("/explanation/{id}", plain(explanation), methods=["POST"]),
         ]
     )
@@ -274,7 +276,7 @@ def _plain(site: Site, function: Callable[[Asked], dict[str, Any] | Response]) -
 
     async def endpoint(request: Request) -> Response:
         body = await _body(request)
-        authorization = request.headers.get("authorization") or body.pop("authorization", None)
+        authorization = _shown(request) or body.pop("authorization", None)
         return await to_thread(answered, request, body, authorization)
 
     return _told(site, endpoint)
@@ -291,6 +293,10 @@ def _told(site: Site, endpoint: Endpoint) -> Endpoint:
             return JSONResponse({"error": {"kind": type(fault).__name__, "message": site.told(fault)}}, status)
 
     return telling
+
+
+def _shown(request: Request) -> str | None:
+    return authorization_of(request.headers.get("authorization"), request.headers.get("x-api-key"))
 
 
 def _identity(site: Site, authorization: str | None) -> Identity:

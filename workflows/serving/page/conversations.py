@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from graph.errors import BadInput
+from workflows.runtime.printable import visible
 
 FILE_NAME = "conversations.sqlite"
 """The file within the default workspace."""
@@ -155,8 +156,8 @@ class Conversations:
         return kept, self.version(owner, kept.conversation)
 
     def rename(self, owner: str, conversation: str, title: str) -> None:
-        """Give a conversation another title. Raises NoConversation; BadInput for an empty one."""
-        if not title.strip():
+        """Give a conversation another title. Raises NoConversation; BadInput for one of which nothing is seen."""
+        if not _title(title):
             raise BadInput("A conversation needs a title", "Write a few words")
         with self._writing() as file:
             _found(file, owner, conversation)
@@ -352,5 +353,5 @@ def _turn(row: sqlite3.Row, cut: float) -> KeptTurn:
 
 
 def _title(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(visible(text).split())
     return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1].rstrip()}…"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
@@ -27,6 +28,9 @@ FILES_KEPT = 10_000
 """Files of one workspace."""
 
 _NAME_BYTES = 200
+_NAME_SHOWN = 80
+_RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)", re.IGNORECASE)
+"""Names of devices: Windows opens no file by them, whatever their ending."""
 
 
 class Taken(BadInput):
@@ -78,6 +82,13 @@ class Uploads:
         finally:
             with suppress(OSError):
                 await to_thread(incoming.unlink, missing_ok=True)
+
+    def check_waiting(self, names: Sequence[str]) -> None:
+        """Raise BadInput where files are to be indexed that nobody sent."""
+        there = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
+        unknown = [ascii(name[:_NAME_SHOWN]) for name in dict.fromkeys(names) if name not in there]
+        if unknown:
+            raise BadInput(f"There is no file {', '.join(unknown)} to index", "Send each file first")
 
     def index(self, names: Sequence[str], replaced: Sequence[str], progress: Callable[[str, int, int], None]) -> Any:
         """Index the folder: what is new is added. What was known by a replaced name goes first.
@@ -142,9 +153,15 @@ def check_name(name: str) -> None:
     """Raise BadInput for a name that no file should have, or a kind that is not read."""
     plain = visible(name)
     if name != plain or name != name.strip() or not name.isprintable() or set('/\\:*?"<>|') & set(name):
-        raise BadInput(f"{plain[:80]!a} cannot be the name of a file here", "Use letters, digits, spaces and .-_()")
+        raise BadInput(
+            f"{plain[:_NAME_SHOWN]!a} cannot be the name of a file here", "Use letters, digits, spaces and .-_()"
+        )
     if name.startswith(".") or len(os.fsencode(name)) > _NAME_BYTES:
-        raise BadInput(f"{name[:80]} cannot be the name of a file here", "Use a shorter name without a leading point")
+        raise BadInput(
+            f"{name[:_NAME_SHOWN]} cannot be the name of a file here", "Use a shorter name without a leading point"
+        )
+    if _RESERVED.match(name):
+        raise BadInput(f"{name} cannot be the name of a file here", "Windows keeps this name for a device: use another")
     if Path(name).suffix.lower() not in READABLE or is_link_list(Path(name)):
         raise BadInput(f"{name} is of a kind that is not read", READABLE_HINT)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from graph.errors import MaraError
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -22,6 +25,9 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
 }
 _SAME_SITE = ("same-origin", "none")
+_OTHER_SITE = "Another site asked for this: open the page itself"
+
+_LOG = logging.getLogger(__name__)
 
 
 class Guard:
@@ -32,7 +38,7 @@ class Guard:
 
     Args:
         app: what is guarded.
-        is_open: tells whether nobody has to show a key.
+        is_open: tells whether nobody has to show a key. Where it raises MaraError, nobody is answered.
     """
 
     def __init__(self, app: ASGIApp, is_open: Callable[[], bool]) -> None:
@@ -61,17 +67,34 @@ class Guard:
 
     def _refusal(self, method: str, headers: Headers) -> str:
         host = headers.get("host", "")
+        address = _split(f"//{host}")
+        if address is None:
+            return f"{host[:100]} is no name of a server"
         is_link = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
         if headers.get("sec-fetch-site", "none") not in _SAME_SITE and not is_link:
-            return "Another site asked for this: open the page itself"
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-            return "Another site asked for this: open the page itself"
-        if self._is_open() and not is_local(urlsplit(f"//{host}").hostname or ""):
+            return _OTHER_SITE
+        if "origin" in headers:
+            origin = _split(headers["origin"])
+            if origin is None or origin.netloc.lower() != host.lower():
+                return _OTHER_SITE
+        try:
+            is_open = self._is_open()
+        except MaraError as fault:
+            _LOG.critical("Nobody is let in: %s", fault)
+            return "The server cannot read its keys: tell whoever runs it"
+        if is_open and not is_local(address.hostname or ""):
             return (
                 f"Nobody has to show a key here, so only this machine is served, and {host[:100]} is not its own name"
             )
         return ""
+
+
+def _split(address: str) -> SplitResult | None:
+    """Return the parts of an address; None for what is none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return None
 
 
 def is_local(host: str) -> bool:

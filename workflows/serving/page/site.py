@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graph.errors import BadInput, MaraError
+from graph.errors import BadInput, MaraError, NoAccess
 from graph.server_clients import without_folders
 from workflows.serving.identity import Identity, Keyring
 from workflows.serving.page.conversations import FILE_NAME, Conversations
@@ -62,10 +62,21 @@ class Site:
         return self.uploads is not None and identity.may_index and not identity.where
 
     def uploads_of(self, identity: Identity, workspace: str) -> Uploads:
-        """Return where somebody's documents for a workspace go. Raises BadInput where they may add none."""
-        if self.uploads is None or not self.may_upload(identity):
+        """Return where somebody's documents for a workspace go.
+
+        Raises:
+            BadInput: nobody may add any.
+            NoAccess: they may not.
+        """
+        if self.uploads is None:
             raise BadInput(
                 "Documents cannot be added here", "Whoever runs the server can allow it: `mara serve --uploads FOLDER`"
+            )
+        identity.check_may_index()
+        if identity.where:
+            raise NoAccess(
+                f"{identity.name} may not add documents, since a filter hides passages from them",
+                "Ask whoever runs the server to add them, or for a key without a filter",
             )
         root = Path(self.workspaces.place_of(identity.workspace(workspace)))
         return Uploads(self.uploads / root.absolute().name, root)

@@ -12,6 +12,8 @@ from workflows.serving.page.markdown import to_html
 from workflows.settings.enums import ResultKind
 
 _SEEDS_SHOWN = 10
+_REASONS = ("UnknownKeys", "NothingSelected", "Evidence")
+"""Kinds of notes that tell why a question is not answered."""
 
 
 def shown(turn: KeptTurn) -> dict[str, Any]:
@@ -60,12 +62,20 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
         "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
         "text": result["answer"] or "",
         "html": to_html(result["answer"] or "", {each["number"]: each["title"] for each in sources}),
+        "reasons": _reasons(result),
         "sources": sources,
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
         "n_notes": len(result["errors"]),
         "took": _took(result),
     }
+
+
+def _reasons(result: Mapping[str, Any]) -> list[str]:
+    """Return why a question is not answered; nothing where it is."""
+    if result["answer_kind"] != ResultKind.REFUSAL:
+        return []
+    return [visible(note["message"]) for note in result["errors"] if note["kind"] in _REASONS]
 
 
 def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import threading
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -49,6 +50,14 @@ def test_a_question_is_answered_as_events_and_then_kept(me: Visitor) -> None:
     assert {source["title"] for source in turn["sources"]} <= {"Lake Sund", "Marn"}
     assert 'class="citation"' in turn["html"]
     assert me.get(f"conversations/{conversation}")["turns"] == [turn]
+
+
+def test_without_evidence_the_reason_is_told(me: Visitor) -> None:
+    turn = me.answer("Who founded Zorblax?")
+    assert turn["kind"] == "refusal"
+    assert turn["reasons"] == ["No evidence for 'Who founded Zorblax?': the passages found do not hold zorblax"]
+    outside = me.answer(QUESTION, settings={"where": {"source": "nowhere.md"}})
+    assert outside["reasons"][0].startswith("No passage meets the conditions of `where`")
 
 
 def test_steps_are_told_in_words(me: Visitor) -> None:
@@ -176,6 +185,21 @@ def test_conversations_are_listed_renamed_and_deleted(me: Visitor) -> None:
     assert me.client.get(f"/page/api/conversations/{second}").status_code == 404
 
 
+def test_a_title_neither_rings_nor_turns_what_is_read(me: Visitor, tmp_path: Path) -> None:
+    conversation = new_id()
+    me.ask(QUESTION, conversation)
+    address = f"/page/api/conversations/{conversation}"
+    assert me.client.patch(address, json={"title": "To\x07wns\u202e\nof\u2028Ostra"}).status_code == 200
+    assert me.get(f"conversations/{conversation}")["title"] == "Towns of Ostra"
+    assert me.get("conversations")["conversations"][0]["title"] == "Towns of Ostra"
+    assert me.client.patch(address, json={"title": "\x07\u202e"}).status_code == 400
+    with sqlite3.connect(tmp_path / "conversations.sqlite") as file:
+        assert file.execute("SELECT title FROM conversations").fetchall() == [("Towns of Ostra",)]
+        file.execute("UPDATE conversations SET title = 'Old\x07\u202e'")
+    file.close()
+    assert me.get("conversations")["conversations"][0]["title"] == "Old"
+
+
 def test_a_conversation_that_did_not_change_is_not_sent_again(me: Visitor) -> None:
     conversation = new_id()
     me.ask(QUESTION, conversation)
@@ -273,7 +297,7 @@ def tenants(hashing: None, tmp_path: Path, index: Any) -> tuple[Visitor, Visitor
     keys = KeyRack(
         **{
             "key-of-ada": Identity("ada", workspaces=("",)),
-            "key-of-bea": Identity("bea", workspaces=("",)),
+            "key-of-bea": Identity("bea", {"tenant": "b"}, workspaces=("",), may_index=True),
         }
     )
     client = visitor(site_of(root, tmp_path, keyring=lambda: cast(Keyring, keys), uploads=tmp_path / "uploads")).client
@@ -303,12 +327,22 @@ def test_conversations_belong_to_who_asked(tenants: tuple[Visitor, Visitor]) -> 
     assert ada.client.post(f"/page/explanation/{turn['id']}", data={"key": "key-of-ada"}).status_code == 200
 
 
+def test_a_key_may_come_as_chat_interfaces_send_it(tenants: tuple[Visitor, Visitor]) -> None:
+    client = tenants[0].client
+    assert client.get("/page/api/setup", headers={"x-api-key": "key-of-ada"}).json()["name"] == "ada"
+    assert client.put("/page/api/documents/a.md", content=b"a", headers={"x-api-key": "key-of-ada"}).status_code == 403
+    both = {"x-api-key": "key-of-ada", "authorization": "Bearer key-of-bea"}
+    assert client.get("/page/api/setup", headers=both).json()["name"] == "bea"
+
+
 def test_only_who_may_index_adds_documents(tenants: tuple[Visitor, Visitor]) -> None:
-    ada, _ = tenants
-    assert ada.get("setup")["uploads"] is None
-    reply = ada.client.put("/page/api/documents/a.md", content=b"a", headers=ada.headers)
-    assert reply.status_code == 400
-    assert "cannot be added here" in reply.json()["error"]["message"]
+    reasons = ("ada may not index documents", "bea may not add documents, since a filter hides passages")
+    for who, reason in zip(tenants, reasons, strict=True):
+        assert who.get("setup")["uploads"] is None
+        reply = who.client.put("/page/api/documents/a.md", content=b"a", headers=who.headers)
+        assert reply.status_code == 403
+        assert reason in reply.json()["error"]["message"]
+        assert "--uploads" not in reply.text
 
 
 # ---- Requests that are none of the page's

@@ -93,6 +93,19 @@ def test_a_file_that_cannot_be_read_is_refused_with_the_reason_and_not_kept(me: 
     assert sorted(path.name for path in (uploads / "workspace").iterdir()) == ["velm.txt"]
 
 
+@pytest.mark.parametrize("given", ["names", "replaced"])
+def test_files_that_nobody_sent_are_refused_and_nothing_is_removed(
+    me: Visitor, index_rows: Indexer, root: Path, given: str
+) -> None:
+    index_rows([{"id": "karv", "title": "Karv", "text": TOWN}], root)
+    put(me, "velm.txt", RIVER)
+    body = {"names": ["velm.txt"], "replaced": []} | {given: ["velm.txt", "../../etc/passwd", "corpus.jsonl"]}
+    reply = me.client.post("/page/api/documents", json=body)
+    assert reply.status_code == 400
+    assert "no file '../../etc/passwd', 'corpus.jsonl' to index" in reply.json()["error"]["message"]
+    assert list(texts_in(root).values()) == [TOWN]
+
+
 def test_where_nothing_can_be_read_the_reason_is_told(me: Visitor) -> None:
     put(me, "broken.pdf", b"no pdf at all")
     last = index(me, "broken.pdf")[-1]
@@ -112,6 +125,10 @@ def test_where_nothing_can_be_read_the_reason_is_told(me: Visitor) -> None:
         ("a%E2%80%AEb.md", "cannot be the name"),
         ("%20a.md", "cannot be the name"),
         ("con%3A.md", "cannot be the name"),
+        ("CON.md", "Windows keeps this name"),
+        ("nul.tar.md", "Windows keeps this name"),
+        ("Com1 .md", "Windows keeps this name"),
+        ("..%2f..%2fx.md", "cannot be the name"),
         ("a" * 300 + ".md", "shorter name"),
     ],
 )
@@ -129,7 +146,7 @@ def test_a_name_leads_nowhere_else(me: Visitor, tmp_path: Path, name: str) -> No
     assert not list(tmp_path.rglob("escaped.md"))
 
 
-@pytest.mark.parametrize("name", ["Übersicht 2024 (neu).pdf", "年報.docx", "a-b_c.d.md"])
+@pytest.mark.parametrize("name", ["Übersicht 2024 (neu).pdf", "年報.docx", "a-b_c.d.md", "Contract.md", "com10.md"])
 def test_ordinary_names_are_fine(name: str) -> None:
     check_name(name)
 

@@ -49,6 +49,7 @@ def test_the_page_holds_no_script_and_no_address_of_its_own(me: Visitor) -> None
     [
         {"origin": "https://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
         {"origin": "http://localhost:9999"},
         {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"},
         {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"},
@@ -77,6 +78,31 @@ def test_a_name_that_was_made_to_point_here_is_not_served_where_nobody_shows_a_k
     assert rebound.get("/page/api/conversations").status_code == 403
     with_keys = TestClient(make_app(Site(tmp_path, keyring=Locked)), base_url="http://rebound.example:8700")
     assert with_keys.get("/page/api/setup").status_code == 200
+
+
+@pytest.mark.parametrize("host", ["[", "a]b", "[::1"])
+@pytest.mark.parametrize("is_locked", [True, False])
+def test_a_host_that_is_none_is_refused(tmp_path: Path, host: str, is_locked: bool) -> None:
+    site = Site(tmp_path, keyring=Locked if is_locked else Keyring)
+    reply = visitor(site).client.get("/page/api/setup", headers={"host": host})
+    assert (reply.status_code, reply.json()["error"]["message"]) == (403, f"{host} is no name of a server")
+
+
+@pytest.mark.parametrize("path", ["/page/", "/page/api/setup", "/page/static/page.js"])
+@pytest.mark.parametrize("text", [None, "", "[keys.anna]\nsha256 = 7\nwhere = {}\n"])
+def test_with_a_file_of_keys_that_cannot_be_used_nobody_is_let_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str | None, path: str
+) -> None:
+    keys = tmp_path / "keys.toml"
+    if text is not None:
+        keys.write_text(text, encoding="utf-8")
+    monkeypatch.setenv("MARA_AUTH", str(keys))
+    reply = visitor(Site(tmp_path)).client.get(path)
+    assert reply.status_code == 403
+    assert reply.json()["error"]["message"].startswith("The server cannot read its keys")
+    assert str(tmp_path) not in reply.text
+    assert "Nobody is let in" in caplog.text
+    assert ("keys.anna.sha256" if text else str(keys)) in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,12 @@ def test_a_citation_opens_its_passage_with_the_cited_words_marked(page: Window) 
     assert re.fullmatch(r"Source \d+: .+", page.focused())
 
 
+def test_a_refusal_says_why(page: Window) -> None:
+    page.ask("Who founded Zorblax?")
+    page.answered(1)
+    assert page.text(".turn .reason").endswith("the passages found do not hold zorblax")
+
+
 def test_what_is_behind_an_answer_stands_beside_it_with_its_graph(page: Window) -> None:
     page.ask(QUESTION)
     page.answered(1)
@@ -291,6 +297,21 @@ def test_a_long_answer_fits_a_phone(page: Window, site: Site) -> None:
     assert page.violations() == []
 
 
+@pytest.mark.parametrize("width", [360, 1360])
+def test_a_source_of_a_long_title_is_shortened_to_its_column(page: Window, site: Site, width: int) -> None:
+    conversation = kept(site, "Marn [1].", "A title of many words " * 9)
+    page.resize(width, 860)
+    page.driver.get(f"{page.driver.current_url.split('#')[0]}#/c/{conversation}")
+    page.answered(1)
+    if width > 1080:
+        page.all(".sources button")[0].click()
+        page.find(".passage")
+    over = "return document.querySelector(arguments[0]).scrollWidth - document.querySelector(arguments[0]).clientWidth"
+    assert page.run(over, "#conversation") == 0
+    assert page.run(over, ".sources") == 0
+    assert page.run(over, ".sources bdi") > 0
+
+
 def test_hostile_words_are_words(page: Window, hashing: None, index: Indexer, root: Path, tmp_path: Path) -> None:
     rows = [{"id": f"p{n}", "title": title, "text": f"The Velm {n} flows. {HOSTILE}"} for n, title in enumerate(TITLES)]
     index(rows, root)
@@ -451,6 +472,15 @@ def test_a_phone_has_all_of_it(page: Window) -> None:
     assert page.run("return document.getElementById('panel').getBoundingClientRect().width") == 360
     assert page.violations() == []
     page.button("Close the panel").click()
+    labels = [label for label in page.all(".setting label") if label.is_displayed()]
+    assert [label.text for label in labels][-2:] == ["Workflow", "Ranking"]
+    assert all(label.size["width"] > 20 for label in labels)
+    assert len({select.location["y"] for select in page.all(".setting select") if select.is_displayed()}) == 1
+    page.button("Filter").click()
+    value, dialog = page.find(".condition input"), page.find("#filter-form")
+    assert value.size["width"] > 0.75 * dialog.size["width"]
+    assert page.violations() == []
+    page.press(Keys.ESCAPE)
 
 
 def test_colours_follow_the_system_and_the_switch(page: Window) -> None:

@@ -78,6 +78,16 @@ def test_a_passage_without_a_title_is_called_by_its_id() -> None:
     assert shown(kept(result((0, 1), title="")))["sources"][0]["title"] == "velm"
 
 
+def test_a_refusal_says_why_and_an_answer_does_not() -> None:
+    notes = [
+        {"node": "weigh_relations", "kind": "MalformedReply", "message": "The reply is no JSON"},
+        {"node": "write_answer", "kind": "Evidence", "message": "No evidence for 'What?': it holds no \u202edate"},
+    ]
+    refused = {**result(), "errors": notes, "answer": "NOT IN THE PASSAGES", "answer_kind": "refusal"}
+    assert shown(kept(refused))["reasons"] == ["No evidence for 'What?': it holds no date"]
+    assert shown(kept({**result(), "errors": notes}))["reasons"] == []
+
+
 def test_what_an_answer_took_is_told() -> None:
     assert shown(kept(result()))["took"] == "1.2 s, 1 model call"
 

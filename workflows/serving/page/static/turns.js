@@ -48,6 +48,7 @@ function answered(turn, acts) {
     turn.understood && !turn.asked_back ? understood(turn, acts) : null,
     kind ? make("p", { className: "kind" }, kind) : null,
     answer,
+    ...turn.reasons.map((reason) => make("p", { className: "reason", dir: "auto" }, reason)),
     turn.asked_back ? choices(turn, acts) : sources(turn, acts),
     tools(turn, acts),
   ].filter(Boolean);
