@@ -108,10 +108,10 @@ def test_a_refusal_says_why(page: Window) -> None:
 def test_what_is_behind_an_answer_stands_beside_it_with_its_graph(page: Window) -> None:
     page.ask(QUESTION)
     page.answered(1)
-    page.button("Why this answer?").click()
+    page.click("Why this answer?")
     assert "Facts (" in page.text("#panel-body")
     assert "Where the walk started" in page.text("#panel-body")
-    page.button("Show the graph").click()
+    page.click("Show the graph")
     page.driver.switch_to.frame(page.find("#graph"))
     page.until(lambda: page.run("return Boolean(document.getElementById('drawing')?._cyreg?.cy)"))
     page.driver.switch_to.default_content()
@@ -152,12 +152,12 @@ def test_an_answer_can_be_stopped_and_asked_for_again(page: Window, model: Scrip
     model.script({**well_behaved(), "answerer": [Reply("", pieces=endlessly()), ANSWERED]})
     page.ask(QUESTION)
     page.until(lambda: page.text(".draft") == "It was")
-    page.button("Stop").click()
+    page.click("Stop")
     assert page.text(".broken") == "The answer was stopped."
     assert page.text(".draft") == "It was"
     assert page.focused() == "question"
     go_on.set()
-    page.button("Ask again").click()
+    page.click("Ask again")
     assert page.answered(1).text.startswith("It was founded in 1203")
     assert page.questions() == [QUESTION]
 
@@ -170,10 +170,10 @@ def test_what_a_question_was_understood_as_can_be_corrected(page: Window, model:
     page.ask("And who founded it?")
     page.answered(2)
     assert page.text(".understood bdi") == "Who founded Kesh?"
-    page.button("Correct what the question was understood as").click()
+    page.click("Correct what the question was understood as")
     page.press(Keys.ESCAPE)
     assert page.focused() == "Correct what the question was understood as"
-    page.button("Correct what the question was understood as").click()
+    page.click("Correct what the question was understood as")
     field = page.find(".correction input")
     assert field.get_property("value") == "Who founded Kesh?"
     field.clear()
@@ -214,7 +214,7 @@ def test_a_conversation_has_an_address_that_survives_a_reload(page: Window) -> N
     page.driver.refresh()
     page.answered(1)
     assert page.questions() == [QUESTION]
-    page.button("New conversation").click()
+    page.click("New conversation")
     page.until(lambda: page.questions() == [])
     page.driver.back()
     page.answered(1)
@@ -223,13 +223,13 @@ def test_a_conversation_has_an_address_that_survives_a_reload(page: Window) -> N
 def test_conversations_are_renamed_and_deleted(page: Window) -> None:
     page.ask(QUESTION)
     page.answered(1)
-    page.button("Rename").click()
+    page.click("Rename")
     page.find("#new-title").clear()
     page.find("#new-title").send_keys("Towns", Keys.ENTER)
     page.until(lambda: [link.text for link in page.all("#thread-list a")] == ["Towns"])
     assert page.text("#title") == "Towns"
-    page.button("Delete").click()
-    page.button("Delete", "#delete-dialog").click()
+    page.click("Delete")
+    page.click("Delete", "#delete-dialog")
     page.until(lambda: page.all("#thread-list a") == [])
     assert page.questions() == []
 
@@ -321,7 +321,7 @@ def test_hostile_words_are_words(page: Window, hashing: None, index: Indexer, ro
         page.answered(1)
         page.all(".sources button")[0].click()
         page.find(".passage")
-        page.button("Why this answer?").click()
+        page.click("Why this answer?")
         page.until(lambda: "How it was made" in page.text("#panel-body"))
         assert page.all("main img, aside img, main b:not(.sources b), iframe[srcdoc]") == []
         assert page.width_over() == 0
@@ -347,7 +347,7 @@ def test_hostile_answers_ask_nobody_for_anything(page: Window, site: Site, answe
 
 
 def test_a_filter_is_chosen_from_what_the_passages_have(page: Window) -> None:
-    page.button("Filter").click()
+    page.click("Filter")
     page.until(lambda: page.all("#filter-rows select"))
     assert page.run(
         "return [...document.querySelectorAll('#filter-rows datalist option')].map((each) => each.value)"
@@ -358,7 +358,7 @@ def test_a_filter_is_chosen_from_what_the_passages_have(page: Window) -> None:
     page.ask(QUESTION)
     page.answered(1)
     assert not page.all(".sources")
-    page.button("Remove the condition source is not corpus.jsonl").click()
+    page.click("Remove the condition source is not corpus.jsonl")
     page.ask(QUESTION)
     page.answered(2)
     assert page.all(".sources")
@@ -371,7 +371,7 @@ def test_dropped_documents_are_taken_in_and_refused_with_reasons(
         (tmp_path / name).write_text(text, encoding="utf-8")
     with on_a_port(site_of(root, tmp_path, uploads=tmp_path / "uploads")) as address:
         page.open(address)
-        page.button("Add documents").click()
+        page.click("Add documents")
         field = page.run("return document.getElementById('files')")
         field.send_keys("\n".join(str(tmp_path / name) for name in ("karv.md", "tool.exe", "empty.txt")))
         page.until(lambda: page.text("#stage").startswith("Added 1 passage"))
@@ -380,7 +380,7 @@ def test_dropped_documents_are_taken_in_and_refused_with_reasons(
         assert lines[0].endswith("added")
         assert "of a kind that is not read" in lines[1]
         assert "is empty" in lines[2]
-        page.button("Close").click()
+        page.click("Close")
         page.ask("What is Karv?")
         assert "harbour town" in page.answered(1).text
     page.complaints()  # The refused requests are in the console.
@@ -394,9 +394,9 @@ def test_a_document_that_is_dropped_anywhere_can_replace_another(
         for text in ("Karv is a harbour town.", "Karv is a mining village."):
             page.run(DROP, "karv.md", text)
             if "mining" in text:
-                page.button("Replace").click()
+                page.click("Replace")
             page.until(lambda: page.text("#file-list li").endswith("added"))
-            page.button("Close").click()
+            page.click("Close")
         page.press("What is Karv?", Keys.ENTER)
         assert "mining village" in page.answered(1).text
     page.complaints()  # The refused request is in the console.
@@ -415,8 +415,8 @@ def test_a_key_is_asked_for_and_kept_until_the_tab_is_closed(
         page.until(lambda: "ada" in page.text("#served"))
         page.ask(QUESTION)
         page.answered(1)
-        page.button("Why this answer?").click()
-        page.button("Show the graph").click()
+        page.click("Why this answer?")
+        page.click("Show the graph")
         page.driver.switch_to.frame(page.find("#graph"))
         page.until(lambda: page.run("return Boolean(document.getElementById('drawing')?._cyreg?.cy)"))
         page.driver.switch_to.default_content()
@@ -462,7 +462,7 @@ def test_a_phone_has_all_of_it(page: Window) -> None:
     page.ask(QUESTION)
     page.answered(1)
     assert page.width_over() == 0
-    page.button("Conversations").click()
+    page.click("Conversations")
     page.until(lambda: page.text("#thread-list a") == QUESTION)
     assert page.violations() == []
     page.press(Keys.ESCAPE)
@@ -471,12 +471,12 @@ def test_a_phone_has_all_of_it(page: Window) -> None:
     page.find(".passage")
     assert page.run("return document.getElementById('panel').getBoundingClientRect().width") == 360
     assert page.violations() == []
-    page.button("Close the panel").click()
+    page.click("Close the panel")
     labels = [label for label in page.all(".setting label") if label.is_displayed()]
     assert [label.text for label in labels][-2:] == ["Workflow", "Ranking"]
     assert all(label.size["width"] > 20 for label in labels)
     assert len({select.location["y"] for select in page.all(".setting select") if select.is_displayed()}) == 1
-    page.button("Filter").click()
+    page.click("Filter")
     value, dialog = page.find(".condition input"), page.find("#filter-form")
     assert value.size["width"] > 0.75 * dialog.size["width"]
     assert page.violations() == []
@@ -505,11 +505,11 @@ def test_axe_finds_nothing_wrong(page: Window, model: ScriptedServer, is_dark: b
     page.answered(1)
     page.ask("And who founded it?")
     page.answered(2)
-    page.button("Correct what the question was understood as").click()
+    page.click("Correct what the question was understood as")
     page.find(".sources button").click()
     page.find(".passage")
     assert page.violations() == []
-    page.button("Why this answer?").click()
+    page.click("Why this answer?")
     page.until(lambda: "How it was made" in page.text("#panel-body"))
     assert page.violations() == []
     for opener, dialog in (
@@ -522,7 +522,7 @@ def test_axe_finds_nothing_wrong(page: Window, model: ScriptedServer, is_dark: b
         page.find(f"#{dialog}-dialog")
         assert page.violations() == [], dialog
         page.press(Keys.ESCAPE)
-    page.button("Show the graph").click()
+    page.click("Show the graph")
     page.find("#graph")
     assert page.violations() == []
     page.press(Keys.ESCAPE)

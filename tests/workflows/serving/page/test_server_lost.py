@@ -108,7 +108,7 @@ def test_a_turn_that_was_cut_is_offered_again_and_not_doubled(
     server.start()
     page.until(lambda: not page.run("return document.getElementById('trouble').checkVisibility()"))
     assert page.questions() == [QUESTION]
-    page.button("Ask again").click()
+    page.click("Ask again")
     assert page.answered(1).text.startswith("It was founded in 1203")
     page.driver.refresh()
     page.answered(1)

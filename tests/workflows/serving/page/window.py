@@ -54,7 +54,8 @@ class Window:
 
     def text(self, selector: str) -> str:
         """Return the whole text of an element, whatever of it is in view."""
-        return str(self.find(selector).get_property("textContent"))
+        read: tuple[object] = self.until(lambda: (self.find(selector).get_property("textContent"),))
+        return str(read[0])
 
     def button(self, label: str, within: str = "body") -> WebElement:
         """Return the last button with that text or name that is to be seen."""
@@ -64,6 +65,15 @@ class Window:
         )
         found: WebElement = self.until(lambda: self.run(find, label, within))
         return found
+
+    def click(self, label: str, within: str = "body") -> None:
+        """Click the last button with that text or name that is to be seen; once more where it was drawn anew."""
+
+        def is_clicked() -> bool:
+            self.button(label, within).click()
+            return True
+
+        self.until(is_clicked)
 
     def ask(self, question: str) -> None:
         """Type a question, press Enter."""
