@@ -251,8 +251,9 @@ def test_a_question_may_be_odd(question: str) -> None:
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_a_question_without_a_word_is_answered_with_a_refusal(settings: MakeContext, mode: Mode) -> None:
-    assert run(settings(mode=mode), "?! \u200b").result["answer"] == "NOT IN THE PASSAGES"
+def test_a_question_without_a_word_is_not_searched_but_asked_for(settings: MakeContext, mode: Mode) -> None:
+    done = run(settings(mode=mode), "?! \u200b")
+    assert (done.result["answer"], done.passage_ids) == ("Ask a question about the documents.", [])
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
