@@ -50,13 +50,6 @@ class KnownNames:
         """Tell whether the corpus holds a name, and writes it as one more often than not."""
         return any(self._graph.name_shares[entity] > 0.5 for entity in self._spelling(name))
 
-    def title_of(self, passage_id: str) -> str:
-        """Return the title of a passage; empty where it is not known, or not seen."""
-        place = self._graph.passage_index.get(passage_id)
-        if place is None or (self._selection is not None and not self._selection.passages[place]):
-            return ""
-        return self._graph.passages[place].title
-
     def pronoun_of(self, name: str) -> Pronoun:
         """Return the pronoun that a passage titled with a name uses first; "it" where it uses none.
 

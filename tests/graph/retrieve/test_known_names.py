@@ -55,7 +55,6 @@ def test_a_passage_that_the_filter_hides_tells_nothing_of_its_name(without_ada: 
     assert without_ada.pronoun_of("Ada Brandt") is Pronoun.UNKNOWN
     assert not without_ada.knows("Ada Brandt")
     assert without_ada.spelled("ada brandt of marn") == ["Marn"]
-    assert without_ada.title_of("ada") == ""
 
 
 def test_a_name_typed_in_small_letters_is_found_as_the_corpus_writes_it(names: KnownNames) -> None:
@@ -66,8 +65,3 @@ def test_a_word_that_the_corpus_writes_in_small_letters_is_no_name(names: KnownN
     assert names.spelled("who drinks tea") == []
     assert not names.knows("tea")
     assert names.knows("Marn")
-
-
-def test_a_passage_is_known_by_its_title(names: KnownNames) -> None:
-    assert names.title_of("ada") == "Ada Brandt"
-    assert names.title_of("nobody") == ""
