@@ -18,6 +18,7 @@ from graph.relationships.schema import (
     EDGES,
     NODES,
     Edge,
+    EdgeSchema,
     EdgeType,
     Node,
     NodeType,
@@ -322,6 +323,14 @@ def _create_statements() -> Iterator[str]:
                 " revision INTEGER NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID"
             )
             yield f'CREATE INDEX "{table}_by_target" ON "{table}" (target, source)'
+            yield from _ranking_indexes(table, schema)
+
+
+def _ranking_indexes(table: str, schema: EdgeSchema) -> Iterator[str]:
+    """Yield what lets the first edges at a node be read without the others: at both ends of a symmetric one."""
+    ranks = ", ".join(f'"{name}" DESC' for name in schema.ranked_by)
+    for here, there in (("target", "source"), ("source", "target"))[: 1 + schema.symmetric if ranks else 0]:
+        yield f'CREATE INDEX "{table}_ranked_at_{here}" ON "{table}" ({here}, {ranks}, {there})'
 
 
 def _sql_type(kind: PropertyKind) -> str:
