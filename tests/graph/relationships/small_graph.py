@@ -55,7 +55,13 @@ def concept(name: str) -> Node:
 
 
 def document(key: str) -> Node:
-    properties = {"path": f"{key}.md", "title": key.title(), "created_at": NOON, "updated_at": NOON, "version": 1}
+    properties: Properties = {
+        "path": f"{key}.md",
+        "title": key.title(),
+        "created_at": NOON,
+        "updated_at": NOON,
+        "version": 1,
+    }
     return Node(NodeType.DOCUMENT, key, properties)
 
 
