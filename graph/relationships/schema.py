@@ -33,7 +33,11 @@ class NodeType(StrEnum):
     VECTOR_STORE = "VectorStore"
     """The search index that vectors are stored in: one for each embedding model."""
     MESSAGE = "Message"
-    """A question or an answer; 003 calls it Interaction as well."""
+    """A question or an answer; 003 calls it Interaction as well.
+
+    ``understood`` is a question as it was completed, ``kind`` what an answer is, ``citations`` the number of passages
+    that it cites: where some of them are gone, more than it has references.
+    """
     CONVERSATION = "Conversation"
     USER = "User"
     QUERY = "Query"
@@ -144,6 +148,9 @@ NODES: Mapping[NodeType, Mapping[str, Property]] = MappingProxyType(
             "role": Property(required=True, choices=("user", "assistant")),
             "content": _NAME,
             "created_at": _WHEN,
+            "understood": _TEXT,
+            "kind": _TEXT,
+            "citations": Property(PropertyKind.INTEGER, least=0),
         },
         NodeType.CONVERSATION: {"title": _TEXT, "created_at": _WHEN, "updated_at": _WHEN},
         NodeType.USER: {"created_at": _WHEN},

@@ -32,6 +32,7 @@ from workflows.cli.options import (
     ChunkTokensOption,
     ClassesOption,
     ConcurrencyOption,
+    ConversationOption,
     DryRunOption,
     EngineOption,
     ExtractorOption,
@@ -48,9 +49,11 @@ from workflows.cli.options import (
     QuestionArgument,
     QuestionSecondsOption,
     RateOption,
+    RememberOption,
     SampleOption,
     TopKOption,
     TriplesOption,
+    UserOption,
     WhereOption,
     WorkflowOption,
     WorkspaceOption,
@@ -210,6 +213,9 @@ def ask(
     question_s: QuestionSecondsOption = None,
     max_model_calls: ModelCallsOption = None,
     max_model_tokens: ModelTokensOption = None,
+    conversation: ConversationOption = None,
+    user: UserOption = None,
+    remember: RememberOption = None,
     explain: Annotated[
         Path | None,
         typer.Option(
@@ -255,6 +261,9 @@ def ask(
         question_s=question_s,
         max_model_calls=max_model_calls,
         max_model_tokens=max_model_tokens,
+        conversation=conversation,
+        user=user,
+        remember=remember,
     )
     result = ask_live(asked, context, silent=as_json)
     write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)

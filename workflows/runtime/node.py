@@ -97,7 +97,8 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
 def _open_run(name: str, state: Mapping[str, Any], runtime: Runtime[Context]) -> OpenRun:
     """Open a run within what its caller may see; the first node begins on the newest generation."""
     generation = None if name == FIRST_NODE else state.get("generation")
-    return OpenRun(within_reach(Context.of(runtime.context), runtime.server_info), generation, name)
+    context = within_reach(Context.of(runtime.context), runtime.server_info)
+    return OpenRun(context, generation, name, runtime.execution_info.task_id if runtime.execution_info else "")
 
 
 def _spent_before(name: str, state: Mapping[str, Any]) -> Spent:

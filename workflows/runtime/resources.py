@@ -39,11 +39,13 @@ class OpenRun:
         context: its settings.
         generation: the one that it began with; None for the newest.
         node: the name of the node.
+        task: names this run of the node; the same where LangGraph runs it again from the same checkpoint.
     """
 
     context: Context
     generation: int | None = None
     node: str = ""
+    task: str = ""
 
     @cached_property
     def index(self) -> Index:

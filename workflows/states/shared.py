@@ -48,6 +48,19 @@ class Understood(TypedDict):
     by: str
 
 
+class RecordedRecord(TypedDict):
+    """What was written of a turn to the history: ids, empty where a part is not written.
+
+    ``question`` and ``answer`` are those of the messages, ``viewed`` those of the documents that count as viewed.
+    """
+
+    conversation: str
+    user: str
+    question: str
+    answer: str
+    viewed: list[str]
+
+
 class Asked(TypedDict):
     """The input of the first node, which checks it.
 
@@ -402,8 +415,11 @@ class AnswerText(TypedDict, total=False):
 class Answer(Begun, OfWorkflow, AnswerText, Ranked, Account):
     """The output of every workflow that answers, in the documented order.
 
-    ``walk``, ``relation_factors``, ``passage_weight`` and ``tuning`` are None where nothing walked, or not by them.
+    ``walk``, ``relation_factors``, ``passage_weight`` and ``tuning`` are None where nothing walked, or not by them;
+    ``recorded`` where nothing was written to the history.
     """
+
+    recorded: NotRequired[RecordedRecord | None]
 
 
 class ClaimOutput(TypedDict, total=False):
@@ -475,6 +491,8 @@ class RetrievalState(RetrievalOutput, RewriterAttempts, FilterAttempts, ManagerA
     turns: NotRequired[list[TurnRecord]]
     earlier: NotRequired[list[TurnRecord]]
     leaning: NotRequired[str]
+    asked_at: NotRequired[str]
+    remembers: NotRequired[bool]
 
     spent: NotRequired[Annotated[SpentRecord, most_spent]]
     weighs_relations: NotRequired[bool]
@@ -563,6 +581,14 @@ class Answering(Running, Retrieved, AnswerAttempts):
     """Input of the answerer and its fallback."""
 
 
+class Recording(Running, Retrieved, AnswerText):
+    """Input of ``record_turn``."""
+
+    understood: NotRequired[Understood | None]
+    asked_at: NotRequired[str]
+    written_from: NotRequired[list[int]]
+
+
 class Started(TypedDict):
     """Input of the routers ``after_encoding`` and ``after_passages``."""
 
@@ -583,7 +609,13 @@ class Planned(TypedDict):
     weighs_relations: NotRequired[bool]
 
 
-class AnswerToCheck(TypedDict, total=False):
+class Ended(TypedDict, total=False):
+    """Input of the router ``after_ending``."""
+
+    remembers: bool
+
+
+class AnswerToCheck(Ended, total=False):
     """Input of the router ``after_fallback``."""
 
     checks_claims: bool
