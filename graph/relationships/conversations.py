@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graph.errors import NoAccess
-from graph.relationships.record import RelationshipRecord, table_of_edges, table_of_nodes
+from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EdgeType, NodeType
+from graph.relationships.tables import table_of_edges, table_of_nodes
 
 USER, ASSISTANT = "user", "assistant"
 """The roles of a message."""

@@ -15,8 +15,9 @@ from uuid import uuid4
 from graph.errors import MissingEndpoint, NotInSchema
 from graph.relationships.concepts import ConceptExtractor
 from graph.relationships.conversations import ASSISTANT, USER, check_open_to, last_message
-from graph.relationships.record import RelationshipRecord, table_of_edges, table_of_nodes
+from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, time_text
+from graph.relationships.tables import table_of_edges, table_of_nodes
 from graph.schema import entity_id, stable_id
 from graph.text import normalise_name, one_line
 
