@@ -13,6 +13,7 @@ from agents.roles import Answerer, FactFilter, Manager, Rewriter, Turn
 from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput
 from graph.metadata_filter import narrowed, read_conditions, where_schema
+from graph.moments import last_moment
 from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 from graph.retrieve.seeds import EntityPooling, EntityRarity
 from graph.walk.factors import FactorPolicy, SynonymyPolicy
@@ -95,6 +96,15 @@ class Context(BaseModel):
         examples=[{"tenant": "a", "date": {"$gte": "2020", "$lt": "2021-07"}}],
         title="Retrieval · filter by metadata",
         json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
+    )
+    as_of: str = Field(
+        default="",
+        description="Date as of which to answer, from what stood then and nothing else: ISO 8601, UTC where it names no"
+        " offset; a day counts to its end. Empty: from what stands now.",
+        max_length=40,
+        examples=["2024-03-31"],
+        title="Retrieval · as of",
+        json_schema_extra=offered_at("encode_question"),
     )
     model: str = Field(
         default="",
@@ -355,6 +365,14 @@ class Context(BaseModel):
         """Return the filter as it is. Raises BadInput where it cannot be used."""
         read_conditions(where)
         return where
+
+    @field_validator("as_of")
+    @classmethod
+    def check_as_of(cls, as_of: str) -> str:
+        """Return the date as it is. Raises BadInput where it is none."""
+        if as_of:
+            last_moment(as_of)
+        return as_of
 
     def with_agents(
         self,
