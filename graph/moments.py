@@ -10,6 +10,9 @@ from graph.metadata_filter import date_span
 ALWAYS = ""
 """Before every moment."""
 
+FOREVER = "~"
+"""After every moment."""
+
 _TICK = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.embedding.embeddings import Embedder, check_embedder
-from graph.errors import BadInput, WorkspaceLocked, WorkspaceMissing
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.moments import last_moment, shown
 from graph.publish.derive import is_published, publish
 from graph.retrieve.open_index import Index, IndexPool
@@ -80,10 +80,11 @@ class PastIndexes:
             folder = begun if begun is not None and _is_ready(begun) else self._derived(place, embedder, moment, as_of)
             try:
                 index = self._pool.get(folder, embedder, generation)
-            except WorkspaceMissing:
-                # Another process removed it for others that were asked since.
-                if attempt == _OPEN_ATTEMPTS - 1:
+            except (WorkspaceMissing, WorkspaceDamaged):
+                # Another process removed it for others that were asked since, or it has to be derived again.
+                if folder == place or attempt == _OPEN_ATTEMPTS - 1:
                     raise
+                shutil.rmtree(folder, ignore_errors=True)
             else:
                 break
         with self._lock:

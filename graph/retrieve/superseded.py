@@ -47,6 +47,9 @@ def _same_words(spans: Sequence[Span], moment: str) -> Iterator[Span]:
 
 def _end(spans: Iterable[Span], moment: str) -> str | None:
     """Return the first moment from a given one on at which none of some spans stands, if there is one."""
+    spans = list(spans)
+    if not any(span.stands_at(moment) for span in spans):
+        return None
     end = moment
     for span in sorted(spans, key=lambda span: span.since):
         if span.since > end:

@@ -38,6 +38,7 @@ from graph.storage.versions import Versions
 
 FORMAT_VERSION = 2
 _BUSY_TIMEOUT_S = 30.0
+_LOG_TIMEOUT_MS = 1_000
 _PAGE_BYTES = 8192
 _VECTORS = "vectors"
 _PAGE = 5_000
@@ -431,9 +432,11 @@ class Record:
             self._set_meta("complete", str(int(complete)))
 
     def shorten_log(self) -> None:
-        """Take what was erased out of the log beside the file, too, unless a reader is at work."""
+        """Take what was erased out of the log beside the file, too, unless a reader is at work all the while."""
         with self._damage_named():
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._db.execute(f"PRAGMA busy_timeout = {_LOG_TIMEOUT_MS}")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._db.execute(f"PRAGMA busy_timeout = {1000 * _BUSY_TIMEOUT_S:.0f}")
 
     def fence(self, check: Callable[[Record], None]) -> None:
         """Let every transaction begin with a check, which may refuse it by raising."""

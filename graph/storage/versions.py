@@ -243,6 +243,16 @@ class Versions:
             rows = self._query(f"SELECT {COLUMNS} FROM past_passages WHERE version = ?", str(span.version))
         return from_row(next(rows))
 
+    def fingerprint(self, span: Span) -> str:
+        """Return the fingerprint that a past version was kept with."""
+        rows = self._query("SELECT fingerprint FROM past_passages WHERE version = ?", str(span.version))
+        return str(next(rows)[0])
+
+    def facts(self, span: Span) -> set[str]:
+        """Return the ids of the facts that are noted of a past version."""
+        rows = self._query("SELECT fact_id FROM past_facts WHERE version = ?", str(span.version))
+        return {str(key) for (key,) in rows}
+
     def erase(self, spans: Iterable[Span]) -> int:
         """Erase past versions; return how many those were."""
         doomed = [(span.version,) for span in spans if span.version is not None]
@@ -301,16 +311,17 @@ def _span(key: str, version: int | None, since: str, until: str | None, *given: 
     return Span(key, version, since, until, source, json.loads(metadata), hash_of(*given), words)
 
 
-def of_document(spans: Iterable[Span], names: Collection[str]) -> list[Span]:
-    """Return the spans of those documents, passages or sources that are named.
+def of_documents(spans: Iterable[Span], ids: Collection[str], sources: Collection[str] = ()) -> list[Span]:
+    """Return the spans of those passages, documents and sources that are named.
 
-    A part of a file belongs to the file: whoever names its document means all that ever came from there.
+    A document that a file was split into has another id with each text: who names one means all that came from there.
     """
-    every = list(spans)
-    wanted = set(names)
-    sources = {span.source for span in every if span.is_part and span.document in wanted}
+    every, wanted = list(spans), set(ids)
+    split = {span.source for span in every if span.is_part and span.document in wanted}
     return [
         span
         for span in every
-        if wanted & {span.passage_id, span.document, span.source} or (span.is_part and span.source in sources)
+        if span.source in sources
+        or wanted & {span.passage_id, span.document}
+        or (span.is_part and span.source in split)
     ]
