@@ -86,7 +86,12 @@ class EmbeddedCopy:
         self._hold.release()
 
     def query(
-        self, query: str, parameters: Mapping[str, CellValue] | None = None, *, limit: int = 100, timeout_s: float = 10.0
+        self,
+        query: str,
+        parameters: Mapping[str, CellValue] | None = None,
+        *,
+        limit: int = 100,
+        timeout_s: float = 10.0,
     ) -> Rows:
         """Return what a query that only reads finds.
 
@@ -156,7 +161,9 @@ def remove_copies(root: Path) -> None:
 def _renew(root: Path, *, with_vectors: bool, say: Say | None) -> Path:
     """Make a copy and put it in place, unless another process did so meanwhile; return its folder."""
     if not may_write(root):
-        raise BadInput(f"{root} may not be written, and holds no copy for Cypher that is up to date", "Make it writable")
+        raise BadInput(
+            f"{root} may not be written, and holds no copy for Cypher that is up to date", "Make it writable"
+        )
     with RelationshipRecord.of(root) as record, _making(root):
         folder = _current(root)
         if folder is not None and _is_good(root, folder, with_vectors=with_vectors):
