@@ -33,7 +33,11 @@ class NodeType(StrEnum):
     VECTOR_STORE = "VectorStore"
     """The search index that vectors are stored in: one for each embedding model."""
     MESSAGE = "Message"
-    """A question or an answer; 003 calls it Interaction as well."""
+    """A question or an answer; 003 calls it Interaction as well.
+
+    ``understood`` is a question as it was completed, ``kind`` what an answer is, ``citations`` the number of passages
+    that it cites: where some of them are gone, more than it has references.
+    """
     CONVERSATION = "Conversation"
     USER = "User"
     QUERY = "Query"
@@ -107,12 +111,14 @@ class EdgeSchema:
         properties: by name.
         may_loop: whether a node may be linked with itself.
         symmetric: whether it means the same in both directions; then it is kept once, from the smaller id.
+        ranked_by: the properties by which the edges at a node are followed, largest first.
     """
 
     pairs: tuple[tuple[NodeType, NodeType], ...]
     properties: Mapping[str, Property] = field(default_factory=dict)
     may_loop: bool = False
     symmetric: bool = False
+    ranked_by: tuple[str, ...] = ()
 
 
 _MOST_INTEGER = 2**63 - 1
@@ -148,6 +154,9 @@ NODES: Mapping[NodeType, Mapping[str, Property]] = MappingProxyType(
             "role": Property(required=True, choices=("user", "assistant")),
             "content": _NAME,
             "created_at": _WHEN,
+            "understood": _TEXT,
+            "kind": _TEXT,
+            "citations": Property(PropertyKind.INTEGER, least=0),
         },
         NodeType.CONVERSATION: {"title": _TEXT, "created_at": _WHEN, "updated_at": _WHEN},
         NodeType.USER: {"created_at": _WHEN},
@@ -177,11 +186,13 @@ EDGES: Mapping[EdgeType, EdgeSchema] = MappingProxyType(
         EdgeType.EXPLAINS: EdgeSchema(
             ((NodeType.DOCUMENT, NodeType.CONCEPT),),
             {"relevance_score": _SHARE, "explanation_type": _NAME, "confidence": _CONFIDENCE},
+            ranked_by=("relevance_score",),
         ),
         EdgeType.RELATED_TO: EdgeSchema(
             ((NodeType.CONCEPT, NodeType.CONCEPT),),
             {"relation": _NAME, "documents": _COUNT, "confidence": _CONFIDENCE},
             symmetric=True,
+            ranked_by=("confidence", "documents"),
         ),
         EdgeType.VIEWED: EdgeSchema(
             ((NodeType.USER, NodeType.DOCUMENT),),
