@@ -19,7 +19,7 @@ from graph.relationships.document_step import METRIC, InStep
 from graph.relationships.documents import bring_in_step, forget_step, is_in_step, relate
 from graph.relationships.provenance import source_id
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType, time_text
+from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.schema import Passage, RelationType, entity_id
 from graph.sources.loaders.document import Document
 from graph.sources.splitting import split_document
@@ -247,7 +247,7 @@ class TestChanges:
         step.take()
         old = str(before.metadata["document"])
         step.to.put_node(Node(NodeType.USER, "anna", {"created_at": NOON}))
-        viewed = {"view_count": 2, "first_viewed_at": NOON, "last_viewed_at": NOON}
+        viewed: dict[str, PropertyValue] = {"view_count": 2, "first_viewed_at": NOON, "last_viewed_at": NOON}
         step.to.link(Edge(EdgeType.VIEWED, (NodeType.USER, "anna"), (NodeType.DOCUMENT, old), viewed))
         (after,) = split_document(Document("Velm", "The Velm is a long river.", "velm.txt"))
         step.write([after], removed=[before.id])
