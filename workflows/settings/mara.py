@@ -13,9 +13,9 @@ from agents.roles import Answerer, FactFilter, Manager, Rewriter, Turn
 from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput
 from graph.metadata_filter import narrowed, read_conditions, where_schema
+from graph.moments import last_moment
 from graph.relationships.concepts import ConceptExtractor
 from graph.relationships.history import EVERY_PART, HistoryPart
-from graph.moments import last_moment
 from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 from graph.retrieve.seeds import EntityPooling, EntityRarity
 from graph.schema import MAX_ID
