@@ -52,6 +52,7 @@ from workflows.cli.options import (
     QuestionArgument,
     QuestionSecondsOption,
     RateOption,
+    RelationshipsOption,
     RememberOption,
     SampleOption,
     TopKOption,
@@ -119,6 +120,7 @@ def index(
     price_out: PriceOutOption = None,
     dated: DatedOption = None,
     keep_versions: KeepVersionsOption = None,
+    relationships: RelationshipsOption = None,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
@@ -145,6 +147,7 @@ def sync(
     price_out: PriceOutOption = None,
     dated: DatedOption = None,
     keep_versions: KeepVersionsOption = None,
+    relationships: RelationshipsOption = None,
     replace_all: Annotated[
         bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
     ] = False,

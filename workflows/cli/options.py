@@ -146,6 +146,13 @@ KeepVersionsOption = Annotated[
         help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
     ),
 ]
+RelationshipsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--relationships/--no-relationships",
+        help="Bring the relationship graph in step, or leave it as it is (default: bring it in step).",
+    ),
+]
 TopKOption = Annotated[int | None, typer.Option(help="Number of passages to return (default 10; ragenta 20).")]
 EngineOption = Annotated[Engine | None, typer.Option(help="Engine that computes the walk (default auto).")]
 CheckClaimsOption = Annotated[

@@ -273,6 +273,14 @@ class TestChanges:
         versions = {node.id: node.properties["version"] for node in step.to.nodes(NodeType.DOCUMENT)}
         assert versions == {"Ada-2": 2, "Bo-2": 2, "Cy-2": 1}
 
+    def test_a_row_that_comes_as_another_goes_does_not_replace_it(self, step: Step) -> None:
+        ada, bo, cy = (Passage(title, title, f"{title} 1", "rows.csv") for title in ("Ada", "Bo", "Cy"))
+        step.write([ada, bo])
+        step.take()
+        step.write([cy], removed=["Bo"])
+        changes = step.take(LATER)
+        assert (changes.new, changes.changed, changes.gone) == (1, 0, 1)
+
     def test_where_it_is_not_clear_which_was_edited_all_are_new(self, step: Step) -> None:
         step.write([Passage(f"old-{n}", "Row", f"old {n}", "rows.csv") for n in range(2)])
         step.take()
