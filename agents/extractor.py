@@ -16,10 +16,11 @@ from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object
 from agents.roles import Feedback
 from graph.errors import MalformedReply
-from graph.relations import DEFINITIONS
-from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple
+from graph.own_types import NO_TYPES, OwnTypes, definition_list
+from graph.relations import fact_relations
+from graph.schema import Extraction, Passage, Triple
 from graph.sources.splitting import estimate_tokens
-from graph.taxonomy import relation_type_of, type_triple
+from graph.taxonomy import fact_type_of, type_triple
 from graph.text import normalise_name
 from prompts import fill
 
@@ -38,13 +39,6 @@ _REPLY_TOKENS_A_TOKEN = 8
 _MAX_NAME = 300
 _BYTES_PER_TOKEN = 4
 _NAME = text_of(_MAX_NAME)
-_TRIPLE = object_of(
-    subject=_NAME,
-    predicate=_NAME,
-    object=_NAME,
-    relation=one_of([relation.value for relation in ENTITY_RELATIONS]),
-    confidence=share(),
-)
 
 
 class TripleReply(BaseModel):
@@ -78,11 +72,12 @@ class ChatExtractor(ChatAgent):
     material = "passage"
     reply_tokens = MAX_REPLY_TOKENS
 
-    def __init__(self, model: ChatModel) -> None:
+    def __init__(self, model: ChatModel, own: OwnTypes = NO_TYPES) -> None:
         super().__init__(model)
+        self._own = own
         self._system = fill(
             self.prompt,
-            relations="\n".join(f"- {relation.value}: {DEFINITIONS[relation]}" for relation in ENTITY_RELATIONS),
+            relations=definition_list(fact_relations(own.relation_types), own),
             max_entities=MAX_ENTITIES,
             max_triples=MAX_TRIPLES,
         )
@@ -90,8 +85,12 @@ class ChatExtractor(ChatAgent):
 
     @property
     def name(self) -> str:
-        """The model and a hash of the prompt with its schema: another model or prompt is another extractor."""
-        return f"{self._model.name}#{hashlib.blake2b(self._system.encode(), digest_size=4).hexdigest()}"
+        """The model and a hash of the prompt with its schema: another model or prompt is another extractor.
+
+        So are other rules of own types, which type what the model leaves untyped; its replies are then read again.
+        """
+        rules = f"+{self._own.rules}" if self._own.rules else ""
+        return f"{self._model.name}#{hashlib.blake2b(self._system.encode(), digest_size=4).hexdigest()}{rules}"
 
     def key(self, passage: Passage) -> bytes:
         """Return the hash of all that a reply depends on; passages of one title and text share it."""
@@ -115,7 +114,7 @@ class ChatExtractor(ChatAgent):
         shown = self._shown(passage)
         messages = prompt_messages(self._system, _material(passage.title, shown), feedback)
         size = most_tokens(f"{passage.title}\n{shown}")
-        asked = json_format(ExtractorReply.__name__, _schema(size))
+        asked = json_format(ExtractorReply.__name__, _schema(size, self._own))
         return self._model.ask(messages, asked, max_tokens=most_reply_tokens(size))
 
     def read(self, reply: str, passage: Passage) -> Extraction:
@@ -140,7 +139,7 @@ class ChatExtractor(ChatAgent):
         names = [name for text in parsed.entities if (name := _usable(text)) is not None]
         notes["unusable names"] = len(parsed.entities) - len(names)
         listed = {normalise_name(name) for name in names}
-        triples = [triple for item in parsed.triples if (triple := _triple(item, listed, notes)) is not None]
+        triples = [triple for item in parsed.triples if (triple := _triple(item, listed, notes, self._own)) is not None]
         kept_notes = {reason: count for reason, count in notes.items() if count}
         return Extraction(tuple(names), tuple(triples), self.name, kept_notes)
 
@@ -165,11 +164,18 @@ def most_reply_tokens(size: int) -> int:
     return min(MAX_REPLY_TOKENS, _LEAST_REPLY_TOKENS + _REPLY_TOKENS_A_TOKEN * size)
 
 
-def _schema(size: int) -> Schema:
+def _schema(size: int, own: OwnTypes) -> Schema:
     """The schema of a reply to a passage of so many tokens: twice what the examples list, so that lists end."""
+    triple = object_of(
+        subject=_NAME,
+        predicate=_NAME,
+        object=_NAME,
+        relation=one_of([relation.value for relation in fact_relations(own.relation_types)]),
+        confidence=share(),
+    )
     return object_of(
         entities=list_of(_NAME, min(MAX_ENTITIES, 10 + size // 6)),
-        triples=list_of(_TRIPLE, min(MAX_TRIPLES, 8 + size // 12)),
+        triples=list_of(triple, min(MAX_TRIPLES, 8 + size // 12)),
     )
 
 
@@ -189,7 +195,7 @@ def _usable(text: str) -> str | None:
     return name if printable and len(name) <= _MAX_NAME and normalise_name(name) else None
 
 
-def _triple(item: TripleReply, listed: set[str], notes: Counter[str]) -> Triple | None:
+def _triple(item: TripleReply, listed: set[str], notes: Counter[str], own: OwnTypes) -> Triple | None:
     """A statement with its type and confidence settled, or None where it is dropped; both counted."""
     notes["unknown fields"] += len(item.model_extra or {})
     subject, predicate, object_ = map(_usable, (item.subject, item.predicate, item.object))
@@ -203,9 +209,9 @@ def _triple(item: TripleReply, listed: set[str], notes: Counter[str]) -> Triple 
     if not ends & listed:
         notes["triples without a listed entity"] += 1
         return None
-    relation = relation_type_of(item.relation or "")
-    if relation is None or relation not in ENTITY_RELATIONS:
-        relation, cued = type_triple(subject, predicate, object_)
+    relation = fact_type_of(item.relation or "", own)
+    if relation is None:
+        relation, cued = type_triple(subject, predicate, object_, own)
         notes["triples typed by rule"] += 1
         notes["triples without a cue"] += not cued
     return Triple(subject, predicate, object_, relation, _confidence(item.confidence, notes))

@@ -107,7 +107,7 @@ def _rewritten(text: str) -> str:
 def _evidence(text: str) -> object:
     passage = Passage("p", "Anna Berg", text)
     entry = Entry(passage, OfflineExtractor().extract(passage), 1, np.zeros(4, dtype=np.float32))
-    return read_evidence(entry, entry.fingerprint, Names(), Handles(), Handles())
+    return read_evidence(entry, entry.fingerprint, Names(), Handles(), Handles(), Handles())
 
 
 def _extracted_reply(text: str) -> object:

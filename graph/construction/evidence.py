@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.bm25 import terms_of
+from graph.construction.edges import KIND_INDEX, EdgeKind
 from graph.construction.names import find_name
-from graph.schema import ENTITY_RELATIONS, Fact, Passage, Triple, entity_id
+from graph.schema import Fact, Passage, Triple, entity_id
 from graph.storage.entry import Entry
 from graph.text import normalise_name, title_name, token_spans
 
@@ -132,7 +133,8 @@ class Evidence:
         links: its own names: the title, what was extracted.
         mentions: names that other passages brought in and its text spells out.
         writings: how its text writes both.
-        subjects, objects, relations, confidences, facts: of its triples, one element each.
+        subjects, objects, kinds, confidences, facts: of its triples, one element each. Of a fact of a user's own type,
+            the kind is its number among those that the builder met, behind the built-in ones.
         statements: each fact as it is written here.
         terms: what BM25 counts.
         alias: its full title with its entity, where that is another name than the entity's.
@@ -151,7 +153,7 @@ class Evidence:
     writings: Writings
     subjects: Ints
     objects: Ints
-    relations: NDArray[np.uint8]
+    kinds: Ints
     confidences: NDArray[np.float64]
     facts: Ints
     statements: tuple[Fact, ...]
@@ -160,7 +162,9 @@ class Evidence:
     chunk_of: tuple[str, str] | None
 
 
-def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, terms: Handles) -> Evidence:
+def read_evidence(
+    entry: Entry, fingerprint: str, names: Names, facts: Handles, terms: Handles, own_relations: Handles
+) -> Evidence:
     """Return what an entry says, without cosines and mentions."""
     passage, extraction = entry.passage, entry.extraction
     given = [(t, names.spelled(t.subject), names.spelled(t.object)) for t in extraction.triples]
@@ -193,7 +197,7 @@ def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, 
         writings=Writings.of({}),
         subjects=_ints(subjects),
         objects=_ints(objects),
-        relations=np.array([ENTITY_RELATIONS.index(fact.relation) for fact in statements], dtype=np.uint8),
+        kinds=_ints([_kind_of(fact, own_relations) for fact in statements]),
         confidences=np.array([triple.confidence for triple, _, _ in triples], dtype=np.float64),
         facts=_ints([facts.of(fact.id) for fact in statements]),
         statements=statements,
@@ -226,6 +230,11 @@ def _links(
 
 def _fact(triple: Triple) -> Fact:
     return Fact(sys.intern(triple.subject), sys.intern(triple.predicate), sys.intern(triple.object), triple.relation)
+
+
+def _kind_of(fact: Fact, own_relations: Handles) -> int:
+    kind = KIND_INDEX.get(EdgeKind(fact.relation))
+    return len(KIND_INDEX) + own_relations.of(fact.relation) if kind is None else kind
 
 
 def _ints(values: Sequence[int]) -> Ints:

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.edge_weights import link_terms
-from graph.construction.edges import EDGE_KINDS
+from graph.construction.edges import IS_FACT_KIND, IS_PASSAGE_KIND
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import BadInput
 from graph.explain.edge_facts import EdgeFacts
-from graph.schema import ENTITY_RELATIONS, Triple, entity_id
+from graph.schema import Triple, entity_id
 from graph.storage.entry import Entry
 from graph.storage.record import Record
 from graph.text import normalise_name
@@ -96,7 +96,7 @@ def edge_evidence(graph: KnowledgeGraph, record: Record, entity: int, edges: Seq
     entries = {entry.passage.id: entry for entry in record.entries([graph.passage_ids[place] for place in passages])}
     told = []
     for edge in edges:
-        kind, other = EDGE_KINDS[graph.edges.kind[edge]], _other(graph, entity, edge)
+        kind, other = graph.kinds[graph.edges.kind[edge]], _other(graph, entity, edge)
         body: dict[str, Any] = {
             "other": node_shown(graph, other),
             "relation": kind.relation.value,
@@ -106,7 +106,7 @@ def edge_evidence(graph: KnowledgeGraph, record: Record, entity: int, edges: Seq
         if kind.link is not None:
             entry = entries.get(graph.passages[other - graph.n_entities].id)
             body |= _link_evidence(graph, record, edge, entry)
-        elif kind.relation in ENTITY_RELATIONS:
+        elif IS_FACT_KIND[graph.edges.kind[edge]]:
             places = sorted({place for fact in held[edge] for place in fact.passages})
             body["triples"] = _triples(graph, entries, edge, [graph.passage_ids[place] for place in places])
         told.append(body)
@@ -147,7 +147,7 @@ def _other(graph: KnowledgeGraph, entity: int, edge: int) -> int:
 
 
 def _is_link(graph: KnowledgeGraph, edge: int) -> bool:
-    return EDGE_KINDS[graph.edges.kind[edge]].link is not None
+    return bool(IS_PASSAGE_KIND[graph.edges.kind[edge]])
 
 
 def _ends(triple: Triple) -> tuple[str, str]:
@@ -159,7 +159,7 @@ def _triples(
 ) -> list[dict[str, Any]]:
     """Return the triples that a fact edge sums up, passage by passage."""
     ends = {graph.entity_names[node.item(edge)] for node in (graph.edges.source, graph.edges.target)}
-    relation = EDGE_KINDS[graph.edges.kind[edge]].relation
+    relation = graph.kinds[graph.edges.kind[edge]].relation
     return [
         {
             "passage": key,
@@ -172,7 +172,7 @@ def _triples(
         for key in passage_ids
         if key in entries
         for triple in entries[key].extraction.triples
-        if triple.relation is relation and set(_ends(triple)) == ends
+        if triple.relation == relation and set(_ends(triple)) == ends
     ]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.construction.edge_weights import PassageClasses
-from graph.construction.edges import EDGE_KINDS, Edges, PassageLink
+from graph.construction.edges import Edges, PassageLink
 from graph.construction.knowledge_graph import SNAPSHOT_VERSION, KnowledgeGraph, load
 from graph.embedding.embeddings import configured_embedder
 from graph.endpoints.chroma_server import server_address
@@ -147,7 +147,7 @@ def _graph_counts(graph: KnowledgeGraph) -> dict[str, Any]:
         "entities": graph.n_entities,
         "facts": len(graph.facts),
         "edges": len(edges),
-        **_edge_counts(edges),
+        **_edge_counts(graph),
         "degree": _summary(degree[connected]),
         "isolated": {
             "entities": int((~connected[: graph.n_entities]).sum()),
@@ -158,9 +158,10 @@ def _graph_counts(graph: KnowledgeGraph) -> dict[str, Any]:
     }
 
 
-def _edge_counts(edges: Edges) -> dict[str, Any]:
+def _edge_counts(graph: KnowledgeGraph) -> dict[str, Any]:
     """Return edges by type, passage edges by link, and the two crossed: the histogram of the passage classes."""
-    counts = dict(zip(EDGE_KINDS, np.bincount(edges.kind, minlength=len(EDGE_KINDS)).tolist(), strict=True))
+    counted = np.bincount(graph.edges.kind, minlength=len(graph.kinds)).tolist()
+    counts = dict(zip(graph.kinds, counted, strict=True))
     by_type: Counter[str] = Counter()
     by_link: Counter[str] = Counter()
     classes = {relation.value: {link.value: 0 for link in PassageLink} for relation in PASSAGE_RELATIONS}

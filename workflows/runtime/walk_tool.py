@@ -214,8 +214,9 @@ def _walker(opened: Callable[[], OpenRun], *, texts: bool) -> Callable[..., dict
         context, index, selection = run.context, run.index, run.selection
         settings = context.walk_settings()
         tuning = tuning_for(context)
-        factors = tuned(factors_for(beta_of({"relation_factors": relation_weights}), settings), tuning)
-        describe_current_run(lambda: {"mara_factors": factors_shown(factors)})
+        own = run.index.graph.own.relation_types
+        factors = tuned(factors_for(beta_of({"relation_factors": relation_weights}), settings, own), tuning, own)
+        describe_current_run(lambda: {"mara_factors": factors_shown(factors, own)})
         entities = [{**seed, "id": _entity_id(seed["id"])} for seed in entity_seeds]
         given: dict[str, Any] = {"entities": entities, "passages": passage_seeds}
         seen = given if selection is None else keep_seeds(given, selection)

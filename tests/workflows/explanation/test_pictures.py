@@ -310,14 +310,14 @@ class TestRelations:
     GRAPH = typed_graph(3, 2, [(0, 1, FACT, 0.5), (0, 2, FACT, 2.0), (1, 2, SAME, 0.9), (0, 3, TITLE, 1.0)])
 
     def test_edges_and_weights_are_counted_by_type(self) -> None:
-        found = relation_counts(self.GRAPH.edges)
+        found = relation_counts(self.GRAPH)
         assert list(found) == [relation.value for relation in RelationType]
         assert found["TEMPORAL"] == {"edges": 2, "weight": 2.5}
         assert found["SYNONYMY"] == {"edges": 1, "weight": 0.9}
         assert found["CAUSALITY"] == {"edges": 0, "weight": 0.0}
 
     def test_each_type_is_a_bar_with_its_number(self) -> None:
-        edges, weight = relations_figure(relation_counts(self.GRAPH.edges)).axes
+        edges, weight = relations_figure(relation_counts(self.GRAPH)).axes
         bars: list[Any] = list(edges.patches)
         ends = [bar.get_x() + bar.get_width() for bar in bars]
         assert ends[1:6] == [2, edges.get_xlim()[0], edges.get_xlim()[0], edges.get_xlim()[0], 1]
