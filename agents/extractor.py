@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
@@ -16,7 +17,7 @@ from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object
 from agents.roles import Feedback
 from graph.errors import MalformedReply
-from graph.own_types import NO_TYPES, OwnTypes, definition_list
+from graph.own_types import NO_TYPES, OwnTypes, definition_list, entity_list
 from graph.relations import fact_relations
 from graph.schema import Extraction, Passage, Triple
 from graph.sources.splitting import estimate_tokens
@@ -53,6 +54,15 @@ class TripleReply(BaseModel):
     confidence: FiniteFloat | None = None
 
 
+class EntityTypeReply(BaseModel):
+    """The user's own type of one of the entities."""
+
+    model_config = ConfigDict(extra="allow")
+
+    entity: str
+    type: str
+
+
 class ExtractorReply(BaseModel):
     """The entities of the passage, and its statements about them."""
 
@@ -60,6 +70,12 @@ class ExtractorReply(BaseModel):
 
     entities: list[str] = Field(max_length=MAX_ENTITIES)
     triples: list[TripleReply] = Field(max_length=MAX_TRIPLES)
+
+
+class TypedReply(ExtractorReply):
+    """The same, with the entities' types where the user has some."""
+
+    entity_types: list[EntityTypeReply] = Field(default=[], max_length=MAX_ENTITIES)
 
 
 class ChatExtractor(ChatAgent):
@@ -80,6 +96,7 @@ class ChatExtractor(ChatAgent):
             relations=definition_list(fact_relations(own.relation_types), own),
             max_entities=MAX_ENTITIES,
             max_triples=MAX_TRIPLES,
+            entity_types=fill("entity_types", types=entity_list(own)) if own.entities else "",
         )
         self._system_tokens = estimate_chat_tokens(self._system)
 
@@ -121,15 +138,16 @@ class ChatExtractor(ChatAgent):
         """Return the extraction that a reply to a passage states, its types and confidences checked.
 
         ``notes`` counts what was dropped (``unusable names``: blank, above 300 characters or with control characters;
-        ``unusable triples``, with such a part; ``self_reference``; ``triples without a listed entity``; ``unknown
-        fields``) and what was defaulted (``triples typed by rule``, where no known type was given; ``triples without a
-        cue``, where no rule told it either; ``confidences defaulted`` to 0.5; ``confidences clamped`` to [0, 1]).
+        ``unusable triples``, with such a part; ``self_reference``; ``triples without a listed entity``; ``unusable
+        entity types``, of no listed name or of no known type; ``unknown fields``) and what was defaulted (``triples
+        typed by rule``, where no known type was given; ``triples without a cue``, where no rule told it either;
+        ``confidences defaulted`` to 0.5; ``confidences clamped`` to [0, 1]).
         ``ends of passages not shown`` counts a passage of which the model's context window holds the beginning alone.
 
         Raises:
             MalformedReply: the reply is not of the schema, holds too many items, or is an echo.
         """
-        parsed = parse_object(reply, ExtractorReply)
+        parsed = parse_object(reply, TypedReply if self._own.entities else ExtractorReply)
         try:
             check_no_echo(parsed, prompt_messages(self._system, self._material(passage)))
         except MalformedReply as echo:
@@ -140,8 +158,10 @@ class ChatExtractor(ChatAgent):
         notes["unusable names"] = len(parsed.entities) - len(names)
         listed = {normalise_name(name) for name in names}
         triples = [triple for item in parsed.triples if (triple := _triple(item, listed, notes, self._own)) is not None]
+        given = parsed.entity_types if isinstance(parsed, TypedReply) else []
+        types = _types(given, names, notes, self._own)
         kept_notes = {reason: count for reason, count in notes.items() if count}
-        return Extraction(tuple(names), tuple(triples), self.name, kept_notes)
+        return Extraction(tuple(names), tuple(triples), self.name, kept_notes, types=types)
 
     def estimate_prompt_tokens(self, passage: Passage) -> int:
         """Estimate the tokens of a request from its text; servers count by tokenizers of their own."""
@@ -173,9 +193,12 @@ def _schema(size: int, own: OwnTypes) -> Schema:
         relation=one_of([relation.value for relation in fact_relations(own.relation_types)]),
         confidence=share(),
     )
+    most = min(MAX_ENTITIES, 10 + size // 6)
+    typed = list_of(object_of(entity=_NAME, type=one_of(own.entity_types)), most)
     return object_of(
-        entities=list_of(_NAME, min(MAX_ENTITIES, 10 + size // 6)),
+        entities=list_of(_NAME, most),
         triples=list_of(triple, min(MAX_TRIPLES, 8 + size // 12)),
+        **({"entity_types": typed} if own.entities else {}),
     )
 
 
@@ -215,6 +238,21 @@ def _triple(item: TripleReply, listed: set[str], notes: Counter[str], own: OwnTy
         notes["triples typed by rule"] += 1
         notes["triples without a cue"] += not cued
     return Triple(subject, predicate, object_, relation, _confidence(item.confidence, notes))
+
+
+def _types(
+    given: Iterable[EntityTypeReply], names: Iterable[str], notes: Counter[str], own: OwnTypes
+) -> dict[str, str]:
+    """Return the own types of listed names; what is of no listed name or no known type is dropped and counted."""
+    spelled = {normalise_name(name): name for name in names}
+    types: dict[str, str] = {}
+    for item in given:
+        name, entity_type = spelled.get(normalise_name(item.entity)), own.entity_type_named(item.type)
+        if name is not None and entity_type is not None:
+            types.setdefault(name, entity_type)
+        else:
+            notes["unusable entity types"] += 1
+    return types
 
 
 def _confidence(given: float | None, notes: Counter[str]) -> float:

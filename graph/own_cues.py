@@ -15,7 +15,9 @@ _FEWEST_LETTERS_OF_STEM = 2
 _MOST_STARS = 2
 _LONGEST_STAR = 40
 _BETWEEN_WORDS = r"[\s_-]+"
-_SHAPE_SIGNS = {"#": r"[0-9]", "@": r"[A-Z]", "*": rf"[^\W_]{{1,{_LONGEST_STAR}}}"}
+_LETTER = r"[^\W_]"
+_NOT_BEHIND, _NOT_BEFORE = rf"(?<!{_LETTER})", rf"(?!{_LETTER})"
+_SHAPE_SIGNS = {"#": r"[0-9]", "@": r"[A-Z]", "*": rf"{_LETTER}{{1,{_LONGEST_STAR}}}"}
 _NEVER = re.compile(r"(?!)")
 
 
@@ -29,7 +31,8 @@ def cue_pattern(cue: str) -> str:
     words = re.split(_BETWEEN_WORDS, unicodedata.normalize("NFC", cue).strip())
     if not any(letter.isalnum() for letter in cue):
         raise ValueError("it has no letter and no digit")
-    return _BETWEEN_WORDS.join(map(_word_pattern, words)).join(_boundaries(words))
+    before, after = _boundaries(words)
+    return f"{before}{_BETWEEN_WORDS.join(map(_word_pattern, words))}{after}"
 
 
 def shape_pattern(shape: str) -> str:
@@ -45,7 +48,7 @@ def shape_pattern(shape: str) -> str:
     if shape.count("*") > _MOST_STARS or re.search(r"\*[\w#@*]|[#@*]\*", shape):
         raise ValueError(f"* stands {_MOST_STARS} times at most, and not beside another sign or before a letter")
     body = "".join(_SHAPE_SIGNS.get(sign) or (r"\s+" if sign.isspace() else re.escape(sign)) for sign in shape.strip())
-    return rf"(?<!\w){body}(?!\w)"
+    return f"{_NOT_BEHIND}{body}{_NOT_BEFORE}"
 
 
 def any_cue(cues: Iterable[str]) -> re.Pattern[str]:
@@ -71,11 +74,10 @@ def _word_pattern(word: str) -> str:
         raise ValueError("* stands at the end of a word alone")
     if stem != word and len(stem) < _FEWEST_LETTERS_OF_STEM and not any(map(is_unspaced, stem)):
         raise ValueError(f"* needs {_FEWEST_LETTERS_OF_STEM} letters before it")
-    return re.escape(stem) + (r"\w*" if stem != word else "")
+    return re.escape(stem) + (f"{_LETTER}*" if stem != word else "")
 
 
 def _boundaries(words: list[str]) -> tuple[str, str]:
     """Return what stands before and behind a cue: nothing in a script that has no spaces between words."""
     first, last = words[0][:1], words[-1][-1:]
-    before = "" if is_unspaced(first) else r"(?<!\w)"
-    return before, "" if is_unspaced(last) else r"(?!\w)"
+    return "" if is_unspaced(first) else _NOT_BEHIND, "" if is_unspaced(last) else _NOT_BEFORE

@@ -120,6 +120,11 @@ class OwnTypes:
         return stable_id("rules", json.dumps(told))[-8:] if told else ""
 
     @property
+    def names(self) -> list[str]:
+        """The names of all types."""
+        return [*map(str, self.relation_types), *self.entity_types]
+
+    @property
     def unfound(self) -> list[str]:
         """The names of types that no rule can find: a model alone does."""
         return [r.name.value for r in self.relations if not r.cues] + [
@@ -154,24 +159,24 @@ class OwnTypes:
         """Return of each relation type how strongly the words of a question ask for it: `ASKED`, or 0."""
         return {name: ASKED if asks.search(question) else 0.0 for name, asks in self._question_cues}
 
-    def entity_type_of(self, name: str, before: str = "", said: Sequence[str] = ()) -> str | None:
+    def entity_type_of(self, name: str, before: Sequence[str] = (), said: Sequence[str] = ()) -> str | None:
         """Return the entity type of a name by rule, None where no rule tells one.
 
         In order: the name is an example; it has a shape; it holds a cue; a cue stands right before it; what it is said
-        to be holds one.
+        to be ends with one.
 
         Args:
             name: the name as it stands in a text.
-            before: the text that ends where the name begins.
-            said: what the text says that the name is.
+            before: texts that end where the name begins.
+            said: phrases for what the name is.
         """
         normal = normalise_name(name)
         tests: tuple[Callable[[_EntityRules], object], ...] = (
             lambda rules: normal in rules.examples,
             lambda rules: rules.shapes.fullmatch(name.strip()),
             lambda rules: rules.cues.search(name),
-            lambda rules: rules.ends_with_cue(before),
-            lambda rules: any(map(rules.cues.search, said)),
+            lambda rules: any(rules.is_before_name(text) for text in before),
+            lambda rules: any(map(rules.ends_with_cue, said)),
         )
         return next((entity for test in tests for entity, rules in self._entity_rules if test(rules)), None)
 
@@ -234,9 +239,13 @@ class _EntityRules:
         )
 
     def ends_with_cue(self, text: str) -> bool:
-        """Whether a cue stands at a text's end, with nothing but space behind it."""
-        end = len(text.rstrip())
-        return end < len(text) and any(match.end() == end for match in self.cues.finditer(text))
+        """Whether a cue stands at a text's end."""
+        return any(match.end() == len(text) for match in self.cues.finditer(text))
+
+    def is_before_name(self, text: str) -> bool:
+        """Whether a text ends with a cue and a space."""
+        words = text.rstrip()
+        return words != text and self.ends_with_cue(words)
 
 
 NO_TYPES = OwnTypes()

@@ -75,6 +75,7 @@ class Extraction:
         extractor: who found them: ``offline``, ``import``, or a model's name.
         notes: how many items were dropped or defaulted, by reason.
         failure: why nothing could be extracted; empty where it could.
+        types: the user's own entity type of those entities that have one, by name.
     """
 
     entities: tuple[str, ...]
@@ -82,6 +83,7 @@ class Extraction:
     extractor: str
     notes: Mapping[str, int] = field(default_factory=dict)
     failure: str = ""
+    types: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

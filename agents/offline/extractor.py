@@ -9,7 +9,7 @@ from dataclasses import replace
 from agents.offline.language.clauses import joined_places, sentence_items
 from agents.offline.language.definitions import acronyms, definitions
 from agents.offline.language.entities import SpanKind, governed_name, scan_entities, title_names
-from agents.offline.language.own_statements import cue_statements
+from agents.offline.language.own_statements import cue_statements, entity_types_of
 from agents.offline.language.sentence_reader import SentenceReader
 from agents.offline.language.statements import EXPLICIT, LIKELY, Statement, Topic, pair_statements
 from agents.offline.language.words import PRONOUNS
@@ -58,7 +58,7 @@ class OfflineExtractor:
         (said twice, kept once) and ``overlong_name`` (capitalised runs dropped).
         """
         topic = Topic(passage.title, passage.text)
-        scan = scan_entities(passage.text, topic.name)
+        scan = scan_entities(passage.text, topic.name, self._own.shapes)
         statements: list[Statement] = []
         names = [topic.name, *(span.text for span in scan.spans), *title_names(topic.name)]
         names.extend(filter(None, map(governed_name, names)))
@@ -83,8 +83,9 @@ class OfflineExtractor:
         about = [each for each in statements if not {each.subject, each.object} & nobody]
         notes["pronoun"] = len(statements) - len(about)
         triples = _typed(about, notes, self._own)
-        told = [name for name in names if name == topic.name or not _is_pronoun(name)]
-        return Extraction(_distinct(told), triples, self.name, {reason: n for reason, n in notes.items() if n})
+        told = _distinct(name for name in names if name == topic.name or not _is_pronoun(name))
+        types = entity_types_of(told, passage.text, scan.spans, about, self._own)
+        return Extraction(told, triples, self.name, {reason: n for reason, n in notes.items() if n}, types=types)
 
 
 def _is_pronoun(name: str) -> bool:

@@ -131,6 +131,7 @@ class GraphBuilder:
             names=self._matcher.renumbered(entity_of),
             edges=sort_edges(join_edges(edges)),
             own=own,
+            entity_types=self._typed_entities(entity_of, own),
             known_ids=[self._names.keys[handle] for handle in entities],
         )
 
@@ -243,7 +244,23 @@ class GraphBuilder:
         """Return the record's own types that the facts of the last update have."""
         kinds = np.unique(_joined([evidence.kinds for evidence in self._in_order], np.int32))
         met = [self._own_relations.keys[kind] for kind in (kinds[kinds >= len(EDGE_KINDS)] - len(EDGE_KINDS)).tolist()]
-        return declared_types(record).used(list(map(RelationType, met)), ())
+        relations = [RelationType(name) for name in met]
+        return declared_types(record).used(relations, set(self._entity_types().values()))
+
+    def _entity_types(self) -> dict[int, str]:
+        """Return the entity type that most passages give each name that has one, by its number; ties by type."""
+        found: dict[int, Counter[str]] = defaultdict(Counter)
+        for evidence in self._in_order:
+            for handle, entity_type in evidence.typed:
+                found[handle][entity_type] += 1
+        return {handle: _most_frequent(types) for handle, types in found.items()}
+
+    def _typed_entities(self, entity_of: Ints, own: OwnTypes) -> NDArray[np.uint8]:
+        """Return of each entity the place of its type among the own ones, from 1; 0 where it has none."""
+        types = np.zeros(int((entity_of >= 0).sum()), dtype=np.uint8)
+        for handle, entity_type in self._entity_types().items():
+            types[entity_of[handle]] = own.entity_types.index(entity_type) + 1
+        return types
 
     def _fact_edges(self, entity_of: Ints, own: OwnTypes) -> Edges:
         kind_of = {kind.relation: index for index, kind in enumerate(kinds_with(own.relation_types))}
@@ -339,7 +356,7 @@ def _lists(pairs: NDArray[np.int64], base: int, n_lists: int) -> IntLists:
 
 
 def _most_frequent(spellings: Mapping[str, int]) -> str:
-    """Return how a name is spelled most often; the smallest spelling where several are."""
+    """Return what is found most often, such as a spelling of a name; the smallest where several are."""
     return min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
 
 

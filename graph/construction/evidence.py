@@ -127,6 +127,7 @@ class Evidence:
     Attributes:
         fingerprint: of the entry it was read from.
         vector: the passage's.
+        typed: the numbers of its names that have an entity type, with it.
         spelled, spellings: the numbers of its names and how each is written, one element each time one is.
         words: its tokens, joined by and within spaces.
         starts: where each token stands in the content, in characters.
@@ -144,6 +145,7 @@ class Evidence:
     passage: Passage
     fingerprint: str
     vector: Floats
+    typed: tuple[tuple[int, str], ...]
     spelled: Ints
     spellings: tuple[str, ...]
     words: str
@@ -188,6 +190,7 @@ def read_evidence(
         passage=passage,
         fingerprint=fingerprint,
         vector=entry.vector,
+        typed=tuple((names.spelled(name), entity_type) for name, entity_type in extraction.types.items()),
         spelled=_ints(handles),
         spellings=tuple([sys.intern(name.strip()) for _, name in spelled]),
         words=words,

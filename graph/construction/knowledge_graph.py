@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,110 +25,16 @@ from graph.construction.columns import (
     load_array,
 )
 from graph.construction.edges import IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind, Edges, kinds_with
+from graph.construction.fact_table import BUILT_IN
+from graph.construction.fact_table import FactTable as FactTable
+from graph.construction.fact_table import GraphFact as GraphFact
 from graph.construction.names import NameMatcher
 from graph.construction.typed_graph import TypedGraph
 from graph.metadata_filter import askable_keys
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
-from graph.schema import Fact, Passage, RelationType, entity_id
+from graph.schema import Passage, entity_id
 
 SNAPSHOT_VERSION = 5
-
-
-@dataclass(frozen=True, slots=True)
-class GraphFact:
-    """A fact with its place in the graph: node indices of its ends, indices of the passages that hold it."""
-
-    fact: Fact
-    subject: int
-    object: int
-    passages: tuple[int, ...]
-
-
-_RELATIONS = tuple(RelationType)
-"""The built-in relation types; a fact stores its type's index in those of its graph, which begin with these."""
-
-
-class FactTable(SortedMapping[GraphFact]):
-    """Facts by their ids, ascending: a table of id, subject, predicate and object, and columns beside it.
-
-    Attributes:
-        ends: node indices of subjects and objects, shape (n, 2).
-        relations: each fact's relation type, by its place in ``types``.
-        types: the built-in relation types, and the own ones of the facts.
-        passages: indices of the passages that hold each.
-        rows: the facts by their place.
-    """
-
-    _WIDTH = 4
-
-    def __init__(
-        self,
-        table: TextTable,
-        ends: NDArray[np.int32],
-        relations: NDArray[np.uint8],
-        passages: IntLists,
-        own: Sequence[RelationType] = (),
-    ) -> None:
-        self._table = table
-        self.ends = ends
-        self.relations = relations
-        self.types = (*_RELATIONS, *own)
-        self.passages = passages
-        self.rows = LazySequence(len(table), self._fact)
-        super().__init__(table.column(0), self.rows)
-
-    @staticmethod
-    def of(facts: Mapping[str, GraphFact]) -> FactTable:
-        """Return a table of some facts, whatever their order."""
-        keys = sorted(facts)
-        held = [facts[key] for key in keys]
-        ends = np.array([(fact.subject, fact.object) for fact in held], dtype=np.int32).reshape(len(held), 2)
-        return FactTable.of_columns(
-            keys,
-            [fact.fact for fact in held],
-            ends,
-            IntLists.of(fact.passages for fact in held),
-            sorted({fact.fact.relation for fact in held if fact.fact.relation.is_own}),
-        )
-
-    @staticmethod
-    def of_columns(
-        ids: Sequence[str],
-        facts: Sequence[Fact],
-        ends: NDArray[np.int32],
-        passages: IntLists,
-        own: Sequence[RelationType] = (),
-    ) -> FactTable:
-        """Return the table of facts in the order of their ids, with their ends and the passages that hold them."""
-        rows = ((key, f.subject, f.predicate, f.object) for key, f in zip(ids, facts, strict=True))
-        place = {relation: index for index, relation in enumerate((*_RELATIONS, *own))}
-        relations = np.array([place[fact.relation] for fact in facts], dtype=np.uint8)
-        return FactTable(TextTable.of(rows, FactTable._WIDTH), ends, relations, passages, own)
-
-    def save(self, folder: Path) -> None:
-        """Write the table into an existing folder."""
-        self._table.save(folder, "facts")
-        np.save(folder / "fact_ends.npy", self.ends)
-        np.save(folder / "fact_relations.npy", self.relations)
-        self.passages.save(folder, "fact_passages")
-
-    @staticmethod
-    def load(
-        folder: Path, n_facts: int, n_entities: int, n_passages: int, own: Sequence[RelationType] = ()
-    ) -> FactTable:
-        """Read a table. Raises OSError or ValueError when it is damaged."""
-        table = TextTable.load(folder, "facts", FactTable._WIDTH, n_facts)
-        ends = load_array(folder / "fact_ends.npy", np.int32, (n_facts, 2))
-        relations = load_array(folder / "fact_relations.npy", np.uint8, (n_facts,))
-        passages = IntLists.load(folder, "fact_passages", n_facts, n_passages)
-        check_range(relations, len(_RELATIONS) + len(own))
-        return FactTable(table, check_range(ends, n_entities), relations, passages, own)
-
-    def _fact(self, place: int) -> GraphFact:
-        """Return one fact. Raises ValueError where its text cannot be read."""
-        _, subject, predicate, object_ = self._table.row(place)
-        fact = Fact(subject, predicate, object_, self.types[self.relations.item(place)])
-        return GraphFact(fact, self.ends.item(place, 0), self.ends.item(place, 1), self.passages[place])
 
 
 @dataclass(frozen=True)
@@ -148,7 +54,9 @@ class KnowledgeGraph:
         passage_vectors: unit vectors, (n_passages, dimension).
         aliases: full titles that differ from the entity they stand for, with its index.
         names: finds every entity's name, and the aliases, in text.
-        own: the user's own types that its facts have.
+        own: the user's own types that its facts and entities have.
+        entity_types: of each entity, the place of its type among the own ones, from 1; 0 where it has none. Empty
+            stands for none at all.
         commit_id: the record's commit that it was derived from.
         known_ids: the entities' ids, where they are there already.
     """
@@ -167,6 +75,7 @@ class KnowledgeGraph:
     names: NameMatcher
     edges: Edges
     own: OwnTypes = NO_TYPES
+    entity_types: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     commit_id: str = ""
     known_ids: Sequence[str] | None = None
 
@@ -184,6 +93,11 @@ class KnowledgeGraph:
     def kinds(self) -> tuple[EdgeKind, ...]:
         """The kinds of its edges, by their indices."""
         return kinds_with(self.own.relation_types)
+
+    def entity_type(self, node: int) -> str | None:
+        """Return the user's own type of an entity; None for one without, and for a passage."""
+        place = self.entity_types.item(node) if node < len(self.entity_types) else 0
+        return self.own.entity_types[place - 1] if place else None
 
     @cached_property
     def passage_ids(self) -> Sequence[str]:
@@ -268,7 +182,7 @@ def _numbered(own: OwnTypes) -> dict[str, list[str]]:
     """Return the names behind a snapshot's numbers, in the order of this version: own types last, by name."""
     relations = own.relation_types
     return {
-        "relations": [str(relation) for relation in (*_RELATIONS, *relations)],
+        "relations": [str(relation) for relation in (*BUILT_IN, *relations)],
         "edge_kinds": [kind.name for kind in kinds_with(relations)],
     }
 
@@ -285,6 +199,8 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     np.save(folder / "name_passages.npy", graph.name_passages)
     np.save(folder / "name_shares.npy", graph.name_shares)
     np.save(folder / "passage_vectors.npy", graph.passage_vectors)
+    if graph.own.entities:
+        np.save(folder / "entity_types.npy", graph.entity_types)
     for name in _EDGE_TYPES:
         np.save(folder / f"edge_{name}.npy", getattr(graph.edges, name))
     passages = (
@@ -362,6 +278,7 @@ def load(folder: Path) -> KnowledgeGraph:
         ),
         edges=_load_edges(folder, header["edges"], n_entities, n_entities + n_passages, own),
         own=own,
+        entity_types=_load_entity_types(folder, n_entities, own),
     )
 
 
@@ -375,6 +292,13 @@ def _check_order(graph: KnowledgeGraph) -> None:
         behind = (column[1:] < column[:-1]) | ((column[1:] == column[:-1]) & behind)
     if behind.any():
         raise ValueError("edges are to be in the order of source, target and kind: see sort_edges")
+
+
+def _load_entity_types(folder: Path, n_entities: int, own: OwnTypes) -> NDArray[np.uint8]:
+    if not own.entities:
+        return np.zeros(0, dtype=np.uint8)
+    types = load_array(folder / "entity_types.npy", np.uint8, (n_entities,))
+    return check_range(types, len(own.entities) + 1)
 
 
 def _load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes) -> Edges:

@@ -62,9 +62,15 @@ def find_node(graph: KnowledgeGraph, named: str) -> int:
 
 
 def node_shown(graph: KnowledgeGraph, node: int) -> dict[str, str]:
-    """Return who a node is: its ``kind``, ``id`` and ``label``."""
+    """Return who a node is: its ``kind``, ``id`` and ``label``, and the ``type`` of an entity that has one."""
     if node < graph.n_entities:
-        return {"kind": "entity", "id": entity_id(graph.entity_names[node]), "label": graph.entity_labels[node]}
+        entity_type = graph.entity_type(node)
+        return {
+            "kind": "entity",
+            "id": entity_id(graph.entity_names[node]),
+            "label": graph.entity_labels[node],
+            **({"type": entity_type} if entity_type else {}),
+        }
     passage = graph.passages[node - graph.n_entities]
     return {"kind": "passage", "id": passage.id, "label": passage.title or passage.id}
 
@@ -101,6 +107,7 @@ def edge_evidence(graph: KnowledgeGraph, record: Record, entity: int, edges: Seq
             "other": node_shown(graph, other),
             "relation": kind.relation.value,
             "link": kind.link.value if kind.link else None,
+            **({"meaning": graph.own.definitions[kind.relation]} if kind.relation.is_own else {}),
             "weight": float(graph.edges.weight[edge]),
         }
         if kind.link is not None:

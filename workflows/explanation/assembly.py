@@ -93,6 +93,7 @@ class Assembly:
             mass=tuple(flow.scores.item(node) for flow in self.flows),
             restart=tuple(flow.restart.item(node) for flow in self.flows),
             hidden=tuple(inflow.item(node) for inflow in hidden),
+            type=self.names.entity_type(node),
         )
 
     def _edge(self, edge: int) -> Edge:

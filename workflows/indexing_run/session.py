@@ -19,6 +19,7 @@ from agents.chat.reply_cache import ReplyCache
 from agents.chat.throttle import Throttle
 from agents.extraction.run import Extracted, ExtractionRun, Retries
 from agents.extractor import ChatExtractor
+from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.embedding.embeddings import check_embedder, configured_embedder
@@ -191,6 +192,11 @@ class Session:
     def imported_for(self, passage: Passage) -> Extraction | None:
         """Return the imported triples of a passage, if any."""
         return self.imported.of(passage) if self.imported else None
+
+    @property
+    def unfound_types(self) -> list[str]:
+        """The own types that no rule can find, where rules extract."""
+        return self.own.unfound if isinstance(self.extractor, OfflineExtractor) else []
 
     @property
     def to_remove(self) -> tuple[str, ...]:

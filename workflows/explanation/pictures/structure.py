@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.schema import PASSAGE_RELATIONS
+from graph.schema import PASSAGE_RELATIONS, RelationType
 from workflows.admin.inspection import edges_by_node, published_graph
 from workflows.evaluation.reports.plots import COLOURS
-from workflows.explanation.pictures.style import RELATION_COLOURS, picture_format, save_picture, shortened
+from workflows.explanation.palette import looks_of
+from workflows.explanation.pictures.style import picture_format, save_picture, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,11 +139,10 @@ def _draw_bars(panel: Axes, values: Mapping[str, float], title: str, number: str
     left = min([0.5, *(value / 2 for value in positive)])
     panel.set_xscale("log")
     panel.set_xlim(left, max(most, 1.0) * (max(most, 1.0) / left) ** 0.28)
+    looks = looks_of(name for name in values if RelationType(name).is_own)
     for place, (name, value) in enumerate(values.items()):
         hatch = "//" if name in PASSAGE_RELATIONS else ""
-        panel.barh(
-            place, max(value - left, 0.0), left=left, color=RELATION_COLOURS[name], hatch=hatch, edgecolor="white"
-        )
+        panel.barh(place, max(value - left, 0.0), left=left, color=looks[name].colour, hatch=hatch, edgecolor="white")
         panel.text(max(value, left), place, f" {number.format(value)}", va="center", fontsize=8)
     panel.minorticks_off()
     panel.set_xlabel(title)
