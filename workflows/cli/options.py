@@ -82,6 +82,14 @@ ChunkTokensOption = Annotated[
 ]
 ChunkOverlapOption = Annotated[int | None, typer.Option(help="Tokens that neighbouring passages share (default 40).")]
 ConcurrencyOption = Annotated[int | None, typer.Option(help="Concurrent requests to the model, at most (default 8).")]
+TypesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="File of your own entity and relation types (TOML), kept in the workspace from then on. none: remove"
+        " them.",
+    ),
+]
 ClassesOption = Annotated[
     PassageClasses | None,
     typer.Option(help="Boundaries of PRIMARY, SECONDARY and PERIPHERAL links, stored on first use (default thirds)."),

@@ -43,6 +43,7 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
     )
     console.print(f"{report.entities} entities, {report.facts} facts, {report.edges} edges")
     console.print(f"[dim]{escape(_pairs(report.models))}; {report.imported} passages with imported triples[/]")
+    _own_types(console, report.own_types, report.unfound_types)
     if triples and not report.imported:
         reason = "its ids and texts match no passage" if report.unmatched_triples else "it is empty"
         console.print(f"[yellow]no triples imported from {escape(str(triples))}: {reason}[/]")
@@ -70,6 +71,15 @@ def _relationships_problem(console: Console, relationships: Mapping[str, Any]) -
     """Print why the relationship graph could not be brought in step; nothing where it could."""
     if "problem" in relationships:
         console.print(f"[yellow]the relationship graph is not in step: {escape(str(relationships['problem']))}[/]")
+
+
+def _own_types(console: Console, names: Sequence[str], unfound: Sequence[str]) -> None:
+    """Print the user's own types, and those that nothing finds."""
+    if names:
+        console.print(f"[dim]own types: {escape(', '.join(names))}[/]")
+    if unfound:
+        hint = "give them cues, or extract with a model"
+        console.print(f"[yellow]own types that no rule finds: {escape(', '.join(unfound))}; {hint}[/]")
 
 
 def _refusals(console: Console, reasons: Sequence[str], count: int, done: str = "everything else is done") -> None:
@@ -104,6 +114,12 @@ def preview(console: Console, found: Mapping[str, Any]) -> None:
         more = f" and {len(sources) - _SHOWN_SOURCES} more" if len(sources) > _SHOWN_SOURCES else ""
         if sources:
             console.print(f"{change}: {escape(', '.join(sources[:_SHOWN_SOURCES]))}{more}")
+    if found["reread"]:
+        console.print(
+            f"[yellow]{found['reread']} of those replaced have not changed: they were extracted by another model, with"
+            " another prompt or with other types[/]"
+        )
+    _own_types(console, found["own_types"], found["unfound_types"])
     took = found["extraction"]
     needs = {"requests": took["requests"], "tokens in": took["prompt_tokens"], "tokens out": took["completion_tokens"]}
     if took["to_ask"] or took["kept"]:

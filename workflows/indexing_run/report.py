@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,8 @@ class IndexReport:
         tokens_unknown: replies without a token count.
         cost: price of the tokens; None without prices.
         relationships: changes to the relationship graph, or the problem with it; empty where it is switched off.
+        own_types: the user's own types that passages were extracted with.
+        unfound_types: those of them that no rule finds, where rules extract.
     """
 
     workspace: str
@@ -90,6 +92,8 @@ class IndexReport:
     tokens_unknown: int = 0
     cost: float | None = None
     relationships: Mapping[str, int | str] = field(default_factory=dict)
+    own_types: Sequence[str] = ()
+    unfound_types: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -118,7 +122,8 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
     documents, counts = session.documents, Counter(state["counts"])
     given = [found for p in documents.passages.values() if (found := session.imported_for(p))]
     added = counts["written"] - counts["replaced"]
-    spent: dict[str, Any] = {name: counts[name] for name in ("cached", "requests", "tokens_in", "tokens_out", "tokens_unknown")}
+    names = ("cached", "requests", "tokens_in", "tokens_out", "tokens_unknown")
+    spent: dict[str, Any] = {name: counts[name] for name in names}
     return IndexReport(
         workspace=told(str(session.root)),
         passages=session.record.count_passages(),
@@ -146,5 +151,7 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
         failed_count=counts["failed"],
         retries=state["retries"],
         cost=session.prices.cost(spent["tokens_in"], spent["tokens_out"]) if session.prices else None,
+        own_types=session.own.names,
+        unfound_types=session.unfound_types,
         **spent,
     ).to_json()

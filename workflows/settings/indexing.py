@@ -82,6 +82,14 @@ class IndexingContext(BaseModel):
         title="Reading · metadata of every passage",
         json_schema_extra=offered_at("load_documents"),
     )
+    types: str = Field(
+        default="",
+        description="File of your own entity and relation types, which the workspace then keeps. Empty: those that it"
+        " keeps. 'none': none any more. On a server: a path below the folder named by MARA_SOURCES.",
+        max_length=4096,
+        title="Extraction · own types",
+        json_schema_extra=offered_at("load_documents"),
+    )
     model: str = Field(
         default="",
         description="Chat model for extraction. Empty: MARA_CHAT_MODEL if a key or server is configured or it is a"
