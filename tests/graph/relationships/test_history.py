@@ -16,11 +16,9 @@ from hypothesis import strategies as st
 
 from graph.errors import MissingEndpoint, NoAccess, NotInSchema
 from graph.relationships import conversations as past
+from graph.relationships.conversations import ASSISTANT, TITLE_LENGTH, USER
 from graph.relationships.history import (
-    ASSISTANT,
     EVERY_PART,
-    TITLE_LENGTH,
-    USER,
     HistoryPart,
     NewTurn,
     Reference,
@@ -30,7 +28,7 @@ from graph.relationships.history import (
     track_user_viewed_document,
 )
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Edge, EdgeType, Node, NodeType, time_text
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.schema import entity_id
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -59,8 +57,14 @@ def record(tmp_path: Path) -> Iterator[RelationshipRecord]:
 
 def put_documents(record: RelationshipRecord) -> None:
     """Put the documents, a passage of each, and the concepts."""
-    about = {"path": "p", "title": "t", "created_at": at(0), "updated_at": at(0), "version": 1}
-    passage = {"chunk_index": 0, "path": "p", "fingerprint": "f", "created_at": at(0)}
+    about: dict[str, PropertyValue] = {
+        "path": "p",
+        "title": "t",
+        "created_at": at(0),
+        "updated_at": at(0),
+        "version": 1,
+    }
+    passage: dict[str, PropertyValue] = {"chunk_index": 0, "path": "p", "fingerprint": "f", "created_at": at(0)}
     record.put_nodes(Node(NodeType.DOCUMENT, key, about) for key in DOCUMENTS)
     record.put_nodes(Node(NodeType.CHUNK, f"{key}-{n}", passage) for key in DOCUMENTS for n in (1, 2))
     record.put_nodes(Node(NodeType.CONCEPT, entity_id(name), {"name": name}) for name in CONCEPTS)
