@@ -377,7 +377,7 @@ def mcp(
     from workflows.serving.mcp_stdio import serve_stdio
 
     filter_of_all = parse_where(where or [])
-    if where:
+    if where or user:
         # Documents may still come, and a server may be about to start: calls report that.
         with suppress(WorkspaceMissing, ServiceUnavailable):
             asking_settings(workspace, where, user=user)

@@ -270,7 +270,7 @@ class _Talk:
         return self.context.in_history(key, self.context.user_id) if self.context.user_id else self.context
 
     def key_of(self, key: str) -> str:
-        """Return the key of a conversation; a new one for an empty key where it has to be known before it is asked in."""
+        """Return the key of a conversation; a new one for an empty key where the history needs to know it first."""
         return key or (new_key() if self.context.user_id else "")
 
     def _thread(self, key: str) -> Thread:
