@@ -42,6 +42,7 @@ from agents.roles import Draft, NumberedPassage
 from graph.construction.bm25 import terms
 from graph.construction.evidence import Handles, Names, read_evidence
 from graph.construction.names import IncrementalMatcher
+from graph.corrections.apply import Stated
 from graph.dates import date_spans, is_date, year_in
 from graph.metadata_filter import parse_where
 from graph.schema import Fact, Passage, RelationType, ScoredFact
@@ -107,7 +108,8 @@ def _rewritten(text: str) -> str:
 def _evidence(text: str) -> object:
     passage = Passage("p", "Anna Berg", text)
     entry = Entry(passage, OfflineExtractor().extract(passage), 1, np.zeros(4, dtype=np.float32))
-    return read_evidence(entry, entry.fingerprint, Names(), Handles(), Handles())
+    stated = Stated.of(passage, entry.extraction)
+    return read_evidence(entry, stated, entry.fingerprint, Names(), Handles(), Handles())
 
 
 def _extracted_reply(text: str) -> object:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from graph.construction.bm25 import terms_of
 from graph.construction.names import find_name
+from graph.corrections.apply import Stated
 from graph.schema import ENTITY_RELATIONS, Fact, Passage, Triple, entity_id
 from graph.storage.entry import Entry
-from graph.text import normalise_name, title_name, token_spans
+from graph.text import normalise_name, token_spans
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float32]
@@ -44,6 +45,10 @@ class Handles:
     def known(self, key: str) -> int:
         """Return the number of a key that has one. Raises KeyError where it has none."""
         return self._of_key[key]
+
+    def find(self, key: str) -> int:
+        """Return the number of a key; -1 for one that has none."""
+        return self._of_key.get(key, -1)
 
     def in_use(self) -> list[int]:
         """Return the handles that some passage holds, in the order of their keys."""
@@ -124,7 +129,7 @@ class Evidence:
     """One passage and what it says.
 
     Attributes:
-        fingerprint: of the entry it was read from.
+        fingerprint: of what its entry states.
         vector: the passage's.
         spelled, spellings: the numbers of its names and how each is written, one element each time one is.
         words: its tokens, joined by and within spaces.
@@ -160,15 +165,17 @@ class Evidence:
     chunk_of: tuple[str, str] | None
 
 
-def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, terms: Handles) -> Evidence:
-    """Return what an entry says, without cosines and mentions."""
-    passage, extraction = entry.passage, entry.extraction
-    given = [(t, names.spelled(t.subject), names.spelled(t.object)) for t in extraction.triples]
+def read_evidence(
+    entry: Entry, stated: Stated, fingerprint: str, names: Names, facts: Handles, terms: Handles
+) -> Evidence:
+    """Return what an entry says, without cosines and mentions; ``fingerprint`` is of what it states."""
+    passage = entry.passage
+    given = [(t, names.spelled(t.subject), names.spelled(t.object)) for t in stated.triples]
     triples = [(triple, subject, object_) for triple, subject, object_ in given if subject >= 0 and object_ >= 0]
     statements = tuple([_fact(triple) for triple, _, _ in triples])
-    title = title_name(passage.title) if passage.title else ""
+    title = stated.topic
     own = names.spelled(title) if title else -1
-    spelled = [(names.spelled(name), name) for name in extraction.entities]
+    spelled = [(names.spelled(name), name) for name in stated.entities]
     for triple, subject, object_ in triples:
         spelled += (subject, triple.subject), (object_, triple.object)
     spelled.append((own, title))
@@ -188,7 +195,7 @@ def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, 
         spellings=tuple([sys.intern(name.strip()) for _, name in spelled]),
         words=words,
         starts=starts,
-        links=_links(handles, subjects, objects, own, words, starts, names),
+        links=_links(handles, subjects, objects, own, words, starts, names, stated.written),
         mentions=Links.of_mentions({}),
         writings=Writings.of({}),
         subjects=_ints(subjects),
@@ -211,10 +218,12 @@ def _links(
     words: str,
     starts: Ints,
     names: Names,
+    written: Mapping[str, Sequence[str]],
 ) -> Links:
     handles = list(dict.fromkeys(held))
     as_subject, as_object = Counter(subjects), Counter(objects)
-    places = (find_name(words, names.normal[handle]) for handle in handles)
+    normal = [names.normal[handle] for handle in handles]
+    places = [_first_place(words, (name, *written.get(name, ()))) for name in normal]
     return Links(
         names=_ints(handles),
         subject_of=_ints([as_subject[handle] for handle in handles]),
@@ -222,6 +231,11 @@ def _links(
         titled=np.array([handle == own for handle in handles], dtype=bool),
         offsets=_ints([starts.item(place) if place >= 0 else -1 for place in places]),
     )
+
+
+def _first_place(words: str, names: Iterable[str]) -> int:
+    """Return the index of the first token of whichever name stands first; -1 where none does."""
+    return min((place for name in names if (place := find_name(words, name)) >= 0), default=-1)
 
 
 def _fact(triple: Triple) -> Fact:

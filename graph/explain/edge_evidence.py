@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graph.construction.edge_weights import link_terms
 from graph.construction.edges import EDGE_KINDS
 from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.corrections.apply import Corrections, Stated
 from graph.errors import BadInput
 from graph.explain.edge_facts import EdgeFacts
 from graph.schema import ENTITY_RELATIONS, Triple, entity_id
@@ -93,7 +94,11 @@ def edge_evidence(graph: KnowledgeGraph, record: Record, entity: int, edges: Seq
     held = {edge: facts.of(edge) for edge in edges}
     passages = {place for known in held.values() for fact in known for place in fact.passages}
     passages |= {_other(graph, entity, edge) - graph.n_entities for edge in edges if _is_link(graph, edge)}
-    entries = {entry.passage.id: entry for entry in record.entries([graph.passage_ids[place] for place in passages])}
+    corrections = Corrections(record.corrections())
+    entries = {
+        entry.passage.id: (entry, corrections.stated(entry.passage, entry.extraction))
+        for entry in record.entries([graph.passage_ids[place] for place in passages])
+    }
     told = []
     for edge in edges:
         kind, other = EDGE_KINDS[graph.edges.kind[edge]], _other(graph, entity, edge)
@@ -104,8 +109,7 @@ def edge_evidence(graph: KnowledgeGraph, record: Record, entity: int, edges: Seq
             "weight": float(graph.edges.weight[edge]),
         }
         if kind.link is not None:
-            entry = entries.get(graph.passages[other - graph.n_entities].id)
-            body |= _link_evidence(graph, record, edge, entry)
+            body |= _link_evidence(graph, record, edge, entries.get(graph.passages[other - graph.n_entities].id))
         elif kind.relation in ENTITY_RELATIONS:
             places = sorted({place for fact in held[edge] for place in fact.passages})
             body["triples"] = _triples(graph, entries, edge, [graph.passage_ids[place] for place in places])
@@ -155,7 +159,7 @@ def _ends(triple: Triple) -> tuple[str, str]:
 
 
 def _triples(
-    graph: KnowledgeGraph, entries: Mapping[str, Entry], edge: int, passage_ids: Sequence[str]
+    graph: KnowledgeGraph, entries: Mapping[str, tuple[Entry, Stated]], edge: int, passage_ids: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Return the triples that a fact edge sums up, passage by passage."""
     ends = {graph.entity_names[node.item(edge)] for node in (graph.edges.source, graph.edges.target)}
@@ -171,19 +175,22 @@ def _triples(
         }
         for key in passage_ids
         if key in entries
-        for triple in entries[key].extraction.triples
+        for triple in entries[key][1].triples
         if triple.relation is relation and set(_ends(triple)) == ends
     ]
 
 
-def _link_evidence(graph: KnowledgeGraph, record: Record, edge: int, entry: Entry | None) -> dict[str, Any]:
+def _link_evidence(
+    graph: KnowledgeGraph, record: Record, edge: int, held: tuple[Entry, Stated] | None
+) -> dict[str, Any]:
     """Return what the weight of a passage edge is made of."""
     offset = graph.edges.offset.item(edge)
     stands_at = offset if offset >= 0 else None
     name = graph.entity_names[graph.edges.source.item(edge)]
-    if entry is None or record.missing("names", [entity_id(name)]):
+    if held is None or record.missing("names", [entity_id(name)]):
         return {"terms": None, "as_subject": None, "as_object": None, "offset": stands_at}
-    ends = [each for each in map(_ends, entry.extraction.triples) if all(each)]
+    entry, stated = held
+    ends = [each for each in map(_ends, stated.triples) if all(each)]
     as_subject, as_object = (sum(each[side] == name for each in ends) for side in (0, 1))
     vector = record.name_vectors([entity_id(name)])
     terms = link_terms(

@@ -10,9 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.corrections.apply import Stated
 from graph.errors import BadInput
 from graph.schema import MAX_ID, Extraction, Fact, MetadataValue, Passage, RelationType, Triple, entity_id, stable_id
-from graph.text import has_controls, normalise_name, title_name
+from graph.text import has_controls, normalise_name
+
+COLUMNS = (
+    "id, title, text, source, metadata, fingerprint, extractor, entities, triples, notes, failure, windows, vector"
+)
+"""The columns of the table of passages, in order."""
 
 MAX_METADATA = 2_000
 """Metadata that a passage can be kept with: Chroma writes those of a passage in one statement, and dates twice."""
@@ -73,18 +79,16 @@ def hash_of(title: str, text: str, source: str, metadata: str) -> str:
     return stable_id("content", title, text, source, metadata)
 
 
-def names_of(passage: Passage, extraction: Extraction) -> dict[str, str]:
+def names_of(stated: Stated) -> dict[str, str]:
     """Return {entity id: normal form} of every name of a passage: its title, its entities, its triples' ends."""
-    spelled = [*extraction.entities, *(end for t in extraction.triples for end in (t.subject, t.object))]
-    if passage.title:
-        spelled.append(title_name(passage.title))
+    spelled = [*stated.entities, *(end for t in stated.triples for end in (t.subject, t.object)), stated.topic]
     return {entity_id(name): normalise_name(name) for name in spelled if normalise_name(name)}
 
 
-def facts_of(extraction: Extraction) -> dict[str, str]:
+def facts_of(stated: Stated) -> dict[str, str]:
     """Return {fact id: text to embed} of a passage; its parts' normal forms, so that one id stands for one text."""
     texts = {}
-    for triple in extraction.triples:
+    for triple in stated.triples:
         subject, predicate, object_ = map(normalise_name, (triple.subject, triple.predicate, triple.object))
         fact = Fact(subject, predicate, object_, triple.relation)
         texts[fact.id] = " ".join(fact.text.split())
