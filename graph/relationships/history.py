@@ -47,6 +47,13 @@ ON CONFLICT (source, target) DO UPDATE SET
 """
 
 
+_DOCUMENT_OF = f"""
+SELECT d.id FROM "{table_of_nodes(NodeType.CHUNK)}" c
+JOIN "{table_of_edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)}" part ON part.source = c.key
+JOIN "{table_of_nodes(NodeType.DOCUMENT)}" d ON d.key = part.target WHERE c.id = ?
+"""
+
+
 class HistoryPart(StrEnum):
     """A part of a turn that may be written."""
 
@@ -70,12 +77,10 @@ class Reference:
     Attributes:
         number: what the answer cites it by, from 1.
         passage: its id.
-        document: the id of its document.
     """
 
     number: int
     passage: str
-    document: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,8 @@ def record_turn(
     with record.transaction():
         if turn.conversation:
             check_open_to(record, turn.conversation, turn.user, own_only=own_only)
-        done = _planned(record, turn, parts)
+        documents = _documents_of(record, turn.references)
+        done = _planned(turn, documents, parts)
         if _is_written(record, turn, done):
             return replace(done, is_new=False)
         if turn.user and (done.question or done.viewed):
@@ -182,9 +188,7 @@ def record_turn(
             _write_messages(record, turn)
             _write_mentions(record, mentions)
         if done.question and HistoryPart.REFERENCES in parts:
-            _write_references(
-                record, done.answer, [each for each in turn.references if each.passage not in done.unlinked]
-            )
+            _write_references(record, done.answer, turn.references, documents)
         for document in done.viewed:
             track_user_viewed_document(record, turn.user, document, turn.answered_at)
         if done.viewed and not done.question:
@@ -274,18 +278,18 @@ def track_user_viewed_document(
             ) from fault
 
 
-def _planned(record: RelationshipRecord, turn: NewTurn, parts: Collection[HistoryPart]) -> RecordedTurn:
-    """Return what is to be written of a turn."""
-    known = [each for each in turn.references if _is_known(record, each)]
-    unlinked = {each.passage: None for each in turn.references if each not in known}
+def _documents_of(record: RelationshipRecord, references: Iterable[Reference]) -> dict[str, str]:
+    """Return {passage: its document} of the references that the relationship graph holds."""
+    found = {each.passage: record.execute(_DOCUMENT_OF, (each.passage,)).fetchone() for each in references}
+    return {passage: str(row[0]) for passage, row in found.items() if row}
+
+
+def _planned(turn: NewTurn, documents: Mapping[str, str], parts: Collection[HistoryPart]) -> RecordedTurn:
+    """Return what is to be written of a turn that cites passages of these documents."""
+    unlinked = {each.passage: None for each in turn.references if each.passage not in documents}
     asked, answered = (turn.message_id(USER), turn.message_id(ASSISTANT)) if HistoryPart.MESSAGES in parts else ("", "")
-    shown = tuple(dict.fromkeys(each.document for each in known)) if turn.user and HistoryPart.VIEWS in parts else ()
-    return RecordedTurn(asked, answered, shown, tuple(unlinked))
-
-
-def _is_known(record: RelationshipRecord, reference: Reference) -> bool:
-    ends = ((NodeType.DOCUMENT, reference.document), (NodeType.CHUNK, reference.passage))
-    return all(record.node(of, key) is not None for of, key in ends)
+    viewed = dict.fromkeys(documents.values()) if turn.user and HistoryPart.VIEWS in parts else {}
+    return RecordedTurn(asked, answered, tuple(viewed), tuple(unlinked))
 
 
 def _is_written(record: RelationshipRecord, turn: NewTurn, planned: RecordedTurn) -> bool:
@@ -331,15 +335,18 @@ def _append(
         record.link(Edge(EdgeType.FOLLOWS, message, (NodeType.MESSAGE, last[0])))
 
 
-def _write_references(record: RelationshipRecord, answer: str, references: Iterable[Reference]) -> None:
+def _write_references(
+    record: RelationshipRecord, answer: str, references: Iterable[Reference], documents: Mapping[str, str]
+) -> None:
     """Link an answer with what it cites; of several passages of a document, the document takes the first number."""
-    message = (NodeType.MESSAGE, answer)
     targets: dict[tuple[NodeType, str], int] = {}
     for each in sorted(references, key=lambda reference: reference.number):
-        targets.setdefault((NodeType.DOCUMENT, each.document), each.number)
-        targets.setdefault((NodeType.CHUNK, each.passage), each.number)
+        if each.passage in documents:
+            targets.setdefault((NodeType.DOCUMENT, documents[each.passage]), each.number)
+            targets.setdefault((NodeType.CHUNK, each.passage), each.number)
     record.link_all(
-        Edge(EdgeType.REFERENCES, message, target, {"number": number}) for target, number in targets.items()
+        Edge(EdgeType.REFERENCES, (NodeType.MESSAGE, answer), target, {"number": number})
+        for target, number in targets.items()
     )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from agents.roles import Turn
 from graph.errors import MaraError, NoAccess
@@ -123,11 +122,6 @@ def told(fault: Exception, context: Context) -> str:
     return without_folders(f"{fault.kind}: {fault.message}", root.parent, root.absolute().parent)
 
 
-def document_of(passage: str, metadata: Mapping[str, Any]) -> str:
-    """Return the id of a passage's document."""
-    return str(metadata.get("document") or passage)
-
-
 def _write(turn: NewTurn, run: OpenRun) -> RecordedTurn:
     from graph.relationships.concepts import SpelledConcepts
 
@@ -158,10 +152,9 @@ def _new_turn(state: Recording, run: OpenRun) -> NewTurn:
 
 def _references(state: Recording) -> Iterator[Reference]:
     """Yield what the answer cites, each passage once."""
-    documents = {hit["id"]: document_of(hit["id"], hit["metadata"]) for hit in state.get("passages", [])}
     cited = {mark["passage_id"]: mark["number"] for mark in reversed(state.get("citations", []))}
     for passage, number in sorted(cited.items(), key=lambda each: each[1]):
-        yield Reference(number, passage, documents.get(passage, passage))
+        yield Reference(number, passage)
 
 
 def _own_only(context: Context) -> bool:
