@@ -15,7 +15,8 @@ from uuid import uuid4
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
 from graph.relationships.cypher.embedded import STAMP_FILE, EmbeddedCopy, package, read_stamp
-from graph.relationships.cypher.filling import fill, passages_of, stamp_of
+from graph.relationships.cypher.filling import fill, stamp_of
+from graph.relationships.cypher.tables import passages_of
 from graph.relationships.record import RelationshipRecord
 from graph.storage.generation import GenerationHold
 from graph.storage.read_only import may_write

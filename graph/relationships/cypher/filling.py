@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from graph.errors import BadInput, WorkspaceMissing
+from graph.errors import BadInput
 from graph.relationships.cypher.embedded import GRAPH_FILE, STAMP_FILE, first_line, open_database, package
-from graph.relationships.cypher.reading import CellValue
-from graph.relationships.cypher.tables import CONTAINS, Row, edge_rows, links, node_rows, pages
+from graph.relationships.cypher.tables import (
+    Link,
+    Row,
+    edge_rows,
+    links,
+    node_rows,
+    pages,
+    passages_of,
+    snapshot,
+    with_passages,
+)
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, NODES, EdgeType, NodeType, PropertyKind
+from graph.relationships.schema import EDGES, NODES, NodeType, PropertyKind
 from graph.schema import stable_id
 from graph.storage.entry import Entry
 from graph.storage.record import Record
-from graph.storage.workspace import Workspace, write_atomically
+from graph.storage.workspace import write_atomically
 
 _PAGE = 1_000
 _TYPES = {PropertyKind.INTEGER: "INT64", PropertyKind.REAL: "DOUBLE"}
@@ -42,7 +51,7 @@ def fill(record: RelationshipRecord, root: Path, folder: Path, *, with_vectors: 
         _package_faults(),
         open_database(folder / GRAPH_FILE, read_only=False) as database,
         package().Connection(database) as connection,
-        _snapshot(record),
+        snapshot(record),
     ):
         stamp = stamp_of(record, passages, with_vectors=with_vectors)
         for statement in _tables(stamp["dimension"]):
@@ -61,28 +70,6 @@ def stamp_of(record: RelationshipRecord, passages: Record | None, *, with_vector
         "tables": stable_id("tables", *_tables(0)),
         "dimension": passages.dimension if passages and with_vectors else 0,
     }
-
-
-@contextmanager
-def passages_of(root: Path) -> Iterator[Record | None]:
-    """Open the record of passages; None where the workspace has none."""
-    try:
-        record = Workspace(root).open_record()
-    except WorkspaceMissing:
-        yield None
-        return
-    with record:
-        yield record
-
-
-@contextmanager
-def _snapshot(record: RelationshipRecord) -> Iterator[None]:
-    """Read the record as it stands now, whatever is written meanwhile."""
-    record.execute("BEGIN")
-    try:
-        yield
-    finally:
-        record.execute("ROLLBACK")
 
 
 def _copy(connection: Any, table: str, rows: Iterator[Row], of_pair: str, path: Path) -> None:
@@ -105,29 +92,12 @@ def _contents(
     for of in NODES:
         rows = node_rows(record, of)
         if of is NodeType.CHUNK:
-            rows = _with_passages(rows, 0, passages, _text)
+            rows = with_passages(rows, 0, passages, lambda entry: entry.passage.text)
         if of is NodeType.VECTOR and with_vectors:
-            rows = _with_passages(rows, 1, passages, _vector)
+            rows = with_passages(rows, 1, passages, _vector)
         yield of, rows, ""
-    for edge_type, source, target in links():
-        yield edge_type, edge_rows(record, edge_type, source, target), f"from='{source}', to='{target}', "
-        if edge_type is EdgeType.PART_OF:
-            backwards = ((b, a, *rest) for a, b, *rest in edge_rows(record, edge_type, source, target))
-            yield CONTAINS, backwards, f"from='{target}', to='{source}', "
-
-
-def _with_passages(
-    rows: Iterator[Row], place: int, passages: Record | None, value: Callable[[Entry], CellValue]
-) -> Iterator[Row]:
-    """Append to each row a value of the passage that it names at that place; null where there is no such passage."""
-    for page in pages(rows, _PAGE):
-        entries = passages.entries([row[place] for row in page]) if passages else ()
-        found = {entry.passage.id: value(entry) for entry in entries}
-        yield from ((*row, found.get(row[place])) for row in page)
-
-
-def _text(entry: Entry) -> str:
-    return entry.passage.text
+    for link in links():
+        yield link.name, edge_rows(record, link), f"from='{link.source}', to='{link.target}', "
 
 
 def _vector(entry: Entry) -> str:
@@ -142,13 +112,14 @@ def _tables(dimension: int) -> Iterator[str]:
     for of, declared in NODES.items():
         columns = "".join(f", `{name}` {_TYPES.get(each.kind, 'STRING')}" for name, each in declared.items())
         yield f"CREATE NODE TABLE `{of}`(`id` STRING PRIMARY KEY{columns}{extra.get(of, '')})"
-    for edge_type, schema in EDGES.items():
-        columns = "".join(f", `{name}` {_TYPES.get(each.kind, 'STRING')}" for name, each in schema.properties.items())
-        ends = ", ".join(f"FROM `{source}` TO `{target}`" for source, target in schema.pairs)
-        yield f"CREATE REL TABLE `{edge_type}`({ends}{columns})"
-        if edge_type is EdgeType.PART_OF:
-            backwards = ", ".join(f"FROM `{target}` TO `{source}`" for source, target in schema.pairs)
-            yield f"CREATE REL TABLE `{CONTAINS}`({backwards}{columns})"
+    pairs: dict[str, list[Link]] = {}
+    for link in links():
+        pairs.setdefault(link.name, []).append(link)
+    for name, each in pairs.items():
+        declared = EDGES[each[0].type].properties
+        columns = "".join(f", `{key}` {_TYPES.get(value.kind, 'STRING')}" for key, value in declared.items())
+        ends = ", ".join(f"FROM `{link.source}` TO `{link.target}`" for link in each)
+        yield f"CREATE REL TABLE `{name}`({ends}{columns})"
 
 
 def _cell(value: str | int | float | None) -> str:
