@@ -23,6 +23,7 @@ from workflows.cli.compare import compare
 from workflows.cli.edges import edges
 from workflows.cli.evaluate import evaluate, export_beta, export_trec
 from workflows.cli.feedback import feedback, tune
+from workflows.cli.graph import graph
 from workflows.cli.history import forget, history
 from workflows.cli.key import key
 from workflows.cli.options import (
@@ -399,6 +400,7 @@ def mcp(
 
 
 app.add_typer(plot, name="plot")
+app.add_typer(graph, name="graph")
 app.command("chat")(chat)
 app.command("batch")(batch)
 app.command("eval")(evaluate)
