@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graph.relationships.profile import Interest, Profile, View, concepts_told
+from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.relationships.profile import Did, Interest, Profile
 from graph.retrieve.seeds import min_max
+from graph.schema import entity_id
 
 REACH = 0.2
 """How much of the span from the worst to the best score a passage may gain."""
@@ -43,18 +45,45 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason why a passage gained or lost.
+
+    Attributes:
+        told: in words.
+        concept: the id of the concept that it is about; empty where it is about the passage's own document.
+        document: the id of the document that was viewed; empty for a question.
+    """
+
+    told: str
+    concept: str = ""
+    document: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Placed:
     """A passage in its place of a personal ranking.
 
     Attributes:
         place: its index in the ranking before.
         gain: what its score gained, in [-`REACH`, `REACH`].
-        reasons: why, in words, the weightiest first; empty where nothing about it is known of the user.
+        reasons: why, the weightiest first; empty where nothing about it is known of the user.
     """
 
     place: int
     gain: float
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
+
+
+def candidates_of(graph: KnowledgeGraph, ranking: Sequence[tuple[int, float]]) -> list[Candidate]:
+    """Return the passages of a ranking (passage, score) with their documents and the concepts they are linked with."""
+    edges = graph.edges
+    rows = [row for row, _ in ranking]
+    is_link = np.isin(edges.target, np.array(rows, dtype=np.int64) + graph.n_entities)
+    concepts: dict[int, list[str]] = {row: [] for row in rows}
+    for entity, target in zip(edges.source[is_link].tolist(), edges.target[is_link].tolist(), strict=True):
+        concepts[target - graph.n_entities].append(entity_id(graph.entity_names[entity]))
+    found = ((graph.passages[row], score, concepts[row]) for row, score in ranking)
+    return [Candidate(passage.id, passage.document, score, linked) for passage, score, linked in found]
 
 
 def personal_ranking(ranking: Sequence[Candidate], profile: Profile) -> list[Placed]:
@@ -86,18 +115,27 @@ def _interests(candidate: Candidate, profile: Profile) -> dict[str, Interest]:
 
 
 def _placed(place: int, candidate: Candidate, profile: Profile) -> Placed:
-    return Placed(place, REACH * affinity(candidate, profile), _reasons(candidate, profile))
+    return Placed(place, REACH * affinity(candidate, profile), tuple(_reasons(candidate, profile)[:REASONS]))
 
 
-def _reasons(candidate: Candidate, profile: Profile) -> tuple[str, ...]:
-    found = sorted(_interests(candidate, profile).values(), key=lambda each: (-each.weight, each.name))
-    told = concepts_told(found)
-    if view := profile.documents.get(candidate.document):
-        told.insert(0, _view_told(view))
-    return tuple(told[:REASONS])
+def _reasons(candidate: Candidate, profile: Profile) -> list[Reason]:
+    found = sorted(_interests(candidate, profile).items(), key=lambda each: (-each[1].weight, each[0]))
+    reasons = [Reason(_interest_told(each), key, each.best.document) for key, each in found]
+    if candidate.document in profile.documents:
+        reasons.insert(0, _view_told(candidate.document, profile))
+    return reasons
 
 
-def _view_told(view: View) -> str:
+def _interest_told(interest: Interest) -> str:
+    if interest.best.did is Did.ASKED:
+        return f"you asked about {interest.name}"
+    return f"you read {interest.best.title}, which explains {interest.name}"
+
+
+def _view_told(document_id: str, profile: Profile) -> Reason:
+    view = profile.documents[document_id]
     if view.is_marked:
-        return "you marked it as relevant" if view.weight >= 0 else "you marked it as not relevant"
-    return "you read it once" if view.count == 1 else f"you read it {view.count} times"
+        told = "you marked it as relevant" if view.weight >= 0 else "you marked it as not relevant"
+    else:
+        told = "you read it once" if view.count == 1 else f"you read it {view.count} times"
+    return Reason(told, document=document_id)

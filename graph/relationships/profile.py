@@ -7,7 +7,7 @@ alone, and not of the time at which a question is asked.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -53,7 +53,7 @@ _DOCUMENTS = "SELECT count(*) FROM document"
 class Did(StrEnum):
     """What a user did."""
 
-    ASKED = "asked about"
+    ASKED = "asked"
     READ = "read"
 
 
@@ -63,12 +63,13 @@ class Evidence:
 
     Attributes:
         weight: how much it tells, above 0.
-        document: the title of what was read; empty for what was asked.
+        document, title: of what was read; empty for what was asked.
     """
 
     did: Did
     weight: float
     document: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def profile_of(record: RelationshipRecord, user_id: str, sight: Sight | None = N
         views[key] = View(title, count, weight, marked is not None)
         if weight > 0:
             for concept, score in _concepts_of(record, key, sight):
-                evidence[concept].append(Evidence(Did.READ, weight * score, title))
+                evidence[concept].append(Evidence(Did.READ, weight * score, key, title))
     for key, at in asked:
         for concept, confidence in record.execute(_MENTIONED, (key,)):
             if sight is None or sight.sees_concept(concept):
@@ -176,14 +177,3 @@ def _freshness(at: str, latest: str) -> float:
     """Return the weight of something done at a time, relative to what was done last, in (0, 1]."""
     age = datetime.fromisoformat(latest) - datetime.fromisoformat(at)
     return float(0.5 ** (age.total_seconds() / 86_400 / HALF_LIFE_DAYS))
-
-
-def concepts_told(interests: Iterable[Interest]) -> list[str]:
-    """Return what tells of some interests, in words."""
-    return [_told(each) for each in interests]
-
-
-def _told(interest: Interest) -> str:
-    if interest.best.did is Did.ASKED:
-        return f"you asked about {interest.name}"
-    return f"you read {interest.best.document}, which explains {interest.name}"

@@ -72,11 +72,32 @@ class Asked(TypedDict):
     turns: NotRequired[list[TurnRecord]]
 
 
+class PersonalReason(TypedDict):
+    """Why a passage was moved, in words; the ids of the concept and the document that it is about, empty for none."""
+
+    told: str
+    concept: str
+    document: str
+
+
+class PersonalPlace(TypedDict):
+    """How a personal ranking moved a passage.
+
+    ``before`` is its number without it, ``gain`` what its score gained, as a share of the span between the best and the
+    worst that was compared. A passage of which nothing is known has no reasons: others moved past it.
+    """
+
+    before: int
+    gain: float
+    reasons: list[PersonalReason]
+
+
 class PassageHit(TypedDict):
     """A retrieved passage, where it comes from, and the score of the mode that ranked it.
 
     Its number is its place in the ranking, and what citations mean by it; passages that follow-up questions find get
-    the next ones, and keep the score of their own ranking. ``follow_up`` tells which question found it, from 1.
+    the next ones, and keep the score of their own ranking. ``follow_up`` tells which question found it, from 1;
+    ``personal`` how a personal ranking moved it.
     """
 
     number: int
@@ -87,6 +108,7 @@ class PassageHit(TypedDict):
     metadata: dict[str, MetadataValue]
     score: float
     follow_up: NotRequired[int]
+    personal: NotRequired[PersonalPlace]
 
 
 class PassageCandidate(TypedDict):
