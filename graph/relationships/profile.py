@@ -22,6 +22,9 @@ HALF_LIFE_DAYS = 30.0
 READING_S = 60.0
 """Seconds spent on a document that count as much as one more view."""
 
+HALF_KNOWN = 0.25
+"""What tells half of an interest, where a question tells 1 and one view of a document at most 0.5."""
+
 ACTIVITY_LIMIT = 200
 """Views, and questions, that a profile is made of, at most: the last ones."""
 
@@ -78,7 +81,7 @@ class Interest:
 
     Attributes:
         name: the concept as it is shown.
-        weight: in [0, 1): all that tells of it, and less the more documents explain the concept.
+        weight: in [0, 1): t / (t + `HALF_KNOWN`), t all that tells of it, times how rarely documents explain it.
         best: what tells most of it.
     """
 
@@ -169,7 +172,7 @@ def _interests(
         told = sum(each.weight for each in evidence[concept])
         best = max(evidence[concept], key=lambda each: each.weight)
         shown = str(name) if sight is None else sight.label(concept)
-        found[concept] = Interest(shown, rarity * told / (1 + told), best)
+        found[concept] = Interest(shown, rarity * told / (HALF_KNOWN + told), best)
     return found
 
 

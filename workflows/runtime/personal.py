@@ -60,10 +60,10 @@ class Personal:
         k = self.run.context.top_k
         if not self.profile:
             return passage_hits(self.run.index, ranking[:k])
-        placed = personal_ranking(candidates_of(self.run.index.graph, ranking), self.profile)[:k]
+        placed = personal_ranking(candidates_of(self.run.index.graph, [row for row, _ in ranking]), self.profile)[:k]
         hits = passage_hits(self.run.index, [ranking[each.place] for each in placed])
         for hit, each in zip(hits, placed, strict=True):
-            if each.gain or each.place + 1 != hit["number"]:
+            if each.shift or each.place + 1 != hit["number"]:
                 hit["personal"] = _place(each)
         return hits
 
@@ -144,5 +144,8 @@ def _read(
 
 
 def _place(placed: Placed) -> PersonalPlace:
-    reasons = [PersonalReason(told=each.told, concept=each.concept, document=each.document) for each in placed.reasons]
-    return PersonalPlace(before=placed.place + 1, gain=round(placed.gain, 4), reasons=reasons)
+    reasons = [
+        PersonalReason(told=each.told, weight=round(each.weight, 4), concept=each.concept, document=each.document)
+        for each in placed.reasons
+    ]
+    return PersonalPlace(before=placed.place + 1, shift=round(placed.shift, 4), reasons=reasons)

@@ -73,9 +73,13 @@ class Asked(TypedDict):
 
 
 class PersonalReason(TypedDict):
-    """Why a passage was moved, in words; the ids of the concept and the document that it is about, empty for none."""
+    """Why a passage was moved, in words, and how much that weighs, in [-1, 1].
+
+    ``concept`` and ``document`` are the ids of what it is about; empty for none.
+    """
 
     told: str
+    weight: float
     concept: str
     document: str
 
@@ -83,12 +87,12 @@ class PersonalReason(TypedDict):
 class PersonalPlace(TypedDict):
     """How a personal ranking moved a passage.
 
-    ``before`` is its number without it, ``gain`` what its score gained, as a share of the span between the best and the
-    worst that was compared. A passage of which nothing is known has no reasons: others moved past it.
+    ``before`` is its number without it, ``shift`` how many places it was moved up by before others were. A passage of
+    which nothing is known has no reasons: others moved past it.
     """
 
     before: int
-    gain: float
+    shift: float
     reasons: list[PersonalReason]
 
 
