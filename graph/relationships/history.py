@@ -14,14 +14,20 @@ from uuid import uuid4
 
 from graph.errors import MissingEndpoint, NotInSchema
 from graph.relationships.concepts import ConceptExtractor
-from graph.relationships.conversations import ASSISTANT, USER, check_open_to, last_message
-from graph.relationships.record import RelationshipRecord, table_of_edges, table_of_nodes
+from graph.relationships.conversations import (
+    ASSISTANT,
+    USER,
+    check_open_to,
+    last_message,
+    last_viewing_note,
+    title_of,
+)
+from graph.relationships.erasure import erase_messages
+from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, time_text
+from graph.relationships.tables import table_of_edges, table_of_nodes
 from graph.schema import entity_id, stable_id
 from graph.text import normalise_name, one_line
-
-TITLE_LENGTH = 80
-"""Characters of a conversation's title, which is the beginning of its first question."""
 
 _VIEWED = table_of_edges(EdgeType.VIEWED, NodeType.USER, NodeType.DOCUMENT)
 _VIEW = f"""
@@ -87,6 +93,7 @@ class NewTurn:
         understood: the question as it was completed from earlier turns; empty where it stood alone.
         kind: what the answer is: an answer, evidence, a refusal, or a question back.
         references: what the answer cites.
+        replaces: the key of a turn of the same conversation and user in whose place it comes; empty for none.
     """
 
     key: str
@@ -99,10 +106,19 @@ class NewTurn:
     understood: str = ""
     kind: str = ""
     references: Sequence[Reference] = ()
+    replaces: str = ""
 
     def message_id(self, role: str) -> str:
         """Return the id of its question (role ``user``) or its answer (``assistant``)."""
-        return stable_id("message", self.conversation, self.user, self.key, role)
+        return self._id(self.key, role)
+
+    @property
+    def replaced_ids(self) -> tuple[str, ...]:
+        """The ids of the messages in whose place it comes."""
+        return tuple(self._id(self.replaces, role) for role in (USER, ASSISTANT)) if self.replaces else ()
+
+    def _id(self, key: str, role: str) -> str:
+        return stable_id("message", self.conversation, self.user, key, role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +177,8 @@ def record_turn(
         if turn.user and (done.question or done.viewed):
             _create(record, Node(NodeType.USER, turn.user, {"created_at": turn.asked_at}))
         if done.question:
+            if turn.conversation and turn.replaces:
+                erase_messages(record, turn.conversation, turn.replaced_ids)
             _write_messages(record, turn)
             _write_mentions(record, mentions)
         if done.question and HistoryPart.REFERENCES in parts:
@@ -279,7 +297,7 @@ def _is_written(record: RelationshipRecord, turn: NewTurn, planned: RecordedTurn
 
 def _last_viewing(turn: NewTurn) -> tuple[str, str]:
     """Return key and value of the note that tells the last turn of which a user's views alone were written."""
-    return stable_id("last-viewing", turn.user), stable_id("turn", turn.key)
+    return last_viewing_note(turn.user), stable_id("turn", turn.key)
 
 
 def _write_messages(record: RelationshipRecord, turn: NewTurn) -> None:
@@ -304,8 +322,7 @@ def _append(
         return
     message, when = (NodeType.MESSAGE, key), properties["created_at"]
     begun = record.node(NodeType.CONVERSATION, conversation)
-    title = one_line(str(properties["content"]))[:TITLE_LENGTH]
-    about = dict(begun.properties) if begun else {"title": title, "created_at": when}
+    about = dict(begun.properties) if begun else {"title": title_of(str(properties["content"])), "created_at": when}
     record.put_node(Node(NodeType.CONVERSATION, conversation, {**about, "updated_at": when}))
     last = last_message(record, conversation)
     position = last[1] + 1 if last else 0

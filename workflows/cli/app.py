@@ -23,6 +23,7 @@ from workflows.cli.compare import compare
 from workflows.cli.edges import edges
 from workflows.cli.evaluate import evaluate, export_beta, export_trec
 from workflows.cli.feedback import feedback, tune
+from workflows.cli.history import forget, history
 from workflows.cli.key import key
 from workflows.cli.options import (
     AlphaOption,
@@ -363,6 +364,10 @@ def mcp(
             help="Serve only passages with this metadata, as in `mara ask`; clients can only narrow it. Repeatable.",
         ),
     ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Who asks: write their conversations and views to the history."),
+    ] = None,
 ) -> None:
     """Serve a workspace to MCP clients over stdio, with the tools ask and retrieve."""
     import anyio
@@ -375,11 +380,11 @@ def mcp(
     if where:
         # Documents may still come, and a server may be about to start: calls report that.
         with suppress(WorkspaceMissing, ServiceUnavailable):
-            asking_settings(workspace, where)
+            asking_settings(workspace, where, user=user)
     # What a library prints is held back no longer than a line: at the end it would follow the protocol.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    server = make_server((workspace or default_workspace()).absolute(), filter_of_all)
+    server = make_server((workspace or default_workspace()).absolute(), filter_of_all, user or "")
     anyio.run(serve_stdio, server)
 
 
@@ -393,6 +398,8 @@ app.command("feedback")(feedback)
 app.command("serve")(serve)
 app.command("tune")(tune)
 app.command("key")(key)
+app.command("history")(history)
+app.command("forget")(forget)
 
 
 def main() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from agents.roles import Turn
 from graph.errors import MaraError, NoAccess
-from graph.relationships.conversations import PastTurn, check_open_to, last_turns
+from graph.relationships.conversations import PastTurn, check_open_to, conversation, last_turns
+from graph.relationships.erasure import erase_conversation
 from graph.relationships.history import NewTurn, RecordedTurn, Reference, now, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.server_clients import without_folders
@@ -100,6 +101,20 @@ def record_answer(state: Recording, run: OpenRun) -> Update:
     return {"recorded": recorded, "errors": [run.error(HISTORY_UNWRITTEN, unlinked)] if done.unlinked else []}
 
 
+def erase_own_conversation(context: Context) -> None:
+    """Erase a user's conversation from the history, where it holds that; somebody else's of that name stays.
+
+    Raises WorkspaceLocked where other processes write for longer than one waits.
+    """
+    root = resolve_workspace(context.workspace)
+    if not (root / RELATIONSHIPS_FILE).exists():
+        return
+    with RelationshipRecord.of(root) as record:
+        found = conversation(record, context.conversation_id)
+        if found is not None and found.owner == context.user_id:
+            erase_conversation(record, context.conversation_id)
+
+
 def told(fault: Exception, context: Context) -> str:
     """Return what a result tells of a fault: of ours the words without folders, of others the kind."""
     if not isinstance(fault, MaraError):
@@ -137,6 +152,7 @@ def _new_turn(state: Recording, run: OpenRun) -> NewTurn:
         understood="" if typed == state["question"] else state["question"],
         kind=state.get("answer_kind", ""),
         references=tuple(_references(state)),
+        replaces=run.context.replaces,
     )
 
 

@@ -395,6 +395,7 @@ class Context(BaseModel):
     _fixed_where: dict[str, dict[str, Any]] | None = PrivateAttr(None)
     _concept_extractor: ConceptExtractor | None = PrivateAttr(None)
     _turn_key: str = PrivateAttr("")
+    _replaces: str = PrivateAttr("")
 
     @classmethod
     def of(cls, context: Context | None) -> Self:
@@ -443,10 +444,15 @@ class Context(BaseModel):
         changed._concept_extractor = extractor
         return changed
 
-    def as_turn(self, key: str) -> Self:
-        """Return these settings for a turn that its caller names: asked again under the same name, it is the same."""
+    def as_turn(self, key: str, replaces: str = "") -> Self:
+        """Return these settings for a turn that its caller names: asked again under the same name, it is the same.
+
+        Args:
+            key: the name.
+            replaces: the name of the turn in whose place it comes; empty for none.
+        """
         changed = self.model_copy()
-        changed._turn_key = key
+        changed._turn_key, changed._replaces = key, replaces
         return changed
 
     def in_history(self, conversation: str, user: str) -> Self:
@@ -502,6 +508,11 @@ class Context(BaseModel):
     def turn_key(self) -> str:
         """The caller's name for the turn; empty where it gives none."""
         return self._turn_key
+
+    @property
+    def replaces(self) -> str:
+        """The caller's name for the turn in whose place this one comes; empty for none."""
+        return self._replaces
 
     @property
     def remembers(self) -> bool:
