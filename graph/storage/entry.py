@@ -14,6 +14,11 @@ from graph.errors import BadInput
 from graph.schema import MAX_ID, Extraction, Fact, MetadataValue, Passage, RelationType, Triple, entity_id, stable_id
 from graph.text import has_controls, normalise_name, title_name
 
+COLUMNS = (
+    "id, title, text, source, metadata, fingerprint, extractor, entities, triples, notes, failure, windows, vector"
+)
+"""The columns of the table of passages, in order."""
+
 MAX_METADATA = 2_000
 """Metadata that a passage can be kept with: Chroma writes those of a passage in one statement, and dates twice."""
 

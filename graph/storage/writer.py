@@ -90,6 +90,16 @@ class Writer:
                 notes[reason] = notes.get(reason, 0) + count
         return WriteReport(len(batch.entries), sum(entry.windows > 1 for entry in batch.entries), notes)
 
+    def restore(self, entries: Sequence[Entry], removed: Iterable[str]) -> None:
+        """Commit entries with the vectors that they carry, and drop ``removed``, in one transaction.
+
+        Of their names and facts those are embedded that the record does not hold.
+        """
+        names = self._embed_missing(_merge(names_of(e.passage, e.extraction) for e in entries), "names")
+        facts = self._embed_missing(_merge(facts_of(e.extraction) for e in entries), "facts")
+        synonyms = self._names.add(list(names.texts), list(names.texts.values()), names.vectors)
+        self._record.commit(entries, names, facts, synonyms, self._embedder.model_id, removed)
+
     def _embed_missing(self, texts: Mapping[str, str], table: str) -> NewVectors:
         wanted = self._record.missing(table, texts)
         new = {key: text for key, text in texts.items() if key in wanted}

@@ -224,6 +224,7 @@ def _record_counts(record: Record) -> dict[str, Any]:
         "failed_passages": failures.total(),
         "failures": dict(failures.most_common()),
         "long_passages": long_passages,
+        "past_versions": record.versions.count(),
     }
 
 
@@ -247,7 +248,7 @@ def _bytes_by_part(workspace: Workspace, generation: int) -> dict[str, int]:
     """
     current = workspace.index_folder(generation)
     sizes: Counter[str] = Counter(
-        dict.fromkeys(("record", "snapshot", "words", "vectors", "older generations", "replies", "other"), 0)
+        dict.fromkeys(("record", "snapshot", "words", "vectors", "older generations", "past", "replies", "other"), 0)
     )
     for path in workspace.root.rglob("*"):
         with suppress(OSError):
@@ -262,4 +263,6 @@ def _part(path: Path, root: Path, current: Path) -> str:
         return {"bm25": "words", "chroma": "vectors"}.get(path.relative_to(current).parts[0], "snapshot")
     if path.is_relative_to(root / "index"):
         return "older generations"
+    if path.is_relative_to(Workspace(root).past):
+        return "past"
     return _FILES.get(path.name.removesuffix("-wal"), "other")

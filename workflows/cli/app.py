@@ -27,6 +27,7 @@ from workflows.cli.history import forget, history
 from workflows.cli.key import key
 from workflows.cli.options import (
     AlphaOption,
+    AsOfOption,
     BarOption,
     CheckClaimsOption,
     ChunkOverlapOption,
@@ -34,11 +35,13 @@ from workflows.cli.options import (
     ClassesOption,
     ConcurrencyOption,
     ConversationOption,
+    DatedOption,
     DryRunOption,
     EngineOption,
     ExtractorOption,
     FieldOption,
     JsonOption,
+    KeepVersionsOption,
     MetadataOption,
     ModelCallsOption,
     ModelOption,
@@ -66,6 +69,7 @@ from workflows.cli.options import (
 from workflows.cli.plot import plot
 from workflows.cli.progress_bars import progress_bars
 from workflows.cli.serve import serve
+from workflows.cli.versions import versions
 from workflows.runtime.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
 from workflows.settings.enums import Workflow
@@ -114,6 +118,8 @@ def index(
     passage_classes: ClassesOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
+    dated: DatedOption = None,
+    keep_versions: KeepVersionsOption = None,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
@@ -138,6 +144,8 @@ def sync(
     passage_classes: ClassesOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
+    dated: DatedOption = None,
+    keep_versions: KeepVersionsOption = None,
     replace_all: Annotated[
         bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
     ] = False,
@@ -207,6 +215,7 @@ def ask(
     model: ModelOption = None,
     top_k: TopKOption = None,
     where: WhereOption = None,
+    as_of: AsOfOption = None,
     engine: EngineOption = None,
     alpha: AlphaOption = None,
     n: BarOption = None,
@@ -255,6 +264,7 @@ def ask(
         preset=preset,
         model=model,
         top_k=top_k,
+        as_of=as_of,
         engine=engine,
         alpha=alpha,
         n=n,
@@ -397,6 +407,7 @@ app.command("edges")(edges)
 app.command("feedback")(feedback)
 app.command("serve")(serve)
 app.command("tune")(tune)
+app.command("versions")(versions)
 app.command("key")(key)
 app.command("history")(history)
 app.command("forget")(forget)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from workflows.context import Context
     from workflows.settings.indexing import IndexingContext
 
-_SPELLED = {"fields": "field", "conversation_id": "conversation", "user_id": "user"}
+_SPELLED = {"fields": "field", "keep_versions": "versions", "conversation_id": "conversation", "user_id": "user"}
 _NOTHING = ["nothing"]
 """What `--remember` is given to write nothing."""
 _QUESTION_REPEATED = 200
@@ -123,6 +123,27 @@ RememberOption = Annotated[
     typer.Option(
         metavar="PART",
         help="Write only this of a turn: messages, references, concepts, views, or nothing. Repeatable (default: all).",
+    ),
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="DATE",
+        help="Answer from what stood at this date and nothing else: ISO 8601, a day counts to its end, UTC.",
+    ),
+]
+DatedOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DATE", help="Date from which on what is indexed stands, to load history: ISO 8601, UTC (default now)."
+    ),
+]
+KeepVersionsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--versions/--no-versions",
+        help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
     ),
 ]
 TopKOption = Annotated[int | None, typer.Option(help="Number of passages to return (default 10; ragenta 20).")]

@@ -120,7 +120,10 @@ def preview(console: Console, found: Mapping[str, Any]) -> None:
 
 def removal(console: Console, done: Mapping[str, Any]) -> None:
     """Print what was removed."""
-    console.print(f"{len(done['removed'])} passages removed; {done['passages']} left in {escape(done['workspace'])}")
+    past = f" and {done['versions']} past versions" if done["versions"] else ""
+    console.print(
+        f"{len(done['removed'])} passages{past} removed; {done['passages']} left in {escape(done['workspace'])}"
+    )
 
 
 def _suffixes(skipped: Mapping[str, int]) -> dict[str, int]:
@@ -174,13 +177,16 @@ def heading(passage: Mapping[str, Any], *, verbose: bool = False) -> str:
     parts = [f"[bold]{escape(part)}[/]" for part in (f"[{passage['number']}]", passage["title"]) if part]
     if place := _place(passage, verbose=verbose):
         parts.append(f"[dim]{escape(f'· {place}' if passage['title'] else place)}[/]")
+    if ended := passage.get("superseded_at"):
+        parts.append(f"[yellow]· superseded on {escape(ended)}[/]")
     return " ".join(parts)
 
 
 def headed(result: Mapping[str, Any]) -> str:
     """Return an answer, or evidence under a line that calls it so."""
+    as_of = f"As of {result['as_of']}:\n\n" if result.get("as_of") else ""
     head = "Evidence, which nobody judged:\n\n" if result["answer_kind"] == ResultKind.EVIDENCE else ""
-    return f"{head}{result['answer']}"
+    return f"{as_of}{head}{result['answer']}"
 
 
 def _origin(result: Mapping[str, Any]) -> str:
@@ -208,7 +214,7 @@ def _walked(console: Console, result: Mapping[str, Any]) -> None:
     """Print the facts, the β and the models that ranked the passages."""
     kept = [fact for fact in result["facts"] if fact["kept"]]
     if kept:
-        facts = "; ".join(f"{fact['subject']} {fact['predicate']} {fact['object']}" for fact in kept)
+        facts = "; ".join(map(_fact, kept))
         console.print(f"\n[dim]facts: {escape(facts)}[/]")
     if result["relation_factors"]:
         beta = sorted(result["relation_factors"]["entity_entity"].items(), key=lambda item: -item[1])
@@ -216,6 +222,11 @@ def _walked(console: Console, result: Mapping[str, Any]) -> None:
     ranked_by = result["ranked_by"] or "nothing"
     engine = f" ({result['walk']['engine']})" if result["walk"] else ""
     console.print(f"[dim]ranked by {escape(ranked_by)}{engine}; {escape(_pairs(result['models']))}[/]")
+
+
+def _fact(fact: Mapping[str, Any]) -> str:
+    ended = f" (superseded on {fact['superseded_at']})" if fact.get("superseded_at") else ""
+    return f"{fact['subject']} {fact['predicate']} {fact['object']}{ended}"
 
 
 def _shown_passages(result: Mapping[str, Any], cited: Collection[int]) -> list[Mapping[str, Any]]:

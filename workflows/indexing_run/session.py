@@ -35,6 +35,7 @@ from graph.storage.record import Record
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
 from workflows.indexing_run.changes import Changes, plan_changes
+from workflows.indexing_run.dating import check_date, keep_versions
 from workflows.indexing_run.source_paths import resolve_source
 from workflows.runtime.resources import extractor_for
 from workflows.settings.indexing import IndexingContext
@@ -147,6 +148,7 @@ class Session:
                 if self.context.passage_classes is not None:
                     self.record.change_setting(PASSAGE_CLASSES, self.context.passage_classes)
                 self.changes = self.plan(self.record)
+                keep_versions(self.workspace, self.record, self.context)
                 cache = ReplyCache(self.root / REPLY_CACHE) if isinstance(self.extractor, ChatExtractor) else None
                 if cache is not None:
                     self._held.callback(cache.close)
@@ -161,7 +163,11 @@ class Session:
             self.opened = True
 
     def plan(self, record: Record) -> Changes:
-        """Return what the run changes. Raises BadInput where a sync would remove every passage."""
+        """Return what the run changes.
+
+        Raises:
+            BadInput: a sync would remove every passage, or the run's date cannot be used.
+        """
         changes = plan_changes(
             record,
             self.documents.passages,
@@ -177,6 +183,7 @@ class Session:
                 f"None of the {len(changes.removed)} passages in {self.root} lies in {places[:500]}: all would go",
                 f"Check the folder{otherwise}",
             )
+        check_date(record, self.context, (*self.documents.passages, *changes.removed))
         return changes
 
     def imported_for(self, passage: Passage) -> Extraction | None:

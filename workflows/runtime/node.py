@@ -15,6 +15,7 @@ from workflows.runtime.access import within_reach
 from workflows.runtime.agents import AGENTS
 from workflows.runtime.question_budget import budget_under_way
 from workflows.runtime.resources import OpenRun
+from workflows.runtime.superseded import with_superseded
 from workflows.runtime.tracing import about_run, about_update, described
 from workflows.runtime.visibility import within_filter
 from workflows.settings.mara import Context
@@ -75,6 +76,7 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
                         update = within_filter(filtered, state, run, lambda seen: work(cast(State, seen), run))
                     else:
                         update = work(state, run)
+                update = with_superseded(update, run)
                 if omissions:
                     told = [run.error("LeftOut", omission) for omission in dict.fromkeys(omissions)]
                     update = {**update, "errors": [*(update.get("errors") or ()), *told]}

@@ -16,6 +16,7 @@ from graph.embedding.embeddings import configured_embedder
 from graph.endpoints.openai_protocol import thinking_tokens, timeout_s
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index, IndexPool
+from graph.retrieve.past import PastIndexes
 from graph.retrieve.selection import Selection
 from graph.storage.workspace import resolve_workspace
 from graph.walk.strengths import UNTUNED, Tuning, workspace_tuning
@@ -30,6 +31,7 @@ OFFLINE = "offline"
 DEFAULT_CHAT_MODEL = "gpt-4o-mini"
 
 _POOL = IndexPool()
+_PAST = PastIndexes(_POOL)
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,14 @@ def selection_of(context: Context, index: Index) -> Selection | None:
 
 
 def open_workspace_index(context: Context, generation: int | None = None) -> Index:
-    """Return the index that a run works on: the generation it began with while that is open, else the newest."""
-    return _POOL.get(resolve_workspace(context.workspace), configured_embedder(), generation)
+    """Return the index that a run works on: the generation it began with while that is open, else the newest.
+
+    Where the context asks for what stood at a date, that is an index of its own.
+    """
+    root, embedder = resolve_workspace(context.workspace), configured_embedder()
+    if context.as_of:
+        return _PAST.get(root, embedder, context.as_of, generation)
+    return _POOL.get(root, embedder, generation)
 
 
 def index_pool() -> IndexPool:
@@ -93,6 +101,7 @@ def index_pool() -> IndexPool:
 def close_indexes() -> None:
     """Close every index that runs of this process opened."""
     _POOL.close()
+    _PAST.close()
 
 
 class ModelSettings(Protocol):

@@ -146,6 +146,22 @@ class IndexingContext(BaseModel):
         title="Graph · classes of passage edges",
         json_schema_extra=offered_at("plan_changes"),
     )
+    dated: str = Field(
+        default="",
+        description="Date from which on what is indexed stands, to load the states of documents one after another: ISO"
+        " 8601, UTC where it names no offset. Empty: now.",
+        max_length=40,
+        examples=["2024-03-31"],
+        title="Versions · stands from",
+        json_schema_extra=offered_at("plan_changes"),
+    )
+    keep_versions: bool | None = Field(
+        default=None,
+        description="Keep what is replaced or gone as past versions, or keep none and erase those that there are."
+        " Empty: the workspace's own choice, at first to keep them.",
+        title="Versions · keep them",
+        json_schema_extra=offered_at("plan_changes"),
+    )
     replace_all: bool = Field(
         default=False,
         description="Allow a sync to remove every passage of the workspace.",

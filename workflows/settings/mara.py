@@ -13,6 +13,7 @@ from agents.roles import Answerer, FactFilter, Manager, Rewriter, Turn
 from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput
 from graph.metadata_filter import narrowed, read_conditions, where_schema
+from graph.moments import last_moment
 from graph.relationships.concepts import ConceptExtractor
 from graph.relationships.history import EVERY_PART, HistoryPart
 from graph.relationships.provenance_filter import ProvenanceFilter
@@ -156,6 +157,15 @@ class Context(BaseModel):
         " Without messages, views alone; an empty list: nothing.",
         title="History · what is written",
         json_schema_extra=offered_at("record_turn"),
+    )
+    as_of: str = Field(
+        default="",
+        description="Date as of which to answer, from what stood then and nothing else: ISO 8601, UTC where it names no"
+        " offset; a day counts to its end. Empty: from what stands now.",
+        max_length=40,
+        examples=["2024-03-31"],
+        title="Retrieval · as of",
+        json_schema_extra=offered_at("encode_question"),
     )
     model: str = Field(
         default="",
@@ -419,6 +429,14 @@ class Context(BaseModel):
         """Return the filter as it is. Raises BadInput where it cannot be used."""
         read_conditions(where)
         return where
+
+    @field_validator("as_of")
+    @classmethod
+    def check_as_of(cls, as_of: str) -> str:
+        """Return the date as it is. Raises BadInput where it is none."""
+        if as_of:
+            last_moment(as_of)
+        return as_of
 
     def with_agents(
         self,

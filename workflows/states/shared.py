@@ -101,7 +101,8 @@ class PassageHit(TypedDict):
 
     Its number is its place in the ranking, and what citations mean by it; passages that follow-up questions find get
     the next ones, and keep the score of their own ranking. ``follow_up`` tells which question found it, from 1;
-    ``personal`` how a personal ranking moved it.
+    ``personal`` how a personal ranking moved it. Where the question was asked as of a date, ``superseded_at`` tells
+    when its words ended; None where they still stand.
     """
 
     number: int
@@ -113,6 +114,7 @@ class PassageHit(TypedDict):
     score: float
     follow_up: NotRequired[int]
     personal: NotRequired[PersonalPlace]
+    superseded_at: NotRequired[str | None]
 
 
 class PassageCandidate(TypedDict):
@@ -123,7 +125,11 @@ class PassageCandidate(TypedDict):
 
 
 class FactHit(TypedDict):
-    """A candidate fact; ``kept`` tells whether the walk starts from it."""
+    """A candidate fact; ``kept`` tells whether the walk starts from it.
+
+    Where the question was asked as of a date, ``superseded_at`` tells from when on no passage said it any more; None
+    where one still does.
+    """
 
     id: str
     subject: str
@@ -132,6 +138,7 @@ class FactHit(TypedDict):
     relation: str
     score: float
     kept: bool
+    superseded_at: NotRequired[str | None]
 
 
 class EntitySeed(TypedDict):
@@ -390,10 +397,11 @@ class Tally(TypedDict):
 
 
 class Account(Tally):
-    """The provenance of a result."""
+    """The provenance of a result; ``as_of`` is the date that was asked for, None where what stands now answered."""
 
     models: NotRequired[Models]
     generation: NotRequired[int]
+    as_of: NotRequired[str | None]
 
 
 class Begun(TypedDict):
