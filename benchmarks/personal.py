@@ -1,4 +1,4 @@
-"""Personal ranking: made-up reading histories over the sample corpus, each with a question that could mean several things.
+"""Personal ranking: made-up reading histories over the sample corpus, each with a question that means several things.
 
     python -m benchmarks.personal [--mode mara] [--reach 4 ...] [--view-share 0 ...] [--each]
 

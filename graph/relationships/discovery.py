@@ -277,8 +277,7 @@ def _steps_of(paths: Sequence[ConceptPath]) -> int:
 def _discovery(record: RelationshipRecord, document_id: str, paths: Sequence[ConceptPath]) -> Discovery:
     node = record.node(NodeType.DOCUMENT, document_id)
     path, title = (str(node.properties[name]) if node else document_id for name in ("path", "title"))
-    nearest = sorted(paths, key=lambda way: (len(way.steps), way.end.concept))
-    return Discovery(document_id, path, title, len(paths), tuple(nearest))
+    return Discovery(document_id, path, title, len(paths), tuple(sorted(paths, key=lambda way: len(way.steps))))
 
 
 def _listed(record: RelationshipRecord, query: str, values: Sequence[str]) -> set[str]:
