@@ -1,6 +1,4 @@
-"""For other agents: retrieval as a LangChain retriever and as a tool; answers, the walk alone, what to read next and
-where a passage comes from as tools.
-"""
+"""For other agents: a LangChain retriever, and tools that find, answer, walk, propose and trace passages."""
 
 from __future__ import annotations
 
