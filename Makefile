@@ -41,7 +41,7 @@ dev: setup
 
 # The drawings and tables in docs/ that are made from the code.
 drawings: setup
-	@$(BIN)/python -m tests.docs.drawings docs/chat.md docs/how-it-works.md docs/ragenta.md docs/settings.md docs/evaluation.md README.md
+	@$(BIN)/python -m tests.docs.drawings docs/chat.md docs/how-it-works.md docs/ragenta.md docs/relationships.md docs/settings.md docs/evaluation.md README.md
 
 bench: setup
 	@$(BIN)/python -m benchmarks.embedding

@@ -5,11 +5,12 @@ A conversation is about the concepts that its messages mention; a document takes
 
 from __future__ import annotations
 
-import heapq
-import math
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
@@ -19,20 +20,24 @@ from graph.relationships.sight import Sight
 SIMILARITY_SHARE = 0.7
 """The share of the similarity in a document's score; the rest is that of its concepts."""
 
+EDGE_LIMIT = 20_000
+"""EXPLAINS edges that count in one search, at most: a thread's concepts that most documents explain are left out."""
+
 _OF_THREAD = """
-    SELECT DISTINCT mentioned.target FROM part_of placed
-    JOIN conversation ON conversation.key = placed.target
-    JOIN mentions mentioned ON mentioned.source = placed.source
+    SELECT DISTINCT concept.key, concept.id FROM part_of
+    JOIN conversation ON conversation.key = part_of.target
+    JOIN mentions ON mentions.source = part_of.source
+    JOIN concept ON concept.key = mentions.target
     WHERE conversation.id = ?"""
-_CONCEPTS = f"SELECT id FROM concept WHERE key IN ({_OF_THREAD}) ORDER BY id"
-_COUNTS = f"""
+_NUMBER = "SELECT count(*) FROM (SELECT 1 FROM explains WHERE target = ? LIMIT ?)"
+_COUNTS = """
     SELECT document.id, found.number FROM (
-        SELECT source, count(*) AS number FROM explains WHERE target IN ({_OF_THREAD}) GROUP BY source
+        SELECT source, count(*) AS number FROM explains WHERE target IN (SELECT value FROM json_each(?)) GROUP BY source
     ) found JOIN document ON document.key = found.source"""
-_PAIRS = f"""
+_PAIRS = """
     SELECT document.id, concept.id FROM explains
     JOIN document ON document.key = explains.source JOIN concept ON concept.key = explains.target
-    WHERE explains.target IN ({_OF_THREAD})"""
+    WHERE explains.target IN (SELECT value FROM json_each(?))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +62,42 @@ class RelevantDocument:
 
 def concepts_of_thread(record: RelationshipRecord, conversation_id: str, sight: Sight | None = None) -> list[str]:
     """Return the ids of the concepts that the messages of a conversation mention, ascending."""
-    found = [str(key) for (key,) in record.execute(_CONCEPTS, (conversation_id,))]
-    return found if sight is None else [key for key in found if sight.sees_concept(key)]
+    return sorted(_thread(record, conversation_id, sight))
 
 
 def documents_of_thread(record: RelationshipRecord, conversation_id: str, sight: Sight | None = None) -> dict[str, int]:
-    """Return {document: how many concepts of the conversation it explains}; documents with none are left out."""
+    """Return {document: how many concepts of the conversation it explains}; documents with none are left out.
+
+    Where its concepts have more than `EDGE_LIMIT` edges together, those that most documents explain do not count.
+    """
+    thread = _within_limit(record, _thread(record, conversation_id, sight))
+    keys = json.dumps(list(thread.values()))
     if sight is None:
-        return {str(key): int(number) for key, number in record.execute(_COUNTS, (conversation_id,))}
-    pairs = sight.explanations((str(key), str(concept)) for key, concept in record.execute(_PAIRS, (conversation_id,)))
-    return dict(Counter(document for document, _ in pairs))
+        return {str(key): int(number) for key, number in record.execute(_COUNTS, (keys,))}
+    explaining = sight.explaining(thread)
+    pairs = record.execute(_PAIRS, (keys,))
+    return dict(Counter(str(document) for document, concept in pairs if document in explaining.get(concept, ())))
+
+
+def _thread(record: RelationshipRecord, conversation_id: str, sight: Sight | None) -> dict[str, int]:
+    """Return {id: key} of the concepts that a conversation mentions."""
+    found = {str(concept): int(key) for key, concept in record.execute(_OF_THREAD, (conversation_id,))}
+    return found if sight is None else {concept: key for concept, key in found.items() if sight.sees_concept(concept)}
+
+
+def _within_limit(record: RelationshipRecord, thread: Mapping[str, int]) -> dict[str, int]:
+    """Return the concepts that the fewest documents explain: as many as `EDGE_LIMIT` has room for."""
+    numbers = {
+        concept: int(record.execute(_NUMBER, (key, EDGE_LIMIT + 1)).fetchone()[0]) for concept, key in thread.items()
+    }
+    kept: dict[str, int] = {}
+    left = EDGE_LIMIT
+    for concept in sorted(thread, key=lambda each: (numbers[each], each)):
+        left -= numbers[concept]
+        if left < 0:
+            break
+        kept[concept] = thread[concept]
+    return kept
 
 
 def relevances(counts: Mapping[str, int]) -> dict[str, float]:
@@ -99,20 +130,27 @@ def conversation_search(
     """
     if k < 1:
         raise BadInput(f"{k} documents are asked for", "Ask for at least one")
-    if not all(map(math.isfinite, similarities.values())):
-        raise BadInput("A similarity is no finite number", "Give the cosine of each document")
+    if sight is not None:
+        similarities = {key: similarity for key, similarity in similarities.items() if sight.sees_document(key)}
     counts = documents_of_thread(record, conversation_id, sight)
     share = relevances(counts)
-    scores = {key: SIMILARITY_SHARE * similarity for key, similarity in similarities.items()}
-    for key in scores.keys() & share.keys():
-        scores[key] += (1 - SIMILARITY_SHARE) * share[key]
-    if sight is not None:
-        scores = {key: score for key, score in scores.items() if sight.sees_document(key)}
-    best = heapq.nsmallest(k, scores.items(), key=lambda item: (-item[1], item[0]))
+    found = _best(similarities, share, k)
     return [
         RelevantDocument(key, *_named(record, key), similarities[key], counts.get(key, 0), share.get(key, 0.0), score)
-        for key, score in best
+        for key, score in found
     ]
+
+
+def _best(similarities: Mapping[str, float], share: Mapping[str, float], k: int) -> list[tuple[str, float]]:
+    """Return the ``k`` documents with the best mixed scores. Raises BadInput where a similarity is no finite number."""
+    keys = list(similarities)
+    scores = SIMILARITY_SHARE * np.fromiter(similarities.values(), dtype=np.float64, count=len(keys))
+    if not np.isfinite(scores).all():
+        raise BadInput("A similarity is no finite number", "Give the cosine of each document")
+    scores += (1 - SIMILARITY_SHARE) * np.fromiter((share.get(key, 0.0) for key in keys), np.float64, len(keys))
+    least = np.partition(scores, -k)[-k] if k < len(keys) else -np.inf
+    near = ((keys[place], float(scores[place])) for place in np.flatnonzero(scores >= least).tolist())
+    return sorted(near, key=lambda item: (-item[1], item[0]))[:k]
 
 
 def _named(record: RelationshipRecord, document_id: str) -> tuple[str, str]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import heapq
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
 
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
@@ -24,23 +25,21 @@ PROPOSED = 3
 STEPS = 2
 """RELATED_TO edges from a seed to the farthest concept that counts."""
 
-SEED_LIMIT = 50
+SEED_LIMIT = 20
 """Concepts that a search starts from, at most; those asked for last come first."""
 
 READ_CONCEPTS = 5
 """Concepts of a document that was read that a search starts from, at most: the best explained."""
 
-NEIGHBOUR_LIMIT = 50
+NEIGHBOUR_LIMIT = 30
 """Edges followed from one concept, at most: the most certain, then those that most documents state."""
 
-CONCEPT_LIMIT = 1_000
-"""Concepts reached, at most; those fewer steps away come first."""
+CONCEPT_LIMIT = 300
+"""Concepts beyond which no further ones are looked for; those fewer steps away come first."""
 
-DOCUMENT_LIMIT = 200
+DOCUMENT_LIMIT = 50
 """Documents that one concept leads to, at most: those that explain it best."""
 
-
-_ALL = 2**62
 
 _ASKED = """
     SELECT concept.id, max(message.created_at) AS latest, max(mentions.confidence) AS confidence
@@ -68,33 +67,17 @@ _TALKED = """
     JOIN mentions ON mentions.source = part_of.source JOIN concept ON concept.key = mentions.target
     WHERE conversation.id = ? GROUP BY concept.key ORDER BY latest DESC, concept.id LIMIT ?"""
 _NAMES = "SELECT id, name FROM concept WHERE id IN (SELECT value FROM json_each(?))"
-_RELATED = """
-    WITH start(id) AS (SELECT value FROM json_each(?)),
-    ends AS (
-        SELECT near.id AS start, r.target AS other, r.relation, r.confidence, r.documents
-        FROM start JOIN concept near ON near.id = start.id JOIN related_to r ON r.source = near.key
-        UNION ALL
-        SELECT near.id, r.source, r.relation, r.confidence, r.documents
-        FROM start JOIN concept near ON near.id = start.id JOIN related_to r ON r.target = near.key
-    ),
-    placed AS (
-        SELECT ends.start, concept.id, concept.name, ends.relation, row_number() OVER (
-            PARTITION BY ends.start ORDER BY ends.confidence DESC, ends.documents DESC, concept.id
-        ) AS place
-        FROM ends JOIN concept ON concept.key = ends.other
-    )
-    SELECT start, id, name, relation FROM placed WHERE place <= ? ORDER BY start, place"""
+_RELATED = tuple(
+    f"""
+    SELECT r.confidence, r.documents, concept.id, concept.name, r.relation
+    FROM concept near JOIN related_to r ON r.{here} = near.key JOIN concept ON concept.key = r.{there}
+    WHERE near.id = ? ORDER BY r.confidence DESC, r.documents DESC, r.{there}"""
+    for here, there in (("source", "target"), ("target", "source"))
+)
 _EXPLAINED = """
-    WITH start(id) AS (SELECT value FROM json_each(?)),
-    placed AS (
-        SELECT concept.id AS concept, document.id AS document, row_number() OVER (
-            PARTITION BY concept.id ORDER BY explains.relevance_score DESC, document.id
-        ) AS place
-        FROM start JOIN concept ON concept.id = start.id JOIN explains ON explains.target = concept.key
-        JOIN document ON document.key = explains.source
-        WHERE document.id NOT IN (SELECT value FROM json_each(?))
-    )
-    SELECT concept, document FROM placed WHERE place <= ?"""
+    SELECT document.id FROM concept JOIN explains ON explains.target = concept.key
+    JOIN document ON document.key = explains.source
+    WHERE concept.id = ? ORDER BY explains.relevance_score DESC, explains.source"""
 _VIEWED = """
     SELECT document.id FROM user JOIN viewed ON viewed.source = user.key JOIN document ON document.key = viewed.target
     WHERE user.id = ?"""
@@ -146,7 +129,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class ConceptPath:
     """How a concept was reached: a seed by the name it is shown with, and one or two steps."""
 
     seed: Seed
@@ -172,7 +155,7 @@ class Discovery:
     path: str
     title: str
     relevance: int
-    paths: tuple[Path, ...]
+    paths: tuple[ConceptPath, ...]
 
 
 def discover(
@@ -208,7 +191,7 @@ def discover(
         if sight is None or sight.sees_concept(seed.concept):
             seeds.setdefault(seed.concept, seed)
     reached = _reached(record, list(seeds.values())[:SEED_LIMIT], sight)
-    seen = _listed(record, _VIEWED, (user_id,)) + _listed(record, _CITED, (conversation_id,) * 2)
+    seen = _listed(record, _VIEWED, (user_id,)) | _listed(record, _CITED, (conversation_id,) * 2)
     return _proposed(record, reached, seen, k, sight)
 
 
@@ -227,7 +210,7 @@ def _seeds(
             yield Seed(concept, Because.READ, document)
 
 
-def _reached(record: RelationshipRecord, seeds: Sequence[Seed], sight: Sight | None) -> dict[str, Path]:
+def _reached(record: RelationshipRecord, seeds: Sequence[Seed], sight: Sight | None) -> dict[str, ConceptPath]:
     """Return {concept: the shortest path to it} of the concepts one or two steps from a seed, nearest first.
 
     No path comes back over the edge that it left by: a seed is reached from another seed alone.
@@ -236,8 +219,8 @@ def _reached(record: RelationshipRecord, seeds: Sequence[Seed], sight: Sight | N
     names = {str(key): str(name) for key, name in record.execute(_NAMES, (json.dumps(ids),))}
     if sight is not None:
         names = {key: sight.label(key) for key in names}
-    ways = {seed.concept: [Path(seed, names[seed.concept], ())] for seed in seeds if seed.concept in names}
-    found: dict[str, Path] = {}
+    ways = {seed.concept: [ConceptPath(seed, names[seed.concept], ())] for seed in seeds if seed.concept in names}
+    found: dict[str, ConceptPath] = {}
     for _ in range(STEPS):
         ways = _step(record, ways, sight, CONCEPT_LIMIT - len(found))
         for concept, (way, *_) in ways.items():
@@ -246,58 +229,57 @@ def _reached(record: RelationshipRecord, seeds: Sequence[Seed], sight: Sight | N
 
 
 def _step(
-    record: RelationshipRecord, ways: Mapping[str, list[Path]], sight: Sight | None, limit: int
-) -> dict[str, list[Path]]:
+    record: RelationshipRecord, ways: Mapping[str, list[ConceptPath]], sight: Sight | None, limit: int
+) -> dict[str, list[ConceptPath]]:
     """Return the ways to the concepts one edge farther: of each at most two, from different seeds."""
-    farther: dict[str, list[Path]] = {}
-    near = _related(record, list(ways), sight)
+    farther: dict[str, list[ConceptPath]] = {}
     for concept, arrived in ways.items():
-        for step in near.get(concept, ()):
+        if len(farther) >= limit:
+            break
+        for step in islice(_related(record, concept, sight), NEIGHBOUR_LIMIT):
             onward = [replace(way, steps=(*way.steps, step)) for way in arrived if way.seed.concept != step.concept]
-            known = farther.get(step.concept, [])
-            if not onward or (not known and len(farther) >= limit):
-                continue
-            known += [way for way in onward if all(way.seed != other.seed for other in known)]
-            farther[step.concept] = known[:2]
+            if onward:
+                known = farther.get(step.concept, [])
+                known += [way for way in onward if all(way.seed != other.seed for other in known)]
+                farther[step.concept] = known[:2]
     return farther
 
 
-def _related(record: RelationshipRecord, concepts: Sequence[str], sight: Sight | None) -> dict[str, list[Step]]:
-    """Return the concepts next to each, the most certain first."""
-    near: dict[str, list[Step]] = defaultdict(list)
-    limit = NEIGHBOUR_LIMIT if sight is None else _ALL
-    for start, key, name, relation in record.execute(_RELATED, (json.dumps(concepts), limit)):
+def _related(record: RelationshipRecord, concept: str, sight: Sight | None) -> Iterator[Step]:
+    """Yield the concepts next to one, the most certain first."""
+    forward, backward = (record.execute(query, (concept,)) for query in _RELATED)
+    near = heapq.merge(forward, backward, key=lambda edge: (-edge[0], -edge[1]))
+    for _, _, key, name, relation in near:
         if sight is None:
-            near[start].append(Step(relation, key, name))
-        elif len(near[start]) < NEIGHBOUR_LIMIT and (seen := sight.relations(start, key)):
-            near[start].append(Step(relation if relation in seen else min(seen), key, sight.label(key)))
-    return near
+            yield Step(relation, key, name)
+        elif seen := sight.relations(concept, key):
+            yield Step(relation if relation in seen else min(seen), key, sight.label(key))
 
 
 def _proposed(
-    record: RelationshipRecord, reached: Mapping[str, Path], seen: Sequence[str], k: int, sight: Sight | None
+    record: RelationshipRecord, reached: Mapping[str, ConceptPath], seen: Set[str], k: int, sight: Sight | None
 ) -> list[Discovery]:
-    limit = DOCUMENT_LIMIT if sight is None else _ALL
-    pairs = record.execute(_EXPLAINED, (json.dumps(list(reached)), json.dumps(seen), limit)).fetchall()
-    shown = None if sight is None else sight.explanations((document, concept) for concept, document in pairs)
-    explained: dict[str, list[Path]] = defaultdict(list)
-    for concept, document in pairs:
-        if shown is None or (document, concept) in shown:
-            explained[document].append(reached[concept])
+    explained: dict[str, list[ConceptPath]] = defaultdict(list)
+    shown = None if sight is None else sight.explaining(reached)
+    for concept, path in reached.items():
+        documents = (str(key) for (key,) in record.execute(_EXPLAINED, (concept,)))
+        unread = (key for key in documents if key not in seen and (shown is None or key in shown.get(concept, ())))
+        for document in islice(unread, DOCUMENT_LIMIT):
+            explained[document].append(path)
     best = heapq.nsmallest(k, explained.items(), key=lambda item: (-len(item[1]), _steps_of(item[1]), item[0]))
     return [_discovery(record, document, paths) for document, paths in best]
 
 
-def _steps_of(paths: Sequence[Path]) -> int:
+def _steps_of(paths: Sequence[ConceptPath]) -> int:
     return sum(len(path.steps) for path in paths)
 
 
-def _discovery(record: RelationshipRecord, document_id: str, paths: Sequence[Path]) -> Discovery:
+def _discovery(record: RelationshipRecord, document_id: str, paths: Sequence[ConceptPath]) -> Discovery:
     node = record.node(NodeType.DOCUMENT, document_id)
     path, title = (str(node.properties[name]) if node else document_id for name in ("path", "title"))
     nearest = sorted(paths, key=lambda way: (len(way.steps), way.end.concept))
     return Discovery(document_id, path, title, len(paths), tuple(nearest))
 
 
-def _listed(record: RelationshipRecord, query: str, values: Sequence[str]) -> list[str]:
-    return [str(key) for (key,) in record.execute(query, values)]
+def _listed(record: RelationshipRecord, query: str, values: Sequence[str]) -> set[str]:
+    return {str(key) for (key,) in record.execute(query, values)}

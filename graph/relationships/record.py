@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,11 +22,14 @@ from graph.relationships.schema import (
     EdgeType,
     Node,
     NodeType,
-    PropertyKind,
     PropertyValue,
     check_edge,
     check_node,
 )
+from graph.relationships.tables import create_statements, insert_edge, joined_tables, upsert
+from graph.relationships.tables import table_of_edges as table_of_edges
+from graph.relationships.tables import table_of_nodes as table_of_nodes
+from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
 RELATIONSHIPS_FILE = "relationships.sqlite"
 """The file of a workspace that holds its relationship graph."""
@@ -33,26 +37,16 @@ RELATIONSHIPS_FILE = "relationships.sqlite"
 _FORMAT = 1
 _BUSY_TIMEOUT_S = 30.0
 _PAGE = 5_000
-_SQL_TYPES = {PropertyKind.TEXT: "TEXT", PropertyKind.TIME: "TEXT", PropertyKind.INTEGER: "INTEGER"}
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
-
-
-def table_of_nodes(of: NodeType) -> str:
-    """Return the name of the table that holds the nodes of a type."""
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in of).lstrip("_")
-
-
-def table_of_edges(of: EdgeType, source: NodeType, target: NodeType) -> str:
-    """Return the name of the table that holds the edges of a type between two types of nodes."""
-    own = of.lower()
-    return own if len(EDGES[of].pairs) == 1 else f"{own}_{table_of_nodes(source)}_{table_of_nodes(target)}"
 
 
 class RelationshipRecord:
     """An open record of relationships; any number of readers and, in turn, writers, in any number of processes.
 
-    A connection belongs to the thread that opened it.
+    A connection belongs to the thread that opened it. One that may not be written is opened for reading.
     """
+
+    _scratch: TemporaryDirectory[str] | None = None
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         """Open the record at ``path``.
@@ -67,6 +61,9 @@ class RelationshipRecord:
         self._path = path
         self._revision = 0
         with self._faults_named():
+            if path.exists() and not (may_write(path.parent) and may_write(path)):
+                self._open_for_reading()
+                return
             self._db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
             try:
                 self._db.execute("PRAGMA foreign_keys = ON")
@@ -75,6 +72,16 @@ class RelationshipRecord:
             except BaseException:
                 self._db.close()
                 raise
+
+    def _open_for_reading(self) -> None:
+        self._scratch = scratch_folder()
+        try:
+            self._db, _ = open_read_only(self._path, Path(self._scratch.name))
+            self._db.execute("COMMIT")
+            self._check_format()
+        except BaseException:
+            self._scratch.cleanup()
+            raise
 
     @classmethod
     def of(cls, root: Path, *, create: bool = False) -> Self:
@@ -90,10 +97,12 @@ class RelationshipRecord:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
 
     @property
     def revision(self) -> int:
-        """Counts the transactions that wrote; rows hold the one that wrote them last."""
+        """Counts the transactions that changed something; rows hold the one that wrote them last."""
         return int(self.note("revision") or 0)
 
     def note(self, key: str) -> str:
@@ -104,7 +113,9 @@ class RelationshipRecord:
     def set_note(self, key: str, value: str) -> None:
         """Keep a text under a key, within a transaction."""
         self.execute(
-            "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value)
+            "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+            " WHERE value IS NOT excluded.value",
+            (key, value),
         )
 
     @contextmanager
@@ -119,8 +130,10 @@ class RelationshipRecord:
         self.execute("BEGIN IMMEDIATE")
         try:
             self._revision = self.revision + 1
+            changes = self._db.total_changes
             yield self._revision
-            self.set_note("revision", str(self._revision))
+            if self._db.total_changes > changes:
+                self.set_note("revision", str(self._revision))
             self.execute("COMMIT")
         except BaseException:
             self._db.rollback()
@@ -143,7 +156,7 @@ class RelationshipRecord:
             rows.setdefault(node.type, []).append([node.id, *(node.properties.get(name) for name in NODES[node.type])])
         with self.transaction() as revision:
             for of, values in rows.items():
-                statement = _upsert(table_of_nodes(of), ["id"], list(NODES[of]))
+                statement = upsert(table_of_nodes(of), ["id"], list(NODES[of]))
                 self._write_all(statement, ([*row, revision] for row in values))
 
     def link(self, edge: Edge) -> None:
@@ -165,7 +178,7 @@ class RelationshipRecord:
             rows.setdefault((edge.type, start, end), []).append([source, target, *values])
         with self.transaction() as revision:
             for (of, start, end), values_of in rows.items():
-                statement = _insert_edge(of, start, end)
+                statement = insert_edge(of, start, end)
                 try:
                     self._write_all(statement, ([*row, revision] for row in values_of))
                 except sqlite3.IntegrityError as fault:
@@ -187,7 +200,7 @@ class RelationshipRecord:
         """Yield all edges of a type between two types of nodes, by the ids of their ends."""
         names = list(EDGES[of].properties)
         columns = ", ".join(["a.id", "b.id", *(f'e."{name}"' for name in names)])
-        query = f"SELECT {columns} FROM {_joined(of, source, target)} ORDER BY a.id, b.id"
+        query = f"SELECT {columns} FROM {joined_tables(of, source, target)} ORDER BY a.id, b.id"
         for start, end, *values in self.execute(query):
             yield Edge(of, (source, start), (target, end), dict(zip(names, values, strict=True)))
 
@@ -197,7 +210,7 @@ class RelationshipRecord:
         (start, start_id), (end, end_id) = _ends(wanted)
         names = list(EDGES[of].properties)
         columns = ", ".join(["1", *(f'e."{name}"' for name in names)])
-        query = f"SELECT {columns} FROM {_joined(of, start, end)} WHERE a.id = ? AND b.id = ?"
+        query = f"SELECT {columns} FROM {joined_tables(of, start, end)} WHERE a.id = ? AND b.id = ?"
         row = self.execute(query, (start_id, end_id)).fetchone()
         return Edge(of, (start, start_id), (end, end_id), dict(zip(names, row[1:], strict=True))) if row else None
 
@@ -230,9 +243,17 @@ class RelationshipRecord:
         return found
 
     def erase_free_pages(self) -> None:
-        """Leave no bytes of removed rows in the file or its log."""
+        """Leave no bytes of removed rows in the file or its log.
+
+        Raises WorkspaceLocked where another process keeps reading, and so keeps the log.
+        """
         self.execute("VACUUM")
-        self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        ((busy, _, _),) = self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if busy:
+            raise WorkspaceLocked(
+                f"{self._path} is being read by another process, so what was removed is still in its log",
+                "Do it again when nobody has the workspace open",
+            )
 
     def _count(self, table: str) -> int:
         return int(self.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])
@@ -258,19 +279,23 @@ class RelationshipRecord:
 
     def _prepare(self) -> None:
         """Bring a fresh file to this version's format. Raises DatabaseError for one of another."""
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version == _FORMAT:
+        if self._check_format():
             return
-        if version:
-            raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {_FORMAT}")
-        self._db.execute("PRAGMA journal_mode = WAL")
+        with suppress(sqlite3.OperationalError):  # another process is switching it just now
+            self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("BEGIN IMMEDIATE")
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version != _FORMAT:
-            for statement in _create_statements():
+        if not self._check_format():
+            for statement in create_statements():
                 self._db.execute(statement)
             self._db.execute(f"PRAGMA user_version = {_FORMAT}")
         self._db.execute("COMMIT")
+
+    def _check_format(self) -> bool:
+        """Tell whether the file has this version's format, rather than none. Raises DatabaseError for another."""
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version not in (0, _FORMAT):
+            raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {_FORMAT}")
+        return bool(version)
 
     @contextmanager
     def _faults_named(self) -> Iterator[None]:
@@ -294,54 +319,3 @@ def _ends(edge: Edge) -> tuple[tuple[NodeType, str], tuple[NodeType, str]]:
     """Return the ends of an edge as they are kept: those of a symmetric one in the order of their ids."""
     swapped = EDGES[edge.type].symmetric and edge.source[1] > edge.target[1]
     return (edge.target, edge.source) if swapped else (edge.source, edge.target)
-
-
-def _joined(of: EdgeType, source: NodeType, target: NodeType) -> str:
-    return (
-        f'"{table_of_edges(of, source, target)}" e JOIN "{table_of_nodes(source)}" a ON a.key = e.source'
-        f' JOIN "{table_of_nodes(target)}" b ON b.key = e.target'
-    )
-
-
-def _create_statements() -> Iterator[str]:
-    yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-    for of, declared in NODES.items():
-        columns = "".join(f', "{name}" {_sql_type(each.kind)}' for name, each in declared.items())
-        yield (
-            f'CREATE TABLE "{table_of_nodes(of)}" (key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE{columns},'
-            " revision INTEGER NOT NULL)"
-        )
-    for edge_type, schema in EDGES.items():
-        for source, target in schema.pairs:
-            table = table_of_edges(edge_type, source, target)
-            columns = "".join(f', "{name}" {_sql_type(each.kind)}' for name, each in schema.properties.items())
-            yield (
-                f'CREATE TABLE "{table}" ('
-                f'source INTEGER NOT NULL REFERENCES "{table_of_nodes(source)}"(key) ON DELETE CASCADE,'
-                f' target INTEGER NOT NULL REFERENCES "{table_of_nodes(target)}"(key) ON DELETE CASCADE{columns},'
-                " revision INTEGER NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID"
-            )
-            yield f'CREATE INDEX "{table}_by_target" ON "{table}" (target, source)'
-
-
-def _sql_type(kind: PropertyKind) -> str:
-    return _SQL_TYPES.get(kind, "REAL")
-
-
-def _upsert(table: str, keys: Sequence[str], names: Sequence[str], values: str = "") -> str:
-    """Return the statement that inserts a row or, where one has the same keys, changes it if it differs."""
-    columns = ", ".join(f'"{name}"' for name in (*keys, *names, "revision"))
-    marks = values or ", ".join("?" * (len(keys) + len(names) + 1))
-    statement = f'INSERT INTO "{table}" ({columns}) VALUES ({marks}) ON CONFLICT ({", ".join(keys)})'
-    if not names:
-        return f"{statement} DO NOTHING"
-    changes = ", ".join(f'"{name}" = excluded."{name}"' for name in (*names, "revision"))
-    differs = " OR ".join(f'"{table}"."{name}" IS NOT excluded."{name}"' for name in names)
-    return f"{statement} DO UPDATE SET {changes} WHERE {differs}"
-
-
-def _insert_edge(of: EdgeType, source: NodeType, target: NodeType) -> str:
-    names = list(EDGES[of].properties)
-    ends = (f'(SELECT key FROM "{table_of_nodes(end)}" WHERE id = ?)' for end in (source, target))
-    values = ", ".join([*ends, *("?" * (len(names) + 1))])
-    return _upsert(table_of_edges(of, source, target), ["source", "target"], names, values)

@@ -5,14 +5,17 @@ Tables of the record, files of an export and statements of a graph server all fo
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
 
 from graph.errors import NotInSchema
 from graph.schema import MAX_ID
-from graph.text import has_controls
+from graph.text import has_controls, is_unicode
 
 PropertyValue = str | int | float | None
 
@@ -30,7 +33,11 @@ class NodeType(StrEnum):
     VECTOR_STORE = "VectorStore"
     """The search index that vectors are stored in: one for each embedding model."""
     MESSAGE = "Message"
-    """A question or an answer; 003 calls it Interaction as well."""
+    """A question or an answer; 003 calls it Interaction as well.
+
+    ``understood`` is a question as it was completed, ``kind`` what an answer is, ``citations`` the number of passages
+    that it cites: where some of them are gone, more than it has references.
+    """
     CONVERSATION = "Conversation"
     USER = "User"
     QUERY = "Query"
@@ -65,7 +72,15 @@ class PropertyKind(StrEnum):
     INTEGER = "INTEGER"
     REAL = "REAL"
     TIME = "TIME"
-    """A time in UTC, as ISO 8601 text with microseconds and ``+00:00``: texts sort as times do."""
+    """A time in UTC as `time_text` writes it: texts sort as times do."""
+
+
+def time_text(when: datetime) -> str:
+    """Return a time as properties hold it: in UTC, as ISO 8601 text with microseconds and ``+00:00``.
+
+    One without a time zone is local time.
+    """
+    return when.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +111,20 @@ class EdgeSchema:
         properties: by name.
         may_loop: whether a node may be linked with itself.
         symmetric: whether it means the same in both directions; then it is kept once, from the smaller id.
+        ranked_by: the properties by which the edges at a node are followed, largest first.
     """
 
     pairs: tuple[tuple[NodeType, NodeType], ...]
     properties: Mapping[str, Property] = field(default_factory=dict)
     may_loop: bool = False
     symmetric: bool = False
+    ranked_by: tuple[str, ...] = ()
 
 
+_MOST_INTEGER = 2**63 - 1
+_TIME_TEXT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")
 _TEXT = Property()
 _NAME = Property(required=True)
-_TIME = Property(PropertyKind.TIME)
 _WHEN = Property(PropertyKind.TIME, required=True)
 _COUNT = Property(PropertyKind.INTEGER, required=True, least=0)
 _SHARE = Property(PropertyKind.REAL, required=True, least=0, most=1)
@@ -130,6 +148,9 @@ NODES: Mapping[NodeType, Mapping[str, Property]] = MappingProxyType(
             "role": Property(required=True, choices=("user", "assistant")),
             "content": _NAME,
             "created_at": _WHEN,
+            "understood": _TEXT,
+            "kind": _TEXT,
+            "citations": Property(PropertyKind.INTEGER, least=0),
         },
         NodeType.CONVERSATION: {"title": _TEXT, "created_at": _WHEN, "updated_at": _WHEN},
         NodeType.USER: {"created_at": _WHEN},
@@ -159,11 +180,13 @@ EDGES: Mapping[EdgeType, EdgeSchema] = MappingProxyType(
         EdgeType.EXPLAINS: EdgeSchema(
             ((NodeType.DOCUMENT, NodeType.CONCEPT),),
             {"relevance_score": _SHARE, "explanation_type": _NAME, "confidence": _CONFIDENCE},
+            ranked_by=("relevance_score",),
         ),
         EdgeType.RELATED_TO: EdgeSchema(
             ((NodeType.CONCEPT, NodeType.CONCEPT),),
             {"relation": _NAME, "documents": _COUNT, "confidence": _CONFIDENCE},
             symmetric=True,
+            ranked_by=("confidence", "documents"),
         ),
         EdgeType.VIEWED: EdgeSchema(
             ((NodeType.USER, NodeType.DOCUMENT),),
@@ -223,6 +246,8 @@ def check_node(node: Node) -> None:
 def check_edge(edge: Edge) -> None:
     """Raise NotInSchema where an edge links what it may not, or has properties that `EDGES` does not declare."""
     schema = EDGES[edge.type]
+    for label, key in (edge.source, edge.target):
+        _check_id(label, key)
     pair = (edge.source[0], edge.target[0])
     if pair not in schema.pairs:
         allowed = ", ".join(f"{start} to {end}" for start, end in schema.pairs)
@@ -233,9 +258,10 @@ def check_edge(edge: Edge) -> None:
 
 
 def _check_id(label: str, key: str) -> None:
-    if not key.strip() or has_controls(key) or len(key) > MAX_ID:
+    if not key.strip() or has_controls(key) or len(key) > MAX_ID or not is_unicode(key):
         raise NotInSchema(
-            f"{key[:60]!r} is no id of a {label}", f"Give 1 to {MAX_ID:,} characters without control characters"
+            f"{key[:60]!r} is no id of a {label}",
+            f"Give 1 to {MAX_ID:,} characters of Unicode without control characters",
         )
 
 
@@ -250,22 +276,38 @@ def _check_value(name: str, expected: Property, value: PropertyValue) -> None:
     if value is None:
         if expected.required:
             raise NotInSchema(f"{name} is missing", f"Give it as {expected.kind}")
-        return
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    fits = {
-        PropertyKind.TEXT: isinstance(value, str),
-        PropertyKind.TIME: isinstance(value, str),
-        PropertyKind.INTEGER: is_number and isinstance(value, int),
-        PropertyKind.REAL: is_number,
-    }
-    if not fits[expected.kind]:
+    elif not _is_of_kind(expected.kind, value):
         raise NotInSchema(f"{name} is {type(value).__name__}", f"Give it as {expected.kind}")
+    elif isinstance(value, str):
+        _check_text(name, expected, value)
+    elif not _lies_within(value, expected):
+        raise NotInSchema(f"{name} is out of its range: {value}", f"Give {_range_of(expected)}")
+
+
+def _is_of_kind(kind: PropertyKind, value: PropertyValue) -> bool:
+    if kind in (PropertyKind.TEXT, PropertyKind.TIME):
+        return isinstance(value, str)
+    numbers = (int,) if kind is PropertyKind.INTEGER else (int, float)
+    return isinstance(value, numbers) and not isinstance(value, bool)
+
+
+def _check_text(name: str, expected: Property, value: str) -> None:
+    if not is_unicode(value):
+        raise NotInSchema(f"{name} holds broken Unicode", "Correct the text's escapes")
+    if expected.kind is PropertyKind.TIME and not _TIME_TEXT.fullmatch(value):
+        raise NotInSchema(f"{name} is no time in UTC with microseconds", "Write it with `time_text`")
     if expected.choices and value not in expected.choices:
-        raise NotInSchema(f"{name} is {str(value)[:60]!r}", f"Choose from {', '.join(expected.choices)}")
-    if isinstance(value, int | float) and not _lies_within(value, expected):
-        raise NotInSchema(f"{name} is {value}", f"Give {expected.least} to {expected.most}")
+        raise NotInSchema(f"{name} is none of its choices", f"Choose from {', '.join(expected.choices)}")
 
 
 def _lies_within(value: float, expected: Property) -> bool:
-    above = expected.least is None or value >= expected.least
-    return above and (expected.most is None or value <= expected.most)
+    """Tell whether a number is within the declared limits and what SQLite holds; NaN is within none."""
+    widest = _MOST_INTEGER if isinstance(value, int) else sys.float_info.max
+    above = value >= (-widest if expected.least is None else expected.least)
+    return above and value <= (widest if expected.most is None else expected.most)
+
+
+def _range_of(expected: Property) -> str:
+    least = "" if expected.least is None else f", at least {expected.least:g}"
+    most = "" if expected.most is None else f", at most {expected.most:g}"
+    return f"a finite number of 64 bits{least}{most}"

@@ -55,20 +55,17 @@ class Sight:
         """Return how a concept that is seen is shown."""
         return self.selection.label(self.selection.graph.entity_index[concept_id])
 
-    def explanations(self, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Return those pairs of document and concept that a selected passage of the document links."""
-        wanted = set(pairs)
+    def explaining(self, concepts: Iterable[str]) -> dict[str, set[str]]:
+        """Return the documents that explain each concept by a selected passage; concepts without any are left out."""
         graph = self.selection.graph
-        concepts = {concept for _, concept in wanted if self.sees_concept(concept)}
-        place_of = {graph.entity_index[concept]: concept for concept in concepts}
+        place_of = {graph.entity_index[concept]: concept for concept in concepts if self.sees_concept(concept)}
         is_link = np.isin(graph.edges.source, list(place_of)) & (graph.edges.target >= graph.n_entities)
         sources, rows = graph.edges.source[is_link], graph.edges.target[is_link] - graph.n_entities
         seen = self.selection.passages[rows]
-        linked = {
-            (document_of(graph.passages[row]), place_of[source])
-            for source, row in zip(sources[seen].tolist(), rows[seen].tolist(), strict=True)
-        }
-        return wanted & linked
+        found: dict[str, set[str]] = {}
+        for source, row in zip(sources[seen].tolist(), rows[seen].tolist(), strict=True):
+            found.setdefault(place_of[source], set()).add(document_of(graph.passages[row]))
+        return found
 
     def relations(self, one: str, other: str) -> frozenset[str]:
         """Return the relation types by which facts of selected passages relate two concepts."""

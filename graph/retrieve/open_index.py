@@ -398,6 +398,13 @@ class IndexPool:
                 for replaced in self._replaced:
                     replaced.awaited.discard(run)
 
+    def let_go(self, root: Path) -> None:
+        """Close the indexes of a workspace, each once the runs have ended that may have begun with it."""
+        with self._lock:
+            for place in [place for place in self._open if place[0] == root.absolute()]:
+                self._replace(place, self._open.pop(place))
+        self.close_unused()
+
     def close_unused(self) -> None:
         """Close what was replaced and no run under way can have begun with."""
         with self._counting:

@@ -10,8 +10,8 @@ import json
 import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -20,13 +20,28 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.corrections.apply import Corrections, Stated
+from graph.corrections.kinds import Correction
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.out_of_resources import shortage_behind
-from graph.storage.entry import Entry, check_passage, facts_of, from_row, hash_of, names_of, to_row
+from graph.storage import correction_table
+from graph.storage.entry import (
+    COLUMNS,
+    Entry,
+    check_passage,
+    content_hash,
+    facts_of,
+    from_row,
+    hash_of,
+    names_of,
+    to_row,
+)
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
+from graph.storage.versions import Versions
 
 FORMAT_VERSION = 2
 _BUSY_TIMEOUT_S = 30.0
+_LOG_TIMEOUT_MS = 1_000
 _PAGE_BYTES = 8192
 _VECTORS = "vectors"
 _PAGE = 5_000
@@ -58,11 +73,6 @@ CREATE TABLE synonyms (
 ) WITHOUT ROWID;
 CREATE INDEX synonyms_of_b ON synonyms (b);
 """
-
-COLUMNS = (
-    "id, title, text, source, metadata, fingerprint, extractor, entities, triples, notes, failure, windows, vector"
-)
-"""The columns of the table of passages, in order."""
 
 HELD_BY = {"names": "name_id", "facts": "fact_id"}
 """The tables whose rows passages hold, and the column of ``passage_names`` or ``passage_facts`` that refers to them."""
@@ -106,12 +116,14 @@ class DerivedRows:
         links: by table, (passage id, id of what it holds).
         synonyms: {(smaller id, larger id) of two names: their cosine}.
         renamed: {id of a passage: the one to keep it under}, where the id holds a control character.
+        corrected: {id of a passage: what corrections made of it}, where they change it.
     """
 
     texts: Mapping[str, Mapping[str, str]]
     links: Mapping[str, set[tuple[str, str]]]
     synonyms: Mapping[tuple[str, str], float]
     renamed: Mapping[str, str]
+    corrected: Mapping[str, correction_table.Corrected] = field(default_factory=dict)
 
 
 class Record:
@@ -121,6 +133,7 @@ class Record:
     """
 
     _scratch: TemporaryDirectory[str] | None = None
+    _moment = ""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         """Open the record at ``path``.
@@ -142,6 +155,7 @@ class Record:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA foreign_keys = ON")
+            self._db.execute("PRAGMA secure_delete = ON")
             if create and not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 self._create()
         self._check_format()
@@ -200,9 +214,33 @@ class Record:
         """Length of the vectors; 0 before the first commit."""
         return int(self._meta("dimension"))
 
+    @property
+    def versions(self) -> Versions:
+        """What stood in it before, and since when what it holds stands."""
+        return Versions(self._db, self._rows)
+
     def fingerprints(self) -> dict[str, str]:
         """Return {passage id: fingerprint}."""
         return dict(self._rows("SELECT id, fingerprint FROM passages"))
+
+    def stated_fingerprints(self) -> dict[str, str]:
+        """Return {passage id: fingerprint of what it states}, which differs where corrections change that."""
+        return self.fingerprints() | {key: each.fingerprint for key, each in self.corrected().items()}
+
+    def corrections(self) -> list[Correction]:
+        """Return all corrections, by id, those that were undone among them."""
+        with self._damage_named():
+            return correction_table.read(self._db)
+
+    def corrected(self) -> dict[str, correction_table.Corrected]:
+        """Return {passage id: what corrections made of it} of the passages that they change."""
+        with self._damage_named():
+            return correction_table.read_corrected(self._db)
+
+    def passages_with(self, name_ids: Iterable[str]) -> set[str]:
+        """Return the passages that hold one of some names."""
+        query = "SELECT passage_id FROM passage_names WHERE name_id IN (SELECT value FROM json_each(?))"
+        return {key for (key,) in self._rows(query, json.dumps([*name_ids]))}
 
     def sources(self) -> dict[str, str]:
         """Return {passage id: source}."""
@@ -282,7 +320,8 @@ class Record:
     ) -> set[str]:
         """Write entries (replacing those of the same id) and drop ``removed``, in one transaction.
 
-        Names and facts that no passage holds any more go with the last passage that held them.
+        Names and facts that no passage holds any more go with the last passage that held them. Other content than what
+        stood before leaves a version of that, where versions are kept: see `stand_from`.
 
         Returns:
             The ids of the names that went.
@@ -290,22 +329,60 @@ class Record:
         Raises:
             BadInput: an entry's passage cannot be kept, see `check_passage`.
         """
+        removed = [*removed]
         for entry in entries:
             check_passage(entry.passage)
+        corrections = Corrections(self.corrections())
         with self.transaction():
+            since = self._keep_versions(entries, removed)
             held_before = self._delete([*(entry.passage.id for entry in entries), *removed])
             self._db.executemany("INSERT INTO passages VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", map(to_row, entries))
             self._insert_vectors("names", names)
             self._insert_vectors("facts", facts)
             self._db.executemany("INSERT OR REPLACE INTO synonyms VALUES (?,?,?)", synonyms)
             for entry in entries:
-                held_names = names_of(entry.passage, entry.extraction)
-                self._link("passage_names", entry.passage.id, held_names)
-                self._link("passage_facts", entry.passage.id, facts_of(entry.extraction))
+                self._hold(entry, corrections.stated(entry.passage, entry.extraction))
+            if since:
+                self.versions.stand(since)
             gone = {table: self._drop_unheld(table, held) for table, held in held_before.items()}
             if entries:
                 self._set_meta("embedding_model", embedding_model)
                 self._set_meta("dimension", str(entries[0].vector.shape[0]))
+            self._count_up()
+        return gone["names"]
+
+    def restate(
+        self,
+        stated: Sequence[tuple[Entry, Stated]],
+        names: NewVectors,
+        facts: NewVectors,
+        synonyms: Iterable[tuple[str, str, float]],
+        change: Callable[[sqlite3.Connection], None],
+    ) -> set[str]:
+        """Change the corrections, and with them what some passages state, in one transaction.
+
+        Args:
+            stated: the entries whose statements change, with those that they have afterwards.
+            names: vectors of names that the record lacks.
+            facts: the same, of facts.
+            synonyms: of the new names.
+            change: writes the corrections.
+
+        Returns:
+            The ids of the names that went.
+        """
+        with self.transaction():
+            change(self._db)
+            held_before = self._unlink([entry.passage.id for entry, _ in stated])
+            self._insert_vectors("names", names)
+            self._insert_vectors("facts", facts)
+            self._db.executemany("INSERT OR REPLACE INTO synonyms VALUES (?,?,?)", synonyms)
+            for entry, says in stated:
+                self._hold(entry, says)
+            if self.versions.are_kept:
+                corrections = Corrections(self.corrections())
+                self.versions.restate(lambda entry: facts_of(corrections.stated(entry.passage, entry.extraction)))
+            gone = {table: self._drop_unheld(table, held) for table, held in held_before.items()}
             self._count_up()
         return gone["names"]
 
@@ -355,6 +432,8 @@ class Record:
             self._db.executemany("UPDATE passages SET id = ? WHERE id = ?", renamed)
             for table in HELD_BY:
                 self._db.executemany(f"UPDATE passage_{table} SET passage_id = ? WHERE passage_id = ?", renamed)
+            corrected = {rows.renamed.get(key, key): each for key, each in rows.corrected.items()}
+            correction_table.replace_corrected(self._db, corrected)
             self._count_up()
 
     def advance_generation(self) -> None:
@@ -381,6 +460,43 @@ class Record:
             with self.transaction():
                 self.set_note(key, text)
                 self._count_up()
+
+    def stand_from(self, moment: str) -> None:
+        """Let what is committed from now on stand from a moment, and keep what it replaces or removes as a version.
+
+        Without a moment nothing is kept. The record has to keep versions, see `Versions.begin`.
+        """
+        self._moment = moment
+
+    @contextmanager
+    def as_it_stands(self) -> Iterator[None]:
+        """Read what stands at the beginning of the block, whatever a writer does meanwhile; nothing can be written."""
+        with self._damage_named():
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._db.execute("COMMIT")
+
+    def copy_to(self, path: Path) -> None:
+        """Copy it, as it stands at one moment, to a file that is not there yet."""
+        with self._damage_named(), closing(sqlite3.connect(path)) as copy:
+            self._db.backup(copy)
+
+    def part_from(self, *, complete: bool) -> None:
+        """Make a copy a record of its own: under another id, complete or not, without a writer and without versions."""
+        with self.transaction():
+            self.versions.end()
+            self._db.execute("DELETE FROM meta WHERE key IN ('note:writer', 'note:removal')")
+            self._set_meta("workspace_id", uuid.uuid4().hex)
+            self._set_meta("complete", str(int(complete)))
+
+    def shorten_log(self) -> None:
+        """Take what was erased out of the log beside the file, too, unless a reader is at work all the while."""
+        with self._damage_named():
+            self._db.execute(f"PRAGMA busy_timeout = {_LOG_TIMEOUT_MS}")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._db.execute(f"PRAGMA busy_timeout = {1000 * _BUSY_TIMEOUT_S:.0f}")
 
     def fence(self, check: Callable[[Record], None]) -> None:
         """Let every transaction begin with a check, which may refuse it by raising."""
@@ -427,15 +543,38 @@ class Record:
                 "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
             )
 
+    def _keep_versions(self, entries: Sequence[Entry], removed: Iterable[str]) -> dict[str, str]:
+        """Move what is about to go to the past; return since when the entries stand, if versions are kept."""
+        if not self._moment:
+            return {}
+        wanted = {entry.passage.id: content_hash(entry.passage) for entry in entries}
+        return self.versions.replace(wanted, removed, self._moment)
+
     def _delete(self, ids: Sequence[str]) -> dict[str, set[str]]:
         """Delete passages; return the names and facts that they held, by table."""
+        held = self._unlink(ids)
+        for among, page in _pages(ids):
+            self._db.execute(f"DELETE FROM passages WHERE id {among}", page)
+        return held
+
+    def _unlink(self, ids: Sequence[str]) -> dict[str, set[str]]:
+        """Let passages hold nothing; return the names and facts that they held, by table."""
         held: dict[str, set[str]] = {table: set() for table in HELD_BY}
         for among, page in _pages(ids):
             for table, column in HELD_BY.items():
-                rows = self._db.execute(f"SELECT {column} FROM passage_{table} WHERE passage_id {among}", page)
-                held[table].update(key for (key,) in rows)
-            self._db.execute(f"DELETE FROM passages WHERE id {among}", page)
+                gone = f"DELETE FROM passage_{table} WHERE passage_id {among} RETURNING {column}"
+                held[table].update(key for (key,) in self._db.execute(gone, page))
+        correction_table.forget_corrected(self._db, ids)
         return held
+
+    def _hold(self, entry: Entry, stated: Stated) -> None:
+        """Let a passage hold what it states."""
+        self._link("passage_names", entry.passage.id, names_of(stated))
+        self._link("passage_facts", entry.passage.id, facts_of(stated))
+        if stated.by:
+            correction_table.keep_corrected(
+                self._db, entry.passage.id, stated.fingerprint(entry.fingerprint), stated.by
+            )
 
     def _drop_unheld(self, table: str, candidates: Iterable[str]) -> set[str]:
         """Delete those of the names or facts that no passage holds; return them."""

@@ -27,17 +27,21 @@ from workflows.cli.graph import graph
 from workflows.cli.key import key
 from workflows.cli.options import (
     AlphaOption,
+    AsOfOption,
     BarOption,
     CheckClaimsOption,
     ChunkOverlapOption,
     ChunkTokensOption,
     ClassesOption,
     ConcurrencyOption,
+    ConversationOption,
+    DatedOption,
     DryRunOption,
     EngineOption,
     ExtractorOption,
     FieldOption,
     JsonOption,
+    KeepVersionsOption,
     MetadataOption,
     ModelCallsOption,
     ModelOption,
@@ -49,9 +53,12 @@ from workflows.cli.options import (
     QuestionArgument,
     QuestionSecondsOption,
     RateOption,
+    RememberOption,
     SampleOption,
     TopKOption,
     TriplesOption,
+    TypesOption,
+    UserOption,
     WhereOption,
     WorkflowOption,
     WorkspaceOption,
@@ -63,6 +70,7 @@ from workflows.cli.options import (
 from workflows.cli.plot import plot
 from workflows.cli.progress_bars import progress_bars
 from workflows.cli.serve import serve
+from workflows.cli.versions import versions
 from workflows.runtime.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
 from workflows.settings.enums import Workflow
@@ -101,6 +109,7 @@ def index(
     sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="SOURCES")],
     workspace: WorkspaceOption = None,
     triples: TriplesOption = None,
+    types: TypesOption = None,
     model: ExtractorOption = None,
     field: FieldOption = None,
     metadata: MetadataOption = None,
@@ -111,6 +120,8 @@ def index(
     passage_classes: ClassesOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
+    dated: DatedOption = None,
+    keep_versions: KeepVersionsOption = None,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
@@ -125,6 +136,7 @@ def sync(
     sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="FOLDERS")],
     workspace: WorkspaceOption = None,
     triples: TriplesOption = None,
+    types: TypesOption = None,
     model: ExtractorOption = None,
     field: FieldOption = None,
     metadata: MetadataOption = None,
@@ -135,6 +147,8 @@ def sync(
     passage_classes: ClassesOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
+    dated: DatedOption = None,
+    keep_versions: KeepVersionsOption = None,
     replace_all: Annotated[
         bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
     ] = False,
@@ -204,6 +218,7 @@ def ask(
     model: ModelOption = None,
     top_k: TopKOption = None,
     where: WhereOption = None,
+    as_of: AsOfOption = None,
     engine: EngineOption = None,
     alpha: AlphaOption = None,
     n: BarOption = None,
@@ -211,6 +226,9 @@ def ask(
     question_s: QuestionSecondsOption = None,
     max_model_calls: ModelCallsOption = None,
     max_model_tokens: ModelTokensOption = None,
+    conversation: ConversationOption = None,
+    user: UserOption = None,
+    remember: RememberOption = None,
     explain: Annotated[
         Path | None,
         typer.Option(
@@ -249,6 +267,7 @@ def ask(
         preset=preset,
         model=model,
         top_k=top_k,
+        as_of=as_of,
         engine=engine,
         alpha=alpha,
         n=n,
@@ -256,6 +275,9 @@ def ask(
         question_s=question_s,
         max_model_calls=max_model_calls,
         max_model_tokens=max_model_tokens,
+        conversation=conversation,
+        user=user,
+        remember=remember,
     )
     result = ask_live(asked, context, silent=as_json)
     write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
@@ -385,6 +407,7 @@ app.command("edges")(edges)
 app.command("feedback")(feedback)
 app.command("serve")(serve)
 app.command("tune")(tune)
+app.command("versions")(versions)
 app.command("key")(key)
 
 

@@ -13,6 +13,7 @@ from graph.errors import BadInput
 from workflows.cli.command import reports_errors
 from workflows.cli.options import (
     AlphaOption,
+    AsOfOption,
     BarOption,
     CheckClaimsOption,
     EngineOption,
@@ -41,6 +42,7 @@ def chat(
     model: ModelOption = None,
     top_k: TopKOption = None,
     where: WhereOption = None,
+    as_of: AsOfOption = None,
     engine: EngineOption = None,
     alpha: AlphaOption = None,
     n: BarOption = None,

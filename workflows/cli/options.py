@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from workflows.context import Context
     from workflows.settings.indexing import IndexingContext
 
-_SPELLED = {"fields": "field"}
+_SPELLED = {"fields": "field", "keep_versions": "versions", "conversation_id": "conversation", "user_id": "user"}
+_NOTHING = ["nothing"]
+"""What `--remember` is given to write nothing."""
 _QUESTION_REPEATED = 200
 _MEANT_BY_SHELLS = frozenset('"$`\\!')
 """Characters that a shell interprets even in double quotes."""
@@ -80,6 +82,14 @@ ChunkTokensOption = Annotated[
 ]
 ChunkOverlapOption = Annotated[int | None, typer.Option(help="Tokens that neighbouring passages share (default 40).")]
 ConcurrencyOption = Annotated[int | None, typer.Option(help="Concurrent requests to the model, at most (default 8).")]
+TypesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="File of your own entity and relation types (TOML), kept in the workspace from then on. none: remove"
+        " them.",
+    ),
+]
 ClassesOption = Annotated[
     PassageClasses | None,
     typer.Option(help="Boundaries of PRIMARY, SECONDARY and PERIPHERAL links, stored on first use (default thirds)."),
@@ -104,6 +114,44 @@ WhereOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION", help="Use only passages with this metadata: KEY=VALUE, or with != < <= > >=. Repeatable."
+    ),
+]
+ConversationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--conversation", metavar="NAME", help="Ask in this conversation of the history: go on with it, or begin it."
+    ),
+]
+UserOption = Annotated[
+    str | None,
+    typer.Option("--user", metavar="NAME", help="Who asks: write their questions and views to the history."),
+]
+RememberOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PART",
+        help="Write only this of a turn: messages, references, concepts, views, or nothing. Repeatable (default: all).",
+    ),
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="DATE",
+        help="Answer from what stood at this date and nothing else: ISO 8601, a day counts to its end, UTC.",
+    ),
+]
+DatedOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DATE", help="Date from which on what is indexed stands, to load history: ISO 8601, UTC (default now)."
+    ),
+]
+KeepVersionsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--versions/--no-versions",
+        help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
     ),
 ]
 TopKOption = Annotated[int | None, typer.Option(help="Number of passages to return (default 10; ragenta 20).")]
@@ -154,7 +202,14 @@ def indexing_settings(field: list[str] | None, metadata: list[str] | None, **giv
 
 
 def asking_settings(
-    workspace: Path | None, where: list[str] | None = None, workflow: Workflow = Workflow.MARA, **given: Any
+    workspace: Path | None,
+    where: list[str] | None = None,
+    workflow: Workflow = Workflow.MARA,
+    *,
+    conversation: str | None = None,
+    user: str | None = None,
+    remember: list[str] | None = None,
+    **given: Any,
 ) -> Context:
     """Return the settings of a question from the options of a command; check the keys of its filter.
 
@@ -168,6 +223,9 @@ def asking_settings(
     settings = {
         "workspace": str(workspace) if workspace else None,
         "where": parse_where(where) if where else None,
+        "conversation_id": conversation,
+        "user_id": user,
+        "remember": [] if remember == _NOTHING else remember or None,
         **given,
     }
     context = context_of_settings(workflow, settings, option_of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,8 @@ class IndexReport:
         tokens_out: output tokens.
         tokens_unknown: replies without a token count.
         cost: price of the tokens; None without prices.
+        own_types: the user's own types that passages were extracted with.
+        unfound_types: those of them that no rule finds, where rules extract.
     """
 
     workspace: str
@@ -88,6 +90,8 @@ class IndexReport:
     tokens_out: int = 0
     tokens_unknown: int = 0
     cost: float | None = None
+    own_types: Sequence[str] = ()
+    unfound_types: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -139,5 +143,7 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
         failed_count=counts["failed"],
         retries=state["retries"],
         cost=session.prices.cost(spent["tokens_in"], spent["tokens_out"]) if session.prices else None,
+        own_types=session.own.names,
+        unfound_types=session.unfound_types,
         **spent,
     ).to_json()

@@ -9,6 +9,7 @@ from typing import Any
 from agents.clarification import asks_nothing
 from agents.leaning import leaning_of
 from agents.offline.fact_filter import OfflineFactFilter
+from graph.relationships.history import now
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.modes import Mode
 from graph.retrieve.search import (
@@ -26,6 +27,7 @@ from graph.retrieve.selection import Selection
 from graph.schema import ScoredFact
 from workflows.nodes.conversation import ASKS_NOTHING, spoken, visible_turns
 from workflows.runtime.agents import FACT_FILTER, MANAGER, REWRITER, ask
+from workflows.runtime.history import turns_before
 from workflows.runtime.node import node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, models_of
 from workflows.runtime.tracing import (
@@ -99,8 +101,9 @@ def begin(state: Asked, run: OpenRun) -> Update:
     unknown = unknown_keys(index, context.where, context.fixed_where)
     if unknown and unknown.held:
         errors.append(run.error("UnknownKeys", unknown.note))
-    earlier, hidden = visible_turns(asked.turns, run)
-    errors += hidden
+    turns, unread = turns_before(asked.turns, run)
+    earlier, hidden = visible_turns(turns, run)
+    errors += [*unread, *hidden]
     if _is_empty(selection):
         errors.append(run.nothing_selected())
     else:
@@ -119,6 +122,8 @@ def begin(state: Asked, run: OpenRun) -> Update:
         "earlier": earlier,
         "leaning": ASKS_NOTHING if asks_nothing(question) else leaning_of(question, spoken(earlier)) if earlier else "",
         **_provenance(run),
+        "asked_at": now() if context.remembers else "",
+        "remembers": context.remembers,
         "weighs_relations": context.walk_settings().beta,
         "nothing_selected": _is_empty(selection),
     }
@@ -357,4 +362,5 @@ def _provenance(run: OpenRun) -> Update:
         "mode": run.context.mode.value,
         "models": models_of(run.context, run.index),
         "generation": run.index.graph.generation,
+        "as_of": run.context.as_of or None,
     }

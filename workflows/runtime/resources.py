@@ -14,8 +14,10 @@ from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
 from graph.embedding.embeddings import configured_embedder
 from graph.endpoints.openai_protocol import thinking_tokens, timeout_s
+from graph.own_types import NO_TYPES, OwnTypes
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index, IndexPool
+from graph.retrieve.past import PastIndexes
 from graph.retrieve.selection import Selection
 from graph.storage.workspace import resolve_workspace
 from graph.walk.strengths import UNTUNED, Tuning, workspace_tuning
@@ -29,6 +31,7 @@ OFFLINE = "offline"
 DEFAULT_CHAT_MODEL = "gpt-4o-mini"
 
 _POOL = IndexPool()
+_PAST = PastIndexes(_POOL)
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,13 @@ class OpenRun:
         context: its settings.
         generation: the one that it began with; None for the newest.
         node: the name of the node.
+        task: names this run of the node; the same where LangGraph runs it again from the same checkpoint.
     """
 
     context: Context
     generation: int | None = None
     node: str = ""
+    task: str = ""
 
     @cached_property
     def index(self) -> Index:
@@ -65,8 +70,14 @@ class OpenRun:
 
 
 def open_workspace_index(context: Context, generation: int | None = None) -> Index:
-    """Return the index that a run works on: the generation it began with while that is open, else the newest."""
-    return _POOL.get(resolve_workspace(context.workspace), configured_embedder(), generation)
+    """Return the index that a run works on: the generation it began with while that is open, else the newest.
+
+    Where the context asks for what stood at a date, that is an index of its own.
+    """
+    root, embedder = resolve_workspace(context.workspace), configured_embedder()
+    if context.as_of:
+        return _PAST.get(root, embedder, context.as_of, generation)
+    return _POOL.get(root, embedder, generation)
 
 
 def index_pool() -> IndexPool:
@@ -77,6 +88,7 @@ def index_pool() -> IndexPool:
 def close_indexes() -> None:
     """Close every index that runs of this process opened."""
     _POOL.close()
+    _PAST.close()
 
 
 class ModelSettings(Protocol):
@@ -116,12 +128,17 @@ def tuning_for(context: Context) -> Tuning:
     return workspace_tuning(resolve_workspace(context.workspace))
 
 
-def extractor_for(context: IndexingContext) -> Extractor:
-    """Return who extracts: the caller's own extractor, the chat model's, or the offline one."""
+def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extractor:
+    """Return who extracts: the caller's own extractor, the chat model's, or the offline one.
+
+    Args:
+        context: the settings of the run.
+        own: the workspace's own types, which the caller's own extractor does not learn of.
+    """
     if context.own_extractor is not None:
         return context.own_extractor
     model = chat_model_of(context, context.temperature)
-    return ChatExtractor(model) if model else OfflineExtractor()
+    return ChatExtractor(model, own) if model else OfflineExtractor(own)
 
 
 def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | None:

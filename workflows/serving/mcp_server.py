@@ -74,6 +74,16 @@ InConversation = Annotated[
 ]
 
 
+AsOf = Annotated[
+    str,
+    Field(
+        description="Date as of which to answer, from what stood then alone: ISO 8601, as in 2024-03-31. Empty: now.",
+        max_length=40,
+    ),
+]
+_SUPERSEDED = "Asked as of a date: when a newer version superseded the passage; null if none did."
+
+
 class CitedPassage(BaseModel):
     """A passage that the answer cites."""
 
@@ -82,6 +92,7 @@ class CitedPassage(BaseModel):
     title: str
     source: str
     quote: str = Field(description="The sentence of the passage that supports the claim, or the whole passage.")
+    superseded_at: str | None = Field(default=None, description=_SUPERSEDED)
 
 
 class Understood(BaseModel):
@@ -115,6 +126,7 @@ class FoundPassage(BaseModel):
     source: str
     metadata: dict[str, Any]
     score: float
+    superseded_at: str | None = Field(default=None, description=_SUPERSEDED)
 
 
 class RetrieveResult(Understood):
@@ -157,11 +169,12 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         top_k: TopK = 10,
         where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
         conversation: InConversation = "",
+        as_of: AsOf = "",
     ) -> AskResult | InputRequiredResult:
         """Answer a question from the documents, with citations; say so if they lack the answer."""
         question, conversation = choice_given(client) or (question, conversation)
         with _told_to_the_client(workspace):
-            talk = _Talk(conversations, await to_thread(settings, mode, top_k, where))
+            talk = _Talk(conversations, await to_thread(settings, mode, top_k, where, as_of))
             answer = await _answer(talk, question, conversation, client)
             if not answer.choices or not may_be_asked(client):
                 return answer
@@ -176,10 +189,11 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         top_k: TopK = 10,
         where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
         conversation: InConversation = "",
+        as_of: AsOf = "",
     ) -> RetrieveResult:
         """Find the passages that together answer a question, without writing an answer."""
         with _told_to_the_client(workspace):
-            return _found(_Talk(conversations, settings(mode, top_k, where)), question, conversation)
+            return _found(_Talk(conversations, settings(mode, top_k, where, as_of)), question, conversation)
 
     return mcpserver.MCPServer(
         "mara",
@@ -243,8 +257,11 @@ def _told_to_the_client(workspace: Path) -> Iterator[None]:
         raise ToolError(f"{error.kind}: {without_folders(str(error), workspace.parent)}") from error
 
 
-def _context(workspace: Path, fixed: Mapping[str, Any], mode: Mode, top_k: int, where: Mapping[str, Any]) -> Context:
-    context = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where).within(fixed)
+def _context(
+    workspace: Path, fixed: Mapping[str, Any], mode: Mode, top_k: int, where: Mapping[str, Any], as_of: str
+) -> Context:
+    given = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of)
+    context = given.within(fixed)
     check_keys(context)
     return context
 
@@ -307,6 +324,7 @@ async def _answer(
                 title=hit["title"],
                 source=hit["source"],
                 quote=hit["text"][mark["start"] : mark["end"]],
+                superseded_at=hit.get("superseded_at"),
             )
             for mark, hit in cited
         ],

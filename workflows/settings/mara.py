@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
 
 from agents.chat.budget import Limits
 from agents.roles import Answerer, FactFilter, Manager, Rewriter, Turn
 from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput
 from graph.metadata_filter import narrowed, read_conditions, where_schema
+from graph.moments import last_moment
+from graph.relationships.concepts import ConceptExtractor
+from graph.relationships.history import EVERY_PART, HistoryPart
 from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 from graph.retrieve.seeds import EntityPooling, EntityRarity
+from graph.schema import MAX_ID
+from graph.text import has_controls
 from graph.walk.factors import FactorPolicy, SynonymyPolicy
 from graph.walk.pagerank import Engine
 from workflows.settings.enums import UnsupportedClaims, Workflow
@@ -29,6 +34,15 @@ SHOWN_SEEDS = 200
 
 QuestionText = Annotated[str, Field(min_length=1, max_length=QUESTION_LIMIT, pattern=r"\S")]
 
+
+def _check_id(value: str) -> str:
+    if value and (not value.strip() or has_controls(value)):
+        raise ValueError("give visible characters, without control characters")
+    return value
+
+
+HistoryId = Annotated[str, Field(max_length=MAX_ID), AfterValidator(_check_id)]
+"""The id of a conversation or a user; empty for none."""
 
 TURNS_LIMIT = 100
 """Earlier turns that a question may come with; the last few count."""
@@ -95,6 +109,39 @@ class Context(BaseModel):
         examples=[{"tenant": "a", "date": {"$gte": "2020", "$lt": "2021-07"}}],
         title="Retrieval · filter by metadata",
         json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
+    )
+    conversation_id: HistoryId = Field(
+        default="",
+        description="Name of the conversation that the question is asked in: its earlier turns count, and this one is"
+        " written to the history. Empty: no conversation.",
+        examples=["founding of Nissan"],
+        title="History · conversation",
+        json_schema_extra=offered_at("encode_question"),
+    )
+    user_id: HistoryId = Field(
+        default="",
+        description="Name of who asks: their questions and the documents that they view are written to the history."
+        " Empty: nobody. With keys, a server takes the name that belongs to the key.",
+        examples=["ada"],
+        title="History · user",
+        json_schema_extra=offered_at("encode_question"),
+    )
+    remember: list[HistoryPart] = Field(
+        default=list(EVERY_PART),
+        max_length=len(EVERY_PART),
+        description="What of a turn is written to the history: messages, their references and concepts, and views."
+        " Without messages, views alone; an empty list: nothing.",
+        title="History · what is written",
+        json_schema_extra=offered_at("record_turn"),
+    )
+    as_of: str = Field(
+        default="",
+        description="Date as of which to answer, from what stood then and nothing else: ISO 8601, UTC where it names no"
+        " offset; a day counts to its end. Empty: from what stands now.",
+        max_length=40,
+        examples=["2024-03-31"],
+        title="Retrieval · as of",
+        json_schema_extra=offered_at("encode_question"),
     )
     model: str = Field(
         default="",
@@ -332,6 +379,8 @@ class Context(BaseModel):
     _manager: Manager | None = PrivateAttr(None)
     _answerer: Answerer | None = PrivateAttr(None)
     _fixed_where: dict[str, dict[str, Any]] | None = PrivateAttr(None)
+    _concept_extractor: ConceptExtractor | None = PrivateAttr(None)
+    _turn_key: str = PrivateAttr("")
 
     @classmethod
     def of(cls, context: Context | None) -> Self:
@@ -356,6 +405,14 @@ class Context(BaseModel):
         read_conditions(where)
         return where
 
+    @field_validator("as_of")
+    @classmethod
+    def check_as_of(cls, as_of: str) -> str:
+        """Return the date as it is. Raises BadInput where it is none."""
+        if as_of:
+            last_moment(as_of)
+        return as_of
+
     def with_agents(
         self,
         fact_filter: FactFilter | None = None,
@@ -373,6 +430,22 @@ class Context(BaseModel):
         changed._manager = manager or self._manager
         changed._answerer = answerer or self._answerer
         return changed
+
+    def with_concept_extractor(self, extractor: ConceptExtractor) -> Self:
+        """Return these settings with a caller's own way to find the concepts of messages."""
+        changed = self.model_copy()
+        changed._concept_extractor = extractor
+        return changed
+
+    def as_turn(self, key: str) -> Self:
+        """Return these settings for a turn that its caller names: asked again under the same name, it is the same."""
+        changed = self.model_copy()
+        changed._turn_key = key
+        return changed
+
+    def in_history(self, conversation: str, user: str) -> Self:
+        """Return these settings with another conversation and another user; empty for none."""
+        return self.model_copy(update={"conversation_id": conversation, "user_id": user})
 
     def within(self, fixed: Mapping[str, Any]) -> Self:
         """Return these settings with a server's own filter, which theirs can only narrow further.
@@ -413,6 +486,22 @@ class Context(BaseModel):
     def own_answerer(self) -> Answerer | None:
         """The caller's own answerer."""
         return self._answerer
+
+    @property
+    def own_concept_extractor(self) -> ConceptExtractor | None:
+        """The caller's own way to find the concepts of messages."""
+        return self._concept_extractor
+
+    @property
+    def turn_key(self) -> str:
+        """The caller's name for the turn; empty where it gives none."""
+        return self._turn_key
+
+    @property
+    def remembers(self) -> bool:
+        """Whether anything of a turn is written to the history."""
+        views = bool(self.user_id) and HistoryPart.VIEWS in self.remember
+        return views or (bool(self.conversation_id or self.user_id) and HistoryPart.MESSAGES in self.remember)
 
     @property
     def hybrid_alpha(self) -> float:

@@ -27,8 +27,9 @@ from graph.relationships.cypher.tables import (
     snapshot,
     with_passages,
 )
-from graph.relationships.record import RelationshipRecord, table_of_edges, table_of_nodes
+from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, NodeType
+from graph.relationships.tables import table_of_edges, table_of_nodes
 from graph.storage.record import Record
 
 STAMP_LABEL = "MaraCopy"

@@ -10,8 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Edge, EdgeType, Node, NodeType
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue
 from graph.schema import entity_id
+
+Properties = dict[str, PropertyValue]
 
 NOON = "2026-01-01T12:00:00.000000+00:00"
 
@@ -53,7 +55,13 @@ def concept(name: str) -> Node:
 
 
 def document(key: str) -> Node:
-    properties = {"path": f"{key}.md", "title": key.title(), "created_at": NOON, "updated_at": NOON, "version": 1}
+    properties: Properties = {
+        "path": f"{key}.md",
+        "title": key.title(),
+        "created_at": NOON,
+        "updated_at": NOON,
+        "version": 1,
+    }
     return Node(NodeType.DOCUMENT, key, properties)
 
 
@@ -66,17 +74,23 @@ def conversation(key: str) -> Node:
 
 
 def explains(key: str, name: str, score: float = 1.0) -> Edge:
-    properties = {"relevance_score": score, "explanation_type": "mention", "confidence": 1.0}
+    properties: Properties = {"relevance_score": score, "explanation_type": "mention", "confidence": 1.0}
     return Edge(EdgeType.EXPLAINS, (NodeType.DOCUMENT, key), (NodeType.CONCEPT, entity_id(name)), properties)
 
 
 def related(one: str, other: str, relation: str = "ATTRIBUTION", confidence: float = 1.0) -> Edge:
-    ends = ((NodeType.CONCEPT, entity_id(name)) for name in (one, other))
-    return Edge(EdgeType.RELATED_TO, *ends, {"relation": relation, "documents": 1, "confidence": confidence})
+    source, target = ((NodeType.CONCEPT, entity_id(name)) for name in (one, other))
+    properties: Properties = {"relation": relation, "documents": 1, "confidence": confidence}
+    return Edge(EdgeType.RELATED_TO, source, target, properties)
 
 
 def viewed(key: str, document_id: str, count: int = 1, at: str = NOON, score: float | None = None) -> Edge:
-    properties = {"view_count": count, "first_viewed_at": NOON, "last_viewed_at": at, "relevance_score": score}
+    properties: Properties = {
+        "view_count": count,
+        "first_viewed_at": NOON,
+        "last_viewed_at": at,
+        "relevance_score": score,
+    }
     return Edge(EdgeType.VIEWED, (NodeType.USER, key), (NodeType.DOCUMENT, document_id), properties)
 
 
