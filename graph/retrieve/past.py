@@ -142,7 +142,7 @@ def _name_of(record: Record, moment: str, as_of: str) -> str:
     if not versions.are_kept:
         raise BadInput(
             f"It is not known what stood on {as_of}: this workspace keeps no versions",
-            "`mara index` and `mara sync` keep them from now on; after --no-versions, with --versions",
+            "`mara index` and `mara sync` keep them from now on; after --no-versions, with --keep-versions",
         )
     if moment < versions.kept_from:
         raise BadInput(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from workflows.context import Context
     from workflows.settings.indexing import IndexingContext
 
-_SPELLED = {"fields": "field", "keep_versions": "versions"}
+_SPELLED = {"fields": "field"}
 _QUESTION_REPEATED = 200
 _MEANT_BY_SHELLS = frozenset('"$`\\!')
 """Characters that a shell interprets even in double quotes."""
@@ -123,7 +123,7 @@ DatedOption = Annotated[
 KeepVersionsOption = Annotated[
     bool | None,
     typer.Option(
-        "--versions/--no-versions",
+        "--keep-versions/--no-versions",
         help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
     ),
 ]

@@ -180,7 +180,9 @@ SUMMARY = {"file": "f", "questions": 1, "answered": 1, "refused": 0, "failed": 0
     [
         lambda console: render.answer(console, poisoned(RESULT), verbose=True),
         lambda console: render.answer(console, poisoned(RESULT)),
-        lambda console: render.removal(console, poisoned({"removed": ["p"], "passages": 3, "workspace": "w"})),
+        lambda console: render.removal(
+            console, poisoned({"removed": ["p"], "versions": 1, "passages": 3, "workspace": "w"})
+        ),
         lambda console: render.stats(console, poisoned({"sources": {"a": "b"}, "bytes": {}})),
         lambda console: render.doctor(
             console, poisoned({"workspace": "w", "findings": [FINDING], "chat_model": CHAT_MODEL})
