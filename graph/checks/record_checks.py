@@ -176,6 +176,7 @@ def _check_versions(record: RecordReader) -> Finding:
     except (ValueError, TypeError) as fault:
         return lost("versions", f"A past version cannot be read ({fault})", _NO_VERSIONS)
     changed = [span.passage_id for span, entry in past if versions.fingerprint(span) != entry.fingerprint]
+    changed += record.odd_past_vectors()
     facts = [span.passage_id for span, entry in past if versions.facts(span) != facts_of(entry.extraction).keys()]
     last: dict[str, str] = {}
     overlapping = []
