@@ -23,18 +23,17 @@ pytestmark = pytest.mark.slow
 _FILES = "graph/retrieve/past.py", "graph/storage/record.py", "graph/publish/derive.py", "graph/storage/workspace.py"
 _PAST, _RECORD, _DERIVE, _WORKSPACE = _FILES
 STEPS = (
-    Step(_PAST, "_write_record"),
+    Step(_PAST, "_take_search_index"),
+    Step(_PAST, "_go_back"),
     Step(_RECORD, "copy_to"),
     Step(_RECORD, "part_from"),
     Step("graph/storage/writer.py", "restore"),
     Step(_RECORD, "_drop_unheld"),
-    Step("graph/storage/lease.py", "claim_lease"),
     Step(_DERIVE, "publish"),
     Step("graph/construction/knowledge_graph.py", "save"),
     Step("graph/publish/vector_store.py", "synchronise", 2),
     Step(_WORKSPACE, "publish"),
     Step(_WORKSPACE, "write_atomically", 2),
-    Step("graph/storage/lease.py", "release"),
     Step(_PAST, "_prune"),
 )
 
