@@ -700,6 +700,11 @@ class RecordReader(Record):
         """Return the ids of rows whose vector is of another length than the others', not finite or no unit vector."""
         return [key for key, blob in self._rows(f"SELECT id, vector FROM {table}") if not self._is_unit(blob)]
 
+    def odd_past_vectors(self) -> list[str]:
+        """Return the ids of the past versions whose vector, by the present model, is none; see `odd_vectors`."""
+        query = "SELECT id, vector FROM past_passages WHERE embedding_model = ?"
+        return [key for key, blob in self._rows(query, self.embedding_model) if not self._is_unit(blob)]
+
     def _is_unit(self, blob: object) -> bool:
         if not isinstance(blob, bytes) or len(blob) != 4 * self.dimension:
             return False
