@@ -237,10 +237,10 @@ class Record:
         with self._damage_named():
             return correction_table.read_corrected(self._db)
 
-    def passages_with(self, name_ids: Iterable[str]) -> set[str]:
-        """Return the passages that hold one of some names."""
-        query = "SELECT passage_id FROM passage_names WHERE name_id IN (SELECT value FROM json_each(?))"
-        return {key for (key,) in self._rows(query, json.dumps([*name_ids]))}
+    def passages_with(self, table: str, ids: Iterable[str]) -> set[str]:
+        """Return the passages that hold one of some ``names`` or ``facts``."""
+        held = f"SELECT passage_id FROM passage_{table} WHERE {HELD_BY[table]} IN (SELECT value FROM json_each(?))"
+        return {key for (key,) in self._rows(held, json.dumps([*ids]))}
 
     def sources(self) -> dict[str, str]:
         """Return {passage id: source}."""
