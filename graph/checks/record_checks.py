@@ -12,9 +12,11 @@ from pydantic import BaseModel, Field, Json, ValidationError
 from graph.checks.findings import Finding, judged, lost, sound
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.construction.edge_weights import PassageClasses
-from graph.errors import MaraError
+from graph.errors import MaraError, WorkspaceDamaged
+from graph.own_types import OWN_TYPES
 from graph.schema import RelationType
 from graph.storage.entry import Entry, facts_of, names_of
+from graph.storage.own_types import declared_types
 from graph.storage.record import HELD_BY, RESTORE, DerivedRows, RecordReader
 from graph.storage.writer import SYNONYM_COSINE
 from graph.text import has_controls, without_controls
@@ -128,6 +130,10 @@ def _check_settings(record: RecordReader) -> Finding:
         faults.append("embedding_model")
     if record.note(PASSAGE_CLASSES) not in ("", *PassageClasses):
         faults.append(PASSAGE_CLASSES)
+    try:
+        declared_types(record)
+    except WorkspaceDamaged:
+        faults.append(OWN_TYPES)
     if faults:
         return lost("record settings", f"The record does not properly tell {', '.join(faults)}", RESTORE)
     model = record.embedding_model or "no model yet"

@@ -46,8 +46,8 @@ ROWS = [
     {
         "id": "halden",
         "title": "Halden Pumps",
-        "text": "Halden Pumps was bought by Vestra Holding. Nordlys Insurance insures Halden Pumps. Orrin Foundry"
-        " supplies parts to Halden Pumps. The HX-200 is its best pump.",
+        "text": "The HX-200 is its best pump. Halden Pumps was bought by Vestra Holding. Nordlys Insurance insures"
+        " Halden Pumps. Orrin Foundry supplies parts to Halden Pumps.",
     },
     {"id": "vestra", "title": "Vestra Holding", "text": "Vestra Holding is a company in Odense. It has 40 employees."},
     {"id": "orrin", "title": "Orrin Foundry", "text": "Orrin Foundry is a company in Esbjerg. It has 54 employees."},
@@ -306,13 +306,17 @@ class TestAnswers:
     """With the embedded model, since rankings are compared."""
 
     @pytest.mark.parametrize(
-        "question",
-        ["How many employees has the company that supplies Halden Pumps?", "Where is the vendor of Halden Pumps?"],
+        ("question", "places"),
+        [
+            ("How many employees has the company that supplies Halden Pumps?", (2, 1)),
+            ("Where is the vendor of Halden Pumps?", (2, 2)),
+        ],
     )
-    def test_the_passage_that_an_own_type_leads_to_rises(self, roots: tuple[Path, Path], question: str) -> None:
+    def test_the_passage_that_an_own_type_leads_to_rises(
+        self, roots: tuple[Path, Path], question: str, places: tuple[int, int]
+    ) -> None:
         plain, typed = (ranked(root, question) for root in roots)
-        places = [list(found).index("orrin") for found in (plain, typed)]
-        assert places[1] <= places[0]
+        assert (list(plain).index("orrin"), list(typed).index("orrin")) == places
         assert typed["orrin"] / typed["vestra"] > plain["orrin"] / plain["vestra"]
         assert typed["orrin"] > ranked(roots[1], question, weigh_relations=False)["orrin"]
 
