@@ -25,6 +25,7 @@ from workflows.explain import explain, write_explanation
 from workflows.indexing import index_sources
 from workflows.indexing_run.preview import preview_changes
 from workflows.retrieval import graph as retrieval
+from workflows.retriever import walk_tool
 from workflows.runtime.resources import close_indexes
 from workflows.settings.indexing import IndexingContext
 
@@ -324,6 +325,20 @@ class TestAnswers:
         for root in roots:
             with_beta = ranked(root, "Tell of Halden Pumps")
             assert with_beta == pytest.approx(ranked(root, "Tell of Halden Pumps", weigh_relations=False), rel=1e-6)
+
+    def test_an_agent_may_weigh_them_in_the_walk_as_a_tool(self, roots: tuple[Path, Path]) -> None:
+        def walked(root: Path, **shares: float) -> Any:
+            arguments = {
+                "entity_seeds": [{"id": "Halden Pumps", "weight": 1.0}],
+                "relation_weights": {"entity_entity": shares, "entity_passage": {}},
+            }
+            return walk_tool(Context(workspace=str(root))).invoke(arguments)
+
+        def score(**shares: float) -> float:
+            return {hit["id"]: float(hit["score"]) for hit in walked(roots[1], **shares)["passages"]}["orrin"]
+
+        assert score(SUPPLIES=0.9, SPATIAL=0.1) > score(SUPPLIES=0.1, SPATIAL=0.9)
+        assert "called SUPPLIES. Known are HIERARCHICAL" in walked(roots[0], SUPPLIES=1.0)
 
     def test_an_explanation_names_them_with_their_meaning(self, roots: tuple[Path, Path], tmp_path: Path) -> None:
         question = "How many employees has the company that supplies Halden Pumps?"
