@@ -64,6 +64,11 @@ class Passage:
         """The text that is embedded and searched: the title, a newline, the text."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
+    @property
+    def document(self) -> str:
+        """The id of the document that it is a part of: what its metadata names, else its own id."""
+        return str(self.metadata.get("document") or self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class Extraction:

@@ -36,7 +36,9 @@ _QUESTION_CUES = {
 }
 _CUE_TYPES: dict[str | None, RelationType] = {"EXCEPTION": RelationType.ATTRIBUTION}
 _CUE_TYPES.update((relation.value, relation) for relation in CUES)
-_COPULA = re.compile(r"(?:.* )?(?:is|was|are|were|became|becomes|remains|remained)(?: also| now| currently)?")
+_TO_BE = "is|was|are|were|became|becomes|remains|remained"
+_COPULA = re.compile(rf"(?:.* )?(?:{_TO_BE})(?: also| now| currently)?")
+_DEFINES = re.compile(rf"(?:{_TO_BE})(?: also| now| currently)?(?: an?| the| one of)?")
 _ENDS_IN_PREPOSITION = re.compile(r"\b(?:in|on|at|by|to|from|since|until|till|during|before|after|between|around)$")
 _TAKES_NUMBER_OR_WORK = on_word_boundaries(
     r"has|have|had|number|population|amount|length|height|area|size|cost|price|salary|average|total|capacity"
@@ -89,6 +91,11 @@ def type_triple(subject: str, predicate: str, object: str, own: OwnTypes = NO_TY
     if relation is None and is_date(subject):
         relation = RelationType.TEMPORAL
     return (relation, True) if relation is not None else (RelationType.ATTRIBUTION, False)
+
+
+def tells_kind(predicate: str) -> bool:
+    """Tell whether a predicate says what its subject is: "is", "was a", "is also the"."""
+    return _DEFINES.fullmatch(" ".join(predicate.translate(_SEPARATORS).casefold().split())) is not None
 
 
 def question_cues(question: str) -> Mapping[RelationType, float]:

@@ -9,9 +9,14 @@ from graph.errors import NoAccess
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EdgeType, NodeType
 from graph.relationships.tables import table_of_edges, table_of_nodes
+from graph.schema import stable_id
+from graph.text import one_line
 
 USER, ASSISTANT = "user", "assistant"
 """The roles of a message."""
+
+TITLE_LENGTH = 80
+"""Characters of a conversation's title, which is the beginning of its first question."""
 
 _USER = table_of_nodes(NodeType.USER)
 _MESSAGE = table_of_nodes(NodeType.MESSAGE)
@@ -187,6 +192,16 @@ def last_message(record: RelationshipRecord, conversation: str) -> tuple[str, in
         (conversation,),
     ).fetchone()
     return (str(row[0]), int(row[1])) if row else None
+
+
+def title_of(question: str) -> str:
+    """Return the title of the conversation that begins with a question."""
+    return one_line(question)[:TITLE_LENGTH]
+
+
+def last_viewing_note(user: str) -> str:
+    """Return the key of the record's note that tells the last turn of which a user's views alone were written."""
+    return stable_id("last-viewing", user)
 
 
 def check_open_to(record: RelationshipRecord, key: str, user: str, *, own_only: bool = False) -> None:

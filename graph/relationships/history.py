@@ -14,15 +14,20 @@ from uuid import uuid4
 
 from graph.errors import MissingEndpoint, NotInSchema
 from graph.relationships.concepts import ConceptExtractor
-from graph.relationships.conversations import ASSISTANT, USER, check_open_to, last_message
+from graph.relationships.conversations import (
+    ASSISTANT,
+    USER,
+    check_open_to,
+    last_message,
+    last_viewing_note,
+    title_of,
+)
+from graph.relationships.erasure import erase_messages
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, time_text
 from graph.relationships.tables import table_of_edges, table_of_nodes
 from graph.schema import entity_id, stable_id
 from graph.text import normalise_name, one_line
-
-TITLE_LENGTH = 80
-"""Characters of a conversation's title, which is the beginning of its first question."""
 
 _VIEWED = table_of_edges(EdgeType.VIEWED, NodeType.USER, NodeType.DOCUMENT)
 _VIEW = f"""
@@ -39,6 +44,13 @@ ON CONFLICT (source, target) DO UPDATE SET
     last_viewed_at = max(last_viewed_at, excluded.last_viewed_at),
     duration = coalesce(duration + excluded.duration, duration, excluded.duration),
     revision = excluded.revision
+"""
+
+
+_DOCUMENT_OF = f"""
+SELECT d.id FROM "{table_of_nodes(NodeType.CHUNK)}" c
+JOIN "{table_of_edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)}" part ON part.source = c.key
+JOIN "{table_of_nodes(NodeType.DOCUMENT)}" d ON d.key = part.target WHERE c.id = ?
 """
 
 
@@ -65,12 +77,10 @@ class Reference:
     Attributes:
         number: what the answer cites it by, from 1.
         passage: its id.
-        document: the id of its document.
     """
 
     number: int
     passage: str
-    document: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,7 @@ class NewTurn:
         understood: the question as it was completed from earlier turns; empty where it stood alone.
         kind: what the answer is: an answer, evidence, a refusal, or a question back.
         references: what the answer cites.
+        replaces: the key of a turn of the same conversation and user in whose place it comes; empty for none.
     """
 
     key: str
@@ -100,10 +111,19 @@ class NewTurn:
     understood: str = ""
     kind: str = ""
     references: Sequence[Reference] = ()
+    replaces: str = ""
 
     def message_id(self, role: str) -> str:
         """Return the id of its question (role ``user``) or its answer (``assistant``)."""
-        return stable_id("message", self.conversation, self.user, self.key, role)
+        return self._id(self.key, role)
+
+    @property
+    def replaced_ids(self) -> tuple[str, ...]:
+        """The ids of the messages in whose place it comes."""
+        return tuple(self._id(self.replaces, role) for role in (USER, ASSISTANT)) if self.replaces else ()
+
+    def _id(self, key: str, role: str) -> str:
+        return stable_id("message", self.conversation, self.user, key, role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +176,19 @@ def record_turn(
     with record.transaction():
         if turn.conversation:
             check_open_to(record, turn.conversation, turn.user, own_only=own_only)
-        done = _planned(record, turn, parts)
+        documents = _documents_of(record, turn.references)
+        done = _planned(turn, documents, parts)
         if _is_written(record, turn, done):
             return replace(done, is_new=False)
         if turn.user and (done.question or done.viewed):
             _create(record, Node(NodeType.USER, turn.user, {"created_at": turn.asked_at}))
         if done.question:
+            if turn.conversation and turn.replaces:
+                erase_messages(record, turn.conversation, turn.replaced_ids)
             _write_messages(record, turn)
             _write_mentions(record, mentions)
         if done.question and HistoryPart.REFERENCES in parts:
-            _write_references(
-                record, done.answer, [each for each in turn.references if each.passage not in done.unlinked]
-            )
+            _write_references(record, done.answer, turn.references, documents)
         for document in done.viewed:
             track_user_viewed_document(record, turn.user, document, turn.answered_at)
         if done.viewed and not done.question:
@@ -257,18 +278,18 @@ def track_user_viewed_document(
             ) from fault
 
 
-def _planned(record: RelationshipRecord, turn: NewTurn, parts: Collection[HistoryPart]) -> RecordedTurn:
-    """Return what is to be written of a turn."""
-    known = [each for each in turn.references if _is_known(record, each)]
-    unlinked = {each.passage: None for each in turn.references if each not in known}
+def _documents_of(record: RelationshipRecord, references: Iterable[Reference]) -> dict[str, str]:
+    """Return {passage: its document} of the references that the relationship graph holds."""
+    found = {each.passage: record.execute(_DOCUMENT_OF, (each.passage,)).fetchone() for each in references}
+    return {passage: str(row[0]) for passage, row in found.items() if row}
+
+
+def _planned(turn: NewTurn, documents: Mapping[str, str], parts: Collection[HistoryPart]) -> RecordedTurn:
+    """Return what is to be written of a turn that cites passages of these documents."""
+    unlinked = {each.passage: None for each in turn.references if each.passage not in documents}
     asked, answered = (turn.message_id(USER), turn.message_id(ASSISTANT)) if HistoryPart.MESSAGES in parts else ("", "")
-    shown = tuple(dict.fromkeys(each.document for each in known)) if turn.user and HistoryPart.VIEWS in parts else ()
-    return RecordedTurn(asked, answered, shown, tuple(unlinked))
-
-
-def _is_known(record: RelationshipRecord, reference: Reference) -> bool:
-    ends = ((NodeType.DOCUMENT, reference.document), (NodeType.CHUNK, reference.passage))
-    return all(record.node(of, key) is not None for of, key in ends)
+    viewed = dict.fromkeys(documents.values()) if turn.user and HistoryPart.VIEWS in parts else {}
+    return RecordedTurn(asked, answered, tuple(viewed), tuple(unlinked))
 
 
 def _is_written(record: RelationshipRecord, turn: NewTurn, planned: RecordedTurn) -> bool:
@@ -280,7 +301,7 @@ def _is_written(record: RelationshipRecord, turn: NewTurn, planned: RecordedTurn
 
 def _last_viewing(turn: NewTurn) -> tuple[str, str]:
     """Return key and value of the note that tells the last turn of which a user's views alone were written."""
-    return stable_id("last-viewing", turn.user), stable_id("turn", turn.key)
+    return last_viewing_note(turn.user), stable_id("turn", turn.key)
 
 
 def _write_messages(record: RelationshipRecord, turn: NewTurn) -> None:
@@ -305,8 +326,7 @@ def _append(
         return
     message, when = (NodeType.MESSAGE, key), properties["created_at"]
     begun = record.node(NodeType.CONVERSATION, conversation)
-    title = one_line(str(properties["content"]))[:TITLE_LENGTH]
-    about = dict(begun.properties) if begun else {"title": title, "created_at": when}
+    about = dict(begun.properties) if begun else {"title": title_of(str(properties["content"])), "created_at": when}
     record.put_node(Node(NodeType.CONVERSATION, conversation, {**about, "updated_at": when}))
     last = last_message(record, conversation)
     position = last[1] + 1 if last else 0
@@ -315,15 +335,18 @@ def _append(
         record.link(Edge(EdgeType.FOLLOWS, message, (NodeType.MESSAGE, last[0])))
 
 
-def _write_references(record: RelationshipRecord, answer: str, references: Iterable[Reference]) -> None:
+def _write_references(
+    record: RelationshipRecord, answer: str, references: Iterable[Reference], documents: Mapping[str, str]
+) -> None:
     """Link an answer with what it cites; of several passages of a document, the document takes the first number."""
-    message = (NodeType.MESSAGE, answer)
     targets: dict[tuple[NodeType, str], int] = {}
     for each in sorted(references, key=lambda reference: reference.number):
-        targets.setdefault((NodeType.DOCUMENT, each.document), each.number)
-        targets.setdefault((NodeType.CHUNK, each.passage), each.number)
+        if each.passage in documents:
+            targets.setdefault((NodeType.DOCUMENT, documents[each.passage]), each.number)
+            targets.setdefault((NodeType.CHUNK, each.passage), each.number)
     record.link_all(
-        Edge(EdgeType.REFERENCES, message, target, {"number": number}) for target, number in targets.items()
+        Edge(EdgeType.REFERENCES, (NodeType.MESSAGE, answer), target, {"number": number})
+        for target, number in targets.items()
     )
 
 

@@ -141,7 +141,13 @@ NODES: Mapping[NodeType, Mapping[str, Property]] = MappingProxyType(
             "updated_at": _WHEN,
             "version": Property(PropertyKind.INTEGER, required=True, least=1),
         },
-        NodeType.CHUNK: {"chunk_index": _COUNT, "path": _NAME, "fingerprint": _NAME, "created_at": _WHEN},
+        NodeType.CHUNK: {
+            "chunk_index": _COUNT,
+            "path": _NAME,
+            "fingerprint": _NAME,
+            "content_hash": _TEXT,
+            "created_at": _WHEN,
+        },
         NodeType.VECTOR: {"chunk_id": _NAME},
         NodeType.VECTOR_STORE: {"model": _NAME, "dimension": _COUNT, "metric": _NAME},
         NodeType.MESSAGE: {
@@ -186,7 +192,7 @@ EDGES: Mapping[EdgeType, EdgeSchema] = MappingProxyType(
             ((NodeType.CONCEPT, NodeType.CONCEPT),),
             {"relation": _NAME, "documents": _COUNT, "confidence": _CONFIDENCE},
             symmetric=True,
-            ranked_by=("confidence", "documents"),
+            ranked_by=("documents", "confidence"),
         ),
         EdgeType.VIEWED: EdgeSchema(
             ((NodeType.USER, NodeType.DOCUMENT),),

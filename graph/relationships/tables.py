@@ -31,11 +31,16 @@ def joined_tables(of: EdgeType, source: NodeType, target: NodeType) -> str:
 def create_statements() -> Iterator[str]:
     """Yield the statements that create every table and index of a record."""
     yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+    yield "CREATE TABLE digests (name TEXT PRIMARY KEY, keys BLOB NOT NULL, digests BLOB NOT NULL)"
+    yield (
+        "CREATE TABLE pruned (type TEXT NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL, evidence TEXT NOT NULL,"
+        " PRIMARY KEY (type, source, target)) WITHOUT ROWID"
+    )
     for of, declared in NODES.items():
         columns = "".join(f", {_column(name, each)}" for name, each in declared.items())
         yield (
-            f'CREATE TABLE "{table_of_nodes(of)}" (key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE{columns},'
-            " revision INTEGER NOT NULL)"
+            f'CREATE TABLE "{table_of_nodes(of)}" (key INTEGER PRIMARY KEY AUTOINCREMENT,'
+            f" id TEXT NOT NULL UNIQUE{columns}, revision INTEGER NOT NULL)"
         )
     for edge_type, schema in EDGES.items():
         for source, target in schema.pairs:

@@ -12,10 +12,11 @@ from typing import Any, Self
 import numpy as np
 
 from graph.errors import BadInput
-from graph.publish.derive import is_behind, publish
+from graph.publish.derive import forget_derivations, is_behind, publish
 from graph.storage.record import NewVectors, Record
 from graph.storage.versions import Span, of_documents
 from graph.storage.workspace import Workspace
+from workflows.indexing_run.relating import related_if_there
 
 _NAMED_UNKNOWN = 10
 _REMOVAL = "removal"
@@ -26,6 +27,8 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
 
     Questions to a workspace left empty say so. Who names a document, a file or an address means all that ever came from
     there, also what the workspace holds of it as past versions alone.
+
+    The relationship graph, where there is one, is brought in step; the result tells a problem with it alone.
 
     Repeated with nothing written in between, a removal gives the same result, even if it was interrupted before.
 
@@ -53,17 +56,20 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
             record.commit([], nothing, nothing, [], record.embedding_model, removal.passages)
         left = record.count_passages()
         if left and is_behind(workspace, record):
+            forget_derivations()  # They know the words of what is gone.
             publish(workspace, record)
         elif not left:
             workspace.withdraw(record)
         replace(removal, generation=record.generation).keep(record)
         record.shorten_log()
+        changes = related_if_there(workspace, record)
         return {
             "workspace": str(root),
             "removed": list(removal.passages),
             "versions": removal.versions,
             "passages": left,
             "generation": record.generation,
+            "relationships": {key: changes[key] for key in changes.keys() & {"problem"}},
         }
 
 

@@ -20,10 +20,13 @@ from workflows.cli.batch import batch
 from workflows.cli.chat import chat
 from workflows.cli.command import REFUSED, error_body, reports_errors, told_beside_the_result, write
 from workflows.cli.compare import compare
+from workflows.cli.correct import correct
+from workflows.cli.discover import discover, provenance
 from workflows.cli.edges import edges
 from workflows.cli.evaluate import evaluate, export_beta, export_trec
 from workflows.cli.feedback import feedback, tune
 from workflows.cli.graph import graph
+from workflows.cli.history import forget, history
 from workflows.cli.key import key
 from workflows.cli.options import (
     AlphaOption,
@@ -32,6 +35,7 @@ from workflows.cli.options import (
     CheckClaimsOption,
     ChunkOverlapOption,
     ChunkTokensOption,
+    CitedBeforeOption,
     ClassesOption,
     ConcurrencyOption,
     ConversationOption,
@@ -47,14 +51,18 @@ from workflows.cli.options import (
     ModelOption,
     ModelTokensOption,
     ModeOption,
+    NewerThanOption,
+    PersonalOption,
     PresetOption,
     PriceInOption,
     PriceOutOption,
     QuestionArgument,
     QuestionSecondsOption,
     RateOption,
+    RelationshipsOption,
     RememberOption,
     SampleOption,
+    SourceFilterOption,
     TopKOption,
     TriplesOption,
     TypesOption,
@@ -122,6 +130,7 @@ def index(
     price_out: PriceOutOption = None,
     dated: DatedOption = None,
     keep_versions: KeepVersionsOption = None,
+    relationships: RelationshipsOption = None,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
@@ -149,6 +158,7 @@ def sync(
     price_out: PriceOutOption = None,
     dated: DatedOption = None,
     keep_versions: KeepVersionsOption = None,
+    relationships: RelationshipsOption = None,
     replace_all: Annotated[
         bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
     ] = False,
@@ -229,6 +239,10 @@ def ask(
     conversation: ConversationOption = None,
     user: UserOption = None,
     remember: RememberOption = None,
+    personalise: PersonalOption = None,
+    source: SourceFilterOption = None,
+    newer_than: NewerThanOption = None,
+    cited_before: CitedBeforeOption = False,
     explain: Annotated[
         Path | None,
         typer.Option(
@@ -278,6 +292,10 @@ def ask(
         conversation=conversation,
         user=user,
         remember=remember,
+        personalise=personalise,
+        source=source,
+        newer_than=newer_than,
+        cited_before=cited_before,
     )
     result = ask_live(asked, context, silent=as_json)
     write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
@@ -377,6 +395,10 @@ def mcp(
             help="Serve only passages with this metadata, as in `mara ask`; clients can only narrow it. Repeatable.",
         ),
     ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Who asks: write their conversations and views to the history."),
+    ] = None,
 ) -> None:
     """Serve a workspace to MCP clients over stdio, with the tools ask and retrieve."""
     import anyio
@@ -386,19 +408,20 @@ def mcp(
     from workflows.serving.mcp_stdio import serve_stdio
 
     filter_of_all = parse_where(where or [])
-    if where:
+    if where or user:
         # Documents may still come, and a server may be about to start: calls report that.
         with suppress(WorkspaceMissing, ServiceUnavailable):
-            asking_settings(workspace, where)
+            asking_settings(workspace, where, user=user)
     # What a library prints is held back no longer than a line: at the end it would follow the protocol.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    server = make_server((workspace or default_workspace()).absolute(), filter_of_all)
+    server = make_server((workspace or default_workspace()).absolute(), filter_of_all, user or "")
     anyio.run(serve_stdio, server)
 
 
 app.add_typer(plot, name="plot")
 app.add_typer(graph, name="graph")
+app.add_typer(correct, name="correct")
 app.command("chat")(chat)
 app.command("batch")(batch)
 app.command("eval")(evaluate)
@@ -409,6 +432,10 @@ app.command("serve")(serve)
 app.command("tune")(tune)
 app.command("versions")(versions)
 app.command("key")(key)
+app.command("history")(history)
+app.command("discover")(discover)
+app.command("provenance")(provenance)
+app.command("forget")(forget)
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from workflows.context import Context, Question
 from workflows.evaluation.metrics import recall_at_k, reciprocal_rank
 from workflows.evaluation.systems import Control, Given, System
 from workflows.retrieval import graph as retrieval
-from workflows.runtime.resources import chat_model_of, open_workspace_index, tuning_for
+from workflows.runtime.resources import chat_model_of, open_workspace_index, selection_of, tuning_for
 from workflows.states.conversion import seeds_of
 
 DOMINANT_SHARE = 0.6
@@ -159,7 +159,7 @@ def best_factors(context: Context, question: str, gold_ids: Sequence[str]) -> Re
     if searched.get("ranked_by") != "walk" or not gold_ids:
         return candidates[0]
     index = open_workspace_index(context, searched["generation"])
-    selection = index.select(context.where)
+    selection = selection_of(context, index)
     seeds = seeds_of(index, searched, settings, selection)
 
     tuning = tuning_for(context)

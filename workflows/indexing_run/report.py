@@ -55,6 +55,7 @@ class IndexReport:
         tokens_out: output tokens.
         tokens_unknown: replies without a token count.
         cost: price of the tokens; None without prices.
+        relationships: changes to the relationship graph, or the problem with it; empty where it is switched off.
         own_types: the user's own types that passages were extracted with.
         unfound_types: those of them that no rule finds, where rules extract.
     """
@@ -90,6 +91,7 @@ class IndexReport:
     tokens_out: int = 0
     tokens_unknown: int = 0
     cost: float | None = None
+    relationships: Mapping[str, int | str] = field(default_factory=dict)
     own_types: Sequence[str] = ()
     unfound_types: Sequence[str] = ()
 
@@ -104,6 +106,11 @@ class IndexReport:
         return IndexReport(**{**values, "refused": refused})
 
 
+def seconds_since(started: float) -> float:
+    """Return how long a run that started then has taken, to the millisecond."""
+    return round(time.time() - started, 3)
+
+
 def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) -> dict[str, Any]:
     """Return the report of a run that has just published, as plain values.
 
@@ -115,7 +122,8 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
     documents, counts = session.documents, Counter(state["counts"])
     given = [found for p in documents.passages.values() if (found := session.imported_for(p))]
     added = counts["written"] - counts["replaced"]
-    spent = {name: counts[name] for name in ("cached", "requests", "tokens_in", "tokens_out", "tokens_unknown")}
+    names = ("cached", "requests", "tokens_in", "tokens_out", "tokens_unknown")
+    spent: dict[str, Any] = {name: counts[name] for name in names}
     return IndexReport(
         workspace=told(str(session.root)),
         passages=session.record.count_passages(),
@@ -134,7 +142,7 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
         skipped=documents.skipped,
         notes=dict(Counter(documents.notes) + Counter(state["notes"])),
         models={"extractor": session.extractor.name, "embedding": session.embedder.model_id},
-        seconds=round(time.time() - state["started"], 3),
+        seconds=seconds_since(state["started"]),
         generation=session.record.generation,
         removed=counts["removed"],
         kept_of_refused=len(session.changes.spared),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from agents.roles import Turn
 from graph.errors import MaraError, NoAccess
-from graph.relationships.conversations import PastTurn, check_open_to, last_turns
+from graph.relationships.conversations import PastTurn, check_open_to, conversation, last_turns
+from graph.relationships.erasure import erase_conversation
 from graph.relationships.history import NewTurn, RecordedTurn, Reference, now, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.server_clients import without_folders
@@ -57,7 +57,7 @@ def past_turns(context: Context) -> list[PastTurn]:
     if not context.conversation_id or not (root / RELATIONSHIPS_FILE).exists():
         return []
     with RelationshipRecord.of(root) as record:
-        check_open_to(record, context.conversation_id, context.user_id, own_only=_own_only(context))
+        check_open_to(record, context.conversation_id, context.user_id, own_only=context.own_only)
         return last_turns(record, context.conversation_id, _TURNS_READ)
 
 
@@ -100,17 +100,26 @@ def record_answer(state: Recording, run: OpenRun) -> Update:
     return {"recorded": recorded, "errors": [run.error(HISTORY_UNWRITTEN, unlinked)] if done.unlinked else []}
 
 
+def erase_own_conversation(context: Context) -> None:
+    """Erase a user's conversation from the history, where it holds that; somebody else's of that name stays.
+
+    Raises WorkspaceLocked where other processes write for longer than one waits.
+    """
+    root = resolve_workspace(context.workspace)
+    if not (root / RELATIONSHIPS_FILE).exists():
+        return
+    with RelationshipRecord.of(root) as record:
+        found = conversation(record, context.conversation_id)
+        if found is not None and found.owner == context.user_id:
+            erase_conversation(record, context.conversation_id)
+
+
 def told(fault: Exception, context: Context) -> str:
     """Return what a result tells of a fault: of ours the words without folders, of others the kind."""
     if not isinstance(fault, MaraError):
         return type(fault).__name__
     root = resolve_workspace(context.workspace)
     return without_folders(f"{fault.kind}: {fault.message}", root.parent, root.absolute().parent)
-
-
-def document_of(passage: str, metadata: Mapping[str, Any]) -> str:
-    """Return the id of a passage's document."""
-    return str(metadata.get("document") or passage)
 
 
 def _write(turn: NewTurn, run: OpenRun) -> RecordedTurn:
@@ -120,7 +129,7 @@ def _write(turn: NewTurn, run: OpenRun) -> RecordedTurn:
     extractor = context.own_concept_extractor or SpelledConcepts(run.index.graph)
     root: Path = resolve_workspace(context.workspace)
     with RelationshipRecord.of(root, create=True) as record:
-        return record_turn(record, turn, extractor, context.remember, own_only=_own_only(context))
+        return record_turn(record, turn, extractor, context.remember, own_only=context.own_only)
 
 
 def _new_turn(state: Recording, run: OpenRun) -> NewTurn:
@@ -137,15 +146,15 @@ def _new_turn(state: Recording, run: OpenRun) -> NewTurn:
         understood="" if typed == state["question"] else state["question"],
         kind=state.get("answer_kind", ""),
         references=tuple(_references(state)),
+        replaces=run.context.replaces,
     )
 
 
 def _references(state: Recording) -> Iterator[Reference]:
     """Yield what the answer cites, each passage once."""
-    documents = {hit["id"]: document_of(hit["id"], hit["metadata"]) for hit in state.get("passages", [])}
     cited = {mark["passage_id"]: mark["number"] for mark in reversed(state.get("citations", []))}
     for passage, number in sorted(cited.items(), key=lambda each: each[1]):
-        yield Reference(number, passage, documents.get(passage, passage))
+        yield Reference(number, passage)
 
 
 def _own_only(context: Context) -> bool:

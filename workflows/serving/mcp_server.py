@@ -21,10 +21,10 @@ from graph.metadata_filter import narrowed
 from graph.retrieve.modes import Mode
 from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, asking, make_context
-from workflows.conversation.session import Thread, understood_as
+from workflows.conversation.session import Thread, turns_of_history, understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.runtime.visibility import check_keys
-from workflows.serving.conversations import Conversations
+from workflows.serving.conversations import Conversations, new_key
 from workflows.settings.problems import problems_of
 from workflows.states.shared import NO_USAGE, UsageRecord, add_usage
 from workflows.streaming import Answered, NodeStarted, aask_stream
@@ -137,7 +137,7 @@ class RetrieveResult(Understood):
     notes: list[str] = Field(description="Anything retried, dropped or defaulted on the way.")
 
 
-def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcpserver.MCPServer[None]":
+def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: str = "") -> "mcpserver.MCPServer[None]":
     """Return an MCP server over a workspace with the tools ``ask`` and ``retrieve``; it opens nothing before a call.
 
     Clients choose neither workspace nor models; models are those of the environment.
@@ -145,6 +145,7 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
     Args:
         workspace: the folder.
         where: filter of every call; a client's own filter can only narrow it further.
+        user: whose name the conversations stand under in the history; empty: they are in memory alone.
 
     Raises:
         DependencyMissing: the SDK is not installed.
@@ -160,7 +161,7 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         raise DependencyMissing(
             f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
         ) from fault
-    settings = partial(_context, workspace, narrowed(where or {}, {}))
+    settings = partial(_context, workspace, narrowed(where or {}, {}), user)
 
     async def ask(
         question: Asked,
@@ -258,9 +259,15 @@ def _told_to_the_client(workspace: Path) -> Iterator[None]:
 
 
 def _context(
-    workspace: Path, fixed: Mapping[str, Any], mode: Mode, top_k: int, where: Mapping[str, Any], as_of: str
+    workspace: Path,
+    fixed: Mapping[str, Any],
+    user: str,
+    mode: Mode,
+    top_k: int,
+    where: Mapping[str, Any],
+    as_of: str,
 ) -> Context:
-    given = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of)
+    given = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of, user_id=user)
     context = given.within(fixed)
     check_keys(context)
     return context
@@ -275,8 +282,21 @@ class _Talk:
 
     def read(self, typed: str, key: str) -> tuple[Thread, str, tuple[Turn, ...]]:
         """Return a conversation as it stands, the question to ask in it, and the turns to ask it with."""
-        thread = self.conversations.find(key, self.context.where)
+        thread = self._thread(key)
         return thread, *thread.read(typed)
+
+    def context_in(self, key: str) -> Context:
+        """Return the settings of a question in a conversation: one of the history where somebody is known to ask."""
+        return self.context.in_history(key, self.context.user_id) if self.context.user_id else self.context
+
+    def key_of(self, key: str) -> str:
+        """Return the key of a conversation; a new one for an empty key where the history needs to know it first."""
+        return key or (new_key() if self.context.user_id else "")
+
+    def _thread(self, key: str) -> Thread:
+        if self.context.user_id and not self.conversations.holds(key):
+            return Thread(turns_of_history(self.context_in(key)))
+        return self.conversations.find(key, self.context.where)
 
     def keep(self, key: str, before: Thread, result: Mapping[str, Any]) -> dict[str, Any]:
         """Add a result to its conversation; return what the client is told of both."""
@@ -300,10 +320,11 @@ async def _answer(
         client: of the call.
         used: what the call took of models before.
     """
-    before, question, turns = talk.read(typed, key)
+    key = talk.key_of(key)
+    before, question, turns = await to_thread(talk.read, typed, key)
     result: Mapping[str, Any] = {}
     begun = 0
-    async with aclosing(aask_stream(question, talk.context, turns)) as events:
+    async with aclosing(aask_stream(question, talk.context_in(key), turns)) as events:
         async for event in events:
             if isinstance(event, NodeStarted):
                 begun += 1
@@ -336,8 +357,9 @@ async def _answer(
 def _found(talk: _Talk, typed: str, key: str) -> RetrieveResult:
     from workflows.retrieval import graph
 
+    key = talk.key_of(key)
     before, question, turns = talk.read(typed, key)
-    result = graph.invoke(asking(question, turns), context=talk.context)
+    result = graph.invoke(asking(question, turns), context=talk.context_in(key))
     return RetrieveResult(
         **talk.keep(key, before, {**result, "answer": "", "citations": []}),
         passages=[FoundPassage.model_validate(hit) for hit in result["passages"]],

@@ -170,6 +170,12 @@ class IndexingContext(BaseModel):
         title="Versions · keep them",
         json_schema_extra=offered_at("plan_changes"),
     )
+    relationships: bool = Field(
+        default=True,
+        description="Bring the relationship graph in step: sources, documents, chunks and concepts.",
+        title="Relationships · bring in step",
+        json_schema_extra=offered_at("relate"),
+    )
     replace_all: bool = Field(
         default=False,
         description="Allow a sync to remove every passage of the workspace.",

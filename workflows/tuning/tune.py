@@ -37,7 +37,7 @@ from graph.walk.strengths import (
 )
 from workflows.context import Context, Question
 from workflows.indexing import Progress, no_progress
-from workflows.runtime.resources import OFFLINE, chat_model_name, open_workspace_index
+from workflows.runtime.resources import OFFLINE, chat_model_name, open_workspace_index, selection_of
 from workflows.states.conversion import beta_of, seeds_of
 from workflows.tuning.strength_search import GRID, HeldOut, Scores, Strengths, cross_validate, fit
 
@@ -256,7 +256,7 @@ def gather(
     found: list[Asked] = []
     fallbacks = 0
     for number, (question, result) in enumerate(_retrieve(list(with_passages), context), start=1):
-        seeds = seeds_of(index, result, settings, index.select(context.where))
+        seeds = seeds_of(index, result, settings, selection_of(context, index))
         if seeds:
             found.append(Asked(with_passages[question], seeds, factors_for(beta_of(result), settings, own)))
         fallbacks += sum(record["kind"] == "Fallback" for record in result["errors"])
@@ -279,7 +279,7 @@ class Walks:
         self._asked = asked
         self._engine = context.engine
         self._settings = context.walk_settings()
-        self._selection = index.select(context.where)
+        self._selection = selection_of(context, index)
         self._own = index.graph.own.relation_types
         self._relations = tuned_relations(self._own)
         self._a_round = len(GRID) * len(self._relations) * max(1, len(asked))

@@ -16,11 +16,9 @@ from hypothesis import strategies as st
 
 from graph.errors import MissingEndpoint, NoAccess, NotInSchema
 from graph.relationships import conversations as past
+from graph.relationships.conversations import ASSISTANT, TITLE_LENGTH, USER
 from graph.relationships.history import (
-    ASSISTANT,
     EVERY_PART,
-    TITLE_LENGTH,
-    USER,
     HistoryPart,
     NewTurn,
     Reference,
@@ -30,7 +28,7 @@ from graph.relationships.history import (
     track_user_viewed_document,
 )
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Edge, EdgeType, Node, NodeType, time_text
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.schema import entity_id
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -59,15 +57,25 @@ def record(tmp_path: Path) -> Iterator[RelationshipRecord]:
 
 def put_documents(record: RelationshipRecord) -> None:
     """Put the documents, a passage of each, and the concepts."""
-    about = {"path": "p", "title": "t", "created_at": at(0), "updated_at": at(0), "version": 1}
-    passage = {"chunk_index": 0, "path": "p", "fingerprint": "f", "created_at": at(0)}
+    about: dict[str, PropertyValue] = {
+        "path": "p",
+        "title": "t",
+        "created_at": at(0),
+        "updated_at": at(0),
+        "version": 1,
+    }
+    passage: dict[str, PropertyValue] = {"chunk_index": 0, "path": "p", "fingerprint": "f", "created_at": at(0)}
     record.put_nodes(Node(NodeType.DOCUMENT, key, about) for key in DOCUMENTS)
-    record.put_nodes(Node(NodeType.CHUNK, f"{key}-{n}", passage) for key in DOCUMENTS for n in (1, 2))
+    chunks = {f"{key}-{n}": key for key in DOCUMENTS for n in (1, 2)}
+    record.put_nodes(Node(NodeType.CHUNK, chunk, passage) for chunk in chunks)
+    record.link_all(
+        Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, chunk), (NodeType.DOCUMENT, key)) for chunk, key in chunks.items()
+    )
     record.put_nodes(Node(NodeType.CONCEPT, entity_id(name), {"name": name}) for name in CONCEPTS)
 
 
 def cites(number: int, document: str, passage: int = 1) -> Reference:
-    return Reference(number, f"{document}-{passage}", document)
+    return Reference(number, f"{document}-{passage}")
 
 
 def turn(key: str = "run-1", **changes: object) -> NewTurn:
@@ -192,7 +200,12 @@ class TestATurn:
     def test_each_part_can_be_left_out(self, record: RelationshipRecord, part: HistoryPart) -> None:
         parts = [each for each in EVERY_PART if each is not part]
         record_turn(record, turn(), SpelledNames(), parts)
-        written = {of for of, count in record.counts().items() if count} - {"Document", "DocumentChunk", "Concept"}
+        written = {of for of, count in record.counts().items() if count} - {
+            "Document",
+            "DocumentChunk",
+            "CHUNK_OF",
+            "Concept",
+        }
         of_messages = {"Message", "Conversation", "PART_OF", "FOLLOWS", "CREATED", "REFERENCES", "MENTIONS"}
         left_out = {
             HistoryPart.MESSAGES: of_messages,
