@@ -30,9 +30,7 @@ def behind_after_sending(root: Path) -> str:
     try:
         send_to_graph_server(root)
     except MaraError as fault:
-        return (
-            f"The graph server lacks this turn ({fault.kind}); `mara graph publish` tells why and sends it"
-        )
+        return f"The graph server lacks this turn ({fault.kind}); `mara graph publish` tells why and sends it"
     return ""
 
 
