@@ -149,7 +149,7 @@ class _StoredPassage(BaseModel, strict=True):
     """What a row of the table of passages holds, where it can be read."""
 
     metadata: Json[dict[str, str | int | float | bool]]
-    entities: Json[list[str]]
+    entities: Json[list[str | tuple[str, str]]]
     triples: Json[list[tuple[str, str, str, RelationType, Annotated[float, Field(ge=0, le=1)]]]]
     notes: Json[dict[str, int]]
     windows: int

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NodeType
 from graph.relationships.sight import Sight
+from graph.retrieve.seeds import min_max
 
 SIMILARITY_SHARE = 0.7
 """The share of the similarity in a document's score; the rest is that of its concepts."""
@@ -23,12 +24,20 @@ SIMILARITY_SHARE = 0.7
 EDGE_LIMIT = 20_000
 """EXPLAINS edges that count in one search, at most: a thread's concepts that most documents explain are left out."""
 
+MESSAGES_A_TURN = 2
+
 _OF_THREAD = """
     SELECT DISTINCT concept.key, concept.id FROM part_of
     JOIN conversation ON conversation.key = part_of.target
     JOIN mentions ON mentions.source = part_of.source
     JOIN concept ON concept.key = mentions.target
     WHERE conversation.id = ?"""
+_MENTIONS = """
+    SELECT concept.id, mentions.confidence,
+        max(part_of.position) OVER () - part_of.position
+    FROM conversation JOIN part_of ON part_of.target = conversation.key
+    JOIN mentions ON mentions.source = part_of.source JOIN concept ON concept.key = mentions.target
+    WHERE conversation.id = :conversation"""
 _NUMBER = "SELECT count(*) FROM (SELECT 1 FROM explains WHERE target = ? LIMIT ?)"
 _COUNTS = """
     SELECT document.id, found.number FROM (
@@ -151,6 +160,57 @@ def _best(similarities: Mapping[str, float], share: Mapping[str, float], k: int)
     least = np.partition(scores, -k)[-k] if k < len(keys) else -np.inf
     near = ((keys[place], float(scores[place])) for place in np.flatnonzero(scores >= least).tolist())
     return sorted(near, key=lambda item: (-item[1], item[0]))[:k]
+
+
+def thread_concepts(record: RelationshipRecord, conversation_id: str, sight: Sight | None = None) -> dict[str, float]:
+    """Return {concept: weight} of what a conversation mentions, as seeds of a walk; the weights sum to 1.
+
+    A mention weighs its confidence, halved for each turn after it, so that the thread's last words count most.
+    """
+    weights: dict[str, float] = {}
+    for concept, confidence, age in record.execute(_MENTIONS, {"conversation": conversation_id}):
+        if sight is None or sight.sees_concept(concept):
+            weights[concept] = weights.get(concept, 0.0) + confidence * 0.5 ** (age / MESSAGES_A_TURN)
+    total = sum(weights.values())
+    return {concept: weight / total for concept, weight in weights.items()} if total else {}
+
+
+def with_thread_seeds(seeds: Mapping[int, float], thread: Mapping[int, float], share: float) -> dict[int, float]:
+    """Return entity seeds of which ``share`` is given to the concepts of a thread; together they weigh as before.
+
+    Args:
+        seeds: {entity: weight} from the question; without any, the thread's weigh ``share``.
+        thread: {entity: weight}; scaled to what they are given.
+        share: in [0, 1].
+    """
+    total, given = sum(seeds.values()), sum(thread.values())
+    if not share or not given:
+        return dict(seeds)
+    mixed = {entity: weight * (1 - share) for entity, weight in seeds.items()}
+    for entity, weight in thread.items():
+        mixed[entity] = mixed.get(entity, 0.0) + weight / given * share * (total or 1.0)
+    return mixed
+
+
+def with_thread_relevance(
+    ranking: Sequence[tuple[str, float]], relevance: Mapping[str, float], share: float
+) -> list[tuple[int, float]]:
+    """Return a ranking by (1 - share) x score + share x relevance: 003's mix, over the scores of any mode.
+
+    Args:
+        ranking: (document, score) of each passage, best first; scores are scaled to [0, 1].
+        relevance: {document: concept relevance in [0, 1]}; of documents that are not there, 0.
+        share: in [0, 1].
+
+    Returns:
+        (place in the ranking before, mixed score), best first, ties as before.
+    """
+    scaled = min_max(np.array([score for _, score in ranking], dtype=np.float64)).tolist()
+    mixed = [
+        (place, (1 - share) * scaled[place] + share * relevance.get(document, 0.0))
+        for place, (document, _) in enumerate(ranking)
+    ]
+    return sorted(mixed, key=lambda item: (-item[1], item[0]))
 
 
 def _named(record: RelationshipRecord, document_id: str) -> tuple[str, str]:

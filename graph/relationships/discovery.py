@@ -32,7 +32,7 @@ READ_CONCEPTS = 5
 """Concepts of a document that was read that a search starts from, at most: the best explained."""
 
 NEIGHBOUR_LIMIT = 30
-"""Edges followed from one concept, at most: the most certain, then those that most documents state."""
+"""Edges followed from one concept, at most: those that most documents state, then the surest."""
 
 CONCEPT_LIMIT = 300
 """Concepts beyond which no further ones are looked for; those fewer steps away come first."""
@@ -69,9 +69,9 @@ _TALKED = """
 _NAMES = "SELECT id, name FROM concept WHERE id IN (SELECT value FROM json_each(?))"
 _RELATED = tuple(
     f"""
-    SELECT r.confidence, r.documents, concept.id, concept.name, r.relation
+    SELECT r.documents, r.confidence, concept.id, concept.name, r.relation
     FROM concept near JOIN related_to r ON r.{here} = near.key JOIN concept ON concept.key = r.{there}
-    WHERE near.id = ? ORDER BY r.confidence DESC, r.documents DESC, r.{there}"""
+    WHERE near.id = ? ORDER BY r.documents DESC, r.confidence DESC, r.{there}"""
     for here, there in (("source", "target"), ("target", "source"))
 )
 _EXPLAINED = """
@@ -246,7 +246,7 @@ def _step(
 
 
 def _related(record: RelationshipRecord, concept: str, sight: Sight | None) -> Iterator[Step]:
-    """Yield the concepts next to one, the most certain first."""
+    """Yield the concepts next to one: those related in most documents first, then the surest."""
     forward, backward = (record.execute(query, (concept,)) for query in _RELATED)
     near = heapq.merge(forward, backward, key=lambda edge: (-edge[0], -edge[1]))
     for _, _, key, name, relation in near:
@@ -277,8 +277,7 @@ def _steps_of(paths: Sequence[ConceptPath]) -> int:
 def _discovery(record: RelationshipRecord, document_id: str, paths: Sequence[ConceptPath]) -> Discovery:
     node = record.node(NodeType.DOCUMENT, document_id)
     path, title = (str(node.properties[name]) if node else document_id for name in ("path", "title"))
-    nearest = sorted(paths, key=lambda way: (len(way.steps), way.end.concept))
-    return Discovery(document_id, path, title, len(paths), tuple(nearest))
+    return Discovery(document_id, path, title, len(paths), tuple(sorted(paths, key=lambda way: len(way.steps))))
 
 
 def _listed(record: RelationshipRecord, query: str, values: Sequence[str]) -> set[str]:

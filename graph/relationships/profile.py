@@ -7,7 +7,7 @@ alone, and not of the time at which a question is asked.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -21,6 +21,9 @@ HALF_LIFE_DAYS = 30.0
 
 READING_S = 60.0
 """Seconds spent on a document that count as much as one more view."""
+
+HALF_KNOWN = 0.25
+"""What tells half of an interest, where a question tells 1 and one view of a document at most 0.5."""
 
 ACTIVITY_LIMIT = 200
 """Views, and questions, that a profile is made of, at most: the last ones."""
@@ -53,7 +56,7 @@ _DOCUMENTS = "SELECT count(*) FROM document"
 class Did(StrEnum):
     """What a user did."""
 
-    ASKED = "asked about"
+    ASKED = "asked"
     READ = "read"
 
 
@@ -63,12 +66,13 @@ class Evidence:
 
     Attributes:
         weight: how much it tells, above 0.
-        document: the title of what was read; empty for what was asked.
+        document, title: of what was read; empty for what was asked.
     """
 
     did: Did
     weight: float
     document: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class Interest:
 
     Attributes:
         name: the concept as it is shown.
-        weight: in [0, 1): all that tells of it, and less the more documents explain the concept.
+        weight: in [0, 1): t / (t + `HALF_KNOWN`), t all that tells of it, times how rarely documents explain it.
         best: what tells most of it.
     """
 
@@ -140,7 +144,7 @@ def profile_of(record: RelationshipRecord, user_id: str, sight: Sight | None = N
         views[key] = View(title, count, weight, marked is not None)
         if weight > 0:
             for concept, score in _concepts_of(record, key, sight):
-                evidence[concept].append(Evidence(Did.READ, weight * score, title))
+                evidence[concept].append(Evidence(Did.READ, weight * score, key, title))
     for key, at in asked:
         for concept, confidence in record.execute(_MENTIONED, (key,)):
             if sight is None or sight.sees_concept(concept):
@@ -168,7 +172,7 @@ def _interests(
         told = sum(each.weight for each in evidence[concept])
         best = max(evidence[concept], key=lambda each: each.weight)
         shown = str(name) if sight is None else sight.label(concept)
-        found[concept] = Interest(shown, rarity * told / (1 + told), best)
+        found[concept] = Interest(shown, rarity * told / (HALF_KNOWN + told), best)
     return found
 
 
@@ -176,14 +180,3 @@ def _freshness(at: str, latest: str) -> float:
     """Return the weight of something done at a time, relative to what was done last, in (0, 1]."""
     age = datetime.fromisoformat(latest) - datetime.fromisoformat(at)
     return float(0.5 ** (age.total_seconds() / 86_400 / HALF_LIFE_DAYS))
-
-
-def concepts_told(interests: Iterable[Interest]) -> list[str]:
-    """Return what tells of some interests, in words."""
-    return [_told(each) for each in interests]
-
-
-def _told(interest: Interest) -> str:
-    if interest.best.did is Did.ASKED:
-        return f"you asked about {interest.name}"
-    return f"you read {interest.best.document}, which explains {interest.name}"

@@ -192,7 +192,7 @@ EDGES: Mapping[EdgeType, EdgeSchema] = MappingProxyType(
             ((NodeType.CONCEPT, NodeType.CONCEPT),),
             {"relation": _NAME, "documents": _COUNT, "confidence": _CONFIDENCE},
             symmetric=True,
-            ranked_by=("confidence", "documents"),
+            ranked_by=("documents", "confidence"),
         ),
         EdgeType.VIEWED: EdgeSchema(
             ((NodeType.USER, NodeType.DOCUMENT),),

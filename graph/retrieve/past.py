@@ -24,6 +24,7 @@ from graph.construction.builder import PASSAGE_CLASSES
 from graph.embedding.embeddings import Embedder, check_embedder
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.moments import last_moment, shown
+from graph.own_types import OWN_TYPES
 from graph.publish.derive import is_published, publish
 from graph.retrieve.open_index import Index, IndexPool
 from graph.schema import stable_id
@@ -154,7 +155,13 @@ def _name_of(record: Record, moment: str, as_of: str) -> str:
     if not stood:
         raise BadInput(f"Nothing stood on {as_of}", "Ask as of a later date: `mara versions` lists those of a document")
     corrected = json.dumps([each.to_json() for each in record.corrections() if each.stands])
-    settings = (record.embedding_model, record.vectors_id, record.note(PASSAGE_CLASSES), corrected)
+    settings = (
+        record.embedding_model,
+        record.vectors_id,
+        record.note(PASSAGE_CLASSES),
+        record.note(OWN_TYPES),
+        corrected,
+    )
     unfinished = "" if _is_complete(record, moment) else record.commit_id
     return stable_id("stood", stood, *settings, unfinished).removeprefix("stood-")
 

@@ -158,7 +158,8 @@ def clean_extraction(extraction: Extraction) -> Extraction:
     collapsed = len(extraction.triples) - nameless - len(kept)
     dropped = {"triples without a name": nameless, "identical triples": collapsed}
     notes = {**extraction.notes, **{reason: count for reason, count in dropped.items() if count}}
-    return replace(extraction, entities=entities, triples=tuple(kept.values()), notes=notes)
+    types = {name: extraction.types[name] for name in entities if name in extraction.types}
+    return replace(extraction, entities=entities, triples=tuple(kept.values()), notes=notes, types=types)
 
 
 class _NameVectors:

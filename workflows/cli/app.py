@@ -20,6 +20,7 @@ from workflows.cli.batch import batch
 from workflows.cli.chat import chat
 from workflows.cli.command import REFUSED, error_body, reports_errors, told_beside_the_result, write
 from workflows.cli.compare import compare
+from workflows.cli.discover import discover, provenance
 from workflows.cli.edges import edges
 from workflows.cli.evaluate import evaluate, export_beta, export_trec
 from workflows.cli.feedback import feedback, tune
@@ -33,6 +34,7 @@ from workflows.cli.options import (
     CheckClaimsOption,
     ChunkOverlapOption,
     ChunkTokensOption,
+    CitedBeforeOption,
     ClassesOption,
     ConcurrencyOption,
     ConversationOption,
@@ -48,16 +50,21 @@ from workflows.cli.options import (
     ModelOption,
     ModelTokensOption,
     ModeOption,
+    NewerThanOption,
+    PersonalOption,
     PresetOption,
     PriceInOption,
     PriceOutOption,
     QuestionArgument,
     QuestionSecondsOption,
     RateOption,
+    RelationshipsOption,
     RememberOption,
     SampleOption,
+    SourceFilterOption,
     TopKOption,
     TriplesOption,
+    TypesOption,
     UserOption,
     WhereOption,
     WorkflowOption,
@@ -109,6 +116,7 @@ def index(
     sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="SOURCES")],
     workspace: WorkspaceOption = None,
     triples: TriplesOption = None,
+    types: TypesOption = None,
     model: ExtractorOption = None,
     field: FieldOption = None,
     metadata: MetadataOption = None,
@@ -121,6 +129,7 @@ def index(
     price_out: PriceOutOption = None,
     dated: DatedOption = None,
     keep_versions: KeepVersionsOption = None,
+    relationships: RelationshipsOption = None,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
@@ -135,6 +144,7 @@ def sync(
     sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="FOLDERS")],
     workspace: WorkspaceOption = None,
     triples: TriplesOption = None,
+    types: TypesOption = None,
     model: ExtractorOption = None,
     field: FieldOption = None,
     metadata: MetadataOption = None,
@@ -147,6 +157,7 @@ def sync(
     price_out: PriceOutOption = None,
     dated: DatedOption = None,
     keep_versions: KeepVersionsOption = None,
+    relationships: RelationshipsOption = None,
     replace_all: Annotated[
         bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
     ] = False,
@@ -227,6 +238,10 @@ def ask(
     conversation: ConversationOption = None,
     user: UserOption = None,
     remember: RememberOption = None,
+    personalise: PersonalOption = None,
+    source: SourceFilterOption = None,
+    newer_than: NewerThanOption = None,
+    cited_before: CitedBeforeOption = False,
     explain: Annotated[
         Path | None,
         typer.Option(
@@ -276,6 +291,10 @@ def ask(
         conversation=conversation,
         user=user,
         remember=remember,
+        personalise=personalise,
+        source=source,
+        newer_than=newer_than,
+        cited_before=cited_before,
     )
     result = ask_live(asked, context, silent=as_json)
     write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
@@ -412,6 +431,8 @@ app.command("tune")(tune)
 app.command("versions")(versions)
 app.command("key")(key)
 app.command("history")(history)
+app.command("discover")(discover)
+app.command("provenance")(provenance)
 app.command("forget")(forget)
 
 

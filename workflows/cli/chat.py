@@ -71,11 +71,11 @@ def _converse(history: bool, as_json: bool, **given: Any) -> None:
     from workflows.ask import graph_of
     from workflows.cli.chat_commands import Chat, answered_as_json
     from workflows.conversation.session import Conversation, turns_of_history
-    from workflows.runtime.resources import open_workspace_index
+    from workflows.runtime.resources import open_workspace_index, selection_of
 
     context = asking_settings(**given)
     index = open_workspace_index(context)
-    selection = index.select(context.where)
+    selection = selection_of(context, index)
     conversation = Conversation(context, turns_of_history(context))
     console = VisibleConsole(soft_wrap=sys.stdout is None or not sys.stdout.isatty(), emoji=False, highlight=False)
     talk, code = Chat(conversation, console), 0

@@ -82,6 +82,14 @@ ChunkTokensOption = Annotated[
 ]
 ChunkOverlapOption = Annotated[int | None, typer.Option(help="Tokens that neighbouring passages share (default 40).")]
 ConcurrencyOption = Annotated[int | None, typer.Option(help="Concurrent requests to the model, at most (default 8).")]
+TypesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="File of your own entity and relation types (TOML), kept in the workspace from then on. none: remove"
+        " them.",
+    ),
+]
 ClassesOption = Annotated[
     PassageClasses | None,
     typer.Option(help="Boundaries of PRIMARY, SECONDARY and PERIPHERAL links, stored on first use (default thirds)."),
@@ -146,6 +154,32 @@ KeepVersionsOption = Annotated[
         help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
     ),
 ]
+RelationshipsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--relationships/--no-relationships",
+        help="Bring the relationship graph in step, or leave it as it is (default: bring it in step).",
+    ),
+]
+PersonalOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--personalise/--impersonal",
+        help="Move the ranking towards what the user read, marked and asked (default: impersonal).",
+    ),
+]
+SourceFilterOption = Annotated[
+    str | None,
+    typer.Option("--source", metavar="NAME", help="Use only passages of this source: a file, a page, or a website."),
+]
+NewerThanOption = Annotated[
+    str | None,
+    typer.Option("--newer-than", metavar="DATE", help="Use only documents that were updated after this date."),
+]
+CitedBeforeOption = Annotated[
+    bool,
+    typer.Option("--cited-before", help="Use only passages that answers cited in the conversation, or to the user."),
+]
 TopKOption = Annotated[int | None, typer.Option(help="Number of passages to return (default 10; ragenta 20).")]
 EngineOption = Annotated[Engine | None, typer.Option(help="Engine that computes the walk (default auto).")]
 CheckClaimsOption = Annotated[
@@ -201,6 +235,9 @@ def asking_settings(
     conversation: str | None = None,
     user: str | None = None,
     remember: list[str] | None = None,
+    source: str | None = None,
+    newer_than: str | None = None,
+    cited_before: bool = False,
     **given: Any,
 ) -> Context:
     """Return the settings of a question from the options of a command; check the keys of its filter.
@@ -218,6 +255,7 @@ def asking_settings(
         "conversation_id": conversation,
         "user_id": user,
         "remember": [] if remember == _NOTHING else remember or None,
+        "provenance": {"source": source or "", "newer_than": newer_than or "", "cited_before": cited_before},
         **given,
     }
     context = context_of_settings(workflow, settings, option_of)

@@ -48,7 +48,7 @@ def write_answer(state: Predicted, run: OpenRun) -> Update:
     """Ask the final predictor for an answer from the kept passages, or for the draft's completion from new ones."""
     settings, passages, draft = RagentaContext.of(run.context), _kept_passages(state), _draft(state)
     asked_before = state.get("answer_attempts", 0) > 0
-    lacking = 0 if settings.where or asked_before else len(state.get("kept", [])) - len(passages)
+    lacking = 0 if run.selection is not None or asked_before else len(state.get("kept", [])) - len(passages)
     unknown = unknown_entries(run, lacking)
     left = calls_left(state.get("calls_before"), calls_of(state), settings)
 

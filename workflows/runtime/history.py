@@ -57,7 +57,7 @@ def past_turns(context: Context) -> list[PastTurn]:
     if not context.conversation_id or not (root / RELATIONSHIPS_FILE).exists():
         return []
     with RelationshipRecord.of(root) as record:
-        check_open_to(record, context.conversation_id, context.user_id, own_only=_own_only(context))
+        check_open_to(record, context.conversation_id, context.user_id, own_only=context.own_only)
         return last_turns(record, context.conversation_id, _TURNS_READ)
 
 
@@ -128,7 +128,7 @@ def _write(turn: NewTurn, run: OpenRun) -> RecordedTurn:
     extractor = context.own_concept_extractor or SpelledConcepts(run.index.graph)
     root: Path = resolve_workspace(context.workspace)
     with RelationshipRecord.of(root, create=True) as record:
-        return record_turn(record, turn, extractor, context.remember, own_only=_own_only(context))
+        return record_turn(record, turn, extractor, context.remember, own_only=context.own_only)
 
 
 def _new_turn(state: Recording, run: OpenRun) -> NewTurn:

@@ -16,6 +16,7 @@ from graph.metadata_filter import narrowed, read_conditions, where_schema
 from graph.moments import last_moment
 from graph.relationships.concepts import ConceptExtractor
 from graph.relationships.history import EVERY_PART, HistoryPart
+from graph.relationships.provenance_filter import ProvenanceFilter
 from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 from graph.retrieve.seeds import EntityPooling, EntityRarity
 from graph.schema import MAX_ID
@@ -24,6 +25,7 @@ from graph.walk.factors import FactorPolicy, SynonymyPolicy
 from graph.walk.pagerank import Engine
 from workflows.settings.enums import UnsupportedClaims, Workflow
 from workflows.settings.forms import Damping, FoundCount, KeptCount, Retries, SeedWeight, Share, Temperature, offered_at
+from workflows.settings.provenance import Provenance
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
@@ -125,6 +127,28 @@ class Context(BaseModel):
         examples=["ada"],
         title="History · user",
         json_schema_extra=offered_at("encode_question"),
+    )
+    personalise: bool = Field(
+        default=False,
+        description="Move the ranking, by a bounded amount, towards what this user read, marked and asked; the result"
+        " tells of each passage that moved why. Needs a user.",
+        title="History · personal ranking",
+        json_schema_extra=offered_at("retrieve_passages", "walk_graph"),
+    )
+    conversation_share: Share = Field(
+        default=0.0,
+        description="Share of the conversation's concepts: of the weight of entity seeds in a mode that walks, of the"
+        " score in one that ranks by similarity (there 0.3 is usual). 0: the conversation only completes the question.",
+        title="History · share of the conversation's concepts",
+        json_schema_extra=offered_at("retrieve_passages", "seed_graph"),
+    )
+    provenance: Provenance = Field(
+        default=Provenance(),
+        description="Filter on where passages come from: one source, documents newer than a date, what answers in this"
+        " conversation or to this user cited before. All that is given must hold, beside the filter by metadata.",
+        examples=[{"source": "handbook.pdf", "newer_than": "2025-01-01"}, {"cited_before": True}],
+        title="Retrieval · filter by provenance",
+        json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
     )
     remember: list[HistoryPart] = Field(
         default=list(EVERY_PART),
@@ -513,6 +537,18 @@ class Context(BaseModel):
         """Whether anything of a turn is written to the history."""
         views = bool(self.user_id) and HistoryPart.VIEWS in self.remember
         return views or (bool(self.conversation_id or self.user_id) and HistoryPart.MESSAGES in self.remember)
+
+    @property
+    def own_only(self) -> bool:
+        """Whether who asks may use only their own conversations: somebody whom a server knows."""
+        return self.is_confined and bool(self.user_id)
+
+    @property
+    def provenance_filter(self) -> ProvenanceFilter:
+        """The filter by provenance, with whose citations count."""
+        given = self.provenance
+        who = (self.conversation_id, self.user_id) if given.cited_before else ("", "")
+        return ProvenanceFilter(given.source, given.newer_than, given.cited_before, *who)
 
     @property
     def hybrid_alpha(self) -> float:

@@ -72,12 +72,37 @@ class Asked(TypedDict):
     turns: NotRequired[list[TurnRecord]]
 
 
+class PersonalReason(TypedDict):
+    """Why a passage was moved, in words, and how much that weighs, in [-1, 1].
+
+    ``concept`` and ``document`` are the ids of what it is about; empty for none.
+    """
+
+    told: str
+    weight: float
+    concept: str
+    document: str
+
+
+class PersonalPlace(TypedDict):
+    """How a personal ranking moved a passage.
+
+    ``before`` is its number without it, ``shift`` how many places it was moved up by before others were. A passage of
+    which nothing is known has no reasons: others moved past it.
+    """
+
+    before: int
+    shift: float
+    reasons: list[PersonalReason]
+
+
 class PassageHit(TypedDict):
     """A retrieved passage, where it comes from, and the score of the mode that ranked it.
 
     Its number is its place in the ranking, and what citations mean by it; passages that follow-up questions find get
-    the next ones, and keep the score of their own ranking. ``follow_up`` tells which question found it, from 1. Where
-    the question was asked as of a date, ``superseded_at`` tells when its words ended; None where they still stand.
+    the next ones, and keep the score of their own ranking. ``follow_up`` tells which question found it, from 1;
+    ``personal`` how a personal ranking moved it. Where the question was asked as of a date, ``superseded_at`` tells
+    when its words ended; None where they still stand.
     """
 
     number: int
@@ -88,6 +113,7 @@ class PassageHit(TypedDict):
     metadata: dict[str, MetadataValue]
     score: float
     follow_up: NotRequired[int]
+    personal: NotRequired[PersonalPlace]
     superseded_at: NotRequired[str | None]
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from graph.errors import WorkspaceMissing
-from graph.relationships.record import RelationshipRecord, table_of_edges, table_of_nodes
+from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, EdgeType, NodeType
+from graph.relationships.tables import table_of_edges, table_of_nodes
 from graph.storage.entry import Entry
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace

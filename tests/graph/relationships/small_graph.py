@@ -84,11 +84,19 @@ def related(one: str, other: str, relation: str = "ATTRIBUTION", confidence: flo
     return Edge(EdgeType.RELATED_TO, source, target, properties)
 
 
-def viewed(key: str, document_id: str, count: int = 1, at: str = NOON, score: float | None = None) -> Edge:
+def viewed(
+    key: str,
+    document_id: str,
+    count: int = 1,
+    at: str = NOON,
+    score: float | None = None,
+    seconds: int | None = None,
+) -> Edge:
     properties: Properties = {
         "view_count": count,
         "first_viewed_at": NOON,
         "last_viewed_at": at,
+        "duration": seconds,
         "relevance_score": score,
     }
     return Edge(EdgeType.VIEWED, (NodeType.USER, key), (NodeType.DOCUMENT, document_id), properties)
@@ -100,7 +108,7 @@ def say(
     """Write a message of a conversation that mentions concepts; a user's where ``by`` names one."""
     message = (NodeType.MESSAGE, key)
     role = "user" if by else "assistant"
-    record.put_node(Node(*message, {"role": role, "content": " and ".join(names), "created_at": when}))
+    record.put_node(Node(*message, {"role": role, "content": " and ".join(names) or "What?", "created_at": when}))
     record.link(Edge(EdgeType.PART_OF, message, (NodeType.CONVERSATION, thread), {"position": at}))
     record.link_all(
         Edge(EdgeType.MENTIONS, message, (NodeType.CONCEPT, entity_id(name)), {"confidence": 1.0}) for name in names

@@ -102,7 +102,7 @@ class TestForATopic:
 
 
 class TestBounds:
-    def test_the_most_certain_edges_of_a_hub_are_followed(
+    def test_the_surest_edges_of_a_hub_are_followed(
         self, record: RelationshipRecord, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(discovery, "NEIGHBOUR_LIMIT", 1)

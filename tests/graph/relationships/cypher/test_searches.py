@@ -9,10 +9,13 @@ import pytest
 
 from graph.relationships.conversation_search import conversation_search
 from graph.relationships.cypher import queries
+from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
 from graph.relationships.cypher.copies import open_copy
+from graph.relationships.cypher.mirror import mirror
 from graph.relationships.cypher.reading import CellValue, Queryable
 from graph.relationships.discovery import discover
 from graph.relationships.record import RelationshipRecord
+from tests.bolt_server import PASSWORD, USER, BoltEndpoint
 from tests.graph.relationships.cypher.conftest import SIMILARITIES, fill
 from tests.graph.relationships.small_graph import NOON
 
@@ -29,10 +32,17 @@ def record(workspace: Path) -> RelationshipRecord:
     return fill(workspace)
 
 
-@pytest.fixture(scope="module")
-def store(record: RelationshipRecord, workspace: Path) -> Iterator[Queryable]:
-    with open_copy(workspace) as copy:
-        yield copy
+@pytest.fixture(scope="module", params=["embedded", pytest.param("server", marks=pytest.mark.slow)])
+def store(record: RelationshipRecord, workspace: Path, request: pytest.FixtureRequest) -> Iterator[Queryable]:
+    if request.param == "embedded":
+        with open_copy(workspace) as copy:
+            yield copy
+        return
+    endpoint: BoltEndpoint = request.getfixturevalue("endpoint")
+    reached = ServerSettings(server_url(endpoint.address), USER, PASSWORD, endpoint.new_database())
+    with BoltServer(reached) as server:
+        mirror(workspace, server)
+        yield server
 
 
 def found_in(store: Queryable, thread: str, *, stored: bool) -> list[tuple[object, ...]]:
