@@ -132,6 +132,10 @@ class StoreUnavailable(ServiceUnavailable):
     """The Chroma server does not answer."""
 
 
+class GraphUnavailable(ServiceUnavailable):
+    """The graph server does not answer, or refuses."""
+
+
 class OutOfResources(MaraError):
     """The machine gives the process no more memory, or no more open files."""
 

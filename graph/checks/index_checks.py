@@ -161,7 +161,7 @@ def _check_ids(
 
 def _changed_passages(store: SearchIndex, graph: KnowledgeGraph, record: RecordReader) -> list[str]:
     """Return the ids of passages that the search index has in another state than the record."""
-    held, states = store.fingerprints("passages"), record.fingerprints()
+    held, states = store.fingerprints("passages"), record.stated_fingerprints()
     return [
         passage.id
         for passage in graph.passages

@@ -12,16 +12,18 @@ from pydantic import BaseModel, Field, Json, ValidationError
 from graph.checks.findings import Finding, judged, lost, sound
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.construction.edge_weights import PassageClasses
+from graph.corrections.apply import Corrections, Stated
 from graph.errors import MaraError
 from graph.moments import ALWAYS, FOREVER
 from graph.schema import RelationType
+from graph.storage.correction_table import Corrected
 from graph.storage.entry import Entry, facts_of, names_of
 from graph.storage.record import HELD_BY, RESTORE, DerivedRows, RecordReader
 from graph.storage.writer import SYNONYM_COSINE
 from graph.text import has_controls, without_controls
 
 MENDED = {
-    *("record file", "passage ids", "synonyms"),
+    *("record file", "passage ids", "synonyms", "corrected passages"),
     *(f"{kind} of {table}" for kind in ("texts", "links") for table in HELD_BY),
 }
 """Checks whose problems `Record.replace_derived` solves."""
@@ -31,7 +33,7 @@ _REEMBED = "Run `mara reembed`: it embeds again the texts, which the record stil
 _INDEX_AGAIN = "Index their sources again (`mara index` or `mara sync`), which replaces them, or restore a backup"
 _NO_VERSIONS = "Restore record.sqlite from a backup, or erase all versions: `mara index SOURCE --no-versions`"
 _SAMPLED_NAMES = 256
-_DERIVED_TABLES = {*(f"passage_{table}" for table in HELD_BY), "synonyms"}
+_DERIVED_TABLES = {*(f"passage_{table}" for table in HELD_BY), "synonyms", "corrected"}
 
 Pair = tuple[str, str]
 
@@ -60,24 +62,30 @@ def examine_record(record: RecordReader) -> tuple[list[Finding], DerivedRows | N
             if not findings[-1].ok and not findings[-1].repairable:
                 return findings, None
         entries = list(record.entries())
-        texts, links = _held_by(entries)
+        corrections = Corrections(record.corrections())
+        stated = [(entry, corrections.stated(entry.passage, entry.extraction)) for entry in entries]
+        texts, links = _held_by(stated)
         findings += [_check_fingerprints(record, entries), _check_versions(record)]
         findings += [*_check_lacking(record, texts), _check_vectors(record)]
         if not findings[-1].ok:
             return findings, None
         vectors = _NameVectors(record)
-        rows = DerivedRows(texts, links, _synonyms(record, vectors), _printable_ids(record.fingerprints().keys()))
+        corrected = {e.passage.id: Corrected(says.fingerprint(e.fingerprint), says.by) for e, says in stated if says.by}
+        renamed = _printable_ids(record.fingerprints().keys())
+        rows = DerivedRows(texts, links, _synonyms(record, vectors), renamed, corrected)
         return [*findings, *_check_rows(record, rows), _check_synonyms_lacking(record, vectors)], rows
     except MaraError as fault:
         return [*findings, lost("record file", fault.message, fault.hint)], None
 
 
-def _held_by(entries: Iterable[Entry]) -> tuple[dict[str, dict[str, str]], dict[str, set[Pair]]]:
+def _held_by(
+    stated: Iterable[tuple[Entry, Stated]],
+) -> tuple[dict[str, dict[str, str]], dict[str, set[Pair]]]:
     """Return the texts of names and facts that passages hold, and which passage holds which."""
     texts: dict[str, dict[str, str]] = {table: {} for table in HELD_BY}
     links: dict[str, set[Pair]] = {table: set() for table in HELD_BY}
-    for entry in entries:
-        own = {"names": names_of(entry.passage, entry.extraction), "facts": facts_of(entry.extraction)}
+    for entry, says in stated:
+        own = {"names": names_of(says), "facts": facts_of(says)}
         for table, held in own.items():
             texts[table].update(held)
             links[table].update((entry.passage.id, key) for key in held)
@@ -141,7 +149,7 @@ class _StoredPassage(BaseModel, strict=True):
     """What a row of the table of passages holds, where it can be read."""
 
     metadata: Json[dict[str, str | int | float | bool]]
-    entities: Json[list[str]]
+    entities: Json[list[str | tuple[str, str]]]
     triples: Json[list[tuple[str, str, str, RelationType, Annotated[float, Field(ge=0, le=1)]]]]
     notes: Json[dict[str, int]]
     windows: int
@@ -176,7 +184,12 @@ def _check_versions(record: RecordReader) -> Finding:
     except (ValueError, TypeError) as fault:
         return lost("versions", f"A past version cannot be read ({fault})", _NO_VERSIONS)
     changed = [span.passage_id for span, entry in past if versions.fingerprint(span) != entry.fingerprint]
-    facts = [span.passage_id for span, entry in past if versions.facts(span) != facts_of(entry.extraction).keys()]
+    stated = Corrections(record.corrections()).stated
+    facts = [
+        span.passage_id
+        for span, entry in past
+        if versions.facts(span) != facts_of(stated(entry.passage, entry.extraction)).keys()
+    ]
     last: dict[str, str] = {}
     overlapping = []
     for span in spans:
@@ -223,6 +236,11 @@ def _check_rows(record: RecordReader, rows: DerivedRows) -> list[Finding]:
         problem = f"{len(links - needed)} rows of passage_{table} are too many, {len(needed - links)} are missing"
         fine = f"Which passages hold which {table} is as the passages say"
         findings.append(judged(f"links of {table}", [*map(" ".join, links ^ needed)], problem, fine))
+    known = record.corrected()
+    wrong = {key for key in known.keys() | rows.corrected.keys() if known.get(key) != rows.corrected.get(key)}
+    problem = f"{len(wrong)} passages are noted otherwise than the corrections change them"
+    fine = f"The corrections change {len(known)} passages, as is noted"
+    findings.append(judged("corrected passages", wrong, problem, fine))
     noted = {(a, b): cosine for a, b, cosine in record.synonyms()}
     loose = noted.keys() - rows.synonyms.keys()
     differing = {pair for pair, cosine in rows.synonyms.items() if noted[pair] != cosine}

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from graph.construction.bm25 import SparseIndex
 from graph.construction.columns import IntLists
+from graph.construction.corrected_names import CorrectedNames
 from graph.construction.edge_weights import (
     PassageClasses,
     PassageLinks,
@@ -24,11 +25,14 @@ from graph.construction.edge_weights import (
     passage_edges,
     synonym_edges,
 )
-from graph.construction.edges import Edges, sort_edges
+from graph.construction.edges import EDGE_KINDS, Edges, kinds_with, sort_edges
 from graph.construction.evidence import Evidence, Floats, Handles, Links, Names, Writings, read_evidence
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
 from graph.construction.names import IncrementalMatcher
-from graph.schema import Fact
+from graph.corrections.apply import Corrections
+from graph.own_types import OwnTypes
+from graph.schema import Fact, RelationType, entity_id
+from graph.storage.own_types import declared_types
 from graph.storage.record import Record
 
 PASSAGE_CLASSES = "passage_classes"
@@ -55,7 +59,7 @@ class GraphBuilder:
         self._made_with: tuple[str, ...] = ()
         self._evidence: dict[str, Evidence] = {}
         self._in_order: list[Evidence] = []
-        self._names, self._facts, self._terms = Names(), Handles(), Handles()
+        self._names, self._facts, self._terms, self._own_relations = Names(), Handles(), Handles(), Handles()
         self._labels: dict[int, str] = {}
         self._unlabelled: set[int] = set()
         self._shown: dict[int, Fact] = {}
@@ -63,6 +67,7 @@ class GraphBuilder:
         self._fact_ends: dict[int, tuple[int, int]] = {}
         self._aliases: Counter[tuple[str, int]] = Counter()
         self._matcher = IncrementalMatcher()
+        self._corrected = CorrectedNames(Corrections())
 
     def build(self, record: Record) -> KnowledgeGraph:
         """Derive the graph of the record's present generation."""
@@ -75,12 +80,16 @@ class GraphBuilder:
         if made_with != self._made_with or self._is_mostly_dead():
             self.__dict__.update(GraphBuilder().__dict__)
             self._made_with = made_with
-        fingerprints = record.fingerprints()
+        names = CorrectedNames(Corrections(record.corrections()))
+        fingerprints = record.stated_fingerprints()
         gone = [key for key, evidence in self._evidence.items() if fingerprints.get(key) != evidence.fingerprint]
         spellings = [spelled for key in gone for spelled in self._drop(self._evidence.pop(key))]
+        spellings.extend(self._take_over(names))
         new = fingerprints.keys() - self._evidence.keys()
         for entry in record.entries(new):
-            evidence = read_evidence(entry, fingerprints[entry.passage.id], self._names, self._facts, self._terms)
+            stated = names.corrections.stated(entry.passage, entry.extraction)
+            made_of = fingerprints[entry.passage.id]
+            evidence = read_evidence(entry, stated, made_of, self._names, self._facts, self._terms, self._own_relations)
             self._evidence[entry.passage.id] = evidence
             spellings.extend(self._hold(evidence))
         changed = self._find_mentions(new, set(spellings))
@@ -89,7 +98,7 @@ class GraphBuilder:
         self._in_order = [self._evidence[key] for key in sorted(self._evidence)]
 
     def fingerprints(self) -> dict[str, str]:
-        """Return {passage id: fingerprint of its entry} of the last update."""
+        """Return {passage id: fingerprint of what it states} of the last update."""
         return {key: evidence.fingerprint for key, evidence in self._evidence.items()}
 
     def sparse(self) -> SparseIndex:
@@ -105,8 +114,9 @@ class GraphBuilder:
         spelled = self._links(entity_of)
         links = spelled.without_frequent(n, len(passages))
         triple_passages = count_passages(links.entities[links.in_triples], n)
+        own = self._own_types(record)
         edges = [
-            self._fact_edges(entity_of),
+            self._fact_edges(entity_of, own),
             self._synonym_edges(record, entity_of, triple_passages),
             self._passage_edges(record, links, n),
         ]
@@ -121,12 +131,21 @@ class GraphBuilder:
             name_shares=self._name_shares(entity_of, n),
             passages=tuple(evidence.passage for evidence in passages),
             passage_vectors=_stack([evidence.vector for evidence in passages], record.dimension),
-            facts=self._fact_table(entity_of),
-            aliases=tuple(sorted((alias, int(entity_of[handle])) for alias, handle in self._aliases)),
+            facts=self._fact_table(entity_of, own),
+            aliases=self._all_aliases(entities, entity_of),
             names=self._matcher.renumbered(entity_of),
             edges=sort_edges(join_edges(edges)),
+            own=own,
+            entity_types=self._typed_entities(entity_of, own),
             known_ids=[self._names.keys[handle] for handle in entities],
         )
+
+    def _all_aliases(self, entities: Sequence[int], entity_of: Ints) -> tuple[tuple[str, int], ...]:
+        """Return the full titles, and the names that corrections make another of, each with its entity."""
+        known = {(alias, int(entity_of[handle])) for alias, handle in self._aliases}
+        for entity, handle in enumerate(entities):
+            known.update((form, entity) for form in self._corrected.aliases(self._names.normal[handle]))
+        return tuple(sorted(known))
 
     def _is_mostly_dead(self) -> bool:
         return any(
@@ -144,7 +163,7 @@ class GraphBuilder:
         for handle in evidence.links.names.tolist():
             self._names.held[handle] += 1
             if self._names.held[handle] == 1:
-                yield self._matcher.learn(self._names.normal[handle], handle)
+                yield from self._learn(handle)
         if evidence.alias:
             self._aliases[evidence.alias] += 1
             if self._aliases[evidence.alias] == 1:
@@ -158,12 +177,29 @@ class GraphBuilder:
         for handle in evidence.links.names.tolist():
             self._names.held[handle] -= 1
             if not self._names.held[handle]:
-                yield self._matcher.forget(self._names.normal[handle], handle)
+                yield from self._forget(handle)
         if evidence.alias:
             self._aliases[evidence.alias] -= 1
             if not self._aliases[evidence.alias]:
                 del self._aliases[evidence.alias]
                 yield self._matcher.forget(*evidence.alias)
+
+    def _learn(self, handle: int) -> list[str]:
+        """Know a name and what corrections make that name of; return the spellings."""
+        return [self._matcher.learn(form, handle) for form in self._corrected.spelled(self._names.normal[handle])]
+
+    def _forget(self, handle: int) -> list[str]:
+        """Know a name no more; return the spellings."""
+        return [self._matcher.forget(form, handle) for form in self._corrected.spelled(self._names.normal[handle])]
+
+    def _take_over(self, names: CorrectedNames) -> Iterable[str]:
+        """Let other corrections say what names mean; yield the spellings that may mean another name in some passage."""
+        held = [self._names.find(entity_id(name)) for name in names.differing_names(self._corrected)]
+        known = [handle for handle in held if handle >= 0 and self._names.held[handle]]
+        spellings = [spelled for handle in known for spelled in self._forget(handle)]
+        spellings += names.differing_spellings(self._corrected)
+        self._corrected = names
+        return [*spellings, *(spelled for handle in known for spelled in self._learn(handle))]
 
     def _forget_spellings(self, evidence: Evidence) -> None:
         """Let the labels of a passage's names, and how its facts are shown, be chosen again."""
@@ -185,7 +221,10 @@ class GraphBuilder:
         content = evidence.passage.content
         offsets: dict[int, int] = {}
         in_small_letters: dict[int, list[bool]] = defaultdict(list)
-        for mention in self._matcher.find(evidence.words.split()):
+        words = evidence.words.split()
+        for mention in self._matcher.find(words):
+            if not self._corrected.admits(words, mention, self._names.normal[mention.name], evidence.passage):
+                continue
             start = evidence.starts.item(mention.start)
             if not start or content[start - 1] not in ADDRESS_SIGNS:
                 # The last word, since the first of a sentence has a capital whatever it is.
@@ -233,16 +272,41 @@ class GraphBuilder:
         )
         return np.asarray(1 - small / np.maximum(times, 1), dtype=np.float32)
 
-    def _fact_edges(self, entity_of: Ints) -> Edges:
+    def _own_types(self, record: Record) -> OwnTypes:
+        """Return the record's own types that the facts of the last update have."""
+        kinds = np.unique(_joined([evidence.kinds for evidence in self._in_order], np.int32))
+        met = [self._own_relations.keys[kind] for kind in (kinds[kinds >= len(EDGE_KINDS)] - len(EDGE_KINDS)).tolist()]
+        relations = [RelationType(name) for name in met]
+        return declared_types(record).used(relations, set(self._entity_types().values()))
+
+    def _entity_types(self) -> dict[int, str]:
+        """Return the entity type that most passages give each name that has one, by its number; ties by type."""
+        found: dict[int, Counter[str]] = defaultdict(Counter)
+        for evidence in self._in_order:
+            for handle, entity_type in evidence.typed:
+                found[handle][entity_type] += 1
+        return {handle: _most_frequent(types) for handle, types in found.items()}
+
+    def _typed_entities(self, entity_of: Ints, own: OwnTypes) -> NDArray[np.uint8]:
+        """Return of each entity the place of its type among the own ones, from 1; 0 where it has none."""
+        types = np.zeros(int((entity_of >= 0).sum()), dtype=np.uint8)
+        for handle, entity_type in self._entity_types().items():
+            types[entity_of[handle]] = own.entity_types.index(entity_type) + 1
+        return types
+
+    def _fact_edges(self, entity_of: Ints, own: OwnTypes) -> Edges:
+        kind_of = {kind.relation: index for index, kind in enumerate(kinds_with(own.relation_types))}
+        met = [kind_of.get(RelationType(name), 0) for name in self._own_relations.keys]
+        renumbered = np.array([*range(len(EDGE_KINDS)), *met], dtype=np.uint8)
         return fact_edges(
             entity_of[_joined([evidence.subjects for evidence in self._in_order], np.int32)],
             entity_of[_joined([evidence.objects for evidence in self._in_order], np.int32)],
-            _joined([evidence.relations for evidence in self._in_order], np.uint8),
+            renumbered[_joined([evidence.kinds for evidence in self._in_order], np.int32)],
             _joined([evidence.confidences for evidence in self._in_order], np.float64),
         )
 
     def _synonym_edges(self, record: Record, entity_of: Ints, triple_passages: Ints) -> Edges:
-        pairs = record.synonyms()
+        pairs = [pair for pair in record.synonyms() if pair[:2] not in self._corrected.apart]
         a = entity_of[np.array([self._names.known(name) for name, _, _ in pairs], dtype=np.int64)]
         b = entity_of[np.array([self._names.known(name) for _, name, _ in pairs], dtype=np.int64)]
         return synonym_edges(a, b, np.array([cosine for _, _, cosine in pairs]), triple_passages)
@@ -282,7 +346,7 @@ class GraphBuilder:
         owners = np.repeat(np.arange(len(held)), [len(some) for some in held])
         return [self._in_order[row] for row in np.unique(owners[wanted]).tolist()]
 
-    def _fact_table(self, entity_of: Ints) -> FactTable:
+    def _fact_table(self, entity_of: Ints, own: OwnTypes) -> FactTable:
         facts = self._facts.in_use()
         fact_of = _positions(facts, len(self._facts.keys))
         spelled = self._statements(facts)
@@ -295,6 +359,7 @@ class GraphBuilder:
             spelled,
             entity_of[np.array(ends, dtype=np.int64).reshape(len(ends), 2)],
             _lists(pairs, len(counts), len(facts)),
+            own.relation_types,
         )
 
 
@@ -323,7 +388,7 @@ def _lists(pairs: NDArray[np.int64], base: int, n_lists: int) -> IntLists:
 
 
 def _most_frequent(spellings: Mapping[str, int]) -> str:
-    """Return how a name is spelled most often; the smallest spelling where several are."""
+    """Return what is found most often, such as a spelling of a name; the smallest where several are."""
     return min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
 
 

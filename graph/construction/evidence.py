@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.bm25 import terms_of
+from graph.construction.edges import KIND_INDEX, EdgeKind
 from graph.construction.names import find_name
-from graph.schema import ENTITY_RELATIONS, Fact, Passage, Triple, entity_id
+from graph.corrections.apply import Stated
+from graph.schema import Fact, Passage, Triple, entity_id
 from graph.storage.entry import Entry
-from graph.text import normalise_name, title_name, token_spans
+from graph.text import normalise_name, token_spans
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float32]
@@ -44,6 +46,10 @@ class Handles:
     def known(self, key: str) -> int:
         """Return the number of a key that has one. Raises KeyError where it has none."""
         return self._of_key[key]
+
+    def find(self, key: str) -> int:
+        """Return the number of a key; -1 for one that has none."""
+        return self._of_key.get(key, -1)
 
     def in_use(self) -> list[int]:
         """Return the handles that some passage holds, in the order of their keys."""
@@ -124,15 +130,17 @@ class Evidence:
     """One passage and what it says.
 
     Attributes:
-        fingerprint: of the entry it was read from.
+        fingerprint: of what its entry states.
         vector: the passage's.
+        typed: the numbers of its names that have an entity type, with it.
         spelled, spellings: the numbers of its names and how each is written, one element each time one is.
         words: its tokens, joined by and within spaces.
         starts: where each token stands in the content, in characters.
         links: its own names: the title, what was extracted.
         mentions: names that other passages brought in and its text spells out.
         writings: how its text writes both.
-        subjects, objects, relations, confidences, facts: of its triples, one element each.
+        subjects, objects, kinds, confidences, facts: of its triples, one element each. Of a fact of a user's own type,
+            the kind is its number among those that the builder met, behind the built-in ones.
         statements: each fact as it is written here.
         terms: what BM25 counts.
         alias: its full title with its entity, where that is another name than the entity's.
@@ -142,6 +150,7 @@ class Evidence:
     passage: Passage
     fingerprint: str
     vector: Floats
+    typed: tuple[tuple[int, str], ...]
     spelled: Ints
     spellings: tuple[str, ...]
     words: str
@@ -151,7 +160,7 @@ class Evidence:
     writings: Writings
     subjects: Ints
     objects: Ints
-    relations: NDArray[np.uint8]
+    kinds: Ints
     confidences: NDArray[np.float64]
     facts: Ints
     statements: tuple[Fact, ...]
@@ -160,15 +169,23 @@ class Evidence:
     chunk_of: tuple[str, str] | None
 
 
-def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, terms: Handles) -> Evidence:
-    """Return what an entry says, without cosines and mentions."""
-    passage, extraction = entry.passage, entry.extraction
-    given = [(t, names.spelled(t.subject), names.spelled(t.object)) for t in extraction.triples]
+def read_evidence(
+    entry: Entry,
+    stated: Stated,
+    fingerprint: str,
+    names: Names,
+    facts: Handles,
+    terms: Handles,
+    own_relations: Handles,
+) -> Evidence:
+    """Return what an entry says, without cosines and mentions; ``fingerprint`` is of what it states."""
+    passage = entry.passage
+    given = [(t, names.spelled(t.subject), names.spelled(t.object)) for t in stated.triples]
     triples = [(triple, subject, object_) for triple, subject, object_ in given if subject >= 0 and object_ >= 0]
     statements = tuple([_fact(triple) for triple, _, _ in triples])
-    title = title_name(passage.title) if passage.title else ""
+    title = stated.topic
     own = names.spelled(title) if title else -1
-    spelled = [(names.spelled(name), name) for name in extraction.entities]
+    spelled = [(names.spelled(name), name) for name in stated.entities]
     for triple, subject, object_ in triples:
         spelled += (subject, triple.subject), (object_, triple.object)
     spelled.append((own, title))
@@ -184,16 +201,17 @@ def read_evidence(entry: Entry, fingerprint: str, names: Names, facts: Handles, 
         passage=passage,
         fingerprint=fingerprint,
         vector=entry.vector,
+        typed=tuple((names.spelled(name), entity_type) for name, entity_type in stated.types.items()),
         spelled=_ints(handles),
         spellings=tuple([sys.intern(name.strip()) for _, name in spelled]),
         words=words,
         starts=starts,
-        links=_links(handles, subjects, objects, own, words, starts, names),
+        links=_links(handles, subjects, objects, own, words, starts, names, stated.written),
         mentions=Links.of_mentions({}),
         writings=Writings.of({}),
         subjects=_ints(subjects),
         objects=_ints(objects),
-        relations=np.array([ENTITY_RELATIONS.index(fact.relation) for fact in statements], dtype=np.uint8),
+        kinds=_ints([_kind_of(fact, own_relations) for fact in statements]),
         confidences=np.array([triple.confidence for triple, _, _ in triples], dtype=np.float64),
         facts=_ints([facts.of(fact.id) for fact in statements]),
         statements=statements,
@@ -211,10 +229,12 @@ def _links(
     words: str,
     starts: Ints,
     names: Names,
+    written: Mapping[str, Sequence[str]],
 ) -> Links:
     handles = list(dict.fromkeys(held))
     as_subject, as_object = Counter(subjects), Counter(objects)
-    places = (find_name(words, names.normal[handle]) for handle in handles)
+    normal = [names.normal[handle] for handle in handles]
+    places = [_first_place(words, (name, *written.get(name, ()))) for name in normal]
     return Links(
         names=_ints(handles),
         subject_of=_ints([as_subject[handle] for handle in handles]),
@@ -224,8 +244,18 @@ def _links(
     )
 
 
+def _first_place(words: str, names: Iterable[str]) -> int:
+    """Return the index of the first token of whichever name stands first; -1 where none does."""
+    return min((place for name in names if (place := find_name(words, name)) >= 0), default=-1)
+
+
 def _fact(triple: Triple) -> Fact:
     return Fact(sys.intern(triple.subject), sys.intern(triple.predicate), sys.intern(triple.object), triple.relation)
+
+
+def _kind_of(fact: Fact, own_relations: Handles) -> int:
+    kind = KIND_INDEX.get(EdgeKind(fact.relation))
+    return len(KIND_INDEX) + own_relations.of(fact.relation) if kind is None else kind
 
 
 def _ints(values: Sequence[int]) -> Ints:

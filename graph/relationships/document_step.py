@@ -123,23 +123,31 @@ class DocumentStep:
     def _take_places(self, new: Sequence[Origin]) -> dict[str, Node]:
         """Give new documents the nodes of those that they replace: of the same path and title, else of the same path.
 
-        One replaces another where each is the only one of that path (and title) that comes or goes.
+        One replaces another where each is the only one of that path (and title), before and after.
         """
         going = self._emptied()
         taken: dict[str, Node] = {}
-        for telling in (lambda path, title: (path, title), lambda path, _: (path,)):
+        for columns in (("path", "title"), ("path",)):
             left = [origin for origin in new if origin.document not in taken]
-            coming = _alone((telling(origin.path, origin.title), origin.document) for origin in left)
+            coming = _alone((tuple(getattr(origin, name) for name in columns), origin.document) for origin in left)
             leaving = _alone(
-                (telling(str(node.properties["path"]), str(node.properties["title"])), key)
-                for key, node in going.items()
+                (tuple(str(node.properties[name]) for name in columns), key) for key, node in going.items()
             )
-            for place, document in coming.items():
-                if place in leaving:
-                    node = going.pop(leaving[place])
-                    self._rename(node.id, document)
-                    taken[document] = node
+            for place in coming.keys() & leaving.keys() & self._places_of_one(columns, coming):
+                node = going.pop(leaving[place])
+                self._rename(node.id, coming[place])
+                taken[coming[place]] = node
         return taken
+
+    def _places_of_one(self, columns: Sequence[str], places: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
+        """Return those of some places that one document alone has now; columns are of the table, in its order."""
+        names = ", ".join(columns)
+        query = (
+            f"SELECT {names} FROM document WHERE path IN (SELECT value FROM json_each(?))"
+            f" GROUP BY {names} HAVING count(*) = 1"
+        )
+        paths = sorted({path for path, *_ in places})
+        return set(self._to.execute(query, (json.dumps(paths),)))
 
     def _emptied(self) -> dict[str, Node]:
         """Return the documents that keep none of their passages."""

@@ -38,7 +38,10 @@ def relate(workspace: Workspace, record: Record) -> InStep:
     with RelationshipRecord.of(workspace.root, create=True) as relationships:
         if is_in_step(relationships, record):
             return InStep()
-        return bring_in_step(relationships, record, _graph_of(workspace, record))
+        changes = bring_in_step(relationships, record, _graph_of(workspace, record))
+        if changes.gone or changes.changed:
+            relationships.shorten_log()
+        return changes
 
 
 def is_in_step(relationships: RelationshipRecord, record: Record) -> bool:

@@ -17,7 +17,9 @@ from graph.relationships.concepts import ConceptExtractor
 from graph.relationships.conversations import (
     ASSISTANT,
     USER,
+    Cited,
     check_open_to,
+    cited_text,
     last_message,
     last_viewing_note,
     title_of,
@@ -47,6 +49,13 @@ ON CONFLICT (source, target) DO UPDATE SET
 """
 
 
+_DOCUMENT_OF = f"""
+SELECT d.id FROM "{table_of_nodes(NodeType.CHUNK)}" c
+JOIN "{table_of_edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)}" part ON part.source = c.key
+JOIN "{table_of_nodes(NodeType.DOCUMENT)}" d ON d.key = part.target WHERE c.id = ?
+"""
+
+
 class HistoryPart(StrEnum):
     """A part of a turn that may be written."""
 
@@ -64,21 +73,6 @@ EVERY_PART = tuple(HistoryPart)
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """A passage that an answer cites.
-
-    Attributes:
-        number: what the answer cites it by, from 1.
-        passage: its id.
-        document: the id of its document.
-    """
-
-    number: int
-    passage: str
-    document: str
-
-
-@dataclass(frozen=True, slots=True)
 class NewTurn:
     """A question with its answer, as it is to be written.
 
@@ -92,7 +86,7 @@ class NewTurn:
         user: who asked; empty: nobody is known to have.
         understood: the question as it was completed from earlier turns; empty where it stood alone.
         kind: what the answer is: an answer, evidence, a refusal, or a question back.
-        references: what the answer cites.
+        cited: what the answer cites.
         replaces: the key of a turn of the same conversation and user in whose place it comes; empty for none.
     """
 
@@ -105,7 +99,7 @@ class NewTurn:
     user: str = ""
     understood: str = ""
     kind: str = ""
-    references: Sequence[Reference] = ()
+    cited: Sequence[Cited] = ()
     replaces: str = ""
 
     def message_id(self, role: str) -> str:
@@ -171,7 +165,8 @@ def record_turn(
     with record.transaction():
         if turn.conversation:
             check_open_to(record, turn.conversation, turn.user, own_only=own_only)
-        done = _planned(record, turn, parts)
+        documents = _documents_of(record, turn.cited)
+        done = _planned(turn, documents, parts)
         if _is_written(record, turn, done):
             return replace(done, is_new=False)
         if turn.user and (done.question or done.viewed):
@@ -182,9 +177,7 @@ def record_turn(
             _write_messages(record, turn)
             _write_mentions(record, mentions)
         if done.question and HistoryPart.REFERENCES in parts:
-            _write_references(
-                record, done.answer, [each for each in turn.references if each.passage not in done.unlinked]
-            )
+            _write_references(record, done.answer, turn.cited, documents)
         for document in done.viewed:
             track_user_viewed_document(record, turn.user, document, turn.answered_at)
         if done.viewed and not done.question:
@@ -274,18 +267,18 @@ def track_user_viewed_document(
             ) from fault
 
 
-def _planned(record: RelationshipRecord, turn: NewTurn, parts: Collection[HistoryPart]) -> RecordedTurn:
-    """Return what is to be written of a turn."""
-    known = [each for each in turn.references if _is_known(record, each)]
-    unlinked = {each.passage: None for each in turn.references if each not in known}
+def _documents_of(record: RelationshipRecord, cited: Iterable[Cited]) -> dict[str, str]:
+    """Return {passage: its document} of cited passages that the relationship graph holds."""
+    found = {each.passage: record.execute(_DOCUMENT_OF, (each.passage,)).fetchone() for each in cited}
+    return {passage: str(row[0]) for passage, row in found.items() if row}
+
+
+def _planned(turn: NewTurn, documents: Mapping[str, str], parts: Collection[HistoryPart]) -> RecordedTurn:
+    """Return what is to be written of a turn that cites passages of these documents."""
+    unlinked = {each.passage: None for each in turn.cited if each.passage not in documents}
     asked, answered = (turn.message_id(USER), turn.message_id(ASSISTANT)) if HistoryPart.MESSAGES in parts else ("", "")
-    shown = tuple(dict.fromkeys(each.document for each in known)) if turn.user and HistoryPart.VIEWS in parts else ()
-    return RecordedTurn(asked, answered, shown, tuple(unlinked))
-
-
-def _is_known(record: RelationshipRecord, reference: Reference) -> bool:
-    ends = ((NodeType.DOCUMENT, reference.document), (NodeType.CHUNK, reference.passage))
-    return all(record.node(of, key) is not None for of, key in ends)
+    viewed = dict.fromkeys(documents.values()) if turn.user and HistoryPart.VIEWS in parts else {}
+    return RecordedTurn(asked, answered, tuple(viewed), tuple(unlinked))
 
 
 def _is_written(record: RelationshipRecord, turn: NewTurn, planned: RecordedTurn) -> bool:
@@ -303,10 +296,9 @@ def _last_viewing(turn: NewTurn) -> tuple[str, str]:
 def _write_messages(record: RelationshipRecord, turn: NewTurn) -> None:
     asked, answered = turn.message_id(USER), turn.message_id(ASSISTANT)
     question = {"role": USER, "content": turn.question, "created_at": turn.asked_at}
-    cited = len({each.passage for each in turn.references})
     answer = {"role": ASSISTANT, "content": turn.answer, "created_at": turn.answered_at}
     _append(record, turn.conversation, asked, {**question, "understood": turn.understood or None})
-    _append(record, turn.conversation, answered, {**answer, "kind": turn.kind or None, "citations": cited})
+    _append(record, turn.conversation, answered, {**answer, "kind": turn.kind or None, "cited": cited_text(turn.cited)})
     if not turn.conversation:
         record.link(Edge(EdgeType.FOLLOWS, (NodeType.MESSAGE, answered), (NodeType.MESSAGE, asked)))
     if turn.user:
@@ -331,15 +323,18 @@ def _append(
         record.link(Edge(EdgeType.FOLLOWS, message, (NodeType.MESSAGE, last[0])))
 
 
-def _write_references(record: RelationshipRecord, answer: str, references: Iterable[Reference]) -> None:
+def _write_references(
+    record: RelationshipRecord, answer: str, cited: Iterable[Cited], documents: Mapping[str, str]
+) -> None:
     """Link an answer with what it cites; of several passages of a document, the document takes the first number."""
-    message = (NodeType.MESSAGE, answer)
     targets: dict[tuple[NodeType, str], int] = {}
-    for each in sorted(references, key=lambda reference: reference.number):
-        targets.setdefault((NodeType.DOCUMENT, each.document), each.number)
-        targets.setdefault((NodeType.CHUNK, each.passage), each.number)
+    for each in sorted(cited, key=lambda each: each.number):
+        if each.passage in documents:
+            targets.setdefault((NodeType.DOCUMENT, documents[each.passage]), each.number)
+            targets.setdefault((NodeType.CHUNK, each.passage), each.number)
     record.link_all(
-        Edge(EdgeType.REFERENCES, message, target, {"number": number}) for target, number in targets.items()
+        Edge(EdgeType.REFERENCES, (NodeType.MESSAGE, answer), target, {"number": number})
+        for target, number in targets.items()
     )
 
 

@@ -36,6 +36,7 @@ RELATIONSHIPS_FILE = "relationships.sqlite"
 
 _FORMAT = 1
 _BUSY_TIMEOUT_S = 30.0
+_LOG_TIMEOUT_MS = 500
 _PAGE = 5_000
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
 
@@ -254,6 +255,12 @@ class RelationshipRecord:
                 f"{self._path} is being read by another process, so what was removed is still in its log",
                 "Do it again when nobody has the workspace open",
             )
+
+    def shorten_log(self) -> None:
+        """Take what was removed out of the log beside the file, too, unless a reader is at work all the while."""
+        self.execute(f"PRAGMA busy_timeout = {_LOG_TIMEOUT_MS}")
+        self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self.execute(f"PRAGMA busy_timeout = {1000 * _BUSY_TIMEOUT_S:.0f}")
 
     def _count(self, table: str) -> int:
         return int(self.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])

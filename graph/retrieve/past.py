@@ -7,6 +7,7 @@ changed share one, and a commit makes a new one only where it changes what stood
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -23,6 +24,7 @@ from graph.construction.builder import PASSAGE_CLASSES
 from graph.embedding.embeddings import Embedder, check_embedder
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.moments import last_moment, shown
+from graph.own_types import OWN_TYPES
 from graph.publish.derive import is_published, publish
 from graph.retrieve.open_index import Index, IndexPool
 from graph.schema import stable_id
@@ -152,7 +154,14 @@ def _name_of(record: Record, moment: str, as_of: str) -> str:
     stood = versions.digest(moment)
     if not stood:
         raise BadInput(f"Nothing stood on {as_of}", "Ask as of a later date: `mara versions` lists those of a document")
-    settings = (record.embedding_model, record.vectors_id, record.note(PASSAGE_CLASSES))
+    corrected = json.dumps([each.to_json() for each in record.corrections() if each.stands])
+    settings = (
+        record.embedding_model,
+        record.vectors_id,
+        record.note(PASSAGE_CLASSES),
+        record.note(OWN_TYPES),
+        corrected,
+    )
     unfinished = "" if _is_complete(record, moment) else record.commit_id
     return stable_id("stood", stood, *settings, unfinished).removeprefix("stood-")
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.corrections.apply import Stated
 from graph.errors import BadInput
 from graph.schema import MAX_ID, Extraction, Fact, MetadataValue, Passage, RelationType, Triple, entity_id, stable_id
-from graph.text import has_controls, normalise_name, title_name
+from graph.text import has_controls, normalise_name
 
 COLUMNS = (
     "id, title, text, source, metadata, fingerprint, extractor, entities, triples, notes, failure, windows, vector"
@@ -62,7 +63,7 @@ def fingerprint(passage: Passage, extraction: Extraction) -> str:
         passage.text,
         passage.source,
         _metadata_to_json(passage.metadata),
-        json.dumps(extraction.entities, ensure_ascii=False),
+        _entities_to_json(extraction),
         _triples_to_json(extraction.triples),
         extraction.failure,
     )
@@ -78,18 +79,16 @@ def hash_of(title: str, text: str, source: str, metadata: str) -> str:
     return stable_id("content", title, text, source, metadata)
 
 
-def names_of(passage: Passage, extraction: Extraction) -> dict[str, str]:
+def names_of(stated: Stated) -> dict[str, str]:
     """Return {entity id: normal form} of every name of a passage: its title, its entities, its triples' ends."""
-    spelled = [*extraction.entities, *(end for t in extraction.triples for end in (t.subject, t.object))]
-    if passage.title:
-        spelled.append(title_name(passage.title))
+    spelled = [*stated.entities, *(end for t in stated.triples for end in (t.subject, t.object)), stated.topic]
     return {entity_id(name): normalise_name(name) for name in spelled if normalise_name(name)}
 
 
-def facts_of(extraction: Extraction) -> dict[str, str]:
+def facts_of(stated: Stated) -> dict[str, str]:
     """Return {fact id: text to embed} of a passage; its parts' normal forms, so that one id stands for one text."""
     texts = {}
-    for triple in extraction.triples:
+    for triple in stated.triples:
         subject, predicate, object_ = map(normalise_name, (triple.subject, triple.predicate, triple.object))
         fact = Fact(subject, predicate, object_, triple.relation)
         texts[fact.id] = " ".join(fact.text.split())
@@ -107,7 +106,7 @@ def to_row(entry: Entry) -> tuple[object, ...]:
         _metadata_to_json(passage.metadata),
         entry.fingerprint,
         extraction.extractor,
-        json.dumps(extraction.entities, ensure_ascii=False),
+        _entities_to_json(extraction),
         _triples_to_json(extraction.triples),
         json.dumps(dict(extraction.notes), sort_keys=True),
         extraction.failure,
@@ -120,14 +119,25 @@ def from_row(row: Sequence[Any]) -> Entry:
     """Return the entry that a row holds. Raises ValueError or TypeError where it is none."""
     pid, title, text, source, metadata, _, extractor, entities, triples, notes, failure, windows, vector = row
     passage = Passage(pid, title, text, source, json.loads(metadata))
-    extraction = Extraction(
-        tuple(json.loads(entities)), _triples_from_json(triples), extractor, json.loads(notes), failure
-    )
+    names, types = _entities_from_json(entities)
+    extraction = Extraction(names, _triples_from_json(triples), extractor, json.loads(notes), failure, types)
     return Entry(passage, extraction, windows, np.frombuffer(vector, dtype=np.float32))
 
 
 def _metadata_to_json(metadata: Mapping[str, MetadataValue]) -> str:
     return json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False)
+
+
+def _entities_to_json(extraction: Extraction) -> str:
+    """Return the names of a passage; one that has an entity type stands as a pair with it."""
+    types = extraction.types
+    held = [[name, types[name]] if name in types else name for name in extraction.entities]
+    return json.dumps(held, ensure_ascii=False)
+
+
+def _entities_from_json(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    pairs = [(one, "") if isinstance(one, str) else (one[0], one[1]) for one in json.loads(text)]
+    return tuple(name for name, _ in pairs), {name: entity_type for name, entity_type in pairs if entity_type}
 
 
 def _triples_to_json(triples: Sequence[Triple]) -> str:

@@ -11,7 +11,7 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -20,8 +20,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.corrections.apply import Corrections, Stated
+from graph.corrections.kinds import Correction
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.out_of_resources import shortage_behind
+from graph.storage import correction_table
 from graph.storage.entry import (
     COLUMNS,
     Entry,
@@ -113,12 +116,14 @@ class DerivedRows:
         links: by table, (passage id, id of what it holds).
         synonyms: {(smaller id, larger id) of two names: their cosine}.
         renamed: {id of a passage: the one to keep it under}, where the id holds a control character.
+        corrected: {id of a passage: what corrections made of it}, where they change it.
     """
 
     texts: Mapping[str, Mapping[str, str]]
     links: Mapping[str, set[tuple[str, str]]]
     synonyms: Mapping[tuple[str, str], float]
     renamed: Mapping[str, str]
+    corrected: Mapping[str, correction_table.Corrected] = field(default_factory=dict)
 
 
 class Record:
@@ -218,6 +223,25 @@ class Record:
         """Return {passage id: fingerprint}."""
         return dict(self._rows("SELECT id, fingerprint FROM passages"))
 
+    def stated_fingerprints(self) -> dict[str, str]:
+        """Return {passage id: fingerprint of what it states}, which differs where corrections change that."""
+        return self.fingerprints() | {key: each.fingerprint for key, each in self.corrected().items()}
+
+    def corrections(self) -> list[Correction]:
+        """Return all corrections, by id, those that were undone among them."""
+        with self._damage_named():
+            return correction_table.read(self._db)
+
+    def corrected(self) -> dict[str, correction_table.Corrected]:
+        """Return {passage id: what corrections made of it} of the passages that they change."""
+        with self._damage_named():
+            return correction_table.read_corrected(self._db)
+
+    def passages_with(self, name_ids: Iterable[str]) -> set[str]:
+        """Return the passages that hold one of some names."""
+        query = "SELECT passage_id FROM passage_names WHERE name_id IN (SELECT value FROM json_each(?))"
+        return {key for (key,) in self._rows(query, json.dumps([*name_ids]))}
+
     def sources(self) -> dict[str, str]:
         """Return {passage id: source}."""
         return dict(self._rows("SELECT id, source FROM passages"))
@@ -308,6 +332,7 @@ class Record:
         removed = [*removed]
         for entry in entries:
             check_passage(entry.passage)
+        corrections = Corrections(self.corrections())
         with self.transaction():
             since = self._keep_versions(entries, removed)
             held_before = self._delete([*(entry.passage.id for entry in entries), *removed])
@@ -316,15 +341,48 @@ class Record:
             self._insert_vectors("facts", facts)
             self._db.executemany("INSERT OR REPLACE INTO synonyms VALUES (?,?,?)", synonyms)
             for entry in entries:
-                held_names = names_of(entry.passage, entry.extraction)
-                self._link("passage_names", entry.passage.id, held_names)
-                self._link("passage_facts", entry.passage.id, facts_of(entry.extraction))
+                self._hold(entry, corrections.stated(entry.passage, entry.extraction))
             if since:
                 self.versions.stand(since)
             gone = {table: self._drop_unheld(table, held) for table, held in held_before.items()}
             if entries:
                 self._set_meta("embedding_model", embedding_model)
                 self._set_meta("dimension", str(entries[0].vector.shape[0]))
+            self._count_up()
+        return gone["names"]
+
+    def restate(
+        self,
+        stated: Sequence[tuple[Entry, Stated]],
+        names: NewVectors,
+        facts: NewVectors,
+        synonyms: Iterable[tuple[str, str, float]],
+        change: Callable[[sqlite3.Connection], None],
+    ) -> set[str]:
+        """Change the corrections, and with them what some passages state, in one transaction.
+
+        Args:
+            stated: the entries whose statements change, with those that they have afterwards.
+            names: vectors of names that the record lacks.
+            facts: the same, of facts.
+            synonyms: of the new names.
+            change: writes the corrections.
+
+        Returns:
+            The ids of the names that went.
+        """
+        with self.transaction():
+            change(self._db)
+            held_before = self._unlink([entry.passage.id for entry, _ in stated])
+            self._insert_vectors("names", names)
+            self._insert_vectors("facts", facts)
+            self._db.executemany("INSERT OR REPLACE INTO synonyms VALUES (?,?,?)", synonyms)
+            for entry, says in stated:
+                self._hold(entry, says)
+            if self.versions.are_kept:
+                corrections = Corrections(self.corrections())
+                self.versions.restate(lambda entry: facts_of(corrections.stated(entry.passage, entry.extraction)))
+            gone = {table: self._drop_unheld(table, held) for table, held in held_before.items()}
             self._count_up()
         return gone["names"]
 
@@ -374,6 +432,8 @@ class Record:
             self._db.executemany("UPDATE passages SET id = ? WHERE id = ?", renamed)
             for table in HELD_BY:
                 self._db.executemany(f"UPDATE passage_{table} SET passage_id = ? WHERE passage_id = ?", renamed)
+            corrected = {rows.renamed.get(key, key): each for key, each in rows.corrected.items()}
+            correction_table.replace_corrected(self._db, corrected)
             self._count_up()
 
     def advance_generation(self) -> None:
@@ -492,13 +552,29 @@ class Record:
 
     def _delete(self, ids: Sequence[str]) -> dict[str, set[str]]:
         """Delete passages; return the names and facts that they held, by table."""
+        held = self._unlink(ids)
+        for among, page in _pages(ids):
+            self._db.execute(f"DELETE FROM passages WHERE id {among}", page)
+        return held
+
+    def _unlink(self, ids: Sequence[str]) -> dict[str, set[str]]:
+        """Let passages hold nothing; return the names and facts that they held, by table."""
         held: dict[str, set[str]] = {table: set() for table in HELD_BY}
         for among, page in _pages(ids):
             for table, column in HELD_BY.items():
-                rows = self._db.execute(f"SELECT {column} FROM passage_{table} WHERE passage_id {among}", page)
-                held[table].update(key for (key,) in rows)
-            self._db.execute(f"DELETE FROM passages WHERE id {among}", page)
+                gone = f"DELETE FROM passage_{table} WHERE passage_id {among} RETURNING {column}"
+                held[table].update(key for (key,) in self._db.execute(gone, page))
+        correction_table.forget_corrected(self._db, ids)
         return held
+
+    def _hold(self, entry: Entry, stated: Stated) -> None:
+        """Let a passage hold what it states."""
+        self._link("passage_names", entry.passage.id, names_of(stated))
+        self._link("passage_facts", entry.passage.id, facts_of(stated))
+        if stated.by:
+            correction_table.keep_corrected(
+                self._db, entry.passage.id, stated.fingerprint(entry.fingerprint), stated.by
+            )
 
     def _drop_unheld(self, table: str, candidates: Iterable[str]) -> set[str]:
         """Delete those of the names or facts that no passage holds; return them."""

@@ -253,6 +253,13 @@ class Versions:
         rows = self._query("SELECT fact_id FROM past_facts WHERE version = ?", str(span.version))
         return {str(key) for (key,) in rows}
 
+    def restate(self, facts_of: Callable[[Entry], Iterable[str]]) -> None:
+        """Note again which facts each past version holds; ``facts_of`` gives their ids, as corrections leave them."""
+        for span in [span for span in self.spans() if span.version is not None]:
+            self._db.execute("DELETE FROM past_facts WHERE version = ?", (span.version,))
+            noted = ((key, span.version) for key in facts_of(self.entry(span)))
+            self._db.executemany("INSERT OR IGNORE INTO past_facts VALUES (?, ?)", noted)
+
     def erase(self, spans: Iterable[Span]) -> int:
         """Erase past versions; return how many those were."""
         doomed = [(span.version,) for span in spans if span.version is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -9,6 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.corrections.apply import Corrections, Stated
 from graph.embedding.embeddings import Embedder, check_dimension, check_embedder
 from graph.schema import Extraction, Passage, Triple
 from graph.storage.entry import Entry, facts_of, names_of
@@ -73,9 +75,9 @@ class Writer:
             check_dimension(vectors, self._record.dimension)
         windows = self._embedder.count_windows(contents)
         entries = [Entry(p, x, windows[i], vectors[i]) for i, (p, x) in enumerate(cleaned)]
-        names = self._embed_missing(_merge(names_of(p, x) for p, x in cleaned), "names")
-        facts = self._embed_missing(_merge(facts_of(x) for _, x in cleaned), "facts")
-        return EmbeddedBatch(entries, names, facts)
+        corrections = Corrections(self._record.corrections())
+        stated = [corrections.stated(passage, extraction) for passage, extraction in cleaned]
+        return EmbeddedBatch(entries, *self._embed_stated(stated))
 
     def commit(self, batch: EmbeddedBatch, removed: Iterable[str] = ()) -> WriteReport:
         """Commit the batch that was embedded last, and drop ``removed``, in one transaction."""
@@ -95,10 +97,22 @@ class Writer:
 
         Of their names and facts those are embedded that the record does not hold.
         """
-        names = self._embed_missing(_merge(names_of(e.passage, e.extraction) for e in entries), "names")
-        facts = self._embed_missing(_merge(facts_of(e.extraction) for e in entries), "facts")
+        corrections = Corrections(self._record.corrections())
+        names, facts = self._embed_stated([corrections.stated(e.passage, e.extraction) for e in entries])
         synonyms = self._names.add(list(names.texts), list(names.texts.values()), names.vectors)
         self._record.commit(entries, names, facts, synonyms, self._embedder.model_id, removed)
+
+    def restate(self, stated: Sequence[tuple[Entry, Stated]], change: Callable[[sqlite3.Connection], None]) -> None:
+        """Change the corrections, and commit what these entries state afterwards, as `Record.restate` does."""
+        names, facts = self._embed_stated([says for _, says in stated])
+        synonyms = self._names.add(list(names.texts), list(names.texts.values()), names.vectors)
+        self._names.forget(self._record.restate(stated, names, facts, synonyms, change))
+        _keep_names(self._record, self._embedder, self._names)
+
+    def _embed_stated(self, stated: Sequence[Stated]) -> tuple[NewVectors, NewVectors]:
+        """Return the vectors of the names and of the facts that the record lacks."""
+        names, facts = (_merge(map(held_by, stated)) for held_by in (names_of, facts_of))
+        return self._embed_missing(names, "names"), self._embed_missing(facts, "facts")
 
     def _embed_missing(self, texts: Mapping[str, str], table: str) -> NewVectors:
         wanted = self._record.missing(table, texts)
@@ -110,8 +124,9 @@ def reembed(record: Record, embedder: Embedder) -> None:
     """Replace every vector of the record by another model's, in one commit."""
     entries = list(record.entries())
     contents = {entry.passage.id: entry.passage.content for entry in entries}
-    name_texts = _merge(names_of(entry.passage, entry.extraction) for entry in entries)
-    fact_texts = _merge(facts_of(entry.extraction) for entry in entries)
+    corrections = Corrections(record.corrections())
+    stated = [corrections.stated(entry.passage, entry.extraction) for entry in entries]
+    name_texts, fact_texts = _merge(map(names_of, stated)), _merge(map(facts_of, stated))
     passages = NewVectors(contents, embedder.embed(list(contents.values())))
     names = NewVectors(name_texts, embedder.embed(list(name_texts.values())))
     facts = NewVectors(fact_texts, embedder.embed(list(fact_texts.values())))
@@ -143,7 +158,8 @@ def clean_extraction(extraction: Extraction) -> Extraction:
     collapsed = len(extraction.triples) - nameless - len(kept)
     dropped = {"triples without a name": nameless, "identical triples": collapsed}
     notes = {**extraction.notes, **{reason: count for reason, count in dropped.items() if count}}
-    return replace(extraction, entities=entities, triples=tuple(kept.values()), notes=notes)
+    types = {name: extraction.types[name] for name in entities if name in extraction.types}
+    return replace(extraction, entities=entities, triples=tuple(kept.values()), notes=notes, types=types)
 
 
 class _NameVectors:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -12,7 +11,6 @@ from typing import Any
 
 from graph.errors import BadInput, WorkspaceMissing
 from graph.relationships.conversations import (
-    USER,
     Conversation,
     Message,
     conversation,
@@ -21,6 +19,7 @@ from graph.relationships.conversations import (
     messages_beside,
     views,
 )
+from graph.relationships.cypher.copies import remove_copies
 from graph.relationships.erasure import Erased, erase_user, questions_of
 from graph.relationships.history import now
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
@@ -28,9 +27,6 @@ from graph.storage.marks import Mark, erase_marks, read_marks
 from graph.storage.workspace import Workspace, write_atomically
 from workflows.serving.page.conversations import FILE_NAME, Conversations, KeptTurn
 from workflows.serving.page.conversations import Conversation as PageConversation
-
-_COPIES = "cypher"
-"""The folder of a workspace with copies of its relationship graph for queries in Cypher."""
 
 
 def list_history(root: Path, user: str = "") -> dict[str, Any]:
@@ -111,7 +107,7 @@ def forget_user(root: Path, user: str, page_file: Path | None = None) -> dict[st
         n_marks = erase_marks(root, kept.questions)
         n_page = kept.store.erase_user(user) if kept.store else 0
         erased = erase_user(record, user) if record else Erased()
-        shutil.rmtree(root / _COPIES, ignore_errors=True)
+        remove_copies(root)
         if record:
             record.erase_free_pages()
     return {"workspace": str(root), "user": user, **asdict(erased), "page_conversations": n_page, "marks": n_marks}
@@ -170,5 +166,4 @@ def _with_messages(record: RelationshipRecord, found: Conversation) -> dict[str,
 
 def _message(message: Message) -> dict[str, Any]:
     """Return a message within its conversation, less what is empty for its role."""
-    left_out = {"conversation", *(("is_whole",) if message.role == USER else ())}
-    return {name: value for name, value in asdict(message).items() if name not in left_out and value not in ("", ())}
+    return {name: value for name, value in asdict(message).items() if name != "conversation" and value not in ("", ())}

@@ -16,6 +16,7 @@ from graph.publish.derive import is_behind, publish
 from graph.storage.record import NewVectors, Record
 from graph.storage.versions import Span, of_documents
 from graph.storage.workspace import Workspace
+from workflows.indexing_run.relating import related_if_there
 
 _NAMED_UNKNOWN = 10
 _REMOVAL = "removal"
@@ -26,6 +27,8 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
 
     Questions to a workspace left empty say so. Who names a document, a file or an address means all that ever came from
     there, also what the workspace holds of it as past versions alone.
+
+    The relationship graph, where there is one, is brought in step; the result tells a problem with it alone.
 
     Repeated with nothing written in between, a removal gives the same result, even if it was interrupted before.
 
@@ -58,12 +61,14 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
             workspace.withdraw(record)
         replace(removal, generation=record.generation).keep(record)
         record.shorten_log()
+        changes = related_if_there(workspace, record)
         return {
             "workspace": str(root),
             "removed": list(removal.passages),
             "versions": removal.versions,
             "passages": left,
             "generation": record.generation,
+            "relationships": {key: changes[key] for key in changes.keys() & {"problem"}},
         }
 
 

@@ -7,6 +7,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
+from graph.corrections.apply import Corrections
 from graph.errors import BadInput
 from graph.moments import ALWAYS, shown
 from graph.storage.entry import Entry, facts_of
@@ -46,7 +47,7 @@ def document_versions(root: Path, name: str, *, with_text: bool = False) -> dict
             "sources": sorted({span.source for span in spans}),
             "kept_from": shown(versions.kept_from) if versions.are_kept and versions.kept_from else None,
             "keeps_versions": versions.are_kept,
-            "versions": list(_changes(versions, spans, with_text=with_text)),
+            "versions": list(_changes(versions, spans, Corrections(record.corrections()), with_text=with_text)),
         }
 
 
@@ -56,7 +57,9 @@ def _lineage(spans: Sequence[Span], name: str) -> list[Span]:
     return of_documents(spans, [name], {name, *files})
 
 
-def _changes(versions: Versions, spans: Sequence[Span], *, with_text: bool) -> Iterator[dict[str, Any]]:
+def _changes(
+    versions: Versions, spans: Sequence[Span], corrections: Corrections, *, with_text: bool
+) -> Iterator[dict[str, Any]]:
     """Yield what changed at each moment at which something of a document began or ended."""
     entries = {(span.passage_id, span.version): versions.entry(span) for span in spans}
     before: dict[str, Span] = {}
@@ -69,7 +72,7 @@ def _changes(versions: Versions, spans: Sequence[Span], *, with_text: bool) -> I
                 "date": None if moment == ALWAYS else shown(moment),
                 "passages": len(after),
                 **{kind: [_named(entries, before, after, key) for key in keys] for kind, keys in changed.items()},
-                **_facts(old, new),
+                **_facts(corrections, old, new),
                 **({"diff": _diff(old, new)} if with_text else {}),
             }
         before = after
@@ -102,9 +105,12 @@ def _named(
     }
 
 
-def _facts(old: Iterable[Entry], new: Iterable[Entry]) -> dict[str, list[str]]:
+def _facts(corrections: Corrections, old: Iterable[Entry], new: Iterable[Entry]) -> dict[str, list[str]]:
     """Return the facts that are new in a version and those that it drops, in words."""
-    said_before, said = ({k: t for entry in held for k, t in facts_of(entry.extraction).items()} for held in (old, new))
+    said_before, said = (
+        {key: text for e in held for key, text in facts_of(corrections.stated(e.passage, e.extraction)).items()}
+        for held in (old, new)
+    )
     return {
         "new_facts": sorted(text for key, text in said.items() if key not in said_before),
         "dropped_facts": sorted(text for key, text in said_before.items() if key not in said),

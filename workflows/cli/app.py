@@ -24,6 +24,7 @@ from workflows.cli.discover import discover, provenance
 from workflows.cli.edges import edges
 from workflows.cli.evaluate import evaluate, export_beta, export_trec
 from workflows.cli.feedback import feedback, tune
+from workflows.cli.graph import graph
 from workflows.cli.history import forget, history
 from workflows.cli.key import key
 from workflows.cli.options import (
@@ -57,11 +58,13 @@ from workflows.cli.options import (
     QuestionArgument,
     QuestionSecondsOption,
     RateOption,
+    RelationshipsOption,
     RememberOption,
     SampleOption,
     SourceFilterOption,
     TopKOption,
     TriplesOption,
+    TypesOption,
     UserOption,
     WhereOption,
     WorkflowOption,
@@ -113,6 +116,7 @@ def index(
     sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="SOURCES")],
     workspace: WorkspaceOption = None,
     triples: TriplesOption = None,
+    types: TypesOption = None,
     model: ExtractorOption = None,
     field: FieldOption = None,
     metadata: MetadataOption = None,
@@ -125,6 +129,7 @@ def index(
     price_out: PriceOutOption = None,
     dated: DatedOption = None,
     keep_versions: KeepVersionsOption = None,
+    relationships: RelationshipsOption = None,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
@@ -139,6 +144,7 @@ def sync(
     sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="FOLDERS")],
     workspace: WorkspaceOption = None,
     triples: TriplesOption = None,
+    types: TypesOption = None,
     model: ExtractorOption = None,
     field: FieldOption = None,
     metadata: MetadataOption = None,
@@ -151,6 +157,7 @@ def sync(
     price_out: PriceOutOption = None,
     dated: DatedOption = None,
     keep_versions: KeepVersionsOption = None,
+    relationships: RelationshipsOption = None,
     replace_all: Annotated[
         bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
     ] = False,
@@ -400,7 +407,7 @@ def mcp(
     from workflows.serving.mcp_stdio import serve_stdio
 
     filter_of_all = parse_where(where or [])
-    if where:
+    if where or user:
         # Documents may still come, and a server may be about to start: calls report that.
         with suppress(WorkspaceMissing, ServiceUnavailable):
             asking_settings(workspace, where, user=user)
@@ -412,6 +419,7 @@ def mcp(
 
 
 app.add_typer(plot, name="plot")
+app.add_typer(graph, name="graph")
 app.command("chat")(chat)
 app.command("batch")(batch)
 app.command("eval")(evaluate)

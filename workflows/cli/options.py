@@ -82,6 +82,14 @@ ChunkTokensOption = Annotated[
 ]
 ChunkOverlapOption = Annotated[int | None, typer.Option(help="Tokens that neighbouring passages share (default 40).")]
 ConcurrencyOption = Annotated[int | None, typer.Option(help="Concurrent requests to the model, at most (default 8).")]
+TypesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="File of your own entity and relation types (TOML), kept in the workspace from then on. none: remove"
+        " them.",
+    ),
+]
 ClassesOption = Annotated[
     PassageClasses | None,
     typer.Option(help="Boundaries of PRIMARY, SECONDARY and PERIPHERAL links, stored on first use (default thirds)."),
@@ -144,6 +152,13 @@ KeepVersionsOption = Annotated[
     typer.Option(
         "--versions/--no-versions",
         help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
+    ),
+]
+RelationshipsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--relationships/--no-relationships",
+        help="Bring the relationship graph in step, or leave it as it is (default: bring it in step).",
     ),
 ]
 PersonalOption = Annotated[

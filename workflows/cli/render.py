@@ -43,6 +43,7 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
     )
     console.print(f"{report.entities} entities, {report.facts} facts, {report.edges} edges")
     console.print(f"[dim]{escape(_pairs(report.models))}; {report.imported} passages with imported triples[/]")
+    _own_types(console, report.own_types, report.unfound_types)
     if triples and not report.imported:
         reason = "its ids and texts match no passage" if report.unmatched_triples else "it is empty"
         console.print(f"[yellow]no triples imported from {escape(str(triples))}: {reason}[/]")
@@ -62,7 +63,23 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
             console.print(f"[yellow]  {escape(key)}: {escape(_shorten(reason))}[/]")
     if not report.facts:
         console.print("[yellow]no facts: the walk can use only names and passages[/]")
+    _relationships_problem(console, report.relationships)
     _refusals(console, [refused.reason for refused in report.refused], report.refused_count)
+
+
+def _relationships_problem(console: Console, relationships: Mapping[str, Any]) -> None:
+    """Print why the relationship graph could not be brought in step; nothing where it could."""
+    if "problem" in relationships:
+        console.print(f"[yellow]the relationship graph is not in step: {escape(str(relationships['problem']))}[/]")
+
+
+def _own_types(console: Console, names: Sequence[str], unfound: Sequence[str]) -> None:
+    """Print the user's own types, and those that nothing finds."""
+    if names:
+        console.print(f"[dim]own types: {escape(', '.join(names))}[/]")
+    if unfound:
+        hint = "give them cues, or extract with a model"
+        console.print(f"[yellow]own types that no rule finds: {escape(', '.join(unfound))}; {hint}[/]")
 
 
 def _refusals(console: Console, reasons: Sequence[str], count: int, done: str = "everything else is done") -> None:
@@ -97,6 +114,12 @@ def preview(console: Console, found: Mapping[str, Any]) -> None:
         more = f" and {len(sources) - _SHOWN_SOURCES} more" if len(sources) > _SHOWN_SOURCES else ""
         if sources:
             console.print(f"{change}: {escape(', '.join(sources[:_SHOWN_SOURCES]))}{more}")
+    if found["reread"]:
+        console.print(
+            f"[yellow]{found['reread']} of those replaced have not changed: they were extracted by another model, with"
+            " another prompt or with other types[/]"
+        )
+    _own_types(console, found["own_types"], found["unfound_types"])
     took = found["extraction"]
     needs = {"requests": took["requests"], "tokens in": took["prompt_tokens"], "tokens out": took["completion_tokens"]}
     if took["to_ask"] or took["kept"]:
@@ -124,6 +147,7 @@ def removal(console: Console, done: Mapping[str, Any]) -> None:
     console.print(
         f"{len(done['removed'])} passages{past} removed; {done['passages']} left in {escape(done['workspace'])}"
     )
+    _relationships_problem(console, done["relationships"])
 
 
 def _suffixes(skipped: Mapping[str, int]) -> dict[str, int]:
@@ -316,6 +340,7 @@ def reembedding(console: Console, report: Mapping[str, Any]) -> None:
         f"{report['passages']} passages of {escape(report['workspace'])} embedded again:"
         f" {escape(report['from'])} → {escape(report['to'])} ({report['dimension']} dimensions)"
     )
+    _relationships_problem(console, report["relationships"])
 
 
 def demo(console: Console, result: Mapping[str, Any]) -> None:

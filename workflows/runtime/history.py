@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from agents.roles import Turn
 from graph.errors import MaraError, NoAccess
-from graph.relationships.conversations import PastTurn, check_open_to, conversation, last_turns
+from graph.relationships.conversations import Cited, PastTurn, check_open_to, conversation, last_turns
 from graph.relationships.erasure import erase_conversation
-from graph.relationships.history import NewTurn, RecordedTurn, Reference, now, record_turn
+from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.server_clients import without_folders
 from graph.storage.workspace import resolve_workspace
@@ -66,14 +65,13 @@ def seen_turns(past: Sequence[PastTurn], run: OpenRun) -> list[Turn]:
     """Return turns of the history as a question may lean on them.
 
     A question counts as it was completed, but as it was typed where it may have been completed from an answer that the
-    run does not see. An answer of which a passage is gone counts as one that cites a passage nobody sees.
+    run does not see. A passage that was removed is one that nobody sees.
     """
     turns: list[Turn] = []
     sees_all = True
-    for each in past:
-        question, answer = each.question, each.answer
-        passages = tuple(cited.passage for cited in answer.cited) if answer else ()
-        cited = passages if answer is None or answer.is_whole else (*passages, "")
+    for turn in past:
+        question, answer = turn.question, turn.answer
+        cited = tuple(each.passage for each in answer.cited) if answer else ()
         asked = question.understood if question.understood and sees_all else question.content
         turns.append(Turn(asked, answer.content if answer else "", cited))
         sees_all = sees_all and all(sees(passage, run) for passage in cited)
@@ -123,11 +121,6 @@ def told(fault: Exception, context: Context) -> str:
     return without_folders(f"{fault.kind}: {fault.message}", root.parent, root.absolute().parent)
 
 
-def document_of(passage: str, metadata: Mapping[str, Any]) -> str:
-    """Return the id of a passage's document."""
-    return str(metadata.get("document") or passage)
-
-
 def _write(turn: NewTurn, run: OpenRun) -> RecordedTurn:
     from graph.relationships.concepts import SpelledConcepts
 
@@ -151,14 +144,18 @@ def _new_turn(state: Recording, run: OpenRun) -> NewTurn:
         user=run.context.user_id,
         understood="" if typed == state["question"] else state["question"],
         kind=state.get("answer_kind", ""),
-        references=tuple(_references(state)),
+        cited=tuple(_cited(state)),
         replaces=run.context.replaces,
     )
 
 
-def _references(state: Recording) -> Iterator[Reference]:
+def _cited(state: Recording) -> Iterator[Cited]:
     """Yield what the answer cites, each passage once."""
-    documents = {hit["id"]: document_of(hit["id"], hit["metadata"]) for hit in state.get("passages", [])}
     cited = {mark["passage_id"]: mark["number"] for mark in reversed(state.get("citations", []))}
     for passage, number in sorted(cited.items(), key=lambda each: each[1]):
-        yield Reference(number, passage, documents.get(passage, passage))
+        yield Cited(number, passage)
+
+
+def _own_only(context: Context) -> bool:
+    """Whether who asks may continue only their own conversations: somebody whom a server knows."""
+    return context.is_confined and bool(context.user_id)

@@ -14,6 +14,7 @@ from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
 from graph.embedding.embeddings import configured_embedder
 from graph.endpoints.openai_protocol import thinking_tokens, timeout_s
+from graph.own_types import NO_TYPES, OwnTypes
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index, IndexPool
 from graph.retrieve.past import PastIndexes
@@ -141,12 +142,17 @@ def tuning_for(context: Context) -> Tuning:
     return workspace_tuning(resolve_workspace(context.workspace))
 
 
-def extractor_for(context: IndexingContext) -> Extractor:
-    """Return who extracts: the caller's own extractor, the chat model's, or the offline one."""
+def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extractor:
+    """Return who extracts: the caller's own extractor, the chat model's, or the offline one.
+
+    Args:
+        context: the settings of the run.
+        own: the workspace's own types, which the caller's own extractor does not learn of.
+    """
     if context.own_extractor is not None:
         return context.own_extractor
     model = chat_model_of(context, context.temperature)
-    return ChatExtractor(model) if model else OfflineExtractor()
+    return ChatExtractor(model, own) if model else OfflineExtractor(own)
 
 
 def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | None:

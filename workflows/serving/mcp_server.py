@@ -259,7 +259,13 @@ def _told_to_the_client(workspace: Path) -> Iterator[None]:
 
 
 def _context(
-    workspace: Path, fixed: Mapping[str, Any], user: str, mode: Mode, top_k: int, where: Mapping[str, Any], as_of: str
+    workspace: Path,
+    fixed: Mapping[str, Any],
+    user: str,
+    mode: Mode,
+    top_k: int,
+    where: Mapping[str, Any],
+    as_of: str,
 ) -> Context:
     given = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of, user_id=user)
     context = given.within(fixed)
@@ -284,7 +290,7 @@ class _Talk:
         return self.context.in_history(key, self.context.user_id) if self.context.user_id else self.context
 
     def key_of(self, key: str) -> str:
-        """Return the key of a conversation; a new one for an empty key where it has to be known before it is asked in."""
+        """Return the key of a conversation; a new one for an empty key where the history needs to know it first."""
         return key or (new_key() if self.context.user_id else "")
 
     def _thread(self, key: str) -> Thread:

@@ -6,13 +6,19 @@ directions, so it is matched without an arrow, and no path may end where it bega
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graph.errors import BadInput
 from graph.relationships.conversation_search import SIMILARITY_SHARE
+from graph.relationships.cypher.reading import Rows
 from graph.relationships.discovery import STEPS
 
 _MOST = """\
 OPTIONAL MATCH (:Conversation {id: $conversation_id})-[:CONTAINS]->(:Message)-[:MENTIONS]->(known:Concept)
-    <-[:EXPLAINS]-(any:Document)
-WITH any.id AS explaining, count(DISTINCT known.id) AS number
+    <-[:EXPLAINS]-(explainer:Document)
+WITH explainer.id AS explaining, count(DISTINCT known.id) AS number
 WITH max(number) AS most
 """
 _MIXED = f"""\
@@ -33,7 +39,7 @@ WITH d, s.score AS similarity, most
 
 CONVERSATION_SEARCH_OF_SCORES = f"""\
 {_MOST}UNWIND $similarities AS given
-MATCH (d:Document {{id: given.id}})
+MATCH (d:Document) WHERE d.id = given.id
 WITH d, given.score AS similarity, most
 {_MIXED}"""
 """The same for ``$similarities``, a list of ``{{id, score}}``; nothing about the query is stored."""
@@ -68,12 +74,11 @@ ORDER BY id
 """What ``$user_id`` viewed, how often and when."""
 
 CITATIONS = """\
-MATCH (m:Message {id: $message_id})-[r:REFERENCES]->(cited)
-WHERE cited:Document OR cited:DocumentChunk
-RETURN label(cited) AS type, cited.id AS id, r.number AS number
-ORDER BY number, type, id
+MATCH (:Message {id: $message_id})-[r:REFERENCES]->(d:Document)
+RETURN d.id AS id, r.number AS number
+ORDER BY number, id
 """
-"""What a message cites, with the numbers of its citations."""
+"""The documents that ``$message_id`` cites, with the numbers of its citations."""
 
 
 def nearest_chunks(similarity: str) -> str:
@@ -89,3 +94,39 @@ WITH c, {similarity} AS similarity
 RETURN c.id AS id, c.content AS content, 1 - similarity AS distance, similarity
 ORDER BY similarity DESC, id LIMIT $k
 """
+
+
+@dataclass(frozen=True, slots=True)
+class NearChunk:
+    """A chunk that a search by vector found.
+
+    Attributes:
+        distance: 1 - similarity.
+        similarity: the cosine, in [-1, 1].
+    """
+
+    id: str
+    content: str | None
+    distance: float
+    similarity: float
+
+
+def check_vector(vector: Sequence[float], k: int) -> None:
+    """Raise BadInput where nothing can be searched for with a vector, or for so many chunks."""
+    if not vector or not all(map(math.isfinite, vector)) or not any(vector):
+        raise BadInput("The vector has no direction", "Give finite numbers that are not all 0")
+    if k < 1:
+        raise BadInput(f"{k} chunks are asked for", "Ask for at least one")
+
+
+def near_chunks(found: Rows) -> list[NearChunk]:
+    """Return the rows of a search by vector as chunks."""
+    return [
+        NearChunk(str(key), None if content is None else str(content), _number(distance), _number(similarity))
+        for key, content, distance, similarity in found.rows
+    ]
+
+
+def _number(value: object) -> float:
+    assert isinstance(value, int | float)
+    return float(value)

@@ -7,8 +7,9 @@ refused, so that no store takes for a clause what is a text or a comment here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from graph.errors import BadInput
 from graph.text import has_controls
@@ -19,7 +20,7 @@ MAX_QUERY = 20_000
 MAX_ROWS = 10_000
 """Rows that a query may be asked for, at most."""
 
-CellValue = str | int | float | bool | None | list["CellValue"] | dict[str, "CellValue"]
+CellValue = str | int | float | bool | None | Sequence["CellValue"] | Mapping[str, "CellValue"]
 """A value of a result: what JSON holds."""
 
 _BEGIN = frozenset(("MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN"))
@@ -28,7 +29,7 @@ _REFUSED = frozenset(
         *("ALTER", "ATTACH", "BEGIN", "CALL", "CHECKPOINT", "COMMIT", "COPY", "CREATE", "DELETE", "DENY", "DETACH"),
         *("DROP", "DUMP", "EXPLAIN", "EXPORT", "FOREACH", "GRANT", "IMPORT", "INSERT", "INSTALL", "LOAD", "MERGE"),
         *("PERIODIC", "PROFILE", "REMOVE", "RENAME", "REVOKE", "ROLLBACK", "SET", "SHOW", "START", "STOP"),
-        *("TERMINATE", "TRUNCATE", "UNINSTALL", "UPDATE", "USE"),
+        *("TERMINATE", "UNINSTALL", "UPDATE", "USE"),
     )
 )
 """Words of clauses that write, run procedures, read files or leave the graph, in any of the dialects."""
@@ -70,6 +71,20 @@ class Rows:
     columns: tuple[str, ...]
     rows: tuple[tuple[CellValue, ...], ...]
     cut: bool
+
+
+class Queryable(Protocol):
+    """A store that answers queries which only read: the embedded copy, or a server."""
+
+    def query(
+        self,
+        query: str,
+        parameters: Mapping[str, CellValue] | None = None,
+        *,
+        limit: int = 100,
+        timeout_s: float = 10.0,
+    ) -> Rows:
+        """Return what a query finds, at most ``limit`` rows; raises BadInput for one that may do more than read."""
 
 
 def check_reads_only(query: str, parameters: Mapping[str, object] | None = None) -> str:

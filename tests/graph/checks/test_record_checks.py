@@ -155,7 +155,7 @@ LOST = {
     "triples of four parts": (
         """UPDATE passages SET triples = '[["a", "b", "c", "SPATIAL"]]' WHERE id = 'ab'""", "passages", "mara index"),
     "an unknown relation": (
-        """UPDATE passages SET triples = '[["a", "b", "c", "ODD", 1.0]]' WHERE id = 'ab'""", "passages", "mara index"),
+        """UPDATE passages SET triples = '[["a", "b", "c", "odd", 1.0]]' WHERE id = 'ab'""", "passages", "mara index"),
     "a confidence over 1": (
         """UPDATE passages SET triples = '[["a", "b", "c", "SPATIAL", 2]]'""", "passages", "mara index"),
     "entities that are no list": ("UPDATE passages SET entities = '{}' WHERE id = 'ab'", "passages", "mara index"),

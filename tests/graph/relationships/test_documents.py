@@ -19,7 +19,7 @@ from graph.relationships.document_step import METRIC, InStep
 from graph.relationships.documents import bring_in_step, forget_step, is_in_step, relate
 from graph.relationships.provenance import source_id
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType, time_text
+from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.schema import Passage, RelationType, entity_id
 from graph.sources.loaders.document import Document
 from graph.sources.splitting import split_document
@@ -247,7 +247,7 @@ class TestChanges:
         step.take()
         old = str(before.metadata["document"])
         step.to.put_node(Node(NodeType.USER, "anna", {"created_at": NOON}))
-        viewed = {"view_count": 2, "first_viewed_at": NOON, "last_viewed_at": NOON}
+        viewed: dict[str, PropertyValue] = {"view_count": 2, "first_viewed_at": NOON, "last_viewed_at": NOON}
         step.to.link(Edge(EdgeType.VIEWED, (NodeType.USER, "anna"), (NodeType.DOCUMENT, old), viewed))
         (after,) = split_document(Document("Velm", "The Velm is a long river.", "velm.txt"))
         step.write([after], removed=[before.id])
@@ -272,6 +272,14 @@ class TestChanges:
         assert (changes.new, changes.changed, changes.gone) == (1, 2, 0)
         versions = {node.id: node.properties["version"] for node in step.to.nodes(NodeType.DOCUMENT)}
         assert versions == {"Ada-2": 2, "Bo-2": 2, "Cy-2": 1}
+
+    def test_a_row_that_comes_as_another_goes_does_not_replace_it(self, step: Step) -> None:
+        ada, bo, cy = (Passage(title, title, f"{title} 1", "rows.csv") for title in ("Ada", "Bo", "Cy"))
+        step.write([ada, bo])
+        step.take()
+        step.write([cy], removed=["Bo"])
+        changes = step.take(LATER)
+        assert (changes.new, changes.changed, changes.gone) == (1, 0, 1)
 
     def test_where_it_is_not_clear_which_was_edited_all_are_new(self, step: Step) -> None:
         step.write([Passage(f"old-{n}", "Row", f"old {n}", "rows.csv") for n in range(2)])

@@ -6,7 +6,7 @@ import pytest
 
 from graph.relationships.provenance import CONTENT_TYPES, is_address, origin_of, source_id, source_node
 from graph.relationships.schema import Node, NodeType, check_node
-from graph.schema import MAX_ID, Passage
+from graph.schema import MAX_ID, MetadataValue, Passage
 from graph.sources.documents import READABLE
 
 
@@ -22,7 +22,7 @@ def test_a_row_is_a_document_of_its_own() -> None:
 
 
 def test_a_chunk_belongs_to_its_document() -> None:
-    metadata = {
+    metadata: dict[str, MetadataValue] = {
         "document": "document-1",
         "chunk": 3,
         "file": "a.pdf",

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graph.corrections.apply import Stated
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from graph.storage.entry import MAX_METADATA, Entry, facts_of, fingerprint, names_of
@@ -272,17 +273,18 @@ class TestFingerprint:
 
 class TestTextsToEmbed:
     def test_the_names_of_a_passage_are_its_titles_its_entities_and_its_triples_ends(self) -> None:
-        names = names_of(NISSAN, extraction_of([FOUNDED], entities=["NISSAN", "Datsun", "  "]))
+        names = names_of(Stated.of(NISSAN, extraction_of([FOUNDED], entities=["NISSAN", "Datsun", "  "])))
         assert sorted(names.values()) == ["1933", "datsun", "nissan"]
         assert names == {entity_id(name): name for name in names.values()}
 
     def test_spellings_of_one_fact_have_one_id_and_one_text(self) -> None:
         spellings = [("Nissan.", "Founded", "1933"), ("NISSAN", " founded ", "(1933)"), ("nissan", "founded", "1933")]
-        (text,) = {tuple(facts_of(extraction_of([parts])).items()) for parts in spellings}
+        (text,) = {tuple(facts_of(Stated.of(NISSAN, extraction_of([parts]))).items()) for parts in spellings}
         assert text[0][1] == "nissan founded 1933"
 
     def test_neither_type_nor_confidence_is_in_the_text(self) -> None:
-        assert list(facts_of(extraction_of([FOUNDED])).values()) == ["nissan founded 1933"]
+        assert list(facts_of(Stated.of(NISSAN, extraction_of([FOUNDED]))).values()) == ["nissan founded 1933"]
 
     def test_one_statement_under_two_types_is_two_facts(self) -> None:
-        assert len(facts_of(extraction_of([FOUNDED, (*FOUNDED[:3], RelationType.CAUSALITY)]))) == 2
+        both = extraction_of([FOUNDED, (*FOUNDED[:3], RelationType.CAUSALITY)])
+        assert len(facts_of(Stated.of(NISSAN, both))) == 2

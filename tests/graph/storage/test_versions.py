@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from graph.corrections.apply import Stated
 from graph.errors import BadInput
 from graph.moments import ALWAYS, first_moment, last_moment
 from graph.schema import Passage
@@ -104,7 +105,7 @@ class TestKeeping:
 
     def test_facts_know_when_they_were_held(self, record: Record) -> None:
         write(record, "2023", LAMP, DESK)
-        (fact,) = facts_of(extraction_of(COSTS["lamp"]))
+        (fact,) = facts_of(Stated.of(LAMP, extraction_of(COSTS["lamp"])))
         write(record, "2024", DEARER, triples=COSTS_MORE)
         assert [(span.passage_id, span.until) for span in record.versions.spans_of_fact(fact)] == [
             ("lamp", first_moment("2024"))

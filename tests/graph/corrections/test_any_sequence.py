@@ -1,0 +1,145 @@
+"""Whatever is written and corrected in whatever order ends as a fresh build with the same corrections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.construction.builder import GraphBuilder
+from graph.corrections.change import plan_corrections, plan_undoing
+from graph.corrections.kinds import Apart, Change, Drop, Merge, Pin, Split, Statement, What
+from graph.errors import BadInput
+from graph.schema import Extraction, Passage, RelationType, Triple
+from graph.storage import correction_table
+from graph.storage.record import Record
+from graph.storage.writer import Writer
+from graph.text import normalise_name
+from tests.builders import HashEmbedder
+from tests.graph.construction.test_builder_changes import assert_same, assert_same_terms
+
+NAMES = ["IBM", "I.B.M.", "Ibm", "Big Blue", "Blue", "John Smith", "J. Smith", "Velm (city)", "Velm", "日産"]
+PREDICATES = ["founded", "is in", "Is In"]
+RELATIONS = [RelationType.TEMPORAL, RelationType.SPATIAL]
+PLACES = ["hr.csv", "news.csv", "p1", "p2", "d0"]
+
+names = st.sampled_from(NAMES)
+called = st.sampled_from([*NAMES, "Another", "John Smith (hr.csv)"])
+triples = st.builds(Triple, names, st.sampled_from(PREDICATES), names, st.sampled_from(RELATIONS), st.just(0.5))
+extractions = st.builds(
+    lambda found, entities: Extraction(tuple(entities), tuple(found), "test"),
+    st.lists(triples, max_size=3),
+    st.lists(names, max_size=2),
+)
+passages = st.builds(
+    lambda key, title, words, document: Passage(
+        f"p{key}",
+        title,
+        " ".join(words),
+        "hr.csv" if key % 2 else "news.csv",
+        {"document": f"d{key // 2}"} if document else {},
+    ),
+    st.integers(0, 4),
+    st.sampled_from(["", *NAMES]),
+    st.lists(st.sampled_from([*NAMES, "the", "by"]), max_size=6),
+    st.booleans(),
+)
+statements = st.builds(
+    Statement, called, st.sampled_from(PREDICATES), called, st.sampled_from(["", *(each.value for each in RELATIONS)])
+)
+places = st.lists(st.sampled_from(PLACES), max_size=1).map(tuple)
+
+
+def different(*some: str) -> bool:
+    return len({normalise_name(name) for name in some}) == len(some)
+
+
+corrections: st.SearchStrategy[What] = st.one_of(
+    st.builds(Merge, st.lists(names, min_size=2, max_size=3, unique_by=normalise_name).map(tuple), called),
+    st.builds(Apart, st.lists(called, min_size=2, max_size=2, unique_by=normalise_name).map(tuple)),
+    st.tuples(called, st.sampled_from(PLACES), called)
+    .filter(lambda parts: different(parts[0], parts[2]))
+    .map(lambda parts: Split(parts[0], (parts[1],), parts[2])),
+    st.tuples(statements, statements, places)
+    .filter(lambda parts: parts[0] != parts[1])
+    .map(lambda parts: Change(*parts)),
+    st.builds(Drop, statements, places),
+    st.builds(
+        lambda fact, relation, key: Pin(Statement(fact.subject, fact.predicate, fact.object, relation), f"p{key}"),
+        statements,
+        st.sampled_from([each.value for each in RELATIONS]),
+        st.integers(0, 4),
+    ),
+)
+Written = tuple[Sequence[tuple[Passage, Extraction]], set[str]]
+written = st.tuples(
+    st.lists(st.tuples(passages, extractions), max_size=4, unique_by=lambda item: item[0].id),
+    st.sets(st.integers(0, 4).map(lambda key: f"p{key}"), max_size=2),
+)
+steps = st.one_of(written, corrections, st.integers(1, 8))
+
+
+class World:
+    """A record that is written and corrected, and the corpus that it is of."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.corpus: dict[str, tuple[Passage, Extraction]] = {}
+        self.builder = GraphBuilder()
+        self._embedder = HashEmbedder()
+
+    def take(self, step: Written | What | int) -> None:
+        """Write a batch, make a correction, or undo one; what cannot be is refused, and changes nothing."""
+        if isinstance(step, tuple):
+            batch, removed = step
+            gone = removed - {passage.id for passage, _ in batch}
+            Writer(self.record, self._embedder).write(batch, sorted(gone))
+            self.corpus = {key: item for key, item in self.corpus.items() if key not in gone}
+            self.corpus |= {passage.id: (passage, extraction) for passage, extraction in batch}
+            return
+        with suppress(BadInput):
+            plan = plan_undoing(self.record, [step]) if isinstance(step, int) else None
+            plan = plan or plan_corrections(self.record, [(step, "")])  # type: ignore[list-item]
+            plan.commit(self.record, self._embedder)
+
+    def built_afresh(self, path: Path) -> Record:
+        """Return a new record with the same corrections, in which the corpus was written afterwards."""
+        fresh = Record(path, create=True)
+        with fresh.transaction():
+            for each in self.record.corrections():
+                correction_table.add(fresh._db, each.what, each.note, each.made_at)
+                if not each.stands:
+                    correction_table.undo(fresh._db, [each.id], each.undone_at)
+        Writer(fresh, HashEmbedder()).write([self.corpus[key] for key in sorted(self.corpus, reverse=True)])
+        return fresh
+
+
+def rows_of(record: Record) -> dict[str, list[object]]:
+    """Return what a record holds, in an order of its own."""
+    tables = ("passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
+    rows: dict[str, list[object]] = {name: sorted(record._rows(f"SELECT * FROM {name}")) for name in tables}
+    return rows | {"corrected": sorted(record.corrected().items(), key=repr)}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(steps, min_size=2, max_size=12))
+def test_any_sequence_of_sync_change_merge_split_drop_and_pin_ends_as_a_fresh_build(
+    sequence: list[Written | What | int],
+) -> None:
+    with TemporaryDirectory() as folder, Record(Path(folder) / "a.sqlite", create=True) as record:
+        world = World(record)
+        for step in sequence:
+            world.take(step)
+            assert_same(world.builder.build(record), GraphBuilder().build(record))
+        if not world.corpus:
+            return
+        with world.built_afresh(Path(folder) / "b.sqlite") as fresh:
+            assert rows_of(record) == rows_of(fresh)
+            assert record.stated_fingerprints() == fresh.stated_fingerprints()
+            builder = GraphBuilder()
+            assert_same(world.builder.build(record), builder.build(fresh))
+            assert_same_terms(world.builder.sparse(), builder.sparse())
