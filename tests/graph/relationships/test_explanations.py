@@ -58,9 +58,9 @@ def related(graph: KnowledgeGraph, document_of: Sequence[int]) -> dict[frozenset
     """Return {names of two concepts: (relation, documents, confidence)}."""
     found = relatedness(graph, np.array(document_of, dtype=np.int64))
     return {
-        frozenset((graph.entity_labels[a], graph.entity_labels[b])): (ENTITY_RELATIONS[relation], documents, confidence)
-        for a, b, relation, documents, confidence in zip(
-            *(found.first.tolist(), found.second.tolist(), found.relations.tolist()),
+        frozenset((graph.entity_labels[a], graph.entity_labels[b])): (graph.kinds[kind].relation, documents, confidence)
+        for a, b, kind, documents, confidence in zip(
+            *(found.first.tolist(), found.second.tolist(), found.kinds.tolist()),
             *(found.documents.tolist(), found.confidence.tolist()),
             strict=True,
         )
@@ -122,6 +122,13 @@ class TestExplanations:
         apart, joined = explained(graph, [0, 1]), explained(graph, [0, 0])
         assert joined[0, "Velm"][0] == max(apart[0, "Velm"][0], apart[1, "Velm"][0])
         assert set(joined) == {(0, "Velm"), (0, "spring")}
+
+    def test_a_fact_of_a_type_of_ones_own_tells_an_application(self, tmp_path: Path) -> None:
+        supplies = RelationType("SUPPLIES")
+        facts: Facts = {"p": [("Velm", "supplies", "Marn", supplies, 0.6)]}
+        graph = graph_of(tmp_path, [passage_of("p", "", "The Velm supplies Marn.")], facts)
+        assert explained(graph, [0])[0, "Velm"][1:] == (APPLICATION, 0.6)
+        assert related(graph, [0]) == {frozenset(("Velm", "Marn")): (supplies, 1, 0.6)}
 
     def test_a_fact_of_a_name_with_itself_explains_nothing_more(self, tmp_path: Path) -> None:
         graph = graph_of(
