@@ -130,7 +130,7 @@ class TestConversationShare:
         assert sum(seed["weight"] for seed in mixed) == pytest.approx(total or 0.5)
 
     def test_in_a_mode_of_similarity_documents_that_explain_them_rise(self, root: Path) -> None:
-        share = {"conversation_id": "of nobody", "conversation_share": 0.9}
+        share: dict[str, Any] = {"conversation_id": "of nobody", "conversation_share": 0.9}
         assert ids(found(root, mode=Mode.DENSE, **share))[0] in ("of-b-one", "of-b-two")
 
     @pytest.mark.parametrize("mode", [Mode.MARA, Mode.DENSE])
@@ -144,7 +144,11 @@ class TestConversationShare:
             found(root, conversation_id="of mia", conversation_share=0.5, user_id="tom")
 
     def test_concepts_that_a_filter_hides_are_no_seeds(self, root: Path) -> None:
-        share = {"conversation_id": "of nobody", "conversation_share": 0.9, "where": {"tenant": "a"}}
+        share: dict[str, Any] = {
+            "conversation_id": "of nobody",
+            "conversation_share": 0.9,
+            "where": {"tenant": "a"},
+        }
         assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found(root, **share))]
 
 
