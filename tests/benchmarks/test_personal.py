@@ -9,11 +9,9 @@ from importlib.resources import as_file, files
 import pytest
 
 from benchmarks.personal import History, ranks_of, read_histories, write_histories
-from graph.relationships.documents import relate
 from graph.relationships.personal_ranking import REACH
 from graph.relationships.record import RelationshipRecord
 from graph.retrieve.modes import Mode
-from graph.storage.workspace import Workspace
 from workflows import retrieval
 from workflows.context import Context, asking
 from workflows.indexing import index_sources
@@ -24,13 +22,11 @@ HISTORIES = read_histories()
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
-    workspace = Workspace(tmp_path_factory.mktemp("histories"))
+    root = tmp_path_factory.mktemp("histories")
     with as_file(files("workflows.sample")) as sample:
-        index_sources([sample / "corpus.jsonl"], workspace.root)
-    with workspace.writing() as lease, workspace.open_record(lease) as record:
-        relate(workspace, record)
-    context = Context(workspace=str(workspace.root), model="offline")
-    with RelationshipRecord.of(workspace.root) as record:
+        index_sources([sample / "corpus.jsonl"], root)
+    context = Context(workspace=str(root), model="offline")
+    with RelationshipRecord.of(root) as record:
         write_histories(record, open_workspace_index(context), HISTORIES)
     yield context
     close_indexes()

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from graph.relationships.concepts import SpelledConcepts
-from graph.relationships.documents import relate
-from graph.relationships.history import NewTurn, Reference, now, record_turn, track_user_viewed_document
+from graph.relationships.conversations import Cited
+from graph.relationships.history import NewTurn, now, record_turn, track_user_viewed_document
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node, NodeType
-from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder
 from tests.workflows.tenants import CORPORA
 from tests.workflows.workspaces import use_embedder
@@ -27,13 +26,10 @@ def reading_world(folder: Path) -> Path:
     rows = [{**row, "tenant": tenant} for tenant, own in CORPORA.items() for row in own]
     corpus = folder / "corpus.jsonl"
     corpus.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    workspace = Workspace(folder / "workspace")
     with pytest.MonkeyPatch.context() as patch:
         use_embedder(patch, HashEmbedder())
-        index_sources([corpus], workspace.root)
-        with workspace.writing() as lease, workspace.open_record(lease) as record:
-            relate(workspace, record)
-    return workspace.root
+        index_sources([corpus], folder / "workspace")
+    return folder / "workspace"
 
 
 def read(root: Path, user: str, *documents: str) -> None:
@@ -47,8 +43,8 @@ def read(root: Path, user: str, *documents: str) -> None:
 def talk(root: Path, conversation: str, question: str, user: str = "", cited: Sequence[str] = ()) -> None:
     """Write a turn of a conversation, whose answer cites passages."""
     concepts = SpelledConcepts(open_workspace_index(Context(workspace=str(root))).graph)
-    references = [Reference(number, key, key) for number, key in enumerate(cited, start=1)]
+    marks = [Cited(number, key) for number, key in enumerate(cited, start=1)]
     at = now()
-    turn = NewTurn(question, question, "-", at, at, conversation, user, references=references)
+    turn = NewTurn(question, question, "-", at, at, conversation, user, cited=marks)
     with RelationshipRecord.of(root) as record:
         record_turn(record, turn, concepts)
