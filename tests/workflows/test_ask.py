@@ -45,6 +45,7 @@ KEYS_IN_ORDER = [
     "models",
     "generation",
     "recorded",
+    "as_of",
 ]
 
 
