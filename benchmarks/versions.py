@@ -12,6 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def main() -> None:
 def _median_of_questions(context: Context, corpus: Sequence[Passage]) -> float:
     questions = [f"What is {passage.title}?" for passage in corpus[: 10 * _QUESTIONS : 10]]
     ask(questions[0], context)
-    return statistics.median(seconds(lambda question=question: ask(question, context)) for question in questions)
+    return statistics.median(seconds(partial(ask, question, context)) for question in questions)
 
 
 def _megabytes(path: Path) -> float:

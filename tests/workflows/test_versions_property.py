@@ -113,7 +113,14 @@ def carried_out(step: Step, root: Path) -> None:
 
 
 def without_ends(hits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: value for key, value in hit.items() if key != "superseded_at"} for hit in hits]
+    """Return hits without what only the past tells, their scores without the last bits: Chroma's own differ in them."""
+    kept = [{key: value for key, value in hit.items() if key != "superseded_at"} for hit in hits]
+    return [{**hit, "score": round(hit["score"], 5)} for hit in kept]
+
+
+def content_at(context: Context) -> dict[str, Any]:
+    content = content_of_index(open_workspace_index(context))
+    return {**content, "found": [(key, round(cosine, 5)) for key, cosine in content["found"]]}
 
 
 def check_as_of(root: Path, date: str, stood: Sequence[Row]) -> None:
@@ -128,11 +135,11 @@ def check_as_of(root: Path, date: str, stood: Sequence[Row]) -> None:
         write_lines(corpus, list(stood))
         index_sources([corpus], Path(folder, "fresh"))
         fresh = Context(workspace=str(Path(folder, "fresh")))
-        assert content_of_index(open_workspace_index(context)) == content_of_index(open_workspace_index(fresh))
+        assert content_at(context) == content_at(fresh)
         found, expected = run(context, QUESTION).result, run(fresh, QUESTION).result
         assert found["as_of"] == date
         for key in ("passages", "facts"):
-            assert without_ends(found[key]) == expected[key]
+            assert without_ends(found[key]) == without_ends(expected[key])
         assert found["answer"] == expected["answer"]
         close_indexes()
 
@@ -144,7 +151,7 @@ def check_history(taken: Sequence[Step]) -> None:
         root = Path(folder, "workspace")
         for step in taken:
             if step.kind == "remove":
-                step = Step("remove", "", [row for row in step.rows if row["id"] in history.held])
+                step = Step("remove", "", [row for row in step.rows if history.held.get(row["id"])])
                 if not step.rows:
                     continue
             if step.kind != "remove" and history.refuses(step):
@@ -157,14 +164,14 @@ def check_history(taken: Sequence[Step]) -> None:
             check_as_of(root, date, history.stood(date))
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(steps)
 def test_as_of_any_date_the_index_is_that_of_what_stood_then(taken: list[Step]) -> None:
     check_history(taken)
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(steps)
 def test_as_of_any_date_the_index_is_that_of_what_stood_then_many_times(taken: list[Step]) -> None:
     check_history(taken)

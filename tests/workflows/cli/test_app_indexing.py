@@ -260,4 +260,5 @@ class TestDates:
         mara("index", self.dearer(prices), "-w", w)
         with Workspace(w).open_record() as record:
             first, second = record.versions.spans(["lamp"])
-        assert before <= first.since < second.since == first.until <= now()
+        assert before <= first.since < second.since <= now()
+        assert first.until == second.since
