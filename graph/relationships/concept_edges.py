@@ -13,9 +13,15 @@ from numpy.typing import NDArray
 
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import WorkspaceDamaged
-from graph.relations import ENTITY_RELATIONS
 from graph.relationships.digests import Digests, Hashes, chained, hashes_of_ids, summed
-from graph.relationships.explanations import EXPLANATION_TYPES, descriptions, explanations, ids_of, relatedness
+from graph.relationships.explanations import (
+    EXPLANATION_TYPES,
+    description_digests,
+    descriptions,
+    explanations,
+    ids_of,
+    relatedness,
+)
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType, PropertyValue
 from graph.relationships.tables import joined_tables
@@ -101,22 +107,25 @@ def _write_concepts(
     relationships: RelationshipRecord, graph: KnowledgeGraph, ids: Sequence[str], hashes: Hashes
 ) -> int:
     """Write the concepts that are new or changed, remove those that are gone; return how many."""
-    described, labels = descriptions(graph), list(graph.entity_labels)
-    texts = (f"{label}\0{described.get(entity, '')}" for entity, label in enumerate(labels))
+    labels = list(graph.entity_labels)
+    told = ((f"{label}\0{graph.entity_type(place) or ''}").encode() for place, label in enumerate(labels))
+    named = np.fromiter(map(zlib.crc32, told), dtype=np.uint64, count=len(labels))
+    made = chained(named, description_digests(graph))
     known = Digests.load(relationships, "concepts")
-    made = np.fromiter((zlib.crc32(text.encode()) for text in texts), dtype=np.uint64, count=len(labels))
-    changed = np.flatnonzero(known.differing(hashes, made)).tolist()
-    gone = known.gone(hashes)
+    is_changed = known.differing(hashes, made)
+    changed, described = np.flatnonzero(is_changed).tolist(), descriptions(graph, is_changed)
     with relationships.transaction():
-        n_gone = relationships.remove_nodes(NodeType.CONCEPT, _concepts_hashed(relationships, gone))
-        relationships.put_nodes(_concept(ids[each], labels[each], described.get(each)) for each in changed)
+        n_gone = relationships.remove_nodes(NodeType.CONCEPT, _concepts_hashed(relationships, known.gone(hashes)))
+        relationships.put_nodes(
+            _concept(ids[each], labels[each], described.get(each), graph.entity_type(each)) for each in changed
+        )
         if n_gone or changed:
             Digests.of(hashes, made).save(relationships, "concepts")
     return len(changed) + n_gone
 
 
-def _concept(key: str, name: str, description: str | None) -> Node:
-    return Node(NodeType.CONCEPT, key, {"name": name, "description": description, "type": None})
+def _concept(key: str, name: str, description: str | None, kind: str | None) -> Node:
+    return Node(NodeType.CONCEPT, key, {"name": name, "description": description, "type": kind})
 
 
 def _concepts_hashed(relationships: RelationshipRecord, hashes: Hashes) -> list[str]:
@@ -147,11 +156,13 @@ def _explains(graph: KnowledgeGraph, document_of: Ints, documents: Ints, hashes:
 def _related(graph: KnowledgeGraph, document_of: Ints, hashes: Hashes) -> _Grouped:
     found = relatedness(graph, document_of)
     confidence = _units(found.confidence)
-    each = chained(hashes[found.second], found.relations, found.documents, confidence)
+    names = [kind.relation.value for kind in graph.kinds]
+    relations = np.asarray([zlib.crc32(name.encode()) for name in names], dtype=np.uint64)[found.kinds]
+    each = chained(hashes[found.second], relations, found.documents, confidence)
 
     def properties(place: int) -> dict[str, PropertyValue]:
         return {
-            "relation": ENTITY_RELATIONS[found.relations.item(place)].value,
+            "relation": names[found.kinds.item(place)],
             "documents": found.documents.item(place),
             "confidence": confidence.item(place) / _SHARE_UNITS,
         }
@@ -202,11 +213,13 @@ def _write_page(
     new: list[Edge] = []
     n_removed = 0
     for source, targets in wanted.items():
-        kept = {key: each for key, each in targets.items() if pruned[source].get(key) != evidence_of(each)}
+        kept = targets
+        if gone := pruned.get(source):
+            kept = {key: each for key, each in targets.items() if gone.get(key) != evidence_of(each)}
+            for target in gone.keys() & kept.keys():
+                _forget_pruned(relationships, of, source, target)
         for target in there[source].keys() - kept.keys():
             n_removed += relationships.unlink(_edge(of, source, target))
-        for target in pruned[source].keys() & kept.keys():
-            _forget_pruned(relationships, of, source, target)
         new += (_edge(of, source, key, each) for key, each in kept.items() if there[source].get(key) != each)
     relationships.link_all(new)
     return len(new) + n_removed

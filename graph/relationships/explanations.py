@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, IS_OWN_TITLE, IS_PASSAGE_KIND, KIND_INDEX, EdgeKind
+from graph.construction.edges import IS_FACT_KIND, IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.relations import ENTITY_RELATIONS, RelationType
+from graph.relations import RelationType
 from graph.relationships.concepts import NAME_ALONE
+from graph.relationships.digests import Hashes, chained, hashes_of_ids, summed
 from graph.schema import stable_id
 from graph.taxonomy import tells_kind
 
@@ -34,7 +35,7 @@ class ExplanationType(StrEnum):
     EXAMPLE = "example"
     """The document names something that is one or belongs to it (object of a HIERARCHICAL fact)."""
     APPLICATION = "application"
-    """The document says what it does, causes or has, or who made it (CAUSALITY or ATTRIBUTION)."""
+    """The document says what it does, causes or has, or who made it (CAUSALITY, ATTRIBUTION or an own type)."""
     SETTING = "setting"
     """The document says when or where it is or was, or what is or was then or there (TEMPORAL or SPATIAL)."""
     MENTION = "mention"
@@ -79,14 +80,14 @@ class Relatedness:
 
     Attributes:
         first, second: indices of the entities, the smaller one first.
-        relations: indices into ``ENTITY_RELATIONS``.
+        kinds: indices into the graph's kinds of edges, whose relation types they have.
         documents: how many documents state a fact of both.
         confidence: in [0, 1].
     """
 
     first: Ints
     second: Ints
-    relations: Ints
+    kinds: Ints
     documents: Ints
     confidence: Doubles
 
@@ -98,7 +99,7 @@ class _Statements:
     Attributes:
         subjects, objects: indices of the entities.
         documents: numbers of the documents.
-        relations: indices into ``ENTITY_RELATIONS``.
+        relations: indices into the relation types of the graph's facts.
         confidences: the mean over all passages that state a fact of that pair and type.
     """
 
@@ -127,7 +128,7 @@ def explanations(graph: KnowledgeGraph, document_of: Ints) -> Explanations:
     titled = IS_OWN_TITLE[edges.kind[kept]]
     stated = _statements(graph, document_of)
     no_weight = np.zeros(2 * len(stated.documents))
-    as_stated = _types_of(_AS_SUBJECT)[stated.relations], _types_of(_AS_OBJECT)[stated.relations]
+    as_stated = [_types_of(types, graph)[stated.relations] for types in (_AS_SUBJECT, _AS_OBJECT)]
     documents = np.concatenate([document_of[passages], stated.documents, stated.documents])
     concepts = np.concatenate([entities, stated.subjects, stated.objects])
     weight = np.concatenate([np.where(titled, 1.0, edges.weight[kept]), no_weight])
@@ -156,31 +157,34 @@ def relatedness(graph: KnowledgeGraph, document_of: Ints) -> Relatedness:
         document_of: the number of each passage's document.
     """
     edges, n = graph.edges, max(1, graph.n_entities)
-    is_fact = np.asarray([kind.relation in ENTITY_RELATIONS for kind in EDGE_KINDS])[edges.kind]
+    is_fact = IS_FACT_KIND[edges.kind]
     pairs = edges.source[is_fact].astype(np.int64) * n + edges.target[is_fact]
     weights, counts = edges.weight[is_fact].astype(np.float64), np.maximum(edges.count[is_fact].astype(np.float64), 1)
     order = np.lexsort((edges.kind[is_fact], -weights, pairs))
     keys, first = np.unique(pairs[order], return_index=True)
-    relation_of = np.asarray([_relation_index(kind) for kind in EDGE_KINDS])
     with np.errstate(divide="ignore"):
         doubts = counts * np.log1p(-np.minimum(1.0, weights / counts))
     doubt = np.add.reduceat(doubts[order], first) if len(keys) else np.zeros(0)
     found = Relatedness(
         first=keys // n,
         second=keys % n,
-        relations=relation_of[edges.kind[is_fact][order][first]] if len(keys) else np.zeros(0, dtype=np.int64),
+        kinds=edges.kind[is_fact][order][first].astype(np.int64),
         documents=_documents_of_pairs(_statements(graph, document_of), keys, n),
         confidence=_rounded(1 - np.exp(doubt)),
     )
     return _without_hubs(found, n)
 
 
-def descriptions(graph: KnowledgeGraph) -> dict[int, str]:
-    """Return {entity: what facts say that it is}, of the fact in most passages; the first by id where several are."""
-    hierarchical = list(RelationType).index(RelationType.HIERARCHICAL)
+def descriptions(graph: KnowledgeGraph, wanted: Marks) -> dict[int, str]:
+    """Return {entity: what facts say that it is}, of the fact in most passages; the first by id where several are.
+
+    Args:
+        graph: the generation.
+        wanted: of each entity, whether it is to be described.
+    """
     passages = np.diff(graph.facts.passages.starts)
     found: dict[int, tuple[int, str]] = {}
-    for place in np.flatnonzero(graph.facts.relations == hierarchical).tolist():
+    for place in np.flatnonzero(_is_hierarchical(graph) & wanted[graph.facts.ends[:, 0]]).tolist():
         subject, known = graph.facts.ends.item(place, 0), passages.item(place)
         if known > found.get(subject, (0, ""))[0]:
             fact = graph.facts.rows.at(place).fact
@@ -189,29 +193,42 @@ def descriptions(graph: KnowledgeGraph) -> dict[int, str]:
     return {entity: text for entity, (_, text) in found.items()}
 
 
+def description_digests(graph: KnowledgeGraph) -> Hashes:
+    """Return one number an entity, which is the same as long as its description is: of the facts that could give it."""
+    places = np.flatnonzero(_is_hierarchical(graph))
+    passages = np.diff(graph.facts.passages.starts)[places]
+    ids = tuple(graph.facts)
+    each = chained(hashes_of_ids([ids[place] for place in places.tolist()]), passages)
+    return summed(each, graph.facts.ends[places, 0], graph.n_entities)
+
+
+def _is_hierarchical(graph: KnowledgeGraph) -> Marks:
+    return np.asarray(graph.facts.relations == graph.facts.types.index(RelationType.HIERARCHICAL))
+
+
 def _statements(graph: KnowledgeGraph, document_of: Ints) -> _Statements:
     facts = graph.facts
     owners = np.repeat(np.arange(len(facts)), np.diff(facts.passages.starts))
     ends = facts.ends.astype(np.int64)
-    relations = np.asarray([_relation_index(EdgeKind(relation)) for relation in RelationType])[facts.relations]
-    confidences = _mean_confidences(graph, ends, facts.relations)
+    confidences = _mean_confidences(graph, ends)
     kept = (ends[:, 0] != ends[:, 1])[owners]
     owners = owners[kept]
     return _Statements(
         subjects=ends[owners, 0],
         objects=ends[owners, 1],
         documents=document_of[facts.passages.values[kept]],
-        relations=relations[owners],
+        relations=facts.relations[owners].astype(np.intp),
         confidences=confidences[owners],
     )
 
 
-def _mean_confidences(graph: KnowledgeGraph, ends: Ints, relations: NDArray[np.uint8]) -> Doubles:
+def _mean_confidences(graph: KnowledgeGraph, ends: Ints) -> Doubles:
     """Return of each fact the mean confidence of all statements of its pair and type; 0 for a loop, which has none."""
-    edges = graph.edges
+    edges, relations = graph.edges, graph.facts.relations
     if not len(edges):
         return np.zeros(len(ends))
-    kind_of = np.asarray([KIND_INDEX.get(EdgeKind(relation), 0) for relation in RelationType], dtype=np.int64)
+    index = {kind: place for place, kind in enumerate(graph.kinds)}
+    kind_of = np.asarray([index.get(EdgeKind(relation), 0) for relation in graph.facts.types], dtype=np.int64)
     sought = _edge_keys(graph, ends.min(axis=1), ends.max(axis=1), kind_of[relations])
     keys = _edge_keys(graph, edges.source, edges.target, edges.kind)
     places = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
@@ -223,7 +240,7 @@ def _edge_keys(
     graph: KnowledgeGraph, source: NDArray[np.integer], target: NDArray[np.integer], kind: NDArray[np.integer]
 ) -> Ints:
     """Return one number an edge, in the order of the graph's edges."""
-    keys = (source.astype(np.int64) * graph.n_nodes + target) * len(EDGE_KINDS) + kind
+    keys = (source.astype(np.int64) * graph.n_nodes + target) * len(graph.kinds) + kind
     return np.asarray(keys, dtype=np.int64)
 
 
@@ -258,12 +275,10 @@ def _rounded(values: Doubles) -> Doubles:
     return np.clip(np.round(values, _DIGITS), 0.0, 1.0)
 
 
-def _types_of(types: dict[RelationType, ExplanationType]) -> Ints:
-    return np.asarray([EXPLANATION_TYPES.index(types[relation]) for relation in ENTITY_RELATIONS], dtype=np.int64)
-
-
-def _relation_index(kind: EdgeKind) -> int:
-    return ENTITY_RELATIONS.index(kind.relation) if kind.relation in ENTITY_RELATIONS else 0
+def _types_of(types: Mapping[RelationType, ExplanationType], graph: KnowledgeGraph) -> Ints:
+    """Return of each relation type of a graph's facts what it makes of a document; an own type tells an application."""
+    made = (types.get(relation, ExplanationType.APPLICATION) for relation in graph.facts.types)
+    return np.asarray([EXPLANATION_TYPES.index(each) for each in made], dtype=np.int64)
 
 
 def ids_of(graph: KnowledgeGraph) -> Sequence[str]:

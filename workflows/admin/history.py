@@ -11,7 +11,6 @@ from typing import Any
 
 from graph.errors import BadInput, WorkspaceMissing
 from graph.relationships.conversations import (
-    USER,
     Conversation,
     Message,
     conversation,
@@ -170,5 +169,4 @@ def _with_messages(record: RelationshipRecord, found: Conversation) -> dict[str,
 
 def _message(message: Message) -> dict[str, Any]:
     """Return a message within its conversation, less what is empty for its role."""
-    left_out = {"conversation", *(("is_whole",) if message.role == USER else ())}
-    return {name: value for name, value in asdict(message).items() if name not in left_out and value not in ("", ())}
+    return {name: value for name, value in asdict(message).items() if name != "conversation" and value not in ("", ())}

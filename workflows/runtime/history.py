@@ -7,9 +7,9 @@ from pathlib import Path
 
 from agents.roles import Turn
 from graph.errors import MaraError, NoAccess
-from graph.relationships.conversations import PastTurn, check_open_to, conversation, last_turns
+from graph.relationships.conversations import Cited, PastTurn, check_open_to, conversation, last_turns
 from graph.relationships.erasure import erase_conversation
-from graph.relationships.history import NewTurn, RecordedTurn, Reference, now, record_turn
+from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.server_clients import without_folders
 from graph.storage.workspace import resolve_workspace
@@ -66,14 +66,13 @@ def seen_turns(past: Sequence[PastTurn], run: OpenRun) -> list[Turn]:
     """Return turns of the history as a question may lean on them.
 
     A question counts as it was completed, but as it was typed where it may have been completed from an answer that the
-    run does not see. An answer of which a passage is gone counts as one that cites a passage nobody sees.
+    run does not see. A passage that was removed is one that nobody sees.
     """
     turns: list[Turn] = []
     sees_all = True
-    for each in past:
-        question, answer = each.question, each.answer
-        passages = tuple(cited.passage for cited in answer.cited) if answer else ()
-        cited = passages if answer is None or answer.is_whole else (*passages, "")
+    for turn in past:
+        question, answer = turn.question, turn.answer
+        cited = tuple(each.passage for each in answer.cited) if answer else ()
         asked = question.understood if question.understood and sees_all else question.content
         turns.append(Turn(asked, answer.content if answer else "", cited))
         sees_all = sees_all and all(sees(passage, run) for passage in cited)
@@ -153,16 +152,16 @@ def _new_turn(state: Recording, run: OpenRun) -> NewTurn:
         user=run.context.user_id,
         understood="" if typed == state["question"] else state["question"],
         kind=state.get("answer_kind", ""),
-        references=tuple(_references(state)),
+        cited=tuple(_cited(state)),
         replaces=run.context.replaces,
     )
 
 
-def _references(state: Recording) -> Iterator[Reference]:
+def _cited(state: Recording) -> Iterator[Cited]:
     """Yield what the answer cites, each passage once."""
     cited = {mark["passage_id"]: mark["number"] for mark in reversed(state.get("citations", []))}
     for passage, number in sorted(cited.items(), key=lambda each: each[1]):
-        yield Reference(number, passage)
+        yield Cited(number, passage)
 
 
 def _own_only(context: Context) -> bool:

@@ -16,6 +16,7 @@ from graph.relationships.concepts import NAME_ALONE
 from graph.relationships.explanations import (
     EXPLANATION_TYPES,
     ExplanationType,
+    description_digests,
     descriptions,
     explanations,
     ids_of,
@@ -58,9 +59,9 @@ def related(graph: KnowledgeGraph, document_of: Sequence[int]) -> dict[frozenset
     """Return {names of two concepts: (relation, documents, confidence)}."""
     found = relatedness(graph, np.array(document_of, dtype=np.int64))
     return {
-        frozenset((graph.entity_labels[a], graph.entity_labels[b])): (ENTITY_RELATIONS[relation], documents, confidence)
-        for a, b, relation, documents, confidence in zip(
-            *(found.first.tolist(), found.second.tolist(), found.relations.tolist()),
+        frozenset((graph.entity_labels[a], graph.entity_labels[b])): (graph.kinds[kind].relation, documents, confidence)
+        for a, b, kind, documents, confidence in zip(
+            *(found.first.tolist(), found.second.tolist(), found.kinds.tolist()),
             *(found.documents.tolist(), found.confidence.tolist()),
             strict=True,
         )
@@ -123,6 +124,13 @@ class TestExplanations:
         assert joined[0, "Velm"][0] == max(apart[0, "Velm"][0], apart[1, "Velm"][0])
         assert set(joined) == {(0, "Velm"), (0, "spring")}
 
+    def test_a_fact_of_a_type_of_ones_own_tells_an_application(self, tmp_path: Path) -> None:
+        supplies = RelationType("SUPPLIES")
+        facts: Facts = {"p": [("Velm", "supplies", "Marn", supplies, 0.6)]}
+        graph = graph_of(tmp_path, [passage_of("p", "", "The Velm supplies Marn.")], facts)
+        assert explained(graph, [0])[0, "Velm"][1:] == (APPLICATION, 0.6)
+        assert related(graph, [0]) == {frozenset(("Velm", "Marn")): (supplies, 1, 0.6)}
+
     def test_a_fact_of_a_name_with_itself_explains_nothing_more(self, tmp_path: Path) -> None:
         graph = graph_of(
             tmp_path, [passage_of("p", "", "Velm and Velm.")], {"p": [("Velm", "is", "velm", HIERARCHICAL)]}
@@ -133,7 +141,7 @@ class TestExplanations:
         graph = graph_of(tmp_path, [], {})
         assert explained(graph, []) == {}
         assert related(graph, []) == {}
-        assert descriptions(graph) == {}
+        assert descriptions(graph, np.ones(0, dtype=bool)) == {}
 
 
 class TestRelatedness:
@@ -176,7 +184,22 @@ class TestDescriptions:
             "c": [("Marn", "was also the", "town", HIERARCHICAL), ("Marn", "part of", "Velmland", HIERARCHICAL)],
         }
         graph = graph_of(tmp_path, texts, facts)
-        assert descriptions(graph) == {graph.entity_index[entity_id("Marn")]: "town"}
+        assert descriptions(graph, np.ones(graph.n_entities, dtype=bool)) == {
+            graph.entity_index[entity_id("Marn")]: "town"
+        }
+
+    def test_the_digest_tells_whether_a_description_may_be_another(self, tmp_path: Path) -> None:
+        digests = []
+        for number, told in enumerate(("town", "port", "town")):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            facts: Facts = {"a": [("Marn", "is", told, HIERARCHICAL), ("Velm", "is", "river", HIERARCHICAL)]}
+            graph = graph_of(folder, [passage_of("a", "", "Marn and Velm.")], facts)
+            found = description_digests(graph)
+            digests.append({name: found[graph.entity_index[entity_id(name)]] for name in ("Marn", "Velm")})
+        assert digests[0] == digests[2]
+        assert digests[0]["Marn"] != digests[1]["Marn"]
+        assert digests[0]["Velm"] == digests[1]["Velm"]
 
 
 def test_every_type_of_fact_gives_a_type_of_explanation() -> None:
