@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import WorkspaceDamaged
 from graph.relationships.digests import Digests, Hashes, chained, hashes_of_ids, summed
-from graph.relationships.explanations import EXPLANATION_TYPES, descriptions, explanations, ids_of, relatedness
+from graph.relationships.explanations import (
+    EXPLANATION_TYPES,
+    description_digests,
+    descriptions,
+    explanations,
+    ids_of,
+    relatedness,
+)
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType, PropertyValue
 from graph.relationships.tables import joined_tables
@@ -100,15 +107,15 @@ def _write_concepts(
     relationships: RelationshipRecord, graph: KnowledgeGraph, ids: Sequence[str], hashes: Hashes
 ) -> int:
     """Write the concepts that are new or changed, remove those that are gone; return how many."""
-    described, labels = descriptions(graph), list(graph.entity_labels)
-    told = ((label, described.get(place), graph.entity_type(place)) for place, label in enumerate(labels))
-    texts = ("\0".join(each or "" for each in columns) for columns in told)
+    labels = list(graph.entity_labels)
+    told = ((f"{label}\0{graph.entity_type(place) or ''}").encode() for place, label in enumerate(labels))
+    named = np.fromiter(map(zlib.crc32, told), dtype=np.uint64, count=len(labels))
+    made = chained(named, description_digests(graph))
     known = Digests.load(relationships, "concepts")
-    made = np.fromiter((zlib.crc32(text.encode()) for text in texts), dtype=np.uint64, count=len(labels))
-    changed = np.flatnonzero(known.differing(hashes, made)).tolist()
-    gone = known.gone(hashes)
+    is_changed = known.differing(hashes, made)
+    changed, described = np.flatnonzero(is_changed).tolist(), descriptions(graph, is_changed)
     with relationships.transaction():
-        n_gone = relationships.remove_nodes(NodeType.CONCEPT, _concepts_hashed(relationships, gone))
+        n_gone = relationships.remove_nodes(NodeType.CONCEPT, _concepts_hashed(relationships, known.gone(hashes)))
         relationships.put_nodes(
             _concept(ids[each], labels[each], described.get(each), graph.entity_type(each)) for each in changed
         )
@@ -206,11 +213,13 @@ def _write_page(
     new: list[Edge] = []
     n_removed = 0
     for source, targets in wanted.items():
-        kept = {key: each for key, each in targets.items() if pruned[source].get(key) != evidence_of(each)}
+        kept = targets
+        if gone := pruned.get(source):
+            kept = {key: each for key, each in targets.items() if gone.get(key) != evidence_of(each)}
+            for target in gone.keys() & kept.keys():
+                _forget_pruned(relationships, of, source, target)
         for target in there[source].keys() - kept.keys():
             n_removed += relationships.unlink(_edge(of, source, target))
-        for target in pruned[source].keys() & kept.keys():
-            _forget_pruned(relationships, of, source, target)
         new += (_edge(of, source, key, each) for key, each in kept.items() if there[source].get(key) != each)
     relationships.link_all(new)
     return len(new) + n_removed

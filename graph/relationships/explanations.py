@@ -13,6 +13,7 @@ from graph.construction.edges import IS_FACT_KIND, IS_OWN_TITLE, IS_PASSAGE_KIND
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relations import RelationType
 from graph.relationships.concepts import NAME_ALONE
+from graph.relationships.digests import Hashes, chained, hashes_of_ids, summed
 from graph.schema import stable_id
 from graph.taxonomy import tells_kind
 
@@ -174,18 +175,35 @@ def relatedness(graph: KnowledgeGraph, document_of: Ints) -> Relatedness:
     return _without_hubs(found, n)
 
 
-def descriptions(graph: KnowledgeGraph) -> dict[int, str]:
-    """Return {entity: what facts say that it is}, of the fact in most passages; the first by id where several are."""
-    hierarchical = graph.facts.types.index(RelationType.HIERARCHICAL)
+def descriptions(graph: KnowledgeGraph, wanted: Marks) -> dict[int, str]:
+    """Return {entity: what facts say that it is}, of the fact in most passages; the first by id where several are.
+
+    Args:
+        graph: the generation.
+        wanted: of each entity, whether it is to be described.
+    """
     passages = np.diff(graph.facts.passages.starts)
     found: dict[int, tuple[int, str]] = {}
-    for place in np.flatnonzero(graph.facts.relations == hierarchical).tolist():
+    for place in np.flatnonzero(_is_hierarchical(graph) & wanted[graph.facts.ends[:, 0]]).tolist():
         subject, known = graph.facts.ends.item(place, 0), passages.item(place)
         if known > found.get(subject, (0, ""))[0]:
             fact = graph.facts.rows.at(place).fact
             if tells_kind(fact.predicate):
                 found[subject] = (known, fact.object)
     return {entity: text for entity, (_, text) in found.items()}
+
+
+def description_digests(graph: KnowledgeGraph) -> Hashes:
+    """Return one number an entity, which is the same as long as its description is: of the facts that could give it."""
+    places = np.flatnonzero(_is_hierarchical(graph))
+    passages = np.diff(graph.facts.passages.starts)[places]
+    ids = tuple(graph.facts)
+    each = chained(hashes_of_ids([ids[place] for place in places.tolist()]), passages)
+    return summed(each, graph.facts.ends[places, 0], graph.n_entities)
+
+
+def _is_hierarchical(graph: KnowledgeGraph) -> Marks:
+    return np.asarray(graph.facts.relations == graph.facts.types.index(RelationType.HIERARCHICAL))
 
 
 def _statements(graph: KnowledgeGraph, document_of: Ints) -> _Statements:

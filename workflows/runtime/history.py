@@ -13,6 +13,7 @@ from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.server_clients import without_folders
 from graph.storage.workspace import resolve_workspace
+from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sending, erase_on_graph_server
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import sees
 from workflows.settings.mara import Context
@@ -96,21 +97,28 @@ def record_answer(state: Recording, run: OpenRun) -> Update:
         viewed=list(done.viewed),
     )
     unlinked = f"{len(done.unlinked)} cited passages are not in the relationship graph, and not linked: index again"
-    return {"recorded": recorded, "errors": [run.error(HISTORY_UNWRITTEN, unlinked)] if done.unlinked else []}
+    errors = [run.error(HISTORY_UNWRITTEN, unlinked)] if done.unlinked else []
+    if behind := behind_after_sending(resolve_workspace(context.workspace)):
+        errors.append(run.error(GRAPH_SERVER_BEHIND, behind))
+    return {"recorded": recorded, "errors": errors}
 
 
 def erase_own_conversation(context: Context) -> None:
     """Erase a user's conversation from the history, where it holds that; somebody else's of that name stays.
 
-    Raises WorkspaceLocked where other processes write for longer than one waits.
+    Raises:
+        WorkspaceLocked: other processes write for longer than one waits.
+        GraphUnavailable: it is erased here, and the configured graph server still holds it.
     """
     root = resolve_workspace(context.workspace)
     if not (root / RELATIONSHIPS_FILE).exists():
         return
     with RelationshipRecord.of(root) as record:
         found = conversation(record, context.conversation_id)
-        if found is not None and found.owner == context.user_id:
-            erase_conversation(record, context.conversation_id)
+        if found is None or found.owner != context.user_id:
+            return
+        erase_conversation(record, context.conversation_id)
+    erase_on_graph_server(root)
 
 
 def told(fault: Exception, context: Context) -> str:

@@ -16,6 +16,7 @@ from graph.relationships.concepts import NAME_ALONE
 from graph.relationships.explanations import (
     EXPLANATION_TYPES,
     ExplanationType,
+    description_digests,
     descriptions,
     explanations,
     ids_of,
@@ -140,7 +141,7 @@ class TestExplanations:
         graph = graph_of(tmp_path, [], {})
         assert explained(graph, []) == {}
         assert related(graph, []) == {}
-        assert descriptions(graph) == {}
+        assert descriptions(graph, np.ones(0, dtype=bool)) == {}
 
 
 class TestRelatedness:
@@ -183,7 +184,22 @@ class TestDescriptions:
             "c": [("Marn", "was also the", "town", HIERARCHICAL), ("Marn", "part of", "Velmland", HIERARCHICAL)],
         }
         graph = graph_of(tmp_path, texts, facts)
-        assert descriptions(graph) == {graph.entity_index[entity_id("Marn")]: "town"}
+        assert descriptions(graph, np.ones(graph.n_entities, dtype=bool)) == {
+            graph.entity_index[entity_id("Marn")]: "town"
+        }
+
+    def test_the_digest_tells_whether_a_description_may_be_another(self, tmp_path: Path) -> None:
+        digests = []
+        for number, told in enumerate(("town", "port", "town")):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            facts: Facts = {"a": [("Marn", "is", told, HIERARCHICAL), ("Velm", "is", "river", HIERARCHICAL)]}
+            graph = graph_of(folder, [passage_of("a", "", "Marn and Velm.")], facts)
+            found = description_digests(graph)
+            digests.append({name: found[graph.entity_index[entity_id(name)]] for name in ("Marn", "Velm")})
+        assert digests[0] == digests[2]
+        assert digests[0]["Marn"] != digests[1]["Marn"]
+        assert digests[0]["Velm"] == digests[1]["Velm"]
 
 
 def test_every_type_of_fact_gives_a_type_of_explanation() -> None:
