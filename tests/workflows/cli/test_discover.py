@@ -14,6 +14,7 @@ from tests.workflows.workspaces import use_embedder
 from workflows.runtime.resources import close_indexes
 
 QUESTION = "What happened at the lake?"
+PERSONAL = ("--personalise", "--user", "mia", "--remember", "nothing")
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +85,12 @@ class TestProvenance:
 class TestAsking:
     def test_a_personal_ranking_needs_a_user(self, mara: Mara, root: Path) -> None:
         assert "--user" in mara("ask", QUESTION, "-w", root, "--personalise").err
-        hits = mara(
-            "ask", QUESTION, "-w", root, "--personalise", "--user", "mia", "--remember", "nothing", "--json"
-        ).json
-        assert any("personal" in hit for hit in hits["passages"])
+        hits = mara("ask", QUESTION, "-w", root, *PERSONAL, "--json").json["passages"]
+        assert any("personal" in hit for hit in hits)
+
+    def test_the_terminal_tells_which_passages_moved_and_why(self, mara: Mara, root: Path) -> None:
+        assert "moved up from" in mara("ask", QUESTION, "-w", root, *PERSONAL, "--mode", "dense", "--verbose").out
+        assert "moved" not in mara("ask", QUESTION, "-w", root, "--mode", "dense", "--verbose").out
 
     @pytest.mark.parametrize(
         ("options", "found"),
