@@ -11,6 +11,7 @@ from rich.table import Table
 
 from graph.storage.workspace import default_workspace
 from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, query_graph
+from workflows.cli import graph_upkeep
 from workflows.cli.command import reports_errors, say, write
 from workflows.cli.options import JsonOption, WorkspaceOption
 from workflows.cli.render import escape
@@ -23,6 +24,10 @@ ParamOption = Annotated[
     typer.Option(metavar="NAME=VALUE", help="Value of a $NAME of the query: a number, a list, or a text. Repeatable."),
 ]
 
+
+graph.command("evaluate")(graph_upkeep.evaluate)
+graph.command("prune")(graph_upkeep.prune)
+graph.command("restore")(graph_upkeep.restore)
 
 @graph.command("query")
 @reports_errors
