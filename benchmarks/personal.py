@@ -92,7 +92,7 @@ def main() -> None:
         context = Context(workspace=folder, model="offline")
         with RelationshipRecord.of(Path(folder)) as record:
             write_histories(record, open_workspace_index(context), histories)
-            profiles = {each.user: profile_of(record, each.user) for each in histories}
+        profiles = _profiles(histories, context)
         print(_HEADER)
         for mode in options.mode or MODES:
             asked = context.model_copy(update={"mode": mode, "top_k": COMPARED})
@@ -101,10 +101,22 @@ def main() -> None:
                 for view_share in options.view_share:
                     ranks = list(_ranks(histories, found, profiles, reach, view_share))
                     harm = _recalls(gold, found, profiles, reach, view_share)
-                    print(_row(mode, reach, view_share, ranks, harm), flush=True)
+                    print(_row(mode, reach, view_share, histories, ranks, harm), flush=True)
                     if options.each:
                         _print_each(histories, ranks)
         close_indexes()
+
+
+def ranks_of(histories: Sequence[History], context: Context) -> Iterator[tuple[int, int]]:
+    """Yield the rank of what each user wants, without and with personal ranking, in the context's mode."""
+    asked = context.model_copy(update={"top_k": COMPARED})
+    found = {question: _ranked(question, asked) for question in {each.question for each in histories}}
+    yield from _ranks(histories, found, _profiles(histories, context), REACH, VIEW_SHARE)
+
+
+def _profiles(histories: Sequence[History], context: Context) -> dict[str, Profile]:
+    with RelationshipRecord.of(Path(context.workspace)) as record:
+        return {each.user: profile_of(record, each.user) for each in histories}
 
 
 _HEADER = (
@@ -163,10 +175,14 @@ def _recalls(
 
 
 def _row(
-    mode: Mode, reach: float, view_share: float, ranks: Sequence[tuple[int, int]], harm: tuple[float, float]
+    mode: Mode,
+    reach: float,
+    view_share: float,
+    histories: Sequence[History],
+    ranks: Sequence[tuple[int, int]],
+    harm: tuple[float, float],
 ) -> str:
     before, after = zip(*ranks, strict=True)
-    histories = read_histories()
     viewed = [rank for each, rank in zip(histories, after, strict=True) if each.viewed_wanted]
     others = [rank for each, rank in zip(histories, after, strict=True) if not each.viewed_wanted]
     could_rise = sum(rank > 1 for rank in before)

@@ -15,8 +15,7 @@ from graph.relationships.conversations import check_open_to
 from graph.relationships.discovery import PROPOSED, Because, ConceptPath, Discovery, discover
 from graph.relationships.passage_account import Account, account_of, unknown_passage
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import NodeType
-from graph.relationships.sight import Sight
+from graph.relationships.sight import Sight, named_document
 from graph.retrieve.modes import Mode
 from graph.retrieve.search import rank_passages
 from graph.schema import Passage, entity_id
@@ -62,7 +61,10 @@ def what_to_read(context: Context, topic: str = "", k: int = PROPOSED) -> dict[s
             k=k,
             sight=sight,
         )
-        titles = {key: title for each in found for key, title in _read_titles(record, each)}
+        read = sorted({path.seed.document for each in found for path in each.paths if path.seed.document})
+        titles = {
+            key: named_document(record, key, sight)[1] for key in read if sight is None or sight.sees_document(key)
+        }
     return {"documents": [_proposal(each, titles) for each in found]}
 
 
@@ -155,12 +157,6 @@ def _told(account: Account, passage: Passage) -> dict[str, Any]:
             for each in account.citations
         ],
     }
-
-
-def _read_titles(record: RelationshipRecord, found: Discovery) -> list[tuple[str, str]]:
-    read = {path.seed.document for path in found.paths if path.seed.document}
-    nodes = (record.node(NodeType.DOCUMENT, key) for key in sorted(read))
-    return [(node.id, str(node.properties["title"])) for node in nodes if node]
 
 
 def _proposal(found: Discovery, titles: dict[str, str]) -> dict[str, Any]:

@@ -13,11 +13,13 @@ from graph.checks.findings import Finding, judged, lost, sound
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.construction.edge_weights import PassageClasses
 from graph.corrections.apply import Corrections, Stated
-from graph.errors import MaraError
+from graph.errors import MaraError, WorkspaceDamaged
 from graph.moments import ALWAYS, FOREVER
+from graph.own_types import OWN_TYPES
 from graph.schema import RelationType
 from graph.storage.correction_table import Corrected
 from graph.storage.entry import Entry, facts_of, names_of
+from graph.storage.own_types import declared_types
 from graph.storage.record import HELD_BY, RESTORE, DerivedRows, RecordReader
 from graph.storage.writer import SYNONYM_COSINE
 from graph.text import has_controls, without_controls
@@ -139,6 +141,10 @@ def _check_settings(record: RecordReader) -> Finding:
         faults.append("embedding_model")
     if record.note(PASSAGE_CLASSES) not in ("", *PassageClasses):
         faults.append(PASSAGE_CLASSES)
+    try:
+        declared_types(record)
+    except WorkspaceDamaged:
+        faults.append(OWN_TYPES)
     if faults:
         return lost("record settings", f"The record does not properly tell {', '.join(faults)}", RESTORE)
     model = record.embedding_model or "no model yet"

@@ -14,12 +14,18 @@ import numpy as np
 
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import NodeType
-from graph.relationships.sight import Sight
+from graph.relationships.sight import Sight, named_document
 from graph.retrieve.seeds import min_max
 
 SIMILARITY_SHARE = 0.7
 """The share of the similarity in a document's score; the rest is that of its concepts."""
+
+THREAD_SHARE = 0.2
+"""The share of a thread's concepts in a ranking by similarity, where no other is asked for.
+
+Measured (`python -m benchmarks.conversations --shares`): more costs recall on long threads. A walk, which starts from
+the names of the completed question, gains nothing from them.
+"""
 
 EDGE_LIMIT = 20_000
 """EXPLAINS edges that count in one search, at most: a thread's concepts that most documents explain are left out."""
@@ -145,7 +151,9 @@ def conversation_search(
     share = relevances(counts)
     found = _best(similarities, share, k)
     return [
-        RelevantDocument(key, *_named(record, key), similarities[key], counts.get(key, 0), share.get(key, 0.0), score)
+        RelevantDocument(
+            key, *named_document(record, key, sight), similarities[key], counts.get(key, 0), share.get(key, 0.0), score
+        )
         for key, score in found
     ]
 
@@ -211,9 +219,3 @@ def with_thread_relevance(
         for place, (document, _) in enumerate(ranking)
     ]
     return sorted(mixed, key=lambda item: (-item[1], item[0]))
-
-
-def _named(record: RelationshipRecord, document_id: str) -> tuple[str, str]:
-    """Return path and title of a document; its id stands for both where the record does not hold it."""
-    node = record.node(NodeType.DOCUMENT, document_id)
-    return (str(node.properties["path"]), str(node.properties["title"])) if node else (document_id, document_id)

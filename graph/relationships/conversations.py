@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from graph.errors import NoAccess
@@ -22,16 +23,13 @@ _USER = table_of_nodes(NodeType.USER)
 _MESSAGE = table_of_nodes(NodeType.MESSAGE)
 _CONVERSATION = table_of_nodes(NodeType.CONVERSATION)
 _DOCUMENT = table_of_nodes(NodeType.DOCUMENT)
-_CHUNK = table_of_nodes(NodeType.CHUNK)
 _PART_OF = table_of_edges(EdgeType.PART_OF, NodeType.MESSAGE, NodeType.CONVERSATION)
 _CREATED = table_of_edges(EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)
 _FOLLOWS = table_of_edges(EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE)
 _VIEWED = table_of_edges(EdgeType.VIEWED, NodeType.USER, NodeType.DOCUMENT)
-_CITED_CHUNKS = table_of_edges(EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.CHUNK)
-_CITED_DOCUMENTS = table_of_edges(EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.DOCUMENT)
 
 _MESSAGES = f"""
-SELECT m.key, m.id, m.role, m.content, m.created_at, m.understood, m.kind, m.citations, p.position, c.id, u.id
+SELECT m.key, m.id, m.role, m.content, m.created_at, m.understood, m.kind, m.cited, p.position, c.id, u.id
 FROM "{_MESSAGE}" m
 LEFT JOIN "{_PART_OF}" p ON p.source = m.key LEFT JOIN "{_CONVERSATION}" c ON c.key = p.target
 LEFT JOIN "{_CREATED}" made ON made.target = m.key LEFT JOIN "{_USER}" u ON u.key = made.source
@@ -71,7 +69,12 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A passage that an answer cites, by its number there."""
+    """A passage that an answer cites.
+
+    Attributes:
+        number: what the answer cites it by, from 1.
+        passage: its id.
+    """
 
     number: int
     passage: str
@@ -89,8 +92,7 @@ class Message:
         position: its place in the conversation, from 0; -1 outside of one.
         conversation: its id; empty where it belongs to none.
         user: who asked; empty for an answer, and where nobody is known to have.
-        cited: the passages that an answer cites, as far as the relationship graph holds them, by number.
-        is_whole: whether it holds all of them.
+        cited: the passages that an answer cites, by number; some may have been removed since.
     """
 
     id: str
@@ -103,7 +105,6 @@ class Message:
     conversation: str
     user: str
     cited: tuple[Cited, ...]
-    is_whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +150,14 @@ def conversation(record: RelationshipRecord, key: str) -> Conversation | None:
 def messages(record: RelationshipRecord, conversation: str) -> list[Message]:
     """Return the messages of a conversation in their order."""
     rows = record.execute(f"{_MESSAGES} WHERE c.id = ? ORDER BY p.position", (conversation,)).fetchall()
-    return [_message(record, row) for row in rows]
+    return [_message(row) for row in rows]
 
 
 def messages_beside(record: RelationshipRecord, user: str) -> list[Message]:
     """Return a user's questions that belong to no conversation, each followed by its answer, the oldest first."""
     own = f"{_MESSAGES} WHERE u.id = ? AND c.key IS NULL ORDER BY m.created_at, m.key"
     questions = record.execute(own, (user,)).fetchall()
-    return [_message(record, row) for question in questions for row in (question, *_answers_to(record, question[0]))]
+    return [_message(row) for question in questions for row in (question, *_answers_to(record, question[0]))]
 
 
 def last_turns(record: RelationshipRecord, conversation: str, most: int) -> list[PastTurn]:
@@ -165,7 +166,7 @@ def last_turns(record: RelationshipRecord, conversation: str, most: int) -> list
         f"{_MESSAGES} WHERE c.id = ? ORDER BY p.position DESC LIMIT ?", (conversation, 2 * most)
     ).fetchall()
     turns: list[PastTurn] = []
-    for message in (_message(record, row) for row in reversed(rows)):
+    for message in map(_message, reversed(rows)):
         if message.role == USER:
             turns.append(PastTurn(message))
         elif turns:
@@ -221,29 +222,24 @@ def _conversation(row: tuple[str, str | None, str, str, str | None, int]) -> Con
     return Conversation(key, title or "", created_at, updated_at, owner or "", count)
 
 
-def _message(record: RelationshipRecord, row: tuple[object, ...]) -> Message:
-    place, key, role, content, created_at, understood, kind, citations, position, within, user = row
-    cited = tuple(Cited(number, passage) for number, passage in _cited(record, place))
+def cited_text(cited: Iterable[Cited]) -> str:
+    """Return passages that an answer cites as a message holds them: JSON, by number."""
+    return json.dumps(sorted((each.number, each.passage) for each in cited), ensure_ascii=False)
+
+
+def _message(row: tuple[object, ...]) -> Message:
+    _, key, role, content, created_at, understood, kind, cited, position, within, user = row
     return Message(
-        str(key),
-        str(role),
-        str(content),
-        str(created_at),
-        str(understood or ""),
-        str(kind or ""),
-        -1 if position is None else int(str(position)),
-        str(within or ""),
-        str(user or ""),
-        cited,
-        len(cited) >= int(str(citations or 0)),
-    )
-
-
-def _cited(record: RelationshipRecord, message: object) -> Iterator[tuple[int, str]]:
-    yield from record.execute(
-        f'SELECT coalesce(r.number, 0), d.id FROM "{_CITED_CHUNKS}" r JOIN "{_CHUNK}" d ON d.key = r.target'
-        " WHERE r.source = ? ORDER BY 1, 2",
-        (message,),
+        id=str(key),
+        role=str(role),
+        content=str(content),
+        created_at=str(created_at),
+        understood=str(understood or ""),
+        kind=str(kind or ""),
+        position=-1 if position is None else int(str(position)),
+        conversation=str(within or ""),
+        user=str(user or ""),
+        cited=tuple(Cited(number, passage) for number, passage in json.loads(str(cited or "[]"))),
     )
 
 

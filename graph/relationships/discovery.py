@@ -16,8 +16,7 @@ from itertools import islice
 
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import NodeType
-from graph.relationships.sight import Sight
+from graph.relationships.sight import Sight, named_document
 
 PROPOSED = 3
 """Documents that are proposed unless another number is asked for."""
@@ -187,9 +186,8 @@ def discover(
     if not (user_id or conversation_id or concepts):
         raise BadInput("Nothing tells what to discover from", "Give a topic, a user or a conversation")
     seeds: dict[str, Seed] = {}
-    for seed in _seeds(record, user_id, conversation_id, concepts, with_read=with_read):
-        if sight is None or sight.sees_concept(seed.concept):
-            seeds.setdefault(seed.concept, seed)
+    for seed in _seen(list(_seeds(record, user_id, conversation_id, concepts, with_read=with_read)), sight):
+        seeds.setdefault(seed.concept, seed)
     reached = _reached(record, list(seeds.values())[:SEED_LIMIT], sight)
     seen = _listed(record, _VIEWED, (user_id,)) | _listed(record, _CITED, (conversation_id,) * 2)
     return _proposed(record, reached, seen, k, sight)
@@ -208,6 +206,18 @@ def _seeds(
     if with_read:
         for concept, document in record.execute(_READ, (user_id, SEED_LIMIT, READ_CONCEPTS)):
             yield Seed(concept, Because.READ, document)
+
+
+def _seen(seeds: Sequence[Seed], sight: Sight | None) -> list[Seed]:
+    """Return the seeds that a sight lets be seen: their concepts, and that what was read explains them."""
+    if sight is None:
+        return list(seeds)
+    explaining = sight.explaining({seed.concept for seed in seeds if seed.document})
+    return [
+        seed
+        for seed in seeds
+        if (seed.document in explaining.get(seed.concept, ()) if seed.document else sight.sees_concept(seed.concept))
+    ]
 
 
 def _reached(record: RelationshipRecord, seeds: Sequence[Seed], sight: Sight | None) -> dict[str, ConceptPath]:
@@ -267,16 +277,17 @@ def _proposed(
         for document in islice(unread, DOCUMENT_LIMIT):
             explained[document].append(path)
     best = heapq.nsmallest(k, explained.items(), key=lambda item: (-len(item[1]), _steps_of(item[1]), item[0]))
-    return [_discovery(record, document, paths) for document, paths in best]
+    return [_discovery(record, document, paths, sight) for document, paths in best]
 
 
 def _steps_of(paths: Sequence[ConceptPath]) -> int:
     return sum(len(path.steps) for path in paths)
 
 
-def _discovery(record: RelationshipRecord, document_id: str, paths: Sequence[ConceptPath]) -> Discovery:
-    node = record.node(NodeType.DOCUMENT, document_id)
-    path, title = (str(node.properties[name]) if node else document_id for name in ("path", "title"))
+def _discovery(
+    record: RelationshipRecord, document_id: str, paths: Sequence[ConceptPath], sight: Sight | None
+) -> Discovery:
+    path, title = named_document(record, document_id, sight)
     return Discovery(document_id, path, title, len(paths), tuple(sorted(paths, key=lambda way: len(way.steps))))
 
 

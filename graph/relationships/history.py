@@ -17,7 +17,9 @@ from graph.relationships.concepts import ConceptExtractor
 from graph.relationships.conversations import (
     ASSISTANT,
     USER,
+    Cited,
     check_open_to,
+    cited_text,
     last_message,
     last_viewing_note,
     title_of,
@@ -71,19 +73,6 @@ EVERY_PART = tuple(HistoryPart)
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """A passage that an answer cites.
-
-    Attributes:
-        number: what the answer cites it by, from 1.
-        passage: its id.
-    """
-
-    number: int
-    passage: str
-
-
-@dataclass(frozen=True, slots=True)
 class NewTurn:
     """A question with its answer, as it is to be written.
 
@@ -97,7 +86,7 @@ class NewTurn:
         user: who asked; empty: nobody is known to have.
         understood: the question as it was completed from earlier turns; empty where it stood alone.
         kind: what the answer is: an answer, evidence, a refusal, or a question back.
-        references: what the answer cites.
+        cited: what the answer cites.
         replaces: the key of a turn of the same conversation and user in whose place it comes; empty for none.
     """
 
@@ -110,7 +99,7 @@ class NewTurn:
     user: str = ""
     understood: str = ""
     kind: str = ""
-    references: Sequence[Reference] = ()
+    cited: Sequence[Cited] = ()
     replaces: str = ""
 
     def message_id(self, role: str) -> str:
@@ -176,7 +165,7 @@ def record_turn(
     with record.transaction():
         if turn.conversation:
             check_open_to(record, turn.conversation, turn.user, own_only=own_only)
-        documents = _documents_of(record, turn.references)
+        documents = _documents_of(record, turn.cited)
         done = _planned(turn, documents, parts)
         if _is_written(record, turn, done):
             return replace(done, is_new=False)
@@ -188,7 +177,7 @@ def record_turn(
             _write_messages(record, turn)
             _write_mentions(record, mentions)
         if done.question and HistoryPart.REFERENCES in parts:
-            _write_references(record, done.answer, turn.references, documents)
+            _write_references(record, done.answer, turn.cited, documents)
         for document in done.viewed:
             track_user_viewed_document(record, turn.user, document, turn.answered_at)
         if done.viewed and not done.question:
@@ -278,15 +267,15 @@ def track_user_viewed_document(
             ) from fault
 
 
-def _documents_of(record: RelationshipRecord, references: Iterable[Reference]) -> dict[str, str]:
-    """Return {passage: its document} of the references that the relationship graph holds."""
-    found = {each.passage: record.execute(_DOCUMENT_OF, (each.passage,)).fetchone() for each in references}
+def _documents_of(record: RelationshipRecord, cited: Iterable[Cited]) -> dict[str, str]:
+    """Return {passage: its document} of cited passages that the relationship graph holds."""
+    found = {each.passage: record.execute(_DOCUMENT_OF, (each.passage,)).fetchone() for each in cited}
     return {passage: str(row[0]) for passage, row in found.items() if row}
 
 
 def _planned(turn: NewTurn, documents: Mapping[str, str], parts: Collection[HistoryPart]) -> RecordedTurn:
     """Return what is to be written of a turn that cites passages of these documents."""
-    unlinked = {each.passage: None for each in turn.references if each.passage not in documents}
+    unlinked = {each.passage: None for each in turn.cited if each.passage not in documents}
     asked, answered = (turn.message_id(USER), turn.message_id(ASSISTANT)) if HistoryPart.MESSAGES in parts else ("", "")
     viewed = dict.fromkeys(documents.values()) if turn.user and HistoryPart.VIEWS in parts else {}
     return RecordedTurn(asked, answered, tuple(viewed), tuple(unlinked))
@@ -307,10 +296,9 @@ def _last_viewing(turn: NewTurn) -> tuple[str, str]:
 def _write_messages(record: RelationshipRecord, turn: NewTurn) -> None:
     asked, answered = turn.message_id(USER), turn.message_id(ASSISTANT)
     question = {"role": USER, "content": turn.question, "created_at": turn.asked_at}
-    cited = len({each.passage for each in turn.references})
     answer = {"role": ASSISTANT, "content": turn.answer, "created_at": turn.answered_at}
     _append(record, turn.conversation, asked, {**question, "understood": turn.understood or None})
-    _append(record, turn.conversation, answered, {**answer, "kind": turn.kind or None, "citations": cited})
+    _append(record, turn.conversation, answered, {**answer, "kind": turn.kind or None, "cited": cited_text(turn.cited)})
     if not turn.conversation:
         record.link(Edge(EdgeType.FOLLOWS, (NodeType.MESSAGE, answered), (NodeType.MESSAGE, asked)))
     if turn.user:
@@ -336,11 +324,11 @@ def _append(
 
 
 def _write_references(
-    record: RelationshipRecord, answer: str, references: Iterable[Reference], documents: Mapping[str, str]
+    record: RelationshipRecord, answer: str, cited: Iterable[Cited], documents: Mapping[str, str]
 ) -> None:
     """Link an answer with what it cites; of several passages of a document, the document takes the first number."""
     targets: dict[tuple[NodeType, str], int] = {}
-    for each in sorted(references, key=lambda reference: reference.number):
+    for each in sorted(cited, key=lambda each: each.number):
         if each.passage in documents:
             targets.setdefault((NodeType.DOCUMENT, documents[each.passage]), each.number)
             targets.setdefault((NodeType.CHUNK, each.passage), each.number)

@@ -141,6 +141,7 @@ def profile_of(record: RelationshipRecord, user_id: str, sight: Sight | None = N
             continue
         worth = count + seconds / READING_S
         weight = (worth / (1 + worth) if marked is None else marked) * _freshness(at, latest)
+        title = title if sight is None else sight.named(key)[1]
         views[key] = View(title, count, weight, marked is not None)
         if weight > 0:
             for concept, score in _concepts_of(record, key, sight):

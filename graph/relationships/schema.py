@@ -35,8 +35,8 @@ class NodeType(StrEnum):
     MESSAGE = "Message"
     """A question or an answer; 003 calls it Interaction as well.
 
-    ``understood`` is a question as it was completed, ``kind`` what an answer is, ``citations`` the number of passages
-    that it cites: where some of them are gone, more than it has references.
+    ``understood`` is a question as it was completed, ``kind`` what an answer is, ``cited`` the numbers and ids of the
+    passages that it cites, as JSON: REFERENCES go with the passages that are removed, and this does not.
     """
     CONVERSATION = "Conversation"
     USER = "User"
@@ -156,7 +156,7 @@ NODES: Mapping[NodeType, Mapping[str, Property]] = MappingProxyType(
             "created_at": _WHEN,
             "understood": _TEXT,
             "kind": _TEXT,
-            "citations": Property(PropertyKind.INTEGER, least=0),
+            "cited": _TEXT,
         },
         NodeType.CONVERSATION: {"title": _TEXT, "created_at": _WHEN, "updated_at": _WHEN},
         NodeType.USER: {"created_at": _WHEN},

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import NodeType
 from graph.retrieve.selection import Selection
 
 
@@ -23,6 +25,12 @@ class Sight:
     def sees_document(self, document_id: str) -> bool:
         """Tell whether a passage of the document is selected."""
         return document_id in self.selection.documents
+
+    def named(self, document_id: str) -> tuple[str, str]:
+        """Return path and title of a document that is seen, as its first selected passage tells them."""
+        passage = self.selection.graph.passages[self.selection.documents[document_id]]
+        path = passage.source or document_id
+        return path, passage.title or path
 
     def sees_concept(self, concept_id: str) -> bool:
         """Tell whether a selected passage is linked with the concept's entity."""
@@ -49,3 +57,11 @@ class Sight:
         """Return the relation types by which facts of selected passages relate two concepts."""
         index = self.selection.graph.entity_index
         return self.selection.relations.get(frozenset((index.get(one, -1), index.get(other, -1))), frozenset())
+
+
+def named_document(record: RelationshipRecord, document_id: str, sight: Sight | None = None) -> tuple[str, str]:
+    """Return path and title of a document; its id stands for both where the record does not hold it."""
+    if sight is not None:
+        return sight.named(document_id)
+    node = record.node(NodeType.DOCUMENT, document_id)
+    return (str(node.properties["path"]), str(node.properties["title"])) if node else (document_id, document_id)

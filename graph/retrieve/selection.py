@@ -63,9 +63,12 @@ class Selection:
         return not len(self.rows)
 
     @cached_property
-    def documents(self) -> frozenset[str]:
-        """The ids of the documents of which a passage is selected."""
-        return frozenset(self.graph.passages[row].document for row in self.rows.tolist())
+    def documents(self) -> Mapping[str, int]:
+        """The documents of which a passage is selected, by id, each with the first of those passages."""
+        found: dict[str, int] = {}
+        for row in self.rows.tolist():
+            found.setdefault(self.graph.passages[row].document, row)
+        return found
 
     @cached_property
     def relations(self) -> Mapping[frozenset[int], frozenset[str]]:

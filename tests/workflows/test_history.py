@@ -17,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from agents.roles import Rewriting
 from graph.errors import BadInput, NoAccess
-from graph.relationships.history import HistoryPart
+from graph.relationships.history import HistoryPart, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE
 from graph.schema import entity_id
 from tests.builders import HashEmbedder
@@ -38,7 +38,7 @@ from workflows.ask import ask
 from workflows.context import Context, make_context
 from workflows.conversation.session import Conversation, turns_of_history
 from workflows.runtime import history
-from workflows.runtime.resources import close_indexes
+from workflows.runtime.resources import OpenRun, close_indexes
 from workflows.serving.identity import LOCAL, Identity
 
 FOUNDED = "When was Marn founded?"
@@ -165,7 +165,7 @@ class TestATurn:
         result = ask(FOUNDED, context_of(root))
         assert kinds(result) == [history.HISTORY_UNWRITTEN]
         assert result["recorded"]
-        assert not messages(root, "marn")[1].is_whole
+        assert messages(root, "marn")[1].cited
         bring_in_step(root)
         assert kinds(ask(FOUNDED, context_of(root, conversation_id="other"))) == []
 
@@ -192,7 +192,7 @@ class TestAnotherRun:
     def test_a_turn_whose_node_runs_again_is_written_once(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The process ends between the commit and the checkpoint: the thread is resumed."""
         graph, thread = self.graph(), {"configurable": {"thread_id": "one"}}
-        record, fails = history.record_turn, [True]
+        record, fails = record_turn, [True]
 
         class Killed(BaseException):
             pass
@@ -279,7 +279,7 @@ class TestAThread:
         narrow = context_of(root, where={"source": "elsewhere.txt"}).with_agents(rewriter=rewriter)
         result = ask(BIRTH, narrow)
         assert "OutsideFilter" in kinds(result)
-        turns = history.seen_turns(history.past_turns(narrow), history.OpenRun(narrow))
+        turns = history.seen_turns(history.past_turns(narrow), OpenRun(narrow))
         assert [turn.question for turn in turns[:2]] == [FOUNDED, FOUNDER], "as they were typed"
 
     def test_where_it_cannot_be_read_the_question_is_answered_and_that_is_told(self, root: Path) -> None:

@@ -62,6 +62,7 @@ class FailingExtractor(OfflineExtractor):
     """Fails at one passage."""
 
     def __init__(self, passage_id: str) -> None:
+        super().__init__()
         self._passage_id = passage_id
 
     def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:

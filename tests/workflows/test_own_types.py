@@ -25,6 +25,7 @@ from workflows.explain import explain, write_explanation
 from workflows.indexing import index_sources
 from workflows.indexing_run.preview import preview_changes
 from workflows.retrieval import graph as retrieval
+from workflows.retriever import walk_tool
 from workflows.runtime.resources import close_indexes
 from workflows.settings.indexing import IndexingContext
 
@@ -46,8 +47,8 @@ ROWS = [
     {
         "id": "halden",
         "title": "Halden Pumps",
-        "text": "Halden Pumps was bought by Vestra Holding. Nordlys Insurance insures Halden Pumps. Orrin Foundry"
-        " supplies parts to Halden Pumps. The HX-200 is its best pump.",
+        "text": "The HX-200 is its best pump. Halden Pumps was bought by Vestra Holding. Nordlys Insurance insures"
+        " Halden Pumps. Orrin Foundry supplies parts to Halden Pumps.",
     },
     {"id": "vestra", "title": "Vestra Holding", "text": "Vestra Holding is a company in Odense. It has 40 employees."},
     {"id": "orrin", "title": "Orrin Foundry", "text": "Orrin Foundry is a company in Esbjerg. It has 54 employees."},
@@ -306,13 +307,17 @@ class TestAnswers:
     """With the embedded model, since rankings are compared."""
 
     @pytest.mark.parametrize(
-        "question",
-        ["How many employees has the company that supplies Halden Pumps?", "Where is the vendor of Halden Pumps?"],
+        ("question", "places"),
+        [
+            ("How many employees has the company that supplies Halden Pumps?", (2, 1)),
+            ("Where is the vendor of Halden Pumps?", (2, 2)),
+        ],
     )
-    def test_the_passage_that_an_own_type_leads_to_rises(self, roots: tuple[Path, Path], question: str) -> None:
+    def test_the_passage_that_an_own_type_leads_to_rises(
+        self, roots: tuple[Path, Path], question: str, places: tuple[int, int]
+    ) -> None:
         plain, typed = (ranked(root, question) for root in roots)
-        places = [list(found).index("orrin") for found in (plain, typed)]
-        assert places[1] <= places[0]
+        assert (list(plain).index("orrin"), list(typed).index("orrin")) == places
         assert typed["orrin"] / typed["vestra"] > plain["orrin"] / plain["vestra"]
         assert typed["orrin"] > ranked(roots[1], question, weigh_relations=False)["orrin"]
 
@@ -320,6 +325,20 @@ class TestAnswers:
         for root in roots:
             with_beta = ranked(root, "Tell of Halden Pumps")
             assert with_beta == pytest.approx(ranked(root, "Tell of Halden Pumps", weigh_relations=False), rel=1e-6)
+
+    def test_an_agent_may_weigh_them_in_the_walk_as_a_tool(self, roots: tuple[Path, Path]) -> None:
+        def walked(root: Path, **shares: float) -> Any:
+            arguments = {
+                "entity_seeds": [{"id": "Halden Pumps", "weight": 1.0}],
+                "relation_weights": {"entity_entity": shares, "entity_passage": {}},
+            }
+            return walk_tool(Context(workspace=str(root))).invoke(arguments)
+
+        def score(**shares: float) -> float:
+            return {hit["id"]: float(hit["score"]) for hit in walked(roots[1], **shares)["passages"]}["orrin"]
+
+        assert score(SUPPLIES=0.9, SPATIAL=0.1) > score(SUPPLIES=0.1, SPATIAL=0.9)
+        assert "called SUPPLIES. Known are HIERARCHICAL" in walked(roots[0], SUPPLIES=1.0)
 
     def test_an_explanation_names_them_with_their_meaning(self, roots: tuple[Path, Path], tmp_path: Path) -> None:
         question = "How many employees has the company that supplies Halden Pumps?"

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from graph.errors import BadInput
+from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.cypher.copies import Say, open_copy
 from graph.relationships.cypher.reading import CellValue, Rows
+from workflows.admin.graph_exchange import configured_server
 
 LIMIT = 100
 """Rows that are shown unless another number is asked for."""
@@ -25,9 +27,10 @@ def query_graph(
     *,
     limit: int = LIMIT,
     timeout_s: float = TIMEOUT_S,
+    on_server: bool = False,
     say: Say | None = None,
 ) -> dict[str, Any]:
-    """Return what a query finds in the embedded copy, as JSON holds it.
+    """Return what a query finds in the embedded copy or on the graph server, as JSON holds it.
 
     Args:
         root: the workspace.
@@ -35,13 +38,18 @@ def query_graph(
         parameters: the values of its ``$names``, as ``name=value``; see `parse_parameters`.
         limit: rows that are returned at most.
         timeout_s: seconds after which the query is stopped.
+        on_server: ask the configured server as it stands, not the embedded copy.
         say: is told when the copy is made anew.
 
     Raises:
         BadInput: the query or a parameter cannot be used, or the query takes longer.
-        DependencyMissing: `ladybug` is not installed.
+        DependencyMissing: the package that is needed is not installed.
+        GraphUnavailable: the server does not answer as it should.
     """
     values = parse_parameters(parameters)
+    if on_server:
+        with BoltServer(configured_server()) as server:
+            return _as_json(server.query(query, values, limit=limit, timeout_s=timeout_s))
     with open_copy(root, say=say) as copy:
         return _as_json(copy.query(query, values, limit=limit, timeout_s=timeout_s))
 

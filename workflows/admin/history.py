@@ -11,7 +11,6 @@ from typing import Any
 
 from graph.errors import BadInput, WorkspaceMissing
 from graph.relationships.conversations import (
-    USER,
     Conversation,
     Message,
     conversation,
@@ -26,6 +25,7 @@ from graph.relationships.history import now
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.storage.marks import Mark, erase_marks, read_marks
 from graph.storage.workspace import Workspace, write_atomically
+from workflows.runtime.graph_server import erase_on_graph_server
 from workflows.serving.page.conversations import FILE_NAME, Conversations, KeptTurn
 from workflows.serving.page.conversations import Conversation as PageConversation
 
@@ -102,6 +102,7 @@ def forget_user(root: Path, user: str, page_file: Path | None = None) -> dict[st
     Raises:
         WorkspaceMissing: there is no workspace.
         WorkspaceLocked: another process keeps a file open. What could be erased is; the same call erases the rest.
+        GraphUnavailable: it is erased here, and the configured graph server still holds it.
     """
     with _opened(root) as record:
         kept = _Kept.of(root, record, user, page_file)
@@ -111,6 +112,7 @@ def forget_user(root: Path, user: str, page_file: Path | None = None) -> dict[st
         remove_copies(root)
         if record:
             record.erase_free_pages()
+            erase_on_graph_server(root)
     return {"workspace": str(root), "user": user, **asdict(erased), "page_conversations": n_page, "marks": n_marks}
 
 
@@ -167,5 +169,4 @@ def _with_messages(record: RelationshipRecord, found: Conversation) -> dict[str,
 
 def _message(message: Message) -> dict[str, Any]:
     """Return a message within its conversation, less what is empty for its role."""
-    left_out = {"conversation", *(("is_whole",) if message.role == USER else ())}
-    return {name: value for name, value in asdict(message).items() if name not in left_out and value not in ("", ())}
+    return {name: value for name, value in asdict(message).items() if name != "conversation" and value not in ("", ())}

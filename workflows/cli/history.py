@@ -133,12 +133,12 @@ def _show_conversation(console: Console, found: Mapping[str, Any]) -> None:
 
 def _show_forgotten(console: Console, done: Mapping[str, Any]) -> None:
     parts = {
-        "conversations": done["conversations"] + done["page_conversations"],
-        "messages": done["messages"],
-        "views": done["views"],
-        "marks": done["marks"],
+        "conversation": done["conversations"] + done["page_conversations"],
+        "message": done["messages"],
+        "view": done["views"],
+        "mark": done["marks"],
     }
-    told = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
+    told = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in parts.items() if count)
     console.print(f"Erased: {told or 'nothing, since nothing was kept'}")
 
 

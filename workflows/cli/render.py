@@ -17,6 +17,7 @@ from agents.answers.citations import quotable
 from agents.claim_verdicts import Verdict
 from graph.errors import MaraError
 from graph.sentences import sentence_spans
+from workflows.cli.moved import moved
 from workflows.indexing_run.report import IndexReport
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.enums import ResultKind
@@ -203,6 +204,8 @@ def heading(passage: Mapping[str, Any], *, verbose: bool = False) -> str:
         parts.append(f"[dim]{escape(f'· {place}' if passage['title'] else place)}[/]")
     if ended := passage.get("superseded_at"):
         parts.append(f"[yellow]· superseded on {escape(ended)}[/]")
+    if told := moved(passage):
+        parts.append(f"[cyan]· {escape(told)}[/]")
     return " ".join(parts)
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from agents.roles import Turn
 from graph.errors import MaraError, NoAccess
-from graph.relationships.conversations import PastTurn, check_open_to, conversation, last_turns
+from graph.relationships.conversations import Cited, PastTurn, check_open_to, conversation, last_turns
 from graph.relationships.erasure import erase_conversation
-from graph.relationships.history import NewTurn, RecordedTurn, Reference, now, record_turn
+from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.server_clients import without_folders
 from graph.storage.workspace import resolve_workspace
+from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sending, erase_on_graph_server
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import sees
 from workflows.settings.mara import Context
@@ -65,14 +66,13 @@ def seen_turns(past: Sequence[PastTurn], run: OpenRun) -> list[Turn]:
     """Return turns of the history as a question may lean on them.
 
     A question counts as it was completed, but as it was typed where it may have been completed from an answer that the
-    run does not see. An answer of which a passage is gone counts as one that cites a passage nobody sees.
+    run does not see. A passage that was removed is one that nobody sees.
     """
     turns: list[Turn] = []
     sees_all = True
-    for each in past:
-        question, answer = each.question, each.answer
-        passages = tuple(cited.passage for cited in answer.cited) if answer else ()
-        cited = passages if answer is None or answer.is_whole else (*passages, "")
+    for turn in past:
+        question, answer = turn.question, turn.answer
+        cited = tuple(each.passage for each in answer.cited) if answer else ()
         asked = question.understood if question.understood and sees_all else question.content
         turns.append(Turn(asked, answer.content if answer else "", cited))
         sees_all = sees_all and all(sees(passage, run) for passage in cited)
@@ -97,21 +97,28 @@ def record_answer(state: Recording, run: OpenRun) -> Update:
         viewed=list(done.viewed),
     )
     unlinked = f"{len(done.unlinked)} cited passages are not in the relationship graph, and not linked: index again"
-    return {"recorded": recorded, "errors": [run.error(HISTORY_UNWRITTEN, unlinked)] if done.unlinked else []}
+    errors = [run.error(HISTORY_UNWRITTEN, unlinked)] if done.unlinked else []
+    if behind := behind_after_sending(resolve_workspace(context.workspace)):
+        errors.append(run.error(GRAPH_SERVER_BEHIND, behind))
+    return {"recorded": recorded, "errors": errors}
 
 
 def erase_own_conversation(context: Context) -> None:
     """Erase a user's conversation from the history, where it holds that; somebody else's of that name stays.
 
-    Raises WorkspaceLocked where other processes write for longer than one waits.
+    Raises:
+        WorkspaceLocked: other processes write for longer than one waits.
+        GraphUnavailable: it is erased here, and the configured graph server still holds it.
     """
     root = resolve_workspace(context.workspace)
     if not (root / RELATIONSHIPS_FILE).exists():
         return
     with RelationshipRecord.of(root) as record:
         found = conversation(record, context.conversation_id)
-        if found is not None and found.owner == context.user_id:
-            erase_conversation(record, context.conversation_id)
+        if found is None or found.owner != context.user_id:
+            return
+        erase_conversation(record, context.conversation_id)
+    erase_on_graph_server(root)
 
 
 def told(fault: Exception, context: Context) -> str:
@@ -145,16 +152,16 @@ def _new_turn(state: Recording, run: OpenRun) -> NewTurn:
         user=run.context.user_id,
         understood="" if typed == state["question"] else state["question"],
         kind=state.get("answer_kind", ""),
-        references=tuple(_references(state)),
+        cited=tuple(_cited(state)),
         replaces=run.context.replaces,
     )
 
 
-def _references(state: Recording) -> Iterator[Reference]:
+def _cited(state: Recording) -> Iterator[Cited]:
     """Yield what the answer cites, each passage once."""
     cited = {mark["passage_id"]: mark["number"] for mark in reversed(state.get("citations", []))}
     for passage, number in sorted(cited.items(), key=lambda each: each[1]):
-        yield Reference(number, passage)
+        yield Cited(number, passage)
 
 
 def _own_only(context: Context) -> bool:

@@ -81,7 +81,7 @@ def personal_of(run: OpenRun) -> Personal:
 
 def with_seeds_of_thread(run: OpenRun, entities: Mapping[int, float]) -> tuple[dict[int, float], list[ErrorRecord]]:
     """Return entity seeds of which the run's share is that of the concepts of its conversation."""
-    share = _share(run)
+    share = run.context.thread_share
     if not share:
         return dict(entities), []
     concepts, errors = _read(
@@ -94,12 +94,12 @@ def with_seeds_of_thread(run: OpenRun, entities: Mapping[int, float]) -> tuple[d
 
 def thread_depth(run: OpenRun, k: int) -> int:
     """Return how many passages are to be ranked by similarity, so that the conversation may raise one from below."""
-    return max(k, FUSED_DEPTH) if _share(run) else k
+    return max(k, FUSED_DEPTH) if run.context.thread_share else k
 
 
 def with_relevance_of_thread(run: OpenRun, ranking: Ranking) -> tuple[Ranking, list[ErrorRecord]]:
     """Return a ranking by similarity, mixed with the relevance of documents for the run's conversation."""
-    share = _share(run)
+    share = run.context.thread_share
     if not share:
         return ranking, []
     counts, errors = _read(
@@ -112,10 +112,6 @@ def with_relevance_of_thread(run: OpenRun, ranking: Ranking) -> tuple[Ranking, l
         [(passages[row].document, score) for row, score in ranking], relevances(counts), share
     )
     return [(ranking[place][0], score) for place, score in mixed], errors
-
-
-def _share(run: OpenRun) -> float:
-    return run.context.conversation_share if run.context.conversation_id else 0.0
 
 
 def _open_thread(run: OpenRun, record: RelationshipRecord) -> str:

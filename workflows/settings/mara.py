@@ -15,6 +15,7 @@ from graph.errors import BadInput
 from graph.metadata_filter import narrowed, read_conditions, where_schema
 from graph.moments import last_moment
 from graph.relationships.concepts import ConceptExtractor
+from graph.relationships.conversation_search import THREAD_SHARE
 from graph.relationships.history import EVERY_PART, HistoryPart
 from graph.relationships.provenance_filter import ProvenanceFilter
 from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
@@ -112,6 +113,23 @@ class Context(BaseModel):
         title="Retrieval · filter by metadata",
         json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
     )
+    provenance: Provenance = Field(
+        default=Provenance(),
+        description="Filter on where passages come from: one source, documents newer than a date, what answers in this"
+        " conversation or to this user cited before. All that is given must hold, beside the filter by metadata.",
+        examples=[{"source": "handbook.pdf", "newer_than": "2025-01-01"}, {"cited_before": True}],
+        title="Retrieval · filter by provenance",
+        json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
+    )
+    as_of: str = Field(
+        default="",
+        description="Date as of which to answer, from what stood then and nothing else: ISO 8601, UTC where it names no"
+        " offset; a day counts to its end. Empty: from what stands now.",
+        max_length=40,
+        examples=["2024-03-31"],
+        title="Retrieval · as of",
+        json_schema_extra=offered_at("encode_question"),
+    )
     conversation_id: HistoryId = Field(
         default="",
         description="Name of the conversation that the question is asked in: its earlier turns count, and this one is"
@@ -135,20 +153,12 @@ class Context(BaseModel):
         title="History · personal ranking",
         json_schema_extra=offered_at("retrieve_passages", "walk_graph"),
     )
-    conversation_share: Share = Field(
-        default=0.0,
-        description="Share of the conversation's concepts: of the weight of entity seeds in a mode that walks, of the"
-        " score in one that ranks by similarity (there 0.3 is usual). 0: the conversation only completes the question.",
+    conversation_share: Share | None = Field(
+        default=None,
+        description="Share of the conversation's concepts: of the weight of entity seeds in a mode that walks, where"
+        " they get none unless it is given; of the score in one that ranks by similarity, where they get a fifth.",
         title="History · share of the conversation's concepts",
         json_schema_extra=offered_at("retrieve_passages", "seed_graph"),
-    )
-    provenance: Provenance = Field(
-        default=Provenance(),
-        description="Filter on where passages come from: one source, documents newer than a date, what answers in this"
-        " conversation or to this user cited before. All that is given must hold, beside the filter by metadata.",
-        examples=[{"source": "handbook.pdf", "newer_than": "2025-01-01"}, {"cited_before": True}],
-        title="Retrieval · filter by provenance",
-        json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
     )
     remember: list[HistoryPart] = Field(
         default=list(EVERY_PART),
@@ -157,15 +167,6 @@ class Context(BaseModel):
         " Without messages, views alone; an empty list: nothing.",
         title="History · what is written",
         json_schema_extra=offered_at("record_turn"),
-    )
-    as_of: str = Field(
-        default="",
-        description="Date as of which to answer, from what stood then and nothing else: ISO 8601, UTC where it names no"
-        " offset; a day counts to its end. Empty: from what stands now.",
-        max_length=40,
-        examples=["2024-03-31"],
-        title="Retrieval · as of",
-        json_schema_extra=offered_at("encode_question"),
     )
     model: str = Field(
         default="",
@@ -542,6 +543,13 @@ class Context(BaseModel):
     def own_only(self) -> bool:
         """Whether who asks may use only their own conversations: somebody whom a server knows."""
         return self.is_confined and bool(self.user_id)
+
+    @property
+    def thread_share(self) -> float:
+        """Share of the conversation's concepts; 0 without a conversation."""
+        own = 0.0 if self.mode.walks else THREAD_SHARE
+        given = own if self.conversation_share is None else self.conversation_share
+        return given if self.conversation_id else 0.0
 
     @property
     def provenance_filter(self) -> ProvenanceFilter:

@@ -11,7 +11,7 @@ from graph.relationships.provenance_filter import first_moment_after
 class Provenance(BaseModel):
     """Conditions on where passages come from; all that are given are to hold."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"maxProperties": 3})
 
     source: str = Field(
         default="",

@@ -167,6 +167,7 @@ LOST = {
     "another triple": (
         "UPDATE passages SET triples = replace(triples, '0.7', '0.8')", "fingerprints", "mara index"),
     "a setting": ("DELETE FROM meta WHERE key = 'workspace_id'", "record settings", "backup"),
+    "own types": ("INSERT INTO meta VALUES ('note:own_types', '{')", "record settings", "backup"),
     "the generation": ("UPDATE meta SET value = 'x' WHERE key = 'generation'", "record settings", "backup"),
     "the model": ("UPDATE meta SET value = '' WHERE key = 'embedding_model'", "record settings", "backup"),
     "whether it is complete": ("UPDATE meta SET value = '' WHERE key = 'complete'", "record settings", "backup"),

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from graph.construction.builder import GraphBuilder
 from graph.construction.edges import EDGE_KINDS, EdgeKind
 from graph.construction.knowledge_graph import KnowledgeGraph, load, load_header, save
+from graph.explain.edge_facts import EdgeFacts
+from graph.explain.matrices import formula_of, matrices_of, relation_matrices
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
 from graph.schema import Extraction, RelationFactors, RelationType, Triple
 from graph.storage.own_types import declare_types, declared_types
@@ -24,6 +26,7 @@ from graph.storage.record import Record
 from graph.storage.writer import Writer
 from graph.walk.factors import edge_factors
 from graph.walk.pagerank import Engine, walk
+from graph.walk.strengths import UNTUNED, Tuning, adopt, to_json, tuned, workspace_tuning
 from tests.builders import HashEmbedder, passage_of
 from tests.graph.construction.test_builder_changes import assert_same
 
@@ -219,3 +222,37 @@ class TestRecord:
 
 def test_own_types_of_nothing_are_none() -> None:
     assert own_types_of({}) == OwnTypes() == NO_TYPES
+
+
+class TestWhatFollows:
+    def test_a_strength_of_an_own_type_multiplies_its_edges_alone_and_is_1_where_none_was_learned(self) -> None:
+        graph = built()
+        own = graph.own.relation_types
+        learned = Tuning(1, {**UNTUNED.strengths, SUPPLIES: 4.0, RelationType("GONE"): 2.0}, parent=0)
+        plain = edge_factors(None, own=own)
+        factors = tuned(plain, learned, own)
+        changed = {graph.kinds[index].relation for index in np.flatnonzero(plain.from_entity != factors.from_entity)}
+        assert changed == {SUPPLIES}
+        assert list(to_json(learned)["strengths"])[-2:] == ["GONE", "SUPPLIES"]
+
+    def test_a_history_with_strengths_of_own_types_is_read_as_it_was_written(self, tmp_path: Path) -> None:
+        strengths = {**UNTUNED.strengths, SUPPLIES: 4.0}
+        adopt(tmp_path, Tuning(0, strengths, parent=0, recall_before=0.5, recall_after=0.6))
+        assert workspace_tuning(tmp_path).strengths == strengths
+
+    def test_each_own_type_has_a_matrix_of_its_own(self) -> None:
+        graph = built()
+        found = dict(relation_matrices(graph.typed))
+        assert list(found) == list(matrices_of(graph.own.relation_types))
+        assert found["supplies"].nnz == found["owns"].nnz == 2
+        assert found["supplies"].max() == 1.25
+        assert "w_owns M_owns + w_supplies M_supplies" in formula_of(graph.own.relation_types)
+
+    def test_an_edge_tells_its_own_facts(self) -> None:
+        graph = built()
+        facts = EdgeFacts(graph)
+        told = {
+            graph.kinds[graph.edges.kind[edge]].relation: {fact.fact.predicate for fact in facts.of(int(edge))}
+            for edge in facts.edges
+        }
+        assert told == {SUPPLIES: {"supplies", "buys from"}, OWNS: {"owns"}, TEMPORAL: {"founded in"}}

@@ -188,7 +188,6 @@ class TestDescriptions:
             graph.entity_index[entity_id("Marn")]: "town"
         }
 
-
     def test_the_digest_tells_whether_a_description_may_be_another(self, tmp_path: Path) -> None:
         digests = []
         for number, told in enumerate(("town", "port", "town")):

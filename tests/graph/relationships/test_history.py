@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 from graph.errors import MissingEndpoint, NoAccess, NotInSchema
 from graph.relationships import conversations as past
-from graph.relationships.conversations import ASSISTANT, TITLE_LENGTH, USER
+from graph.relationships.conversations import ASSISTANT, TITLE_LENGTH, USER, Cited
 from graph.relationships.history import (
     EVERY_PART,
     HistoryPart,
     NewTurn,
-    Reference,
     add_message_with_references,
     create_or_get_concept,
     record_turn,
@@ -74,8 +73,8 @@ def put_documents(record: RelationshipRecord) -> None:
     record.put_nodes(Node(NodeType.CONCEPT, entity_id(name), {"name": name}) for name in CONCEPTS)
 
 
-def cites(number: int, document: str, passage: int = 1) -> Reference:
-    return Reference(number, f"{document}-{passage}")
+def cites(number: int, document: str, passage: int = 1) -> Cited:
+    return Cited(number, f"{document}-{passage}")
 
 
 def turn(key: str = "run-1", **changes: object) -> NewTurn:
@@ -89,7 +88,7 @@ def turn(key: str = "run-1", **changes: object) -> NewTurn:
         conversation="cars",
         user="ada",
         kind="answer",
-        references=(cites(1, "nissan"), cites(2, "aikawa")),
+        cited=(cites(1, "nissan"), cites(2, "aikawa")),
     )
     return replace(asked, **changes)  # type: ignore[arg-type]
 
@@ -129,8 +128,8 @@ class TestATurn:
         assert (found.created_at, found.updated_at, found.owner, found.messages) == (at(0), at(6), "ada", 4)
 
     def test_it_references_what_it_cites_with_the_numbers(self, record: RelationshipRecord) -> None:
-        references = (cites(1, "nissan"), cites(3, "nissan", 2), cites(2, "aikawa"))
-        done = record_turn(record, turn(references=references))
+        cited = (cites(1, "nissan"), cites(3, "nissan", 2), cites(2, "aikawa"))
+        done = record_turn(record, turn(cited=cited))
         documents = linked(record, EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.DOCUMENT)
         assert documents == {(done.answer, "nissan"): {"number": 1}, (done.answer, "aikawa"): {"number": 2}}
         passages = linked(record, EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.CHUNK)
@@ -145,7 +144,6 @@ class TestATurn:
             (2, "aikawa-1"),
             (3, "nissan-2"),
         ]
-        assert answer.is_whole
 
     def test_it_mentions_the_concepts_that_the_graph_holds(self, record: RelationshipRecord) -> None:
         done = record_turn(record, turn(question="And it?", understood="And Nissan, and Datsun?"), SpelledNames())
@@ -178,15 +176,16 @@ class TestATurn:
         assert {view.view_count for view in past.views(record, "ada")} == {2}
 
     def test_what_it_cites_and_the_graph_lacks_is_told_and_not_taken_for_all(self, record: RelationshipRecord) -> None:
-        done = record_turn(record, turn(references=(cites(1, "nissan"), cites(2, "gone"))))
+        done = record_turn(record, turn(cited=(cites(1, "nissan"), cites(2, "gone"))))
         assert (done.unlinked, done.viewed) == (("gone-1",), ("nissan",))
-        assert not past.messages(record, "cars")[1].is_whole
+        assert past.messages(record, "cars")[1].cited == (cites(1, "nissan"), cites(2, "gone"))
 
-    def test_it_is_not_whole_any_more_where_a_passage_is_removed(self, record: RelationshipRecord) -> None:
-        record_turn(record, turn())
+    def test_what_it_cites_is_known_also_where_a_passage_is_removed_or_no_reference_written(
+        self, record: RelationshipRecord
+    ) -> None:
+        record_turn(record, turn(), parts=[HistoryPart.MESSAGES])
         record.remove_nodes(NodeType.CHUNK, ["aikawa-1"])
-        _, answer = past.messages(record, "cars")
-        assert ([cited.passage for cited in answer.cited], answer.is_whole) == (["nissan-1"], False)
+        assert past.messages(record, "cars")[1].cited == (cites(1, "nissan"), cites(2, "aikawa"))
 
     def test_nobody_need_be_known_and_no_conversation_either(self, record: RelationshipRecord) -> None:
         record_turn(record, turn(user=""))

@@ -7,11 +7,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graph.relationships.profile import Did, Profile, profile_of
 from graph.relationships.record import RelationshipRecord
 from graph.schema import entity_id
-from tests.graph.relationships.small_graph import conversation, say, small_record, user, viewed
+from tests.graph.relationships.small_graph import (
+    CONCEPTS,
+    EXPLAINED,
+    conversation,
+    say,
+    small_record,
+    user,
+    viewed,
+)
 
 RARITY_OF_ONE = 1.0
 RARITY_OF_TWO = math.log(8 / 2) / math.log(8)
@@ -88,3 +98,20 @@ def test_a_later_day_changes_no_profile(record: RelationshipRecord) -> None:
     """The half-life counts from what the user did last, so the same history gives the same profile at any time."""
     record.link(viewed("tom", "d-port", at="1999-03-01T00:00:00.000000+00:00"))
     assert profile_of(record, "tom").documents["d-port"].weight == 0.5
+
+
+@given(
+    others=st.lists(st.tuples(st.sampled_from(sorted(EXPLAINED)), st.integers(1, 9), st.none() | st.floats(-1, 1))),
+    asked=st.lists(st.sampled_from(CONCEPTS)),
+)
+def test_nobodys_profile_changes_by_anothers_history(
+    tmp_path_factory: pytest.TempPathFactory, others: list[tuple[str, int, float | None]], asked: list[str]
+) -> None:
+    with small_record(tmp_path_factory.mktemp("shared")) as record:
+        before = profile_of(record, "mia")
+        record.put_nodes([user("tom"), conversation("own")])
+        record.link_all(viewed("tom", document, count, score=score) for document, count, score in others)
+        for place, name in enumerate(asked):
+            say(record, "own", f"t{place}", name, by="tom", at=place, when="2027-01-01T00:00:00.000000+00:00")
+        assert before
+        assert profile_of(record, "mia") == before

@@ -10,7 +10,7 @@ from graph.errors import BadInput
 from graph.relationships.provenance_filter import ProvenanceFilter, first_moment_after, passages_of
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
-from tests.graph.relationships.small_graph import NOON, conversation, document, say, user
+from tests.graph.relationships.small_graph import NOON, Properties, conversation, document, say, user
 
 SOURCES = (("uri-of-handbook", "handbook.pdf"), ("https://example.org/page", "example.org"))
 DOCUMENTS = {
@@ -29,7 +29,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RelationshipRec
         )
         for key, (source, updated) in DOCUMENTS.items():
             record.put_node(Node(NodeType.DOCUMENT, key, {**document(key).properties, "updated_at": updated}))
-            chunk = {"chunk_index": 0, "path": key, "fingerprint": key, "created_at": NOON}
+            chunk: Properties = {"chunk_index": 0, "path": key, "fingerprint": key, "created_at": NOON}
             record.put_node(Node(NodeType.CHUNK, f"{key}-1", chunk))
             record.link(Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, f"{key}-1"), (NodeType.DOCUMENT, key)))
             record.link(Edge(EdgeType.SOURCED_FROM, (NodeType.DOCUMENT, key), (NodeType.SOURCE, source)))

@@ -195,6 +195,11 @@ class TestMakingIt:
                 assert second.query("MATCH (d:Document {id: 'new'}) RETURN d.id").rows == (("new",),)
             assert first.query("MATCH (d:Document {id: 'new'}) RETURN d.id").rows == ()
 
+    def test_it_is_behind_once_something_is_removed(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        assert count(tmp_path) == 7
+        record.remove_nodes(NodeType.DOCUMENT, ["d-plain"])
+        assert count(tmp_path) == 6
+
     def test_those_that_nobody_reads_any_more_go(self, record: RelationshipRecord, tmp_path: Path) -> None:
         def folders() -> int:
             return sum(path.is_dir() for path in (tmp_path / COPIES).iterdir())

@@ -53,7 +53,7 @@ def count_views(root: Path) -> int:
 def test_the_embedded_copy_has_every_view(record: RelationshipRecord, tmp_path: Path) -> None:
     expected = count_views(tmp_path)
     with open_copy(tmp_path) as copy:
-        found = dict((row[0], row[1]) for row in copy.query(queries.VIEWS, {"user_id": "mia"}).rows)
+        found = {row[0]: row[1] for row in copy.query(queries.VIEWS, {"user_id": "mia"}).rows}
     assert found == {"d-port": expected, "d-renault": 1}
 
 
