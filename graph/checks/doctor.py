@@ -23,12 +23,15 @@ from graph.checks.findings import Finding, judged, leftover, lost, repairable, s
 from graph.checks.index_checks import check_search_index, check_words, compare_snapshot, open_snapshot
 from graph.checks.probe import why_unreadable
 from graph.checks.record_checks import MENDED, examine_record
+from graph.checks.relationship_checks import RELATIONSHIPS, check_relationships
 from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.publish.derive import forget_derivations, ids_of_generations, open_store, publish
 from graph.publish.layered_store import SearchIndex, open_layers
 from graph.publish.vector_store import VectorStore
+from graph.relationships.documents import forget_step, relate
+from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.storage.generation import Layer
 from graph.storage.lease import claim_lease, holder_of
 from graph.storage.read_only import open_read_only
@@ -36,7 +39,7 @@ from graph.storage.record import RESTORE, DerivedRows, Record, RecordReader
 from graph.storage.workspace import REPLY_CACHE, Workspace, manifest_of
 
 _ATTEMPTS = 3
-_UNHARMED = ("indexing run", "reply cache")
+_UNHARMED = ("indexing run", "reply cache", RELATIONSHIPS)
 """Checks whose problems keep nothing from being derived again."""
 
 _SEARCH = "search index"
@@ -192,6 +195,7 @@ class _Look:
         yield from self._check_generation()
         yield from self._check_leftovers()
         yield self._check_replies()
+        yield self._check_relationships()
 
     def _check_writer(self) -> Finding:
         if self.writer:
@@ -254,6 +258,11 @@ class _Look:
         problem, fine = (f"The replies of models that are kept {verb} be read" for verb in ("cannot", "can"))
         advice = f"Delete {path.name}: what it held is requested again when needed"
         return judged(check, said, problem, fine, advice)
+
+    def _check_relationships(self) -> Finding:
+        if self.writer:
+            return sound(RELATIONSHIPS, "Not looked at, as a writer is at work")
+        return check_relationships(self.workspace, self.record)
 
     def _check_generation(self) -> Iterator[Finding]:
         """Look at what is published, and compare it with the record while that has not moved on."""
@@ -339,7 +348,8 @@ def _copy(folder: Path, copy: Path) -> Path:
 
 def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterator[str]:
     """Put right what can be; yield what was done."""
-    broken = {finding.check for finding in found.findings if not finding.ok and finding.repairable}
+    to_mend = {finding.check for finding in found.findings if finding.repairable}
+    broken = {finding.check for finding in found.findings if not finding.ok and finding.repairable} - {RELATIONSHIPS}
     unknown = {finding.check for finding in found.findings if finding.ok and finding.repairable}
     if found.rows and broken & MENDED:
         record.replace_derived(found.rows)
@@ -352,12 +362,27 @@ def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterato
     elif broken or any(check.startswith(_SEARCH) for check in unknown):
         _derive_again(workspace, record, forget_store=any(check.startswith(_SEARCH) for check in broken))
         yield f"Derived snapshot, word index and search index again, as generation {record.generation}"
+    lost_ones = {finding.check for finding in found.findings if not finding.ok and not finding.repairable}
+    if RELATIONSHIPS in to_mend or (broken and RELATIONSHIPS not in lost_ones and _has_relationships(workspace)):
+        yield _relate_again(workspace, record)
     for path in _temporary_files(workspace.root):
         path.unlink()
         yield f"Deleted {path.name}"
     for folder in workspace.stale_folders():
         shutil.rmtree(folder)
         yield f"Deleted generation {folder.name}"
+
+
+def _has_relationships(workspace: Workspace) -> bool:
+    return (workspace.root / RELATIONSHIPS_FILE).exists()
+
+
+def _relate_again(workspace: Workspace, record: Record) -> str:
+    """Compare all of the relationship graph with the passages, and write what differs; return what was done."""
+    with RelationshipRecord.of(workspace.root) as relationships:
+        forget_step(relationships)
+    relate(workspace, record)
+    return "Brought the relationship graph in step with the passages"
 
 
 def _derive_again(workspace: Workspace, record: Record, *, forget_store: bool) -> None:

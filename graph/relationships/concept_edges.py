@@ -24,7 +24,7 @@ from graph.relationships.explanations import (
 )
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType, PropertyValue
-from graph.relationships.tables import joined_tables
+from graph.relationships.tables import joined_tables, table_of_nodes
 
 EXPLAINS = (EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT)
 RELATED_TO = (EdgeType.RELATED_TO, NodeType.CONCEPT, NodeType.CONCEPT)
@@ -57,6 +57,7 @@ def bring_concepts_in_step(relationships: RelationshipRecord, graph: KnowledgeGr
     keys = _document_ids(relationships)
     n_edges = _write_edges(relationships, explains, lambda group: keys[int(documents[group])], ids)
     n_edges += _write_edges(relationships, related, ids.__getitem__, ids)
+    _forget_pruned_of_gone(relationships)
     return n_concepts, n_edges
 
 
@@ -256,3 +257,13 @@ def _forget_pruned(relationships: RelationshipRecord, of: EdgeKey, source: str, 
     relationships.execute(
         "DELETE FROM pruned WHERE type = ? AND source = ? AND target = ?", (of[0].value, source, target)
     )
+
+
+def _forget_pruned_of_gone(relationships: RelationshipRecord) -> None:
+    """Forget pruned edges whose ends are not both there any more."""
+    for edge_type, start, end in (EXPLAINS, RELATED_TO):
+        relationships.execute(
+            f'DELETE FROM pruned WHERE type = ? AND (source NOT IN (SELECT id FROM "{table_of_nodes(start)}")'
+            f' OR target NOT IN (SELECT id FROM "{table_of_nodes(end)}"))',
+            (edge_type.value,),
+        )

@@ -49,8 +49,8 @@ class RelationshipRecord:
 
     _scratch: TemporaryDirectory[str] | None = None
 
-    def __init__(self, path: Path, *, create: bool = False) -> None:
-        """Open the record at ``path``.
+    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
+        """Open the record at ``path``; with ``read_only``, without writing anything, not even beside it.
 
         Raises:
             BadInput: there is none and ``create`` is false, or the disk refuses.
@@ -62,7 +62,7 @@ class RelationshipRecord:
         self._path = path
         self._revision = 0
         with self._faults_named():
-            if path.exists() and not (may_write(path.parent) and may_write(path)):
+            if path.exists() and (read_only or not (may_write(path.parent) and may_write(path))):
                 self._open_for_reading()
                 return
             self._db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
@@ -85,9 +85,9 @@ class RelationshipRecord:
             raise
 
     @classmethod
-    def of(cls, root: Path, *, create: bool = False) -> Self:
+    def of(cls, root: Path, *, create: bool = False, read_only: bool = False) -> Self:
         """Open the record of the workspace at ``root``; raises as the constructor does."""
-        return cls(root / RELATIONSHIPS_FILE, create=create)
+        return cls(root / RELATIONSHIPS_FILE, create=create, read_only=read_only)
 
     def __enter__(self) -> Self:
         return self

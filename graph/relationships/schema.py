@@ -264,6 +264,9 @@ def check_edge(edge: Edge) -> None:
 
 
 def _check_id(label: str, key: str) -> None:
+    # Printable ASCII holds nothing that needs a closer look but spaces alone.
+    if key.isascii() and key.isprintable() and len(key) <= MAX_ID and key.strip():
+        return
     if not key.strip() or has_controls(key) or len(key) > MAX_ID or not is_unicode(key):
         raise NotInSchema(
             f"{key[:60]!r} is no id of a {label}",
@@ -275,35 +278,31 @@ def _check_properties(label: str, declared: Mapping[str, Property], given: Mappi
     if unknown := given.keys() - declared.keys():
         raise NotInSchema(f"{label} has no property {min(unknown)[:60]!r}", f"It has {', '.join(declared) or 'none'}")
     for name, expected in declared.items():
-        _check_value(f"{label}.{name}", expected, given.get(name))
-
-
-def _check_value(name: str, expected: Property, value: PropertyValue) -> None:
-    if value is None:
-        if expected.required:
-            raise NotInSchema(f"{name} is missing", f"Give it as {expected.kind}")
-    elif not _is_of_kind(expected.kind, value):
-        raise NotInSchema(f"{name} is {type(value).__name__}", f"Give it as {expected.kind}")
-    elif isinstance(value, str):
-        _check_text(name, expected, value)
-    elif not _lies_within(value, expected):
-        raise NotInSchema(f"{name} is out of its range: {value}", f"Give {_range_of(expected)}")
+        value = given.get(name)
+        if value is None:
+            if expected.required:
+                raise NotInSchema(f"{label}.{name} is missing", f"Give it as {expected.kind}")
+        elif not _is_of_kind(expected.kind, value):
+            raise NotInSchema(f"{label}.{name} is {type(value).__name__}", f"Give it as {expected.kind}")
+        elif isinstance(value, str):
+            _check_text(label, name, expected, value)
+        elif not _lies_within(value, expected):
+            raise NotInSchema(f"{label}.{name} is out of its range: {value}", f"Give {_range_of(expected)}")
 
 
 def _is_of_kind(kind: PropertyKind, value: PropertyValue) -> bool:
-    if kind in (PropertyKind.TEXT, PropertyKind.TIME):
+    if kind is PropertyKind.TEXT or kind is PropertyKind.TIME:
         return isinstance(value, str)
-    numbers = (int,) if kind is PropertyKind.INTEGER else (int, float)
-    return isinstance(value, numbers) and not isinstance(value, bool)
+    return isinstance(value, int if kind is PropertyKind.INTEGER else int | float) and not isinstance(value, bool)
 
 
-def _check_text(name: str, expected: Property, value: str) -> None:
-    if not is_unicode(value):
-        raise NotInSchema(f"{name} holds broken Unicode", "Correct the text's escapes")
+def _check_text(label: str, name: str, expected: Property, value: str) -> None:
+    if not value.isascii() and not is_unicode(value):
+        raise NotInSchema(f"{label}.{name} holds broken Unicode", "Correct the text's escapes")
     if expected.kind is PropertyKind.TIME and not _TIME_TEXT.fullmatch(value):
-        raise NotInSchema(f"{name} is no time in UTC with microseconds", "Write it with `time_text`")
+        raise NotInSchema(f"{label}.{name} is no time in UTC with microseconds", "Write it with `time_text`")
     if expected.choices and value not in expected.choices:
-        raise NotInSchema(f"{name} is none of its choices", f"Choose from {', '.join(expected.choices)}")
+        raise NotInSchema(f"{label}.{name} is none of its choices", f"Choose from {', '.join(expected.choices)}")
 
 
 def _lies_within(value: float, expected: Property) -> bool:

@@ -22,6 +22,8 @@ from graph.endpoints.chroma_server import server_address
 from graph.errors import BadInput, MaraError, WorkspaceDamaged
 from graph.explain.edge_evidence import edge_evidence, edges_between, find_entity, find_node, node_shown
 from graph.publish.derive import publish
+from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
+from graph.relationships.upkeep import n_pruned
 from graph.schema import PASSAGE_RELATIONS, entity_id
 from graph.storage.generation import GenerationHold
 from graph.storage.record import FORMAT_VERSION, Record
@@ -31,7 +33,11 @@ _LARGEST_SOURCES = 5
 _UNTYPED = ("untyped", "triples without a cue")
 """The name in extraction notes for triples without any cue of a relation type."""
 
-_FILES: Mapping[str, str] = {"record.sqlite": "record", REPLY_CACHE: "replies"}
+_FILES: Mapping[str, str] = {
+    "record.sqlite": "record",
+    REPLY_CACHE: "replies",
+    RELATIONSHIPS_FILE: "relationships",
+}
 
 
 def workspace_stats(root: Path) -> dict[str, Any]:
@@ -62,6 +68,7 @@ def workspace_stats(root: Path) -> dict[str, Any]:
             },
             "dimension": int(graph.passage_vectors.shape[1]),
             "formats": {"record": FORMAT_VERSION, "snapshot": SNAPSHOT_VERSION},
+            "relationships": _relationship_counts(root),
             "bytes": _bytes_by_part(Workspace(root), graph.generation),
         }
 
@@ -135,6 +142,14 @@ def _open_published(workspace: Workspace) -> tuple[KnowledgeGraph, GenerationHol
     except (OSError, ValueError):
         hold.release()
         return None
+
+
+def _relationship_counts(root: Path) -> dict[str, int]:
+    """Return the number of nodes and edges of each type in the relationship graph; nothing where there is none."""
+    if not (root / RELATIONSHIPS_FILE).exists():
+        return {}
+    with RelationshipRecord.of(root, read_only=True) as relationships:
+        return {**relationships.counts(), "pruned": n_pruned(relationships)}
 
 
 def _graph_counts(graph: KnowledgeGraph) -> dict[str, Any]:

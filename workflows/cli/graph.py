@@ -13,6 +13,7 @@ from rich.table import Table
 from graph.storage.workspace import default_workspace
 from workflows.admin.graph_exchange import GraphFormat, export_graph, import_graph, publish_graph
 from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, query_graph
+from workflows.cli import graph_upkeep
 from workflows.cli.command import reports_errors, say, write
 from workflows.cli.options import JsonOption, WorkspaceOption, named_path
 from workflows.cli.render import escape
@@ -29,6 +30,10 @@ ParamOption = Annotated[
 
 FormatOption = Annotated[GraphFormat, typer.Option("--format", help="Form of the file.")]
 
+
+graph.command("evaluate")(graph_upkeep.evaluate)
+graph.command("prune")(graph_upkeep.prune)
+graph.command("restore")(graph_upkeep.restore)
 
 @graph.command("query")
 @reports_errors

@@ -1,0 +1,145 @@
+"""Upkeep: what derived edges are worth, which are pruned, and when a pruned one comes back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graph.construction.builder import GraphBuilder
+from graph.errors import BadInput
+from graph.relationships.documents import bring_in_step
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import Edge, EdgeType, NodeType
+from graph.relationships.upkeep import PRUNABLE, evaluate, n_pruned, prune, restore
+from graph.schema import Passage, RelationType, entity_id
+from graph.storage.record import Record
+from tests.builders import HashEmbedder, TripleParts, write_passages
+from tests.relationship_graphs import sample_node
+
+NISSAN = Passage("nissan", "Nissan", "Nissan was founded in Yokohama.", "cars.jsonl")
+DATSUN = Passage("datsun", "Datsun", "Datsun was a brand of Nissan, perhaps near Tokyo.", "cars.jsonl")
+FACTS: dict[str, list[TripleParts]] = {
+    "nissan": [("Nissan", "founded in", "Yokohama", RelationType.SPATIAL, 0.9)],
+    "datsun": [
+        ("Datsun", "brand of", "Nissan", RelationType.HIERARCHICAL, 0.8),
+        ("Datsun", "near", "Tokyo", RelationType.SPATIAL, 0.1),
+    ],
+}
+BELOW = 0.38
+"""What the uncertain fact of Tokyo is worth less than, as an explanation and as a relation; the others are not."""
+
+EXPLAINS, RELATED_TO = EdgeType.EXPLAINS, EdgeType.RELATED_TO
+
+
+class Workspace:
+    """A record of passages and the relationship graph beside it."""
+
+    def __init__(self, root: Path) -> None:
+        self.record = Record(root / "record.sqlite", create=True)
+        self.to = RelationshipRecord.of(root, create=True)
+
+    def write(self, passages: list[Passage], removed: tuple[str, ...] = ()) -> None:
+        write_passages(self.record, passages, FACTS, HashEmbedder(), removed)
+        bring_in_step(self.to, self.record, GraphBuilder().build(self.record))
+
+    def names(self, of: EdgeType) -> set[tuple[str, str]]:
+        """Return the ends of all edges of a type: a document's id or a concept's name, and a concept's name."""
+        _, start, end = PRUNABLE[of]
+        names = {node.id: str(node.properties["name"]) for node in self.to.nodes(NodeType.CONCEPT)}
+        return {
+            (names.get(edge.source[1], edge.source[1]), names[edge.target[1]]) for edge in self.to.edges(of, start, end)
+        }
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    opened = Workspace(tmp_path)
+    opened.write([NISSAN, DATSUN])
+    return opened
+
+
+def test_only_what_indexing_derives_is_pruned(workspace: Workspace) -> None:
+    assert set(PRUNABLE) == {EXPLAINS, RELATED_TO}
+    with pytest.raises(BadInput, match="VIEWED edges are not pruned"):
+        prune(workspace.to, 0.5, [EdgeType.VIEWED])
+
+
+@pytest.mark.parametrize("below", [-0.1, 1.1, float("nan")])
+def test_a_value_is_a_share(workspace: Workspace, below: float) -> None:
+    with pytest.raises(BadInput, match="cannot be worth less"):
+        prune(workspace.to, below)
+
+
+def test_values_are_told_by_type(workspace: Workspace) -> None:
+    explains, related = evaluate(workspace.to)
+    assert (explains.type, explains.edges, explains.pruned) == (EXPLAINS, 5, 0)
+    assert explains.quartiles[-1] == 1.0, "a document is worth all to its title"
+    assert (related.edges, related.in_use) == (3, 0)
+    assert related.quartiles == (0.05, 0.225, 0.4, 0.425, 0.45), "confidence times one half, of one document each"
+
+
+def test_an_empty_record_has_no_values(tmp_path: Path) -> None:
+    with RelationshipRecord.of(tmp_path, create=True) as record:
+        assert [(each.edges, each.quartiles) for each in evaluate(record)] == [(0, ()), (0, ())]
+        assert [each.pruned for each in prune(record, 1.0)] == [0, 0]
+
+
+def test_a_dry_run_tells_the_same_and_writes_nothing(workspace: Workspace) -> None:
+    before = workspace.to.revision, workspace.to.counts()
+    told = prune(workspace.to, BELOW, dry_run=True)
+    assert (workspace.to.revision, workspace.to.counts()) == before
+    assert prune(workspace.to, BELOW) == told
+    assert [each.pruned for each in told] == [1, 1]
+    assert told[1].examples == (("Datsun", "Tokyo", 0.05),) or told[1].examples == (("Tokyo", "Datsun", 0.05),)
+
+
+def test_weak_edges_go_and_stay_away(workspace: Workspace) -> None:
+    prune(workspace.to, BELOW)
+    assert ("datsun", "Tokyo") not in workspace.names(EXPLAINS)
+    assert len(workspace.names(RELATED_TO)) == 2
+    assert n_pruned(workspace.to) == 2
+    workspace.write([Passage("marn", "Marn", "Marn is a town.", "m.txt")])
+    workspace.write([replace(NISSAN, text="Nissan was founded in Yokohama in 1933.")])
+    assert ("datsun", "Tokyo") not in workspace.names(EXPLAINS)
+    assert [each.pruned for each in evaluate(workspace.to)] == [1, 1]
+
+
+def test_an_edge_comes_back_when_its_evidence_changes(workspace: Workspace) -> None:
+    prune(workspace.to, BELOW)
+    facts = {**FACTS, "datsun": [*FACTS["datsun"][:1], ("Datsun", "near", "Tokyo", RelationType.SPATIAL, 0.9)]}
+    changed = replace(DATSUN, text="Datsun was a brand of Nissan near Tokyo.")
+    write_passages(workspace.record, [changed], facts, HashEmbedder())
+    bring_in_step(workspace.to, workspace.record, GraphBuilder().build(workspace.record))
+    assert ("datsun", "Tokyo") in workspace.names(EXPLAINS)
+    assert len(workspace.names(RELATED_TO)) == 3
+    assert n_pruned(workspace.to) == 0
+
+
+def test_what_was_pruned_is_forgotten_with_its_document(workspace: Workspace) -> None:
+    prune(workspace.to, BELOW)
+    workspace.write([], removed=("datsun",))
+    assert n_pruned(workspace.to) == 0
+
+
+def test_what_conversations_use_stays(workspace: Workspace) -> None:
+    tokyo, datsun = (NodeType.CONCEPT, entity_id("Tokyo")), (NodeType.CONCEPT, entity_id("Datsun"))
+    message = (NodeType.MESSAGE, "m")
+    workspace.to.put_node(sample_node(*message))
+    for concept in (tokyo, datsun):
+        workspace.to.link(Edge(EdgeType.MENTIONS, message, concept, {"confidence": 1.0}))
+    assert [each.pruned for each in prune(workspace.to, BELOW, dry_run=True)] == [1, 0]
+    workspace.to.link(Edge(EdgeType.REFERENCES, message, (NodeType.DOCUMENT, "datsun"), {"number": 1}))
+    assert [each.pruned for each in prune(workspace.to, BELOW)] == [0, 0]
+    assert [each.in_use for each in evaluate(workspace.to)] == [2, 1]
+
+
+def test_all_can_be_brought_back(workspace: Workspace) -> None:
+    before = workspace.names(EXPLAINS), workspace.names(RELATED_TO)
+    prune(workspace.to, 1.0)
+    assert workspace.names(RELATED_TO) == set()
+    assert restore(workspace.to) > 0
+    bring_in_step(workspace.to, workspace.record, GraphBuilder().build(workspace.record))
+    assert (workspace.names(EXPLAINS), workspace.names(RELATED_TO)) == before
+    assert restore(workspace.to) == 0

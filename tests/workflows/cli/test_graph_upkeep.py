@@ -1,0 +1,59 @@
+"""`mara graph evaluate`, `prune` and `restore`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.workflows.command_line import Mara
+from tests.workflows.workspaces import BRANDT, SUND, VELM, Indexer
+
+pytestmark = pytest.mark.usefixtures("embedder")
+
+
+@pytest.fixture
+def workspace(index: Indexer, root: Path) -> Path:
+    index([VELM, SUND, BRANDT])
+    return root
+
+
+def values(mara: Mara, root: Path) -> dict[str, dict[str, int]]:
+    found = json.loads(mara("graph", "evaluate", "-w", root, "--json").out)
+    return {each["type"]: each for each in found["values"]}
+
+
+def test_what_would_go_goes_and_comes_back(mara: Mara, workspace: Path) -> None:
+    before = values(mara, workspace)
+    told = mara("graph", "prune", "--below", "0.45", "--dry-run", "-w", workspace)
+    assert told.code == 0
+    assert "would be pruned" in told.out
+    assert values(mara, workspace) == before
+    done = json.loads(mara("graph", "prune", "--below", "0.45", "-w", workspace, "--json").out)
+    after = values(mara, workspace)
+    for each in done["types"]:
+        assert after[each["type"]]["pruned"] == each["pruned"]
+        assert after[each["type"]]["edges"] == before[each["type"]]["edges"] - each["pruned"]
+    assert sum(each["pruned"] for each in done["types"]) > 0
+    assert "pruned edges restored" in mara("graph", "restore", "-w", workspace).out
+    assert values(mara, workspace) == before
+
+
+def test_the_value_is_told_in_a_line_a_type(mara: Mara, workspace: Path) -> None:
+    lines = mara("graph", "evaluate", "-w", workspace).out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["EXPLAINS", "RELATED_TO"]
+
+
+def test_a_workspace_without_a_relationship_graph_is_named(mara: Mara, index: Indexer, root: Path) -> None:
+    assert mara("index", "--help").code == 0
+    done = mara("graph", "prune", "--below", "0.5", "-w", root)
+    assert done.code == 2
+    assert "There is no relationship graph" in done.err
+
+
+def test_stats_count_nodes_edges_and_what_was_pruned(mara: Mara, workspace: Path) -> None:
+    mara("graph", "prune", "--below", "0.45", "-w", workspace)
+    found = json.loads(mara("stats", "-w", workspace, "--json").out)["relationships"]
+    assert found["Document"] == found["DocumentChunk"] == 3
+    assert found["pruned"] == sum(each["pruned"] for each in values(mara, workspace).values())
