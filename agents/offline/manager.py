@@ -26,8 +26,7 @@ class OfflineManager:
     about an entity or in one that mentions it.
 
     Args:
-        own: the user's own types that the graph's facts have: a cue of one in the question counts as the most that
-            cues can.
+        own: the user's own types that the graph's facts have; one whose cue the question holds gets half of β.
     """
 
     def __init__(self, own: OwnTypes = NO_TYPES) -> None:
@@ -35,8 +34,9 @@ class OfflineManager:
 
     def weigh(self, question: str, feedback: Feedback | None = None) -> RelationWeights:
         """Return (smoothing + cues) a type, normalised; without cues exactly uniform and the default passage weight."""
-        cues = {**question_cues(question), **self._own.asked_in(question)}
+        cues = question_cues(question)
         strengths = {relation: SMOOTHING + min(strength, STRONGEST_CUE) for relation, strength in cues.items()}
+        strengths |= {relation: SMOOTHING + asked for relation, asked in self._own.asked_in(question).items()}
         total = sum(strengths.values())
         return normalise_factors(
             {relation.value: strength / total for relation, strength in strengths.items()},

@@ -190,6 +190,7 @@ def _check_versions(record: RecordReader) -> Finding:
         for span, entry in past
         if versions.facts(span) != facts_of(stated(entry.passage, entry.extraction)).keys()
     ]
+    changed += record.odd_past_vectors()
     last: dict[str, str] = {}
     overlapping = []
     for span in spans:

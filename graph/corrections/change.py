@@ -112,7 +112,7 @@ def _restated(
     forms = {form for each in changed for form in known_to.forms_of(each.id)}
     pinned = {key for each in changed for key in known_to.pinned_in(each.id)}
     # A name that is corrected away is not among those that a passage holds.
-    keys = record.passages_with(map(entity_id, forms)) | pinned | record.corrected().keys()
+    keys = record.passages_with("names", map(entity_id, forms)) | pinned | record.corrected().keys()
     found = []
     for entry in record.entries(keys):
         said, says = (each.stated(entry.passage, entry.extraction) for each in (before, after))

@@ -29,7 +29,7 @@ from graph.publish.derive import is_published, publish
 from graph.retrieve.open_index import Index, IndexPool
 from graph.schema import stable_id
 from graph.storage.entry import Entry
-from graph.storage.generation import GenerationHold
+from graph.storage.generation import GenerationHold, Layer
 from graph.storage.read_only import may_write, scratch_folder
 from graph.storage.record import Record
 from graph.storage.workspace import PAST_MARK, Workspace
@@ -115,7 +115,7 @@ class PastIndexes:
             if folder is None:
                 folder = self._place_of(workspace, record, moment, as_of)
             if not _is_ready(folder):
-                _derive(record, folder, embedder, moment)
+                _derive(workspace, record, folder, embedder, moment)
         if folder != root:
             with suppress(OSError):
                 os.utime(folder)
@@ -144,7 +144,7 @@ def _name_of(record: Record, moment: str, as_of: str) -> str:
     if not versions.are_kept:
         raise BadInput(
             f"It is not known what stood on {as_of}: this workspace keeps no versions",
-            "`mara index` and `mara sync` keep them from now on; after --no-versions, with --versions",
+            "`mara index` and `mara sync` keep them from now on; after --no-versions, with --keep-versions",
         )
     if moment < versions.kept_from:
         raise BadInput(
@@ -175,31 +175,54 @@ def _is_ready(folder: Path) -> bool:
     return Workspace(folder).current() is not None
 
 
-def _derive(record: Record, folder: Path, embedder: Embedder, moment: str) -> None:
-    """Derive what stood at a moment into a folder, unless another process has done it; remove what is not needed."""
+def _derive(workspace: Workspace, record: Record, folder: Path, embedder: Embedder, moment: str) -> None:
+    """Derive what stood at a moment into a folder, unless another process has done it; remove what is not needed.
+
+    The folder is there once all is done: who is killed leaves an unfinished one, of another name.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _alone(folder.parent):
-        if not folder.exists():
-            unfinished = folder.parent / f"{_UNFINISHED}{uuid4().hex}"
-            unfinished.mkdir()
-            _write_record(record, Workspace(unfinished), embedder, moment)
-            unfinished.rename(folder)
-        workspace = Workspace(folder)
-        with workspace.writing() as lease, workspace.open_record(lease) as own:
-            if not is_published(workspace, own):
-                publish(workspace, own)
+        if not _is_ready(folder):
+            unfinished = Workspace(folder.parent / f"{_UNFINISHED}{uuid4().hex}")
+            (unfinished.root / "index").mkdir(parents=True)
+            (unfinished.root / PAST_MARK).touch()
+            _take_search_index(workspace, unfinished)
+            record.copy_to(unfinished.record_path)
+            _go_back(unfinished, embedder, moment)
+            shutil.rmtree(folder, ignore_errors=True)
+            unfinished.root.rename(folder)
         _prune(folder)
 
 
-def _write_record(record: Record, workspace: Workspace, embedder: Embedder, moment: str) -> None:
-    """Write the record of what stood at a moment."""
-    record.copy_to(workspace.record_path)
+def _take_search_index(workspace: Workspace, unfinished: Workspace) -> None:
+    """Copy the search index of what stands now: most of that stood then, too. Without one, a new one is made."""
+    try:
+        current = workspace.current()
+        hold = None if current is None else workspace.hold(current)
+    except OSError:
+        return
+    if hold is None or current is None:
+        return
+    try:
+        layer = Layer.load(workspace.index_folder(current))
+        base = layer and Layer.load(workspace.index_folder(layer.base))
+        if base is not None:
+            place = unfinished.index_folder(base.base)
+            shutil.copytree(workspace.index_folder(base.base) / "chroma", place / "chroma")
+            base.save(place)
+            (unfinished.root / "CURRENT").write_text(f"{base.base}\n", encoding="ascii")
+    finally:
+        hold.release()
+
+
+def _go_back(workspace: Workspace, embedder: Embedder, moment: str) -> None:
+    """Turn a copy of a record into that of what stood at a moment, and publish it."""
     with Record(workspace.record_path) as own:
         put_back = [_embedded(entry, model, embedder) for entry, model in own.versions.past_entries(moment)]
         removed = own.versions.not_yet(moment)
         own.part_from(complete=_is_complete(own, moment))
         Writer(own, embedder).restore(put_back, removed)
-    (workspace.root / PAST_MARK).touch()
+        publish(workspace, own)
 
 
 def _embedded(entry: Entry, model: str, embedder: Embedder) -> Entry:

@@ -237,10 +237,10 @@ class Record:
         with self._damage_named():
             return correction_table.read_corrected(self._db)
 
-    def passages_with(self, name_ids: Iterable[str]) -> set[str]:
-        """Return the passages that hold one of some names."""
-        query = "SELECT passage_id FROM passage_names WHERE name_id IN (SELECT value FROM json_each(?))"
-        return {key for (key,) in self._rows(query, json.dumps([*name_ids]))}
+    def passages_with(self, table: str, ids: Iterable[str]) -> set[str]:
+        """Return the passages that hold one of some ``names`` or ``facts``."""
+        held = f"SELECT passage_id FROM passage_{table} WHERE {HELD_BY[table]} IN (SELECT value FROM json_each(?))"
+        return {key for (key,) in self._rows(held, json.dumps([*ids]))}
 
     def sources(self) -> dict[str, str]:
         """Return {passage id: source}."""
@@ -699,6 +699,11 @@ class RecordReader(Record):
     def odd_vectors(self, table: str) -> list[str]:
         """Return the ids of rows whose vector is of another length than the others', not finite or no unit vector."""
         return [key for key, blob in self._rows(f"SELECT id, vector FROM {table}") if not self._is_unit(blob)]
+
+    def odd_past_vectors(self) -> list[str]:
+        """Return the ids of the past versions whose vector, by the present model, is none; see `odd_vectors`."""
+        query = "SELECT id, vector FROM past_passages WHERE embedding_model = ?"
+        return [key for key, blob in self._rows(query, self.embedding_model) if not self._is_unit(blob)]
 
     def _is_unit(self, blob: object) -> bool:
         if not isinstance(blob, bytes) or len(blob) != 4 * self.dimension:

@@ -263,10 +263,11 @@ class Versions:
     def erase(self, spans: Iterable[Span]) -> int:
         """Erase past versions; return how many those were."""
         doomed = [(span.version,) for span in spans if span.version is not None]
+        if not doomed:
+            return 0
         self._db.executemany("DELETE FROM past_facts WHERE version = ?", doomed)
         self._db.executemany("DELETE FROM past_passages WHERE version = ?", doomed)
-        if doomed:
-            self._note_change()
+        self._note_change()
         return len(doomed)
 
     def _spans(self, where: str, parameters: tuple[str, ...], where_past: str | None = None) -> list[Span]:

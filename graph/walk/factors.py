@@ -19,7 +19,8 @@ class FactorPolicy(StrEnum):
     """How β becomes a factor."""
 
     NEUTRAL = "neutral"
-    """1 - λ + λ n β with n types in the category: uniform β is exactly the walk without β."""
+    """1 - λ + λ n β with n types in the category, own ones that β does not name left out: uniform β is exactly the walk
+    without β."""
     CATEGORY = "category"
     """β itself, as in the source documents."""
     FACTS = "facts"
@@ -152,6 +153,7 @@ def _factor_by_type(
         (between_entities, beta.entity_entity if beta else None),
         (PASSAGE_RELATIONS, beta.entity_passage if beta and passages_weighed else None),
     ):
+        weighed = sum(not relation.is_own or relation in (given or {}) for relation in relations)
         for relation in relations:
             if given is None:
                 factors[relation] = 1.0
@@ -162,7 +164,6 @@ def _factor_by_type(
                 mean = sum(given.values()) / len(given) if given else 1 / len(relations)
                 factors[relation] = 1.0 if policy is FactorPolicy.NEUTRAL else mean
                 continue
-            factors[relation] = (
-                1 - strength + strength * len(relations) * share if policy is FactorPolicy.NEUTRAL else share
-            )
+            neutral = 1 - strength + strength * weighed * share
+            factors[relation] = neutral if policy is FactorPolicy.NEUTRAL else share
     return factors, tuple(unknown)

@@ -66,7 +66,7 @@ class TestAnswers:
     def test_without_a_date_are_of_what_stands_now(self, shop: Path) -> None:
         result = asked(shop, "What does the Torvik lamp cost?")
         assert "52 euros" in result["answer"]
-        assert result["as_of"] is None
+        assert result["as_of"] == ""
         assert not any("superseded_at" in hit for hit in (*result["passages"], *result["facts"]))
 
 

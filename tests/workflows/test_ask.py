@@ -44,6 +44,7 @@ KEYS_IN_ORDER = [
     "errors",
     "models",
     "generation",
+    "as_of",
     "recorded",
 ]
 

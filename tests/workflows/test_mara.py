@@ -45,6 +45,7 @@ RESULT_KEYS = {
     "errors",
     "models",
     "generation",
+    "as_of",
     "written_from",
     "claims",
     "claims_checked_by",

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from graph.errors import BadInput
-from graph.publish.derive import is_behind, publish
+from graph.publish.derive import forget_derivations, is_behind, publish
 from graph.storage.record import NewVectors, Record
 from graph.storage.versions import Span, of_documents
 from graph.storage.workspace import Workspace
@@ -56,6 +56,7 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
             record.commit([], nothing, nothing, [], record.embedding_model, removal.passages)
         left = record.count_passages()
         if left and is_behind(workspace, record):
+            forget_derivations()  # They know the words of what is gone.
             publish(workspace, record)
         elif not left:
             workspace.withdraw(record)

@@ -20,6 +20,7 @@ from workflows.cli.batch import batch
 from workflows.cli.chat import chat
 from workflows.cli.command import REFUSED, error_body, reports_errors, told_beside_the_result, write
 from workflows.cli.compare import compare
+from workflows.cli.correct import correct
 from workflows.cli.discover import discover, provenance
 from workflows.cli.edges import edges
 from workflows.cli.evaluate import evaluate, export_beta, export_trec
@@ -420,6 +421,7 @@ def mcp(
 
 app.add_typer(plot, name="plot")
 app.add_typer(graph, name="graph")
+app.add_typer(correct, name="correct")
 app.command("chat")(chat)
 app.command("batch")(batch)
 app.command("eval")(evaluate)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from workflows.context import Context
     from workflows.settings.indexing import IndexingContext
 
-_SPELLED = {"fields": "field", "keep_versions": "versions", "conversation_id": "conversation", "user_id": "user"}
+_SPELLED = {"fields": "field", "conversation_id": "conversation", "user_id": "user"}
 _NOTHING = ["nothing"]
 """What `--remember` is given to write nothing."""
 _QUESTION_REPEATED = 200
@@ -150,7 +150,7 @@ DatedOption = Annotated[
 KeepVersionsOption = Annotated[
     bool | None,
     typer.Option(
-        "--versions/--no-versions",
+        "--keep-versions/--no-versions",
         help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
     ),
 ]

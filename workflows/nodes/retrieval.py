@@ -372,5 +372,5 @@ def _provenance(run: OpenRun) -> Update:
         "mode": run.context.mode.value,
         "models": models_of(run.context, run.index),
         "generation": run.index.graph.generation,
-        "as_of": run.context.as_of or None,
+        "as_of": run.context.as_of,
     }

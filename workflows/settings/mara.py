@@ -112,6 +112,23 @@ class Context(BaseModel):
         title="Retrieval · filter by metadata",
         json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
     )
+    provenance: Provenance = Field(
+        default=Provenance(),
+        description="Filter on where passages come from: one source, documents newer than a date, what answers in this"
+        " conversation or to this user cited before. All that is given must hold, beside the filter by metadata.",
+        examples=[{"source": "handbook.pdf", "newer_than": "2025-01-01"}, {"cited_before": True}],
+        title="Retrieval · filter by provenance",
+        json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
+    )
+    as_of: str = Field(
+        default="",
+        description="Date as of which to answer, from what stood then and nothing else: ISO 8601, UTC where it names no"
+        " offset; a day counts to its end. Empty: from what stands now.",
+        max_length=40,
+        examples=["2024-03-31"],
+        title="Retrieval · as of",
+        json_schema_extra=offered_at("encode_question"),
+    )
     conversation_id: HistoryId = Field(
         default="",
         description="Name of the conversation that the question is asked in: its earlier turns count, and this one is"
@@ -142,14 +159,6 @@ class Context(BaseModel):
         title="History · share of the conversation's concepts",
         json_schema_extra=offered_at("retrieve_passages", "seed_graph"),
     )
-    provenance: Provenance = Field(
-        default=Provenance(),
-        description="Filter on where passages come from: one source, documents newer than a date, what answers in this"
-        " conversation or to this user cited before. All that is given must hold, beside the filter by metadata.",
-        examples=[{"source": "handbook.pdf", "newer_than": "2025-01-01"}, {"cited_before": True}],
-        title="Retrieval · filter by provenance",
-        json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
-    )
     remember: list[HistoryPart] = Field(
         default=list(EVERY_PART),
         max_length=len(EVERY_PART),
@@ -157,15 +166,6 @@ class Context(BaseModel):
         " Without messages, views alone; an empty list: nothing.",
         title="History · what is written",
         json_schema_extra=offered_at("record_turn"),
-    )
-    as_of: str = Field(
-        default="",
-        description="Date as of which to answer, from what stood then and nothing else: ISO 8601, UTC where it names no"
-        " offset; a day counts to its end. Empty: from what stands now.",
-        max_length=40,
-        examples=["2024-03-31"],
-        title="Retrieval · as of",
-        json_schema_extra=offered_at("encode_question"),
     )
     model: str = Field(
         default="",

@@ -397,11 +397,11 @@ class Tally(TypedDict):
 
 
 class Account(Tally):
-    """The provenance of a result; ``as_of`` is the date that was asked for, None where what stands now answered."""
+    """The provenance of a result; ``as_of`` is the date that was asked for, empty where what stands now answered."""
 
     models: NotRequired[Models]
     generation: NotRequired[int]
-    as_of: NotRequired[str | None]
+    as_of: NotRequired[str]
 
 
 class Begun(TypedDict):

@@ -21,8 +21,8 @@ def cue_statements(
 ) -> Iterator[Statement]:
     """Yield what each cue of a sentence says of the nearest names on its two sides, in any language.
 
-    Before a cue without a name stands the topic. A type that the sentence's own statements have already is left alone:
-    they know more of its structure.
+    Before a cue without a name stands the topic. A type that the sentence's own statements have already is left alone,
+    since they know more of its structure; but a name right before a cue is its subject in any case.
 
     Args:
         text: the passage, into which the items' offsets point.
@@ -35,15 +35,19 @@ def cue_statements(
     if not own.relations or not names:
         return
     starts, ends = [item.start for item in names], [item.end for item in names]
-    known = {type_triple(one.subject, one.predicate, one.object, own)[0] for one in read}
+    typed = {(type_triple(one.subject, one.predicate, one.object, own)[0], one.subject, one.object) for one in read}
+    known = {relation for relation, _, _ in typed}
     for start, end in own.cues_in(text, items[0].start, items[-1].end):
         before, after = bisect_right(ends, start), bisect_left(starts, end)
-        if after == len(names) or own.relation_of(text[start:end]) in known:
+        if after == len(names):
             continue
         subject = text[starts[before - 1] : ends[before - 1]] if before else topic
-        if subject:
+        object_, relation = text[starts[after] : ends[after]], own.relation_of(text[start:end])
+        is_subject = before > 0 and text[ends[before - 1] : start].isspace()
+        is_new = (relation, subject, object_) not in typed if is_subject else relation not in known
+        if subject and is_new:
             certainty = LIKELY if before else UNCERTAIN
-            yield Statement(subject, " ".join(text[start:end].split()), text[starts[after] : ends[after]], certainty)
+            yield Statement(subject, " ".join(text[start:end].split()), object_, certainty)
 
 
 def entity_types_of(

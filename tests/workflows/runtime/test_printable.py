@@ -183,7 +183,7 @@ SUMMARY = {"file": "f", "questions": 1, "answered": 1, "refused": 0, "failed": 0
         lambda console: render.answer(console, poisoned(RESULT)),
         lambda console: render.removal(
             console,
-            poisoned({"removed": ["p"], "passages": 3, "versions": 0, "workspace": "w", "relationships": PROBLEM}),
+            poisoned({"removed": ["p"], "passages": 3, "versions": 1, "workspace": "w", "relationships": PROBLEM}),
         ),
         lambda console: render.stats(console, poisoned({"sources": {"a": "b"}, "bytes": {}})),
         lambda console: render.doctor(

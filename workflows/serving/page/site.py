@@ -18,7 +18,7 @@ from workflows.serving.page.workspaces import Workspaces
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context
 
-_SETTINGS = ("workspace", "workflow", "mode", "where")
+_SETTINGS = ("workspace", "workflow", "mode", "where", "as_of")
 """What a visitor may set."""
 
 _LOG = logging.getLogger(__name__)

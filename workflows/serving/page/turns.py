@@ -67,7 +67,7 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
         "n_notes": len(result["errors"]),
-        "took": _took(result),
+        "took": f"as of {result['as_of']}, {_took(result)}" if result.get("as_of") else _took(result),
     }
 
 

@@ -1,0 +1,266 @@
+"""Correcting the graph of a workspace: corrections made, undone, listed, exported and imported, as plain values."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graph.corrections.apply import Corrections, Stated, places_of
+from graph.corrections.change import Plan, Restated, plan_corrections, plan_undoing
+from graph.corrections.kinds import (
+    MAX_NOTE,
+    Change,
+    Correction,
+    Drop,
+    Pin,
+    Split,
+    Statement,
+    What,
+    what_from_json,
+)
+from graph.embedding.embeddings import configured_embedder
+from graph.errors import BadInput
+from graph.publish.derive import publish
+from graph.schema import ENTITY_RELATIONS, Fact
+from graph.storage.record import Record
+from graph.storage.workspace import Workspace
+from graph.taxonomy import relation_type_of, type_triple
+
+_EXAMPLES = 10
+_NAMED = 10
+_KEPT_APART = ("id", "note", "made_at", "undone_at")
+"""Keys of an exported correction that do not say what it is."""
+
+
+def correct(root: Path, wanted: Sequence[What], note: str = "", *, dry_run: bool = False) -> dict[str, Any]:
+    """Make corrections, and publish the graph with them. Only the passages concerned are written.
+
+    Args:
+        root: the workspace.
+        wanted: what they say; each comes after those before it.
+        note: why, in the user's words.
+        dry_run: whether to tell alone what would change.
+
+    Returns:
+        The corrections with the number of passages that each changes, and examples; docs/corrections.md has the keys.
+
+    Raises:
+        BadInput: one contradicts a correction that stands, names a place that is not there, or the note is too long.
+        EmbeddingMismatch: another embedding model wrote the workspace.
+        WorkspaceMissing: there is no workspace, or it is empty.
+        WorkspaceLocked: another process is writing.
+    """
+    if len(note) > MAX_NOTE:
+        raise BadInput(f"The note has {len(note):,} characters", f"Give {MAX_NOTE:,} at most")
+
+    def plan(record: Record) -> Plan:
+        _check_places(record, wanted)
+        return plan_corrections(record, [(what, note) for what in wanted])
+
+    return _carry_out(root, plan, dry_run=dry_run)
+
+
+def undo(root: Path, ids: Sequence[int], *, dry_run: bool = False) -> dict[str, Any]:
+    """Undo corrections, and publish the graph without them. They stay listed. Returns as `correct`.
+
+    Raises:
+        BadInput: there is no such correction, or it was undone before.
+        EmbeddingMismatch: another embedding model wrote the workspace.
+        WorkspaceMissing: there is no workspace, or it is empty.
+        WorkspaceLocked: another process is writing.
+    """
+    return _carry_out(root, lambda record: plan_undoing(record, ids), dry_run=dry_run)
+
+
+def list_corrections(root: Path) -> dict[str, Any]:
+    """Return all corrections of a workspace, those that were undone among them, with the passages that each changes.
+
+    Raises:
+        WorkspaceMissing: there is no workspace, or it is empty.
+        WorkspaceDamaged: it cannot be read.
+    """
+    with Workspace(root).open_record() as record:
+        Workspace(root).check_passages(record)
+        changed = Counter(id for each in record.corrected().values() for id in each.by)
+        listed = [{**each.to_json(), "passages": changed[each.id]} for each in record.corrections()]
+    return {"workspace": str(root), "corrections": listed}
+
+
+def export_corrections(root: Path, path: Path) -> dict[str, Any]:
+    """Write all corrections of a workspace into a file, one JSON object a line.
+
+    Raises:
+        WorkspaceMissing: there is no workspace, or it is empty.
+    """
+    with Workspace(root).open_record() as record:
+        Workspace(root).check_passages(record)
+        held = record.corrections()
+    lines = [json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in held]
+    path.write_text("".join(lines), encoding="utf-8")
+    standing = sum(each.stands for each in held)
+    return {"workspace": str(root), "file": str(path), "standing": standing, "undone": len(held) - standing}
+
+
+def import_corrections(root: Path, path: Path, *, dry_run: bool = False) -> dict[str, Any]:
+    """Make the corrections of an exported file that stand, in its order. Returns as `correct`, and ``left_out``.
+
+    One that the workspace has already changes nothing. One that is about passages that are not there waits for them.
+
+    Raises:
+        BadInput: the file cannot be read, or a line is no correction; then none is made.
+        EmbeddingMismatch: another embedding model wrote the workspace.
+        WorkspaceMissing: there is no workspace, or it is empty.
+        WorkspaceLocked: another process is writing.
+    """
+    rows = _read_rows(path)
+    wanted = [(what_from_json(_said(row)), str(row.get("note", ""))) for row in rows if not row.get("undone_at")]
+    done = _carry_out(root, lambda record: plan_corrections(record, wanted), dry_run=dry_run)
+    return {**done, "left_out": len(rows) - len(wanted)}
+
+
+def read_statement(root: Path, text: str, relation: str = "") -> Statement:
+    """Return the fact that a text names: its id, or subject, predicate and object between bars.
+
+    Args:
+        root: the workspace, where an id is looked up.
+        text: such as ``Nissan | founded in | 1933``.
+        relation: its relation type, in any case; empty for whichever.
+
+    Raises:
+        BadInput: it is neither, or no passage states a fact of that id.
+    """
+    kind = _relation(relation)
+    parts = [part.strip() for part in text.split("|")]
+    if len(parts) == 3:
+        return Statement(parts[0], parts[1], parts[2], kind)
+    if not text.startswith("fact-"):
+        hint = 'Give three parts, "SUBJECT | PREDICATE | OBJECT", or the id of a fact'
+        raise BadInput(f"{text[:200]!r} names no fact", hint)
+    with Workspace(root).open_record() as record:
+        corrections = Corrections(record.corrections())
+        for entry in record.entries(record.passages_with("facts", [text])):
+            for t in corrections.stated(entry.passage, entry.extraction).triples:
+                if Fact(t.subject, t.predicate, t.object, t.relation).id == text:
+                    return Statement(t.subject, t.predicate, t.object, kind or t.relation.value)
+    raise BadInput(f"No passage states the fact {text[:200]!r}", "`mara ask --verbose --json` shows the ids of facts")
+
+
+def pinned(root: Path, text: str, passage: str, relation: str = "") -> Pin:
+    """Return the correction that pins a fact in a passage; without a relation type, of the one that its words tell.
+
+    Raises as `read_statement`.
+    """
+    fact = read_statement(root, text, relation)
+    kind = fact.relation or type_triple(fact.subject, fact.predicate, fact.object)[0].value
+    return Pin(Statement(fact.subject, fact.predicate, fact.object, kind), passage)
+
+
+def _carry_out(root: Path, plan_of: Callable[[Record], Plan], *, dry_run: bool) -> dict[str, Any]:
+    workspace = Workspace(root)
+    if dry_run:
+        with workspace.open_record() as record:
+            workspace.check_passages(record)
+            return _told(root, record, plan_of(record), dry_run=True)
+    with workspace.writing() as lease, workspace.open_record(lease) as record:
+        workspace.check_passages(record)
+        plan = plan_of(record)
+        if plan.made or plan.undone:
+            plan.commit(record, configured_embedder())
+            publish(workspace, record)
+        return _told(root, record, plan, dry_run=False)
+
+
+def _told(root: Path, record: Record, plan: Plan, *, dry_run: bool) -> dict[str, Any]:
+    made = Counter(id for each in plan.restated for id in each.after.by)
+    undone = Counter(id for each in plan.restated for id in each.before.by)
+    return {
+        "workspace": str(root),
+        "generation": record.generation,
+        "dry_run": dry_run,
+        "made": [_counted(each, made) for each in plan.made],
+        "undone": [_counted(each, undone) for each in plan.undone],
+        "known": [each.to_json() for each in plan.known],
+        "passages": len(plan.restated),
+        "examples": [_difference(each) for each in plan.restated[:_EXAMPLES]],
+    }
+
+
+def _counted(each: Correction, passages: Mapping[int, int]) -> dict[str, Any]:
+    return {**each.to_json(), "passages": passages[each.id]}
+
+
+def _difference(each: Restated) -> dict[str, Any]:
+    """Return what a passage does not state any more, and what it states now."""
+    was, now = _lines(each.before), _lines(each.after)
+    return {
+        "passage": each.entry.passage.id,
+        "was": [line for line in was if line not in now],
+        "now": [line for line in now if line not in was],
+    }
+
+
+def _lines(stated: Stated) -> list[str]:
+    names = dict.fromkeys(name for name in (stated.topic, *stated.entities) if name)
+    facts = [str(Statement(t.subject, t.predicate, t.object, t.relation.value)) for t in stated.triples]
+    return [*names, *facts]
+
+
+def _check_places(record: Record, wanted: Iterable[What]) -> None:
+    """Raise BadInput where a correction names a place that no passage lies in."""
+    named = {place for what in wanted for place in _places(what)}
+    if not named:
+        return
+    known: set[str] = set()
+    for entry in record.entries():
+        known |= places_of(entry.passage) & named
+    if unknown := sorted(named - known):
+        places = ", ".join(map(repr, unknown[:_NAMED]))
+        raise BadInput(
+            f"The workspace holds no source, document or passage {places}",
+            "Name one as passages name it: `mara ask --verbose` shows ids, `mara stats` sources",
+        )
+    for what in wanted:
+        if isinstance(what, Pin) and not record.states([what.passage]):
+            raise BadInput(f"{what.passage!r} is no passage", "A fact is pinned in one passage: give its id")
+
+
+def _places(what: What) -> tuple[str, ...]:
+    if isinstance(what, Pin):
+        return (what.passage,)
+    return what.places if isinstance(what, Split | Change | Drop) else ()
+
+
+def _relation(name: str) -> str:
+    """Return the value of a relation type that is named in any case. Raises BadInput for none between entities."""
+    if not name:
+        return ""
+    found = relation_type_of(name)
+    if found not in ENTITY_RELATIONS:
+        known = ", ".join(relation.value for relation in ENTITY_RELATIONS)
+        raise BadInput(f"{name[:60]!r} is no relation type of a fact", f"Give one of {known}")
+    return found.value
+
+
+def _said(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in (*_KEPT_APART, "passages")}
+
+
+def _read_rows(path: Path) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise ValueError("it is no object")
+            what_from_json(_said(row))
+        except (ValueError, RecursionError) as fault:
+            message = fault.message if isinstance(fault, BadInput) else str(fault)
+            hint = "Give a file as `mara correct export` writes it; none was imported"
+            raise BadInput(f"{path.name}, line {number}: {message}", hint) from fault
+        rows.append(row)
+    return rows
