@@ -28,12 +28,19 @@ _CREATED = table_of_edges(EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)
 _FOLLOWS = table_of_edges(EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE)
 _VIEWED = table_of_edges(EdgeType.VIEWED, NodeType.USER, NodeType.DOCUMENT)
 
+_COLUMNS = "m.key, m.id, m.role, m.content, m.created_at, m.understood, m.kind, m.cited, p.position, c.id, u.id"
 _MESSAGES = f"""
-SELECT m.key, m.id, m.role, m.content, m.created_at, m.understood, m.kind, m.cited, p.position, c.id, u.id
-FROM "{_MESSAGE}" m
+SELECT {_COLUMNS} FROM "{_MESSAGE}" m
 LEFT JOIN "{_PART_OF}" p ON p.source = m.key LEFT JOIN "{_CONVERSATION}" c ON c.key = p.target
 LEFT JOIN "{_CREATED}" made ON made.target = m.key LEFT JOIN "{_USER}" u ON u.key = made.source
 """
+_WITHIN = f"""
+SELECT {_COLUMNS} FROM "{_PART_OF}" p
+CROSS JOIN "{_MESSAGE}" m ON m.key = p.source CROSS JOIN "{_CONVERSATION}" c ON c.key = p.target
+LEFT JOIN "{_CREATED}" made ON made.target = m.key LEFT JOIN "{_USER}" u ON u.key = made.source
+WHERE p.target = (SELECT key FROM "{_CONVERSATION}" WHERE id = ?) ORDER BY p.position
+"""
+"""The messages of a conversation; the cross joins keep the order, in which an index leads to the last ones."""
 _FIRST_ASKER = f"""
 SELECT u.id FROM "{_PART_OF}" p
 LEFT JOIN "{_CREATED}" made ON made.target = p.source LEFT JOIN "{_USER}" u ON u.key = made.source
@@ -149,7 +156,7 @@ def conversation(record: RelationshipRecord, key: str) -> Conversation | None:
 
 def messages(record: RelationshipRecord, conversation: str) -> list[Message]:
     """Return the messages of a conversation in their order."""
-    rows = record.execute(f"{_MESSAGES} WHERE c.id = ? ORDER BY p.position", (conversation,)).fetchall()
+    rows = record.execute(_WITHIN, (conversation,)).fetchall()
     return [_message(row) for row in rows]
 
 
@@ -162,9 +169,7 @@ def messages_beside(record: RelationshipRecord, user: str) -> list[Message]:
 
 def last_turns(record: RelationshipRecord, conversation: str, most: int) -> list[PastTurn]:
     """Return the last turns of a conversation, the last one last."""
-    rows = record.execute(
-        f"{_MESSAGES} WHERE c.id = ? ORDER BY p.position DESC LIMIT ?", (conversation, 2 * most)
-    ).fetchall()
+    rows = record.execute(f"{_WITHIN} DESC LIMIT ?", (conversation, 2 * most)).fetchall()
     turns: list[PastTurn] = []
     for message in map(_message, reversed(rows)):
         if message.role == USER:
@@ -188,8 +193,8 @@ def views(record: RelationshipRecord, user: str) -> list[View]:
 def last_message(record: RelationshipRecord, conversation: str) -> tuple[str, int] | None:
     """Return id and position of a conversation's last message; None where it has none."""
     row = record.execute(
-        f'SELECT m.id, p.position FROM "{_PART_OF}" p JOIN "{_CONVERSATION}" c ON c.key = p.target'
-        f' JOIN "{_MESSAGE}" m ON m.key = p.source WHERE c.id = ? ORDER BY p.position DESC LIMIT 1',
+        f'SELECT m.id, p.position FROM "{_PART_OF}" p CROSS JOIN "{_MESSAGE}" m ON m.key = p.source'
+        f' WHERE p.target = (SELECT key FROM "{_CONVERSATION}" WHERE id = ?) ORDER BY p.position DESC LIMIT 1',
         (conversation,),
     ).fetchone()
     return (str(row[0]), int(row[1])) if row else None
@@ -211,8 +216,8 @@ def check_open_to(record: RelationshipRecord, key: str, user: str, *, own_only: 
     It is open to the user who began it. One that nobody is known to have begun is open to all, but where ``own_only``
     says that each may continue only what they began. What does not exist yet is open.
     """
-    found = conversation(record, key)
-    if found is None or found.owner == user or (not found.owner and not own_only):
+    found = record.execute(f'SELECT ({_FIRST_ASKER}) FROM "{_CONVERSATION}" c WHERE c.id = ?', (key,)).fetchone()
+    if found is None or (found[0] or "") == user or (not found[0] and not own_only):
         return
     raise NoAccess("That conversation is not open to this user", "Name another conversation, or the user who began it")
 

@@ -181,7 +181,9 @@ EDGES: Mapping[EdgeType, EdgeSchema] = MappingProxyType(
             ),
             {"number": Property(PropertyKind.INTEGER, least=1)},
         ),
-        EdgeType.PART_OF: EdgeSchema(((NodeType.MESSAGE, NodeType.CONVERSATION),), {"position": _COUNT}),
+        EdgeType.PART_OF: EdgeSchema(
+            ((NodeType.MESSAGE, NodeType.CONVERSATION),), {"position": _COUNT}, ranked_by=("position",)
+        ),
         EdgeType.MENTIONS: EdgeSchema(((NodeType.MESSAGE, NodeType.CONCEPT),), {"confidence": _CONFIDENCE}),
         EdgeType.EXPLAINS: EdgeSchema(
             ((NodeType.DOCUMENT, NodeType.CONCEPT),),

@@ -44,8 +44,8 @@ KEYS_IN_ORDER = [
     "errors",
     "models",
     "generation",
-    "recorded",
     "as_of",
+    "recorded",
 ]
 
 

@@ -72,6 +72,7 @@ def test_at_the_command_line(sample: Path, mara: Mara, monkeypatch: pytest.Monke
     assert of_results([json.loads(line) for line in done.out.splitlines()])
 
 
+@pytest.mark.slow
 def test_by_its_name_from_one_process_to_the_next(sample: Path) -> None:
     def asked(question: str) -> Any:
         given = ["ask", question, "-w", str(sample), "--model", OFFLINE, "--conversation", "nissan", "--json"]

@@ -19,7 +19,9 @@ from graph.relationships.conversations import (
     messages_beside,
     views,
 )
+from graph.relationships.cypher.bolt import ServerSettings
 from graph.relationships.cypher.copies import remove_copies
+from graph.relationships.cypher.mirror import was_mirrored
 from graph.relationships.erasure import Erased, erase_user, questions_of
 from graph.relationships.history import now
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
@@ -28,6 +30,9 @@ from graph.storage.workspace import Workspace, write_atomically
 from workflows.runtime.graph_server import erase_on_graph_server
 from workflows.serving.page.conversations import FILE_NAME, Conversations, KeptTurn
 from workflows.serving.page.conversations import Conversation as PageConversation
+
+NO_SERVER, SERVER_NOT_NAMED, ERASED_ON_SERVER = "none", "not named", "erased"
+"""What forgetting tells of a graph server: none has a copy; one has, but none is named; it is erased there, too."""
 
 
 def list_history(root: Path, user: str = "") -> dict[str, Any]:
@@ -112,8 +117,25 @@ def forget_user(root: Path, user: str, page_file: Path | None = None) -> dict[st
         remove_copies(root)
         if record:
             record.erase_free_pages()
-            erase_on_graph_server(root)
-    return {"workspace": str(root), "user": user, **asdict(erased), "page_conversations": n_page, "marks": n_marks}
+        on_server = _erased_on_server(root, record)
+    return {
+        "workspace": str(root),
+        "user": user,
+        **asdict(erased),
+        "page_conversations": n_page,
+        "marks": n_marks,
+        "graph_server": on_server,
+    }
+
+
+def _erased_on_server(root: Path, record: RelationshipRecord | None) -> str:
+    """Bring the graph server, where one has a copy, up to date; return ``erased``, ``none``, or ``not named``."""
+    if record is None or not was_mirrored(record):
+        return NO_SERVER
+    if ServerSettings.from_environment() is None:
+        return SERVER_NOT_NAMED
+    erase_on_graph_server(root)
+    return ERASED_ON_SERVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ graph.command("evaluate")(graph_upkeep.evaluate)
 graph.command("prune")(graph_upkeep.prune)
 graph.command("restore")(graph_upkeep.restore)
 
+
 @graph.command("query")
 @reports_errors
 def query(

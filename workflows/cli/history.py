@@ -132,6 +132,8 @@ def _show_conversation(console: Console, found: Mapping[str, Any]) -> None:
 
 
 def _show_forgotten(console: Console, done: Mapping[str, Any]) -> None:
+    from workflows.admin.history import SERVER_NOT_NAMED
+
     parts = {
         "conversation": done["conversations"] + done["page_conversations"],
         "message": done["messages"],
@@ -140,6 +142,8 @@ def _show_forgotten(console: Console, done: Mapping[str, Any]) -> None:
     }
     told = ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for name, count in parts.items() if count)
     console.print(f"Erased: {told or 'nothing, since nothing was kept'}")
+    if done["graph_server"] == SERVER_NOT_NAMED:
+        console.print("[yellow]A graph server still has a copy: name it in MARA_GRAPH_URL, and forget them again[/]")
 
 
 def _shortened(text: str) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from graph.errors import BadInput
+from graph.relationships.ratings import rate_views
+from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.storage.marks import Mark, MarkKind, Recorded, add_marks, forget_marks, read_marks, served_passages
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
@@ -98,7 +100,15 @@ def forget(root: Path, question: str = "", passage_ids: Sequence[str] = (), kind
     filled_record(root).close()
     wanted = MarkKind(kind) if kind else None
     forgotten = sum(forget_marks(root, question, passage, wanted) for passage in dict.fromkeys(passage_ids or [""]))
+    _rate_views(root)
     return {"workspace": str(root), "forgotten": forgotten, **_held(root)}
+
+
+def _rate_views(root: Path) -> None:
+    """Let the views of users in the history follow the marks, where there is a history."""
+    if (root / RELATIONSHIPS_FILE).exists():
+        with RelationshipRecord.of(root) as record:
+            rate_views(record, read_marks(root))
 
 
 def filled_record(root: Path) -> Record:
@@ -140,7 +150,8 @@ def _entries(row: Mapping[str, Any], key: str, kind: type[T]) -> list[T]:
 
 
 def report_of(root: Path, marks: Iterable[Mark], recorded: Recorded, *, unknown_passages: int) -> dict[str, Any]:
-    """Return what recording marks did, and what the workspace holds now."""
+    """Let views follow the marks that were recorded; return what recording did, and what the workspace holds now."""
+    _rate_views(root)
     kinds = Counter(mark.kind for mark in marks)
     return {
         "workspace": str(root),

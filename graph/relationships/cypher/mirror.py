@@ -99,6 +99,11 @@ def mirror(root: Path, server: BoltServer, *, whole: bool = False, vectors: Vect
             return run.complete(whole=whole, vectors=vectors)
 
 
+def was_mirrored(record: RelationshipRecord) -> bool:
+    """Tell whether a relationship graph was ever sent to a server."""
+    return bool(record.note(_IDENTITY))
+
+
 class _Run:
     """One call of `mirror`, over a record that stands still."""
 

@@ -14,15 +14,27 @@ import pytest
 
 from graph.errors import BadInput, WorkspaceLocked, WorkspaceMissing
 from graph.relationships import record as record_module
+from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
 from graph.relationships.cypher.copies import COPIES, open_copy
+from graph.relationships.cypher.mirror import mirror
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.relationships.schema import EdgeType, Node, NodeType
 from graph.storage.marks import Mark, MarkKind, add_marks, read_marks
+from tests.bolt_server import MISSING, PASSWORD, USER, BoltEndpoint, is_installed
 from tests.builders import HashEmbedder
 from tests.relationship_graphs import NOON
 from tests.workflows.conversing import FOUNDER, FOUNDER_OF_MARN, scripted_rewriter
 from tests.workflows.remembering import copy_of, counts, messages, related_world, views
-from workflows.admin.history import export_history, forget_user, list_history, read_conversation, write_export
+from workflows.admin.history import (
+    ERASED_ON_SERVER,
+    NO_SERVER,
+    SERVER_NOT_NAMED,
+    export_history,
+    forget_user,
+    list_history,
+    read_conversation,
+    write_export,
+)
 from workflows.ask import ask
 from workflows.context import make_context
 from workflows.runtime.resources import close_indexes
@@ -101,6 +113,7 @@ class TestForgetting:
         figures = {name: done[name] for name in ("conversations", "messages", "page_conversations", "marks")}
         assert figures == {"conversations": 1, "messages": 6, "page_conversations": 3, "marks": 4}
         assert done["views"] > 0
+        assert done["graph_server"] == NO_SERVER
 
     def test_what_others_keep_stays(self, root: Path) -> None:
         remembered(root)
@@ -198,3 +211,31 @@ class TestExport:
         with pytest.raises(WorkspaceMissing):
             forget_user(tmp_path, ZOE)
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+class TestAGraphServer:
+    @pytest.fixture(scope="class")
+    def endpoint(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoltEndpoint]:
+        if not is_installed():
+            pytest.skip(MISSING)
+        with BoltEndpoint(tmp_path_factory.mktemp("bolt")) as running:
+            yield running
+
+    def test_its_copy_is_erased_too(self, root: Path, endpoint: BoltEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+        remembered(root)
+        asked(root, ASKED, BEN, "of ben")
+        settings = ServerSettings(server_url(endpoint.address), USER, PASSWORD, endpoint.new_database())
+        with BoltServer(settings) as server:
+            mirror(root, server)
+            assert sorted(server.rows("MATCH (u:User) RETURN u.id")) == [(BEN,), (ZOE,)]
+            assert forget_user(root, "nobody")["graph_server"] == SERVER_NOT_NAMED
+            monkeypatch.setenv("MARA_GRAPH_URL", endpoint.address)
+            monkeypatch.setenv("MARA_GRAPH_USER", USER)
+            monkeypatch.setenv("MARA_GRAPH_PASSWORD", PASSWORD)
+            monkeypatch.setenv("MARA_GRAPH_DATABASE", settings.database)
+            assert forget_user(root, ZOE)["graph_server"] == ERASED_ON_SERVER
+            assert server.rows("MATCH (u:User) RETURN u.id") == [(BEN,)]
+            contents = {content for (content,) in server.rows("MATCH (m:Message) RETURN m.content")}
+            assert contents == {message.content for message in messages(root, "of ben")}
+            assert server.rows("MATCH (:User)-[v:VIEWED]->(:Document) RETURN count(v)") == [(len(views(root, BEN)),)]

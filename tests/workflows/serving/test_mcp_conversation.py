@@ -11,10 +11,12 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult, ElicitRequestFormParams, ElicitResult, TextContent
 
+from graph.relationships.record import RELATIONSHIPS_FILE
 from tests.builders import HashEmbedder
 from tests.scripted_server import ScriptedServer
 from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, well_behaved
 from tests.workflows.hashed_world import hashed_world
+from tests.workflows.remembering import copy_of, counts, messages
 from workflows.runtime.resources import close_indexes
 from workflows.serving.mcp_server import make_server
 
@@ -47,13 +49,13 @@ def text_of(result: CallToolResult) -> str:
     return content.text
 
 
-def talk(root: Path, *calls: Call, tool: str = "ask", **client: Any) -> list[CallToolResult]:
+def talk(root: Path, *calls: Call, tool: str = "ask", user: str = "", **client: Any) -> list[CallToolResult]:
     """Call a tool of one server again and again, each call in the conversation of the last unless it names one."""
 
     async def held() -> list[CallToolResult]:
         results: list[CallToolResult] = []
         key = ""
-        async with Client(make_server(root), **client) as session:
+        async with Client(make_server(root, user=user), **client) as session:
             for call in calls:
                 results.append(await session.call_tool(tool, {"conversation": key, **call}))
                 key = (results[-1].structured_content or {"conversation": key})["conversation"]
@@ -154,3 +156,38 @@ class TestAQuestionThatIsOpen:
         result = talk(served, *questions(FOUNDED, BIRTH), elicitation_callback=make_up, mode="legacy")[1]
         assert result.is_error
         assert "gave none of the choices" in text_of(result)
+
+
+class TestHistory:
+    @pytest.fixture
+    def root(self, served: Path, tmp_path: Path) -> Path:
+        return copy_of(served, tmp_path)
+
+    def test_without_a_user_nothing_is_written(self, root: Path) -> None:
+        talk(root, {"question": FOUNDED})
+        assert not (root / RELATIONSHIPS_FILE).exists() or counts(root)["Message"] == 0
+
+    def test_a_conversation_goes_on_after_the_server_was_started_anew(self, root: Path) -> None:
+        (begun,) = talk(root, {"question": FOUNDED}, user="ada")
+        key = told(begun)["conversation"]
+        (later,) = talk(root, {"question": FOUNDER, "conversation": key}, user="ada")
+        assert (told(later)["understood"], told(later)["conversation"]) == (FOUNDER_OF_MARN, key)
+        assert [message.content for message in messages(root, key)][::2] == [FOUNDED, FOUNDER]
+        assert {message.user for message in messages(root, key)} == {"ada", ""}
+
+    def test_a_client_may_name_a_conversation(self, root: Path) -> None:
+        (named,) = talk(root, {"question": FOUNDED, "conversation": "marn"}, user="ada")
+        assert told(named)["conversation"] == "marn"
+        assert len(messages(root, "marn")) == 2
+
+    def test_a_conversation_of_another_user_is_refused(self, root: Path) -> None:
+        talk(root, {"question": FOUNDED, "conversation": "marn"}, user="ada")
+        (refused,) = talk(root, {"question": FOUNDER, "conversation": "marn"}, user="ben")
+        assert refused.is_error
+        assert "NoAccess" in text_of(refused)
+
+    def test_retrieving_leans_on_the_history_and_writes_nothing(self, root: Path) -> None:
+        talk(root, {"question": FOUNDED, "conversation": "marn"}, user="ada")
+        (found,) = talk(root, {"question": FOUNDER, "conversation": "marn"}, tool="retrieve", user="ada")
+        assert told(found)["understood"] == FOUNDER_OF_MARN
+        assert len(messages(root, "marn")) == 2
