@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from graph.corrections.apply import Corrections, Stated, places_of
+from graph.corrections.apply import Corrections, Stated
 from graph.corrections.change import Plan, Restated, plan_corrections, plan_undoing
 from graph.corrections.kinds import (
     MAX_NOTE,
@@ -213,9 +213,8 @@ def _check_places(record: Record, wanted: Iterable[What]) -> None:
     named = {place for what in wanted for place in _places(what)}
     if not named:
         return
-    known: set[str] = set()
-    for entry in record.entries():
-        known |= places_of(entry.passage) & named
+    sources = record.sources()
+    known = sources.keys() | set(sources.values()) | set(record.documents().values())
     if unknown := sorted(named - known):
         places = ", ".join(map(repr, unknown[:_NAMED]))
         raise BadInput(

@@ -62,6 +62,7 @@ from workflows.cli.options import (
 )
 from workflows.cli.plot import plot
 from workflows.cli.progress_bars import progress_bars
+from workflows.cli.review import review
 from workflows.cli.serve import serve
 from workflows.runtime.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
@@ -383,6 +384,7 @@ app.command("eval")(evaluate)
 app.command("compare")(compare)
 app.command("edges")(edges)
 app.command("feedback")(feedback)
+app.command("review")(review)
 app.command("serve")(serve)
 app.command("tune")(tune)
 app.command("key")(key)
