@@ -123,7 +123,8 @@ class KnowledgeGraph:
             it is written as a name, rather than in small letters; 1 where it never does, and in a script without
             capitals.
         passage_vectors: unit vectors, (n_passages, dimension).
-        aliases: full titles that differ from the entity they stand for, with its index.
+        aliases: full titles that differ from the entity they stand for, and names that corrections make another of,
+            with the entity's index.
         names: finds every entity's name, and the aliases, in text.
         commit_id: the record's commit that it was derived from.
         known_ids: the entities' ids, where they are there already.

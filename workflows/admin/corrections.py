@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from graph.corrections.apply import Corrections, Stated
-from graph.corrections.change import Plan, Restated, plan_corrections, plan_undoing
 from graph.corrections.kinds import (
     MAX_NOTE,
     Change,
@@ -25,6 +24,7 @@ from graph.embedding.embeddings import configured_embedder
 from graph.errors import BadInput
 from graph.publish.derive import publish
 from graph.schema import ENTITY_RELATIONS, Fact
+from graph.storage.correcting import Plan, Restated, plan_corrections, plan_undoing
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from graph.taxonomy import relation_type_of, type_triple

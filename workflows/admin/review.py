@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graph.corrections.apply import Corrections
-from graph.corrections.review import LEAST_SCORE, Review
+from graph.review.proposals import LEAST_SCORE, Review
 from workflows.admin.inspection import published_graph
 
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.construction.builder import GraphBuilder
-from graph.corrections.change import plan_corrections, plan_undoing
 from graph.corrections.kinds import Apart, Change, Drop, Merge, Pin, Split, Statement, What
 from graph.errors import BadInput
 from graph.schema import Extraction, Passage, RelationType, Triple
 from graph.storage import correction_table
+from graph.storage.correcting import plan_corrections, plan_undoing
 from graph.storage.record import Record
 from graph.storage.writer import Writer
 from graph.text import normalise_name

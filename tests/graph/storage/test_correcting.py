@@ -10,10 +10,10 @@ import pytest
 from graph.construction.builder import GraphBuilder
 from graph.construction.edges import EDGE_KINDS
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.corrections.change import plan_corrections, plan_undoing
 from graph.corrections.kinds import Apart, Drop, Merge, Split, Statement, What
 from graph.errors import BadInput
 from graph.relations import RelationType
+from graph.storage.correcting import plan_corrections, plan_undoing
 from graph.storage.record import Record
 from tests.builders import HashEmbedder, passage_of, write_passages
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.corrections.likeness import Likeness, Pair, alike_pairs
 from graph.dates import is_date
+from graph.review.likeness import Likeness, Pair, alike_pairs, numbered_alike
 from graph.schema import entity_id
 from graph.text import normalise_name, tokens
 
@@ -104,6 +104,7 @@ class _Facts:
 
     said: dict[int, dict[tuple[bool, str, int], int]] = field(default_factory=lambda: defaultdict(dict))
     values: dict[tuple[int, str], dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    _neighbours: dict[int, set[int]] = field(default_factory=dict)
 
     @staticmethod
     def of(graph: KnowledgeGraph) -> _Facts:
@@ -116,7 +117,10 @@ class _Facts:
         return facts
 
     def neighbours(self, entity: int) -> set[int]:
-        return {other for _, _, other in self.said.get(entity, ())} - {entity}
+        """Return the entities that facts link with one."""
+        if entity not in self._neighbours:
+            self._neighbours[entity] = {other for _, _, other in self.said.get(entity, ())} - {entity}
+        return self._neighbours[entity]
 
     def single_valued(self) -> dict[str, float]:
         """Return {predicate: the share of its subjects with one object} of those that seem to have one value."""
@@ -159,16 +163,20 @@ class Review:
     def merges(self, least: float = LEAST_SCORE) -> list[MergeProposal]:
         """Return pairs of names that may be one, the likeliest first, from a score on."""
         alike: dict[Pair, set[Likeness]] = defaultdict(set)
-        for pair, likeness in alike_pairs(self._graph.entity_labels):
-            alike[pair].add(likeness)
-        for pair in self._cosines:
-            alike[pair].add(Likeness.MEANING)
+        labels = self._graph.entity_labels
+        names = [entity for entity in range(len(labels)) if self._is_name(entity)]
+        for (one, other), likeness in alike_pairs([labels[entity] for entity in names]):
+            alike[names[one], names[other]].add(likeness)
+        known = set(names)
+        for a, b in self._cosines:
+            if a in known and b in known and numbered_alike(labels[a], labels[b]):
+                alike[a, b].add(Likeness.MEANING)
         partners: Counter[tuple[int, Likeness]] = Counter(
             (name, likeness) for pair, found in alike.items() for likeness in found for name in pair
         )
         proposals = []
         for pair, found in alike.items():
-            if pair in self._apart or not all(self._is_name(name, found) for name in pair):
+            if pair in self._apart:
                 continue
             base = max(_BASE[each] / self._rivals(pair, each, partners) for each in found)
             proposal = self._proposal(pair, sorted(found, key=[*Likeness].index), base)
@@ -180,7 +188,7 @@ class Review:
         """Return names that may be two, the likeliest first."""
         found: dict[int, list[SplitProposal]] = defaultdict(list)
         for (subject, predicate), objects in self._facts.values.items():
-            if len(objects) > 1 and predicate in self._single and self._is_name(subject, ()):
+            if len(objects) > 1 and predicate in self._single and self._is_name(subject):
                 values = self._dates_apart(objects)
                 if len(values) > 1:
                     label = self._graph.entity_labels[subject]
@@ -192,7 +200,7 @@ class Review:
             proposals.append(SplitProposal(best.name, round(score, 3), best.predicate, best.values))
         return sorted(proposals, key=lambda each: (-each.score, each.name))
 
-    def _is_name(self, entity: int, likeness: Iterable[Likeness]) -> bool:
+    def _is_name(self, entity: int) -> bool:
         """Tell whether the corpus writes it as a name, rather than as a word or a date."""
         graph = self._graph
         label = graph.entity_labels[entity]

@@ -18,6 +18,7 @@ _SHORTEST_WORD = 5
 _LEAST_ENDINGS = 3
 _LONGEST_ACRONYM = 6
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_ROMAN = re.compile(r"\b[IVX]+\b")
 _WORD = re.compile(r"[^\W_]+(?:[.'’&-][^\W_]+)*\.?")
 
 
@@ -162,11 +163,10 @@ def _is_set_off(word: str, before: str) -> bool:
 
 def _is_another_word(one: str, other: str) -> bool:
     """Tell whether two short names of the same letters may be different words: I'd and ID, unlike U.K. and UK."""
-    return len(letters_of(one)) < _SHORTEST_WORD and not (_is_in_capitals(one) and _is_in_capitals(other))
-
-
-def _is_in_capitals(label: str) -> bool:
-    return label.isupper() and label.replace(".", "").replace(" ", "").isalnum()
+    if len(letters_of(one)) >= _SHORTEST_WORD:
+        return False
+    plain = [label.replace(".", "").replace(" ", "") for label in (one, other)]
+    return plain[0] != plain[1] or not plain[0].isalnum() or not plain[0].isupper()
 
 
 def _is_no_mistake(one: str, other: str) -> bool:
@@ -176,6 +176,11 @@ def _is_no_mistake(one: str, other: str) -> bool:
         return True
     differing = set(_WORD.findall(one)) ^ set(_WORD.findall(other))
     return any(word.isupper() for word in differing)
+
+
+def numbered_alike(one: str, other: str) -> bool:
+    """Tell whether two names hold the same numbers, small Roman ones among them."""
+    return _numbers(one) == _numbers(other) and _ROMAN.findall(one) == _ROMAN.findall(other)
 
 
 def _numbers(label: str) -> list[str]:
