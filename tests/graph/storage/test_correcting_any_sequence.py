@@ -144,8 +144,8 @@ def rows_of(record: Record) -> dict[str, list[object]]:
     return rows | {"corrected": sorted(record.corrected().items(), key=repr)}
 
 
-def run(begun: Sequence[tuple[Passage, Extraction]], sequence: Sequence[Written | What | int]) -> None:
-    with TemporaryDirectory() as folder, Record(Path(folder) / "a.sqlite", create=True) as record:
+def run(place: Path, begun: Sequence[tuple[Passage, Extraction]], sequence: Sequence[Written | What | int]) -> None:
+    with TemporaryDirectory(dir=place) as folder, Record(Path(folder) / "a.sqlite", create=True) as record:
         record._db.execute("PRAGMA synchronous = OFF")
         world = World(record)
         for step in ((begun, set[str]()), *sequence):
@@ -164,18 +164,22 @@ def run(begun: Sequence[tuple[Passage, Extraction]], sequence: Sequence[Written 
 SEQUENCES = st.lists(steps, min_size=6, max_size=12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(first, SEQUENCES)
 def test_any_sequence_of_sync_change_merge_split_drop_and_pin_ends_as_a_fresh_build(
-    begun: Sequence[tuple[Passage, Extraction]], sequence: Sequence[Written | What | int]
+    tmp_path_factory: pytest.TempPathFactory,
+    begun: Sequence[tuple[Passage, Extraction]],
+    sequence: Sequence[Written | What | int],
 ) -> None:
-    run(begun, sequence)
+    run(tmp_path_factory.getbasetemp(), begun, sequence)
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(first, SEQUENCES)
 def test_any_of_many_sequences_does(
-    begun: Sequence[tuple[Passage, Extraction]], sequence: Sequence[Written | What | int]
+    tmp_path_factory: pytest.TempPathFactory,
+    begun: Sequence[tuple[Passage, Extraction]],
+    sequence: Sequence[Written | What | int],
 ) -> None:
-    run(begun, sequence)
+    run(tmp_path_factory.getbasetemp(), begun, sequence)
