@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCAL_STAMP := $(VENV)/.installed-local
+BOLT_STAMP := $(VENV)/.installed-bolt
 SAMPLE := .mara-demo
 
-.PHONY: demo test test-slow test-model local soak lint format dev drawings setup lock bench clean
+.PHONY: demo test test-slow test-model local bolt soak lint format dev drawings setup lock bench clean
 
 demo: setup
 	@$(BIN)/mara demo --workspace $(SAMPLE)
@@ -14,7 +15,7 @@ demo: setup
 test: setup
 	@$(BIN)/python -m pytest -m "not slow and not model" -n 2 --dist loadfile
 
-test-slow: setup
+test-slow: setup bolt
 	@$(BIN)/python -m pytest -m slow -n 2 --dist loadfile -o faulthandler_timeout=0
 
 # With a real model, the packaged one: under ten minutes on two cores.
@@ -41,7 +42,7 @@ dev: setup
 
 # The drawings and tables in docs/ that are made from the code.
 drawings: setup
-	@$(BIN)/python -m tests.docs.drawings docs/chat.md docs/how-it-works.md docs/ragenta.md docs/settings.md docs/evaluation.md README.md
+	@$(BIN)/python -m tests.docs.drawings docs/chat.md docs/how-it-works.md docs/ragenta.md docs/relationships.md docs/settings.md docs/evaluation.md README.md
 
 bench: setup
 	@$(BIN)/python -m benchmarks.embedding
@@ -94,13 +95,30 @@ $(LOCAL_STAMP): requirements-local.lock
 	fi
 	@touch $@
 
+# The Bolt endpoint of the slow tests, beside the others: without it, they are skipped and say so.
+bolt: setup
+	@$(MAKE) --no-print-directory $(BOLT_STAMP)
+
+$(BOLT_STAMP): requirements-bolt.lock
+	@echo "Installing the packages of requirements-bolt.lock (a Bolt endpoint for tests, about 97 MB)"
+	@if { command -v uv >/dev/null 2>&1 \
+	    && uv pip install --quiet --python $(BIN)/python --no-deps --only-binary :all: -r requirements-bolt.lock; } \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+	    -r requirements-bolt.lock; then \
+	  touch $@; \
+	else \
+	  echo "No Bolt endpoint on this machine (see above): the tests of graph servers are skipped." >&2; \
+	fi
+
 # The lock leaves out sentence-transformers, and so torch, and playwright: see [tool.uv] in pyproject.toml.
 lock:
-	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --extra mcp --extra auth --extra serve --group dev pyproject.toml \
+	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --extra mcp --extra auth --extra serve --extra graph --group dev pyproject.toml \
 	  --output-file requirements.lock --no-annotate --custom-compile-command "make lock"
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*p["local"], *p["multilingual"], sep="\n")' \
 	  | uv pip compile --universal --python-version 3.11 --no-deps - \
 	  --output-file requirements-local.lock --no-annotate --custom-compile-command "make lock"
+	uv pip compile --universal --python-version 3.11 --group pyproject.toml:bolt \
+	  --output-file requirements-bolt.lock --no-annotate --custom-compile-command "make lock"
 
 clean:
 	rm -rf $(VENV) $(SAMPLE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
@@ -16,10 +17,11 @@ from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object
 from agents.roles import Feedback
 from graph.errors import MalformedReply
-from graph.relations import DEFINITIONS
-from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple
+from graph.own_types import NO_TYPES, OwnTypes, definition_list, entity_list
+from graph.relations import fact_relations
+from graph.schema import Extraction, Passage, Triple
 from graph.sources.splitting import estimate_tokens
-from graph.taxonomy import relation_type_of, type_triple
+from graph.taxonomy import fact_type_of, type_triple
 from graph.text import normalise_name
 from prompts import fill
 
@@ -38,13 +40,6 @@ _REPLY_TOKENS_A_TOKEN = 8
 _MAX_NAME = 300
 _BYTES_PER_TOKEN = 4
 _NAME = text_of(_MAX_NAME)
-_TRIPLE = object_of(
-    subject=_NAME,
-    predicate=_NAME,
-    object=_NAME,
-    relation=one_of([relation.value for relation in ENTITY_RELATIONS]),
-    confidence=share(),
-)
 
 
 class TripleReply(BaseModel):
@@ -59,6 +54,15 @@ class TripleReply(BaseModel):
     confidence: FiniteFloat | None = None
 
 
+class EntityTypeReply(BaseModel):
+    """The user's own type of one of the entities."""
+
+    model_config = ConfigDict(extra="allow")
+
+    entity: str
+    type: str
+
+
 class ExtractorReply(BaseModel):
     """The entities of the passage, and its statements about them."""
 
@@ -66,6 +70,12 @@ class ExtractorReply(BaseModel):
 
     entities: list[str] = Field(max_length=MAX_ENTITIES)
     triples: list[TripleReply] = Field(max_length=MAX_TRIPLES)
+
+
+class TypedReply(ExtractorReply):
+    """The same, with the entities' types where the user has some."""
+
+    entity_types: list[EntityTypeReply] = Field(default=[], max_length=MAX_ENTITIES)
 
 
 class ChatExtractor(ChatAgent):
@@ -78,20 +88,26 @@ class ChatExtractor(ChatAgent):
     material = "passage"
     reply_tokens = MAX_REPLY_TOKENS
 
-    def __init__(self, model: ChatModel) -> None:
+    def __init__(self, model: ChatModel, own: OwnTypes = NO_TYPES) -> None:
         super().__init__(model)
+        self._own = own
         self._system = fill(
             self.prompt,
-            relations="\n".join(f"- {relation.value}: {DEFINITIONS[relation]}" for relation in ENTITY_RELATIONS),
+            relations=definition_list(fact_relations(own.relation_types), own),
             max_entities=MAX_ENTITIES,
             max_triples=MAX_TRIPLES,
+            entity_types=fill("entity_types", types=entity_list(own)) if own.entities else "",
         )
         self._system_tokens = estimate_chat_tokens(self._system)
 
     @property
     def name(self) -> str:
-        """The model and a hash of the prompt with its schema: another model or prompt is another extractor."""
-        return f"{self._model.name}#{hashlib.blake2b(self._system.encode(), digest_size=4).hexdigest()}"
+        """The model and a hash of the prompt with its schema: another model or prompt is another extractor.
+
+        So are other rules of own types, which type what the model leaves untyped; its replies are then read again.
+        """
+        rules = f"+{self._own.rules}" if self._own.rules else ""
+        return f"{self._model.name}#{hashlib.blake2b(self._system.encode(), digest_size=4).hexdigest()}{rules}"
 
     def key(self, passage: Passage) -> bytes:
         """Return the hash of all that a reply depends on; passages of one title and text share it."""
@@ -115,22 +131,23 @@ class ChatExtractor(ChatAgent):
         shown = self._shown(passage)
         messages = prompt_messages(self._system, _material(passage.title, shown), feedback)
         size = most_tokens(f"{passage.title}\n{shown}")
-        asked = json_format(ExtractorReply.__name__, _schema(size))
+        asked = json_format(ExtractorReply.__name__, _schema(size, self._own))
         return self._model.ask(messages, asked, max_tokens=most_reply_tokens(size))
 
     def read(self, reply: str, passage: Passage) -> Extraction:
         """Return the extraction that a reply to a passage states, its types and confidences checked.
 
         ``notes`` counts what was dropped (``unusable names``: blank, above 300 characters or with control characters;
-        ``unusable triples``, with such a part; ``self_reference``; ``triples without a listed entity``; ``unknown
-        fields``) and what was defaulted (``triples typed by rule``, where no known type was given; ``triples without a
-        cue``, where no rule told it either; ``confidences defaulted`` to 0.5; ``confidences clamped`` to [0, 1]).
+        ``unusable triples``, with such a part; ``self_reference``; ``triples without a listed entity``; ``unusable
+        entity types``, of no listed name or of no known type; ``unknown fields``) and what was defaulted (``triples
+        typed by rule``, where no known type was given; ``triples without a cue``, where no rule told it either;
+        ``confidences defaulted`` to 0.5; ``confidences clamped`` to [0, 1]).
         ``ends of passages not shown`` counts a passage of which the model's context window holds the beginning alone.
 
         Raises:
             MalformedReply: the reply is not of the schema, holds too many items, or is an echo.
         """
-        parsed = parse_object(reply, ExtractorReply)
+        parsed = parse_object(reply, TypedReply if self._own.entities else ExtractorReply)
         try:
             check_no_echo(parsed, prompt_messages(self._system, self._material(passage)))
         except MalformedReply as echo:
@@ -140,9 +157,11 @@ class ChatExtractor(ChatAgent):
         names = [name for text in parsed.entities if (name := _usable(text)) is not None]
         notes["unusable names"] = len(parsed.entities) - len(names)
         listed = {normalise_name(name) for name in names}
-        triples = [triple for item in parsed.triples if (triple := _triple(item, listed, notes)) is not None]
+        triples = [triple for item in parsed.triples if (triple := _triple(item, listed, notes, self._own)) is not None]
+        given = parsed.entity_types if isinstance(parsed, TypedReply) else []
+        types = _types(given, names, notes, self._own)
         kept_notes = {reason: count for reason, count in notes.items() if count}
-        return Extraction(tuple(names), tuple(triples), self.name, kept_notes)
+        return Extraction(tuple(names), tuple(triples), self.name, kept_notes, types=types)
 
     def estimate_prompt_tokens(self, passage: Passage) -> int:
         """Estimate the tokens of a request from its text; servers count by tokenizers of their own."""
@@ -165,11 +184,21 @@ def most_reply_tokens(size: int) -> int:
     return min(MAX_REPLY_TOKENS, _LEAST_REPLY_TOKENS + _REPLY_TOKENS_A_TOKEN * size)
 
 
-def _schema(size: int) -> Schema:
+def _schema(size: int, own: OwnTypes) -> Schema:
     """The schema of a reply to a passage of so many tokens: twice what the examples list, so that lists end."""
+    triple = object_of(
+        subject=_NAME,
+        predicate=_NAME,
+        object=_NAME,
+        relation=one_of([relation.value for relation in fact_relations(own.relation_types)]),
+        confidence=share(),
+    )
+    most = min(MAX_ENTITIES, 10 + size // 6)
+    typed = list_of(object_of(entity=_NAME, type=one_of(own.entity_types)), most)
     return object_of(
-        entities=list_of(_NAME, min(MAX_ENTITIES, 10 + size // 6)),
-        triples=list_of(_TRIPLE, min(MAX_TRIPLES, 8 + size // 12)),
+        entities=list_of(_NAME, most),
+        triples=list_of(triple, min(MAX_TRIPLES, 8 + size // 12)),
+        **({"entity_types": typed} if own.entities else {}),
     )
 
 
@@ -189,7 +218,7 @@ def _usable(text: str) -> str | None:
     return name if printable and len(name) <= _MAX_NAME and normalise_name(name) else None
 
 
-def _triple(item: TripleReply, listed: set[str], notes: Counter[str]) -> Triple | None:
+def _triple(item: TripleReply, listed: set[str], notes: Counter[str], own: OwnTypes) -> Triple | None:
     """A statement with its type and confidence settled, or None where it is dropped; both counted."""
     notes["unknown fields"] += len(item.model_extra or {})
     subject, predicate, object_ = map(_usable, (item.subject, item.predicate, item.object))
@@ -203,12 +232,27 @@ def _triple(item: TripleReply, listed: set[str], notes: Counter[str]) -> Triple 
     if not ends & listed:
         notes["triples without a listed entity"] += 1
         return None
-    relation = relation_type_of(item.relation or "")
-    if relation is None or relation not in ENTITY_RELATIONS:
-        relation, cued = type_triple(subject, predicate, object_)
+    relation = fact_type_of(item.relation or "", own)
+    if relation is None:
+        relation, cued = type_triple(subject, predicate, object_, own)
         notes["triples typed by rule"] += 1
         notes["triples without a cue"] += not cued
     return Triple(subject, predicate, object_, relation, _confidence(item.confidence, notes))
+
+
+def _types(
+    given: Iterable[EntityTypeReply], names: Iterable[str], notes: Counter[str], own: OwnTypes
+) -> dict[str, str]:
+    """Return the own types of listed names; what is of no listed name or no known type is dropped and counted."""
+    spelled = {normalise_name(name): name for name in names}
+    types: dict[str, str] = {}
+    for item in given:
+        name, entity_type = spelled.get(normalise_name(item.entity)), own.entity_type_named(item.type)
+        if name is not None and entity_type is not None:
+            types.setdefault(name, entity_type)
+        else:
+            notes["unusable entity types"] += 1
+    return types
 
 
 def _confidence(given: float | None, notes: Counter[str]) -> float:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from agents.chat.agent import ChatAgent
-from agents.chat.json_schema import object_of, share
+from agents.chat.json_schema import Schema, object_of, share
+from agents.chat.model import ChatModel
 from agents.roles import Feedback, RelationWeights
-from graph.relations import DEFINITIONS
+from graph.own_types import NO_TYPES, OwnTypes, definition_list
+from graph.relations import fact_relations
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType
+from graph.schema import PASSAGE_RELATIONS, RelationFactors, RelationType
 from graph.taxonomy import relation_type_of
 
 if TYPE_CHECKING:
@@ -26,11 +28,10 @@ PASSAGE_WEIGHTS = (0.01, 0.1)
 """Lowest and highest passage weight that a manager may choose."""
 
 _MAX_NAME = 40
-_SCHEMA = object_of(
-    entity_entity=object_of(**dict.fromkeys(ENTITY_RELATIONS, share())),
-    entity_passage=object_of(**dict.fromkeys(PASSAGE_RELATIONS, share())),
-    passage_weight=share(*PASSAGE_WEIGHTS),
-)
+_TOKENS_OF_A_SHARE = 24
+_OWN_IN_REPLY = """
+- The types {} are of this graph alone: the examples below leave them out, your reply gives each of them a share. Where
+  the question asks for what one of them means, it comes before the others."""
 
 
 class ManagerReply(BaseModel):
@@ -47,11 +48,21 @@ class ManagerReply(BaseModel):
 
 
 class ChatManager(ChatAgent):
-    """Asks a chat model to weigh the relation types for a question."""
+    """Asks a chat model to weigh the relation types for a question.
+
+    Args:
+        model: who is asked.
+        own: the user's own types that the graph's facts have.
+    """
 
     prompt = "manager"
     material = "question"
     reply_tokens = 300
+
+    def __init__(self, model: ChatModel, own: OwnTypes = NO_TYPES) -> None:
+        super().__init__(model)
+        self._own = own
+        self.reply_tokens += _TOKENS_OF_A_SHARE * len(own.relations)
 
     def weigh(self, question: str, feedback: Feedback | None = None) -> RelationWeights:
         """Return the weights of the question, normalised by `normalise_factors`.
@@ -59,32 +70,44 @@ class ChatManager(ChatAgent):
         Raises:
             MalformedReply: the reply is not of the schema; text, NaN or Infinity in place of a number included.
         """
-        return self._ask_object(ManagerReply, _SCHEMA, manager_messages(question, feedback), _weights)
+        messages = manager_messages(question, feedback, self._own)
+        return self._ask_object(ManagerReply, _schema(self._own), messages, self._weights)
+
+    def _weights(self, reply: ManagerReply) -> RelationWeights:
+        weights = normalise_factors(reply.entity_entity, reply.entity_passage, reply.passage_weight, self._own)
+        unknown = tuple(name[:_MAX_NAME] for name in reply.model_extra or {})
+        return replace(weights, defaulted=weights.defaulted + unknown)
 
 
-def manager_messages(question: str, feedback: Feedback | None = None) -> list[BaseMessage]:
+def manager_messages(question: str, feedback: Feedback | None = None, own: OwnTypes = NO_TYPES) -> list[BaseMessage]:
     """Return what a chat model is sent to weigh the relation types for a question."""
-    return ChatManager.messages({"question": question}, feedback, **_placeholders())
+    return ChatManager.messages({"question": question}, feedback, **_placeholders(own))
 
 
-def _placeholders() -> dict[str, object]:
+def _schema(own: OwnTypes) -> Schema:
+    return object_of(
+        entity_entity=object_of(**dict.fromkeys(fact_relations(own.relation_types), share())),
+        entity_passage=object_of(**dict.fromkeys(PASSAGE_RELATIONS, share())),
+        passage_weight=share(*PASSAGE_WEIGHTS),
+    )
+
+
+def _placeholders(own: OwnTypes) -> dict[str, object]:
     return {
-        "entity_relations": _definition_list(ENTITY_RELATIONS),
-        "passage_relations": _definition_list(PASSAGE_RELATIONS),
+        "entity_relations": definition_list(fact_relations(own.relation_types), own),
+        "passage_relations": definition_list(PASSAGE_RELATIONS, own),
+        "own_relations": _OWN_IN_REPLY.format(", ".join(own.relation_types)) if own.relations else "",
         "lowest_passage_weight": PASSAGE_WEIGHTS[0],
         "usual_passage_weight": DEFAULT_PASSAGE_WEIGHT,
         "highest_passage_weight": PASSAGE_WEIGHTS[1],
     }
 
 
-def _weights(reply: ManagerReply) -> RelationWeights:
-    weights = normalise_factors(reply.entity_entity, reply.entity_passage, reply.passage_weight)
-    unknown = tuple(name[:_MAX_NAME] for name in reply.model_extra or {})
-    return replace(weights, defaulted=weights.defaulted + unknown)
-
-
 def normalise_factors(
-    entity_entity: Mapping[str, float], entity_passage: Mapping[str, float], passage_weight: float | None = None
+    entity_entity: Mapping[str, float],
+    entity_passage: Mapping[str, float],
+    passage_weight: float | None = None,
+    own: OwnTypes = NO_TYPES,
 ) -> RelationWeights:
     """Return a manager's raw numbers as weights: complete, within limits, each category summing to 1.
 
@@ -97,13 +120,14 @@ def normalise_factors(
         entity_entity: finite numbers by type name.
         entity_passage: finite numbers by type name.
         passage_weight: a finite number, or None.
+        own: the user's own types, which are weighed beside the built-in ones.
 
     Returns:
         The weights; ``defaulted`` names every type left out, clamped or repeated, every name that is no type of its
         category, a category that fell back to uniform, and ``passage_weight`` where it was missing or clamped.
     """
-    entity_factors, entity_notes = _category("entity_entity", entity_entity, ENTITY_RELATIONS)
-    passage_factors, passage_notes = _category("entity_passage", entity_passage, PASSAGE_RELATIONS)
+    entity_factors, entity_notes = _category("entity_entity", entity_entity, fact_relations(own.relation_types), own)
+    passage_factors, passage_notes = _category("entity_passage", entity_passage, PASSAGE_RELATIONS, own)
     wanted = DEFAULT_PASSAGE_WEIGHT if passage_weight is None else passage_weight
     clamped = min(max(wanted, PASSAGE_WEIGHTS[0]), PASSAGE_WEIGHTS[1])
     weight_notes = [] if clamped == passage_weight else ["passage_weight"]
@@ -115,13 +139,13 @@ def normalise_factors(
 
 
 def _category(
-    category: str, given: Mapping[str, float], relations: tuple[RelationType, ...]
+    category: str, given: Mapping[str, float], relations: tuple[RelationType, ...], own: OwnTypes
 ) -> tuple[dict[str, float], list[str]]:
     """The shares of one category, and what was defaulted on the way."""
     notes = []
     clamped: dict[str, float] = {}
     for name, value in given.items():
-        relation = relation_type_of(name)
+        relation = relation_type_of(name, own)
         if relation not in relations or relation.value in clamped:
             notes.append(name[:_MAX_NAME])
             continue
@@ -147,7 +171,3 @@ def _with_floor(shares: Mapping[str, float]) -> dict[str, float]:
         if not below:
             return result
         lifted |= below
-
-
-def _definition_list(relations: Iterable[RelationType]) -> str:
-    return "\n".join(f"- {relation.value}: {DEFINITIONS[relation]}" for relation in relations)

@@ -48,6 +48,14 @@ class EmbeddingMismatch(BadInput):
     """The workspace was written by another embedding model than the one configured."""
 
 
+class NotInSchema(BadInput):
+    """A node or an edge is not as the schema of the relationship graph declares it."""
+
+
+class MissingEndpoint(BadInput):
+    """A node that an edge of the relationship graph is to link is not there."""
+
+
 class DependencyMissing(BadInput):
     """An optional package is needed for what was asked and is not installed."""
 
@@ -122,6 +130,10 @@ class BudgetSpent(MaraError):
 
 class StoreUnavailable(ServiceUnavailable):
     """The Chroma server does not answer."""
+
+
+class GraphUnavailable(ServiceUnavailable):
+    """The graph server does not answer, or refuses."""
 
 
 class OutOfResources(MaraError):

@@ -1,19 +1,33 @@
 """The relation types, in one table: what each links, what it means, and how it is drawn.
 
 The prompts, the kinds of edges, the colours of pages and pictures and the table in the docs follow from it. The
-words that tell a type stand in `graph.cues`; a test names whatever else a new type lacks.
+words that tell a type stand in `graph.cues`; a test names whatever else a new type lacks. What a user adds to these
+types for a workspace stands in `graph.own_types`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+LONGEST_TYPE_NAME = 40
+"""Characters of a type's name."""
+
+RESERVED_NAMES = frozenset({"CAUSAL", "SYNONYM", "PASSAGE"})
+"""Names that stand for a built-in relation type, or for the matrix of several."""
+
+_OWN_NAME = re.compile(rf"[A-Z][A-Z0-9_]{{0,{LONGEST_TYPE_NAME - 1}}}")
+
 
 class RelationType(StrEnum):
-    """The relation type of an edge."""
+    """The relation type of an edge: one of those below, or a user's own, which is known by its name alone.
+
+    Iteration gives the built-in types. ``RelationType("SUPPLIES")`` is a user's own: capitals, digits and underscores.
+    Compare types with ``==``; two of a user's own that are equal may be two objects.
+    """
 
     HIERARCHICAL = "HIERARCHICAL"
     TEMPORAL = "TEMPORAL"
@@ -24,6 +38,19 @@ class RelationType(StrEnum):
     PRIMARY = "PRIMARY"
     SECONDARY = "SECONDARY"
     PERIPHERAL = "PERIPHERAL"
+
+    @classmethod
+    def _missing_(cls, value: object) -> RelationType | None:
+        if not isinstance(value, str) or value in RESERVED_NAMES or not _OWN_NAME.fullmatch(value):
+            return None
+        own = str.__new__(cls, value)
+        own._name_ = own._value_ = value
+        return own
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a user's own."""
+        return self not in RELATIONS
 
 
 class Links(StrEnum):
@@ -152,6 +179,12 @@ ENTITY_RELATIONS = _linking(Links.FACT)
 
 PASSAGE_RELATIONS = _linking(Links.PASSAGE)
 """Relation types between an entity and a passage."""
+
+
+def fact_relations(own: Sequence[RelationType] = ()) -> tuple[RelationType, ...]:
+    """Return the relation types that a fact can carry and the manager weighs, where a graph has some of its own."""
+    return (*ENTITY_RELATIONS, *own)
+
 
 DEFINITIONS: Mapping[RelationType, str] = MappingProxyType(
     {

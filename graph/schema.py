@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graph.relations import ENTITY_RELATIONS as ENTITY_RELATIONS
 from graph.relations import PASSAGE_RELATIONS as PASSAGE_RELATIONS
 from graph.relations import RelationType as RelationType
+from graph.relations import fact_relations
 from graph.text import normalise_name
 
 MetadataValue = str | int | float | bool
@@ -63,6 +64,11 @@ class Passage:
         """The text that is embedded and searched: the title, a newline, the text."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
+    @property
+    def document(self) -> str:
+        """The id of the document that it is a part of: what its metadata names, else its own id."""
+        return str(self.metadata.get("document") or self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
@@ -74,6 +80,7 @@ class Extraction:
         extractor: who found them: ``offline``, ``import``, or a model's name.
         notes: how many items were dropped or defaulted, by reason.
         failure: why nothing could be extracted; empty where it could.
+        types: the user's own entity type of those entities that have one, by name.
     """
 
     entities: tuple[str, ...]
@@ -81,6 +88,7 @@ class Extraction:
     extractor: str
     notes: Mapping[str, int] = field(default_factory=dict)
     failure: str = ""
+    types: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +124,18 @@ class ScoredFact:
 class RelationFactors:
     """The manager's β: how much each relation type matters for a question.
 
-    Each category sums to 1. Keys are names of ``ENTITY_RELATIONS`` and ``PASSAGE_RELATIONS``.
+    Each category sums to 1. Keys are names of ``ENTITY_RELATIONS``, those of own types beside them, and
+    ``PASSAGE_RELATIONS``.
     """
 
     entity_entity: Mapping[str, float]
     entity_passage: Mapping[str, float]
 
     @staticmethod
-    def uniform() -> RelationFactors:
-        """Return the factors that prefer nothing."""
+    def uniform(own: Sequence[RelationType] = ()) -> RelationFactors:
+        """Return the factors that prefer nothing, in a graph with some own relation types."""
+        between_entities = fact_relations(own)
         return RelationFactors(
-            {relation.value: 1 / len(ENTITY_RELATIONS) for relation in ENTITY_RELATIONS},
+            {relation.value: 1 / len(between_entities) for relation in between_entities},
             {relation.value: 1 / len(PASSAGE_RELATIONS) for relation in PASSAGE_RELATIONS},
         )

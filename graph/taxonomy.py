@@ -20,6 +20,7 @@ from graph.cues import (
     on_word_boundaries,
 )
 from graph.dates import is_date
+from graph.own_types import NO_TYPES, OwnTypes
 from graph.relations import ENTITY_RELATIONS, RelationType
 
 _CUE = on_word_boundaries(
@@ -35,7 +36,9 @@ _QUESTION_CUES = {
 }
 _CUE_TYPES: dict[str | None, RelationType] = {"EXCEPTION": RelationType.ATTRIBUTION}
 _CUE_TYPES.update((relation.value, relation) for relation in CUES)
-_COPULA = re.compile(r"(?:.* )?(?:is|was|are|were|became|becomes|remains|remained)(?: also| now| currently)?")
+_TO_BE = "is|was|are|were|became|becomes|remains|remained"
+_COPULA = re.compile(rf"(?:.* )?(?:{_TO_BE})(?: also| now| currently)?")
+_DEFINES = re.compile(rf"(?:{_TO_BE})(?: also| now| currently)?(?: an?| the| one of)?")
 _ENDS_IN_PREPOSITION = re.compile(r"\b(?:in|on|at|by|to|from|since|until|till|during|before|after|between|around)$")
 _TAKES_NUMBER_OR_WORK = on_word_boundaries(
     r"has|have|had|number|population|amount|length|height|area|size|cost|price|salary|average|total|capacity"
@@ -49,27 +52,36 @@ _GOVERNING_WORDS = (" of", " to", " by", " in", " at")
 _SEPARATORS = str.maketrans("_-", "  ")
 
 
-def relation_type_of(name: str) -> RelationType | None:
+def relation_type_of(name: str, own: OwnTypes = NO_TYPES) -> RelationType | None:
     """Return the relation type of a canonical name, case-insensitively, or None; ``CAUSAL`` is CAUSALITY."""
     canonical = name.strip().upper()
     if canonical == "CAUSAL":
         return RelationType.CAUSALITY
-    return RelationType.__members__.get(canonical)
+    return RelationType.__members__.get(canonical) or own.relation_named(name)
 
 
-def type_triple(subject: str, predicate: str, object: str) -> tuple[RelationType, bool]:
+def fact_type_of(name: str, own: OwnTypes = NO_TYPES) -> RelationType | None:
+    """Return the relation type of a canonical name where a fact can carry it, or None."""
+    relation = relation_type_of(name, own)
+    return relation if relation in ENTITY_RELATIONS or relation in own.relation_types else None
+
+
+def type_triple(subject: str, predicate: str, object: str, own: OwnTypes = NO_TYPES) -> tuple[RelationType, bool]:
     """Return the type of a statement, and whether any cue told it; without a cue it is ATTRIBUTION.
 
-    In order: a canonical type name as predicate; a date as object; the predicate's last cue, which stands next to the
-    object and governs it ("is a film directed by" is ATTRIBUTION, "is a city in" SPATIAL); after a bare "is", the
-    object; a date as subject.
+    In order: a canonical type name as predicate; a date as object; the predicate's last cue of a user's own type; its
+    last cue of a built-in one, which stands next to the object and governs it ("is a film directed by" is ATTRIBUTION,
+    "is a city in" SPATIAL); after a bare "is", the object; a date as subject.
     """
-    named = relation_type_of(predicate)
-    if named in ENTITY_RELATIONS:
+    named = fact_type_of(predicate, own)
+    if named is not None:
         return named, True
     plain = " ".join(predicate.translate(_SEPARATORS).casefold().split())
     if is_date(object) and (not object.strip().isdecimal() or _takes_date(plain)):
         return RelationType.TEMPORAL, True
+    told = own.relation_of(predicate)
+    if told is not None:
+        return told, True
     cue = _last_cue(plain)
     if cue == "PLACE":
         cue = RelationType.SPATIAL if _looks_like_name(object) else None
@@ -79,6 +91,11 @@ def type_triple(subject: str, predicate: str, object: str) -> tuple[RelationType
     if relation is None and is_date(subject):
         relation = RelationType.TEMPORAL
     return (relation, True) if relation is not None else (RelationType.ATTRIBUTION, False)
+
+
+def tells_kind(predicate: str) -> bool:
+    """Tell whether a predicate says what its subject is: "is", "was a", "is also the"."""
+    return _DEFINES.fullmatch(" ".join(predicate.translate(_SEPARATORS).casefold().split())) is not None
 
 
 def question_cues(question: str) -> Mapping[RelationType, float]:

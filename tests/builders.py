@@ -16,6 +16,7 @@ from graph.construction.bm25 import SparseIndex, terms
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, sort_edges
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
 from graph.construction.names import IncrementalMatcher
+from graph.moments import first_moment
 from graph.publish.derive import publish
 from graph.publish.vector_store import VectorStore
 from graph.retrieve.open_index import Index
@@ -114,6 +115,26 @@ def publish_workspace(
     workspace = Workspace(root)
     workspace.create()
     with workspace.writing(), workspace.open_record() as record:
+        write_passages(record, passages, triples or {}, embedder or HashEmbedder(), removed)
+        publish(workspace, record)
+    return workspace
+
+
+def write_dated(
+    root: Path,
+    date: str,
+    passages: Sequence[Passage],
+    triples: Mapping[str, Sequence[TripleParts]] | None = None,
+    removed: Sequence[str] = (),
+    embedder: HashEmbedder | None = None,
+) -> Workspace:
+    """Write passages that stand from a date, keep what they replace as versions, and publish the generation."""
+    workspace = Workspace(root)
+    workspace.create()
+    with workspace.writing(), workspace.open_record() as record:
+        with record.transaction():
+            record.versions.begin(first_moment(date))
+        record.stand_from(first_moment(date))
         write_passages(record, passages, triples or {}, embedder or HashEmbedder(), removed)
         publish(workspace, record)
     return workspace

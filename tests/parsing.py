@@ -45,6 +45,7 @@ from graph.construction.names import IncrementalMatcher
 from graph.corrections.apply import Stated
 from graph.dates import date_spans, is_date, year_in
 from graph.metadata_filter import parse_where
+from graph.own_types import own_types_of
 from graph.schema import Fact, Passage, RelationType, ScoredFact
 from graph.sentences import sentence_spans
 from graph.sources.loaders.document import Document, sane_title
@@ -109,7 +110,7 @@ def _evidence(text: str) -> object:
     passage = Passage("p", "Anna Berg", text)
     entry = Entry(passage, OfflineExtractor().extract(passage), 1, np.zeros(4, dtype=np.float32))
     stated = Stated.of(passage, entry.extraction)
-    return read_evidence(entry, stated, entry.fingerprint, Names(), Handles(), Handles())
+    return read_evidence(entry, stated, entry.fingerprint, Names(), Handles(), Handles(), Handles())
 
 
 def _extracted_reply(text: str) -> object:
@@ -118,6 +119,12 @@ def _extracted_reply(text: str) -> object:
     return ChatExtractor(Saying(reply)).extract(Passage("p", "Moor", TEXT))
 
 
+OWN = own_types_of(
+    {
+        "relations": {"SUPPLIES": {"cues": ["suppl*", "deliver* to", "was born* in", "of the"]}},
+        "entities": {"Code": {"cues": ["geolog*"], "shapes": ["@@-###", "* AG", "MV *-*"]}},
+    }
+)
 REPLIES: dict[str, Parser] = {
     "thinking": without_thinking,
     "object": lambda text: parse_object(text, FactFilterReply),
@@ -165,6 +172,9 @@ PASSAGES: dict[str, Parser] = {
     "extractor": lambda text: OfflineExtractor().extract(Passage("p", "Anna Berg", text)),
     "extractor without a title": lambda text: OfflineExtractor().extract(Passage("p", "", text)),
     "extractor of a title": lambda text: OfflineExtractor().extract(Passage("p", text, TEXT)),
+    "extractor of own types": lambda text: OfflineExtractor(OWN).extract(Passage("p", "Anna Berg", text)),
+    "own type of a predicate": OWN.relation_of,
+    "own type of a name": lambda text: OWN.entity_type_of(text, [text], [text]),
     "names of a title": title_names,
     "type of a triple": lambda text: type_triple(text, text, text),
     "type of a class": lambda text: type_triple("Bob", "is", text),
@@ -201,4 +211,5 @@ QUESTIONS: dict[str, Parser] = {
     "relations": question_cues,
     "condition": lambda text: parse_where([text]),
     "manager": lambda text: OfflineManager().weigh(text),
+    "manager of own types": lambda text: OfflineManager(OWN).weigh(text),
 }

@@ -48,7 +48,8 @@ def walks(draw: st.DrawFn, *, symmetric: bool = False) -> Given:
     from_passage = from_entity.copy()
     if not symmetric:
         drawn = draw(st.lists(factor_values, min_size=KINDS, max_size=KINDS))
-        from_passage[IS_PASSAGE_KIND] = np.array(drawn)[IS_PASSAGE_KIND]
+        is_passage_kind = IS_PASSAGE_KIND[:KINDS]
+        from_passage[is_passage_kind] = np.array(drawn)[is_passage_kind]
     return graph, restart, EdgeFactors(from_entity, from_passage), draw(dampings)
 
 

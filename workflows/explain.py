@@ -159,6 +159,7 @@ def _explanation(
         paths=tuple(assembly.path(path) for path in paths),
         shown=assembly.shown(),
         walk=WalkedBy(report["engine"], report["error"]) if report else None,
+        own_relations={str(name): told for name, told in answered.index.graph.own.definitions.items()},
     )
 
 

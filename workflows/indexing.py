@@ -1,6 +1,6 @@
 """Indexing: documents become passages, passages facts, and all of it a workspace that can be asked.
 
-load_documents ─ plan_changes ─┬─ extract (a few passages each) ─ embed ─ commit ─┬─ publish
+load_documents ─ plan_changes ─┬─ extract (a few passages each) ─ embed ─ commit ─┬─ publish ─ relate
                   │            │        ⟲ the next batch ────────────────────────┘    │
                   │            └────────────── nothing to write ──────────────────────┘
                   └ confirm_removals (interrupt) ┘
@@ -31,8 +31,9 @@ from graph.publish.derive import is_published, publish
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed as replace_vectors
+from workflows.indexing_run.relating import related, related_if_there
 from workflows.indexing_run.removal_review import are_approved, check_approved, rejection_of, removals_of
-from workflows.indexing_run.report import IndexReport, report_of
+from workflows.indexing_run.report import IndexReport, report_of, seconds_since
 from workflows.indexing_run.session import Progress as Progress
 from workflows.indexing_run.session import Session
 from workflows.indexing_run.session_registry import at_work, cancel_session, close_session
@@ -182,7 +183,21 @@ def publish_generation(state: IndexingState, runtime: Runtime[IndexingContext]) 
         if not session.record.complete:
             session.record.mark_complete(True)
         graph = publish_if_needed(session.workspace, session.record, tell)
-        report = report_of(session, state, graph)
+        return {"report": report_of(session, state, graph)}
+
+
+@named_in_traces
+def relate_documents(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+    """Bring the relationship graph in step with what was published, unless that is switched off."""
+    context = indexing_context_of(runtime)
+    report = {**state["report"]}
+    with at_work(run_key(state), context) as session:
+        if context.relationships:
+            tell = progress_of("relate", session)
+            tell("relate", 0, 1)
+            report["relationships"] = related(session.workspace, session.record)
+            tell("relate", 1, 1)
+        report["seconds"] = seconds_since(state["started"])
     close_session(state["run"])
     return {"report": report}
 
@@ -227,6 +242,7 @@ def build(
     builder.add_node("embed", embed, retry_policy=transport_retries)
     builder.add_node("commit", commit)
     builder.add_node("publish", publish_generation)
+    builder.add_node("relate", relate_documents)
     builder.add_edge(START, "load_documents")
     builder.add_edge("load_documents", "plan_changes")
     builder.add_node("confirm_removals", confirm_removals)
@@ -236,7 +252,8 @@ def build(
     builder.add_edge("extract", "embed")
     builder.add_edge("embed", "commit")
     builder.add_conditional_edges("commit", next_step, {A_BATCH: "extract", "all committed": "publish"})
-    builder.add_edge("publish", END)
+    builder.add_edge("publish", "relate")
+    builder.add_edge("relate", END)
     return builder
 
 
@@ -317,6 +334,7 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
             publish(workspace, record)
             return {
                 "workspace": str(root),
+                "relationships": related_if_there(workspace, record),
                 "passages": record.count_passages(),
                 "from": before,
                 "to": record.embedding_model,

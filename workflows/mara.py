@@ -1,7 +1,7 @@
 """The main workflow: a question in, a cited answer out.
 
 Retrieval (see ``workflows.retrieval``), then ``write_answer`` with its retry edge and its fallback ``quote_passages``;
-where wanted, the claim check (see ``workflows.nodes.claim_check``).
+where wanted, the claim check (see ``workflows.nodes.claim_check``) and ``record_turn``, which writes the history.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from agents.roles import NumberedPassage
 from graph.errors import BadInput
 from workflows.nodes.claim_check import build_claim_check
 from workflows.nodes.conversation import ask_back
+from workflows.nodes.history import ENDINGS, RECORD_TURN, REMEMBERED, add_recording, after_ending, record_turn
 from workflows.nodes.retrieval import begin
 from workflows.retrieval import RECURSION_LIMIT, add_retrieval
 from workflows.runtime.agents import ANSWERER, ask
@@ -60,6 +61,7 @@ def no_answer() -> Update:
         "components": [],
         "coverage": "",
         "follow_ups": [],
+        "recorded": None,
     }
 
 
@@ -100,8 +102,10 @@ def after_answer(state: AnswerReply) -> str:
 
 
 def after_fallback(state: AnswerToCheck) -> str:
-    """Check the claims where that is wanted, and there are any."""
-    return CHECKED if state.get("checks_claims") and not state.get("refused") else VALID
+    """Check the claims where that is wanted, and there are any; else remember the turn, if at all."""
+    if state.get("checks_claims") and not state.get("refused"):
+        return CHECKED
+    return REMEMBERED if state.get("remembers") else VALID
 
 
 def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[State, Context, Question | Asked, Output]:
@@ -110,29 +114,24 @@ def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[Stat
         State, transport_retries, context_schema=Context, input_schema=Question, output_schema=Output
     )
     add_retrieval(builder, encode_question, "write_answer", "ask_back")
-    add_asking_back(builder)
+    builder.add(ask_back)
     add_answering(builder)
+    builder.add_conditional_edges("ask_back", after_ending, dict(ENDINGS))
     return builder
 
 
-def add_asking_back(builder: WorkflowBuilder[Any, Any, Any, Any]) -> None:
-    """Add the node that asks what a question means, and ends the run."""
-    builder.add(ask_back)
-    builder.add_edge("ask_back", END)
-
-
 def add_answering(builder: WorkflowBuilder[Any, Any, Any, Any]) -> None:
-    """Add the nodes from ``write_answer`` to END to a workflow."""
+    """Add the nodes from ``write_answer`` to the end of a run to a workflow."""
     builder.add_asking(
         write_answer,
         after_answer,
         quote_passages,
         END,
         after_fallback=after_fallback,
-        others={CHECKED: "check_claims"},
+        others={CHECKED: "check_claims", REMEMBERED: RECORD_TURN},
     )
     builder.add_node("check_claims", build_claim_check(builder))
-    builder.add_edge("check_claims", END)
+    add_recording(builder, record_turn, "check_claims")
 
 
 def _sources(passages: list[NumberedPassage]) -> Update:

@@ -15,12 +15,14 @@ from collections.abc import Hashable
 from langgraph.graph import END, StateGraph
 from langgraph.types import RetryPolicy, Send
 
-from workflows.mara import CHECKED, add_asking_back, no_answer
+from workflows.mara import CHECKED, no_answer
 from workflows.nodes.claim_check import build_claim_check
+from workflows.nodes.conversation import ask_back
 from workflows.nodes.follow_ups import ASKED, merge_passages, plan_follow_ups, search_follow_up
+from workflows.nodes.history import RECORD_TURN, REMEMBERED, add_recording
 from workflows.nodes.judged_selection import keep_passages
 from workflows.nodes.passage_judge import build_passage_judge
-from workflows.nodes.ragenta import abstain, line_up_passages, quote_passages, write_answer
+from workflows.nodes.ragenta import abstain, line_up_passages, quote_passages, record_turn, write_answer
 from workflows.nodes.retrieval import begin
 from workflows.retrieval import add_retrieval
 from workflows.runtime.node import node
@@ -104,7 +106,9 @@ def after_keeping(state: Kept) -> str:
     """Write the answer from what was kept; without that, abstain, or leave the answer as it is."""
     if state.get("new_kept"):
         return OVER_THE_BAR
-    return NOTHING_NEW if state.get("round", 0) else NONE_PASSES
+    if not state.get("round", 0):
+        return NONE_PASSES
+    return REMEMBERED if state.get("remembers") else NOTHING_NEW
 
 
 def after_answer(state: AnswerReply) -> str:
@@ -114,8 +118,10 @@ def after_answer(state: AnswerReply) -> str:
 
 
 def after_fallback(state: AnswerToCheck) -> str:
-    """Check the claims where that is wanted; of a refusal, what the question lacks."""
-    return CHECKED if state.get("checks_claims") else VALID
+    """Check the claims where that is wanted; of a refusal, what the question lacks; else remember it, if at all."""
+    if state.get("checks_claims"):
+        return CHECKED
+    return REMEMBERED if state.get("remembers") else VALID
 
 
 def to_searches(state: FollowUpsPlanned) -> list[Send] | str:
@@ -135,7 +141,7 @@ def to_searches(state: FollowUpsPlanned) -> list[Send] | str:
         for place, each in enumerate(state.get("follow_ups", []), start=1)
         if each["outcome"] == ASKED and each["round"] == state.get("round", 0)
     ]
-    return sent or NOTHING_TO_ASK
+    return sent or (REMEMBERED if state.get("remembers") else NOTHING_TO_ASK)
 
 
 def build(
@@ -150,7 +156,7 @@ def build(
         output_schema=RagentaOutput,
     )
     add_retrieval(builder, encode_question, "line_up_passages", "ask_back")
-    add_asking_back(builder)
+    builder.add(ask_back)
     builder.add(line_up_passages)
     builder.add_node("judge_passage", build_passage_judge(builder), input_schema=OnePassage)
     builder.add(keep_passages)
@@ -161,7 +167,7 @@ def build(
         quote_passages,
         END,
         after_fallback=after_fallback,
-        others={CHECKED: "check_claims"},
+        others={CHECKED: "check_claims", REMEMBERED: RECORD_TURN},
     )
     builder.add_node("check_claims", build_claim_check(builder))
     builder.add(plan_follow_ups)
@@ -174,14 +180,16 @@ def build(
     builder.add_conditional_edges(
         "keep_passages",
         after_keeping,
-        {OVER_THE_BAR: "write_answer", NONE_PASSES: "abstain", NOTHING_NEW: END},
+        {OVER_THE_BAR: "write_answer", NONE_PASSES: "abstain", NOTHING_NEW: END, REMEMBERED: RECORD_TURN},
     )
-    builder.add_edge("abstain", END)
     builder.add_edge("check_claims", "plan_follow_ups")
     builder.add_conditional_edges(
-        "plan_follow_ups", to_searches, {EACH_FOLLOW_UP: "search_follow_up", NOTHING_TO_ASK: END}
+        "plan_follow_ups",
+        to_searches,
+        {EACH_FOLLOW_UP: "search_follow_up", NOTHING_TO_ASK: END, REMEMBERED: RECORD_TURN},
     )
     builder.add_edge("search_follow_up", "merge_passages")
+    add_recording(builder, record_turn, "ask_back", "abstain")
     return builder
 
 

@@ -1,25 +1,32 @@
-"""For other agents: retrieval as a LangChain retriever and as a tool; answers, and the walk alone, as tools."""
+"""For other agents: a LangChain retriever, and tools that find, answer, walk, propose and trace passages."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, ToolException, tool
 from pydantic import BaseModel, ConfigDict, Field
 
 from graph.errors import BadInput
+from graph.relationships.discovery import PROPOSED
+from graph.schema import MAX_ID
 from workflows.ask import ask
 from workflows.context import Context, asking
 from workflows.conversation.writing import answer_metadata
+from workflows.discovery import passage_provenance, what_to_read
 from workflows.retrieval import graph
 from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.walk_tool import agent_tool
-from workflows.settings.mara import QuestionText
+from workflows.settings.mara import QUESTION_LIMIT, QuestionText
 from workflows.states.chat import AnswerMetadata
+
+Found = TypeVar("Found")
 
 _OWN_KEYS = ("id", "title", "source", "score")
 
@@ -90,6 +97,73 @@ def answer_tool(context: Context | None = None) -> BaseTool:
         return "\n".join([str(result["answer"]), *sources]), told
 
     return ask_documents
+
+
+class _Discovering(BaseModel):
+    """The arguments of the tool: an unknown one is refused, not ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topic: str = Field(
+        default="",
+        max_length=QUESTION_LIMIT,
+        description="What the documents are to be about. Empty: what the user or the conversation is about.",
+    )
+    k: int = Field(default=PROPOSED, ge=1, le=50, description="How many documents are proposed at most.")
+
+
+def discovery_tool(context: Context | None = None) -> BaseTool:
+    """Return a tool that proposes what to read next, ``discover_documents``, for an agent of one's own.
+
+    The context names the user or the conversation, if any. The tool's content is the documents with the reasons why;
+    its artifact is the list that `workflows.discovery.what_to_read` returns.
+    """
+    asked_with = context or Context()
+
+    @tool(args_schema=_Discovering, response_format="content_and_artifact")
+    def discover_documents(topic: str = "", k: int = PROPOSED) -> tuple[str, list[dict[str, Any]]]:
+        """Propose documents to read next: one or two concept steps away, and not yet viewed."""
+        found = _told_to_agent(lambda: what_to_read(asked_with, topic, k))["documents"]
+        shown = [f"{each['title']} ({each['document']}): {each['reasons'][0]['told']}" for each in found]
+        return "\n".join(shown) or "Nothing to propose.", found
+
+    discover_documents.handle_tool_error = True
+    return discover_documents
+
+
+class _Tracing(BaseModel):
+    """The arguments of the tool: an unknown one is refused, not ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passage_id: str = Field(max_length=MAX_ID, description="The id of a passage, as the other tools give it.")
+
+
+def provenance_tool(context: Context | None = None) -> BaseTool:
+    """Return a tool that tells where a passage comes from, ``passage_provenance``, for an agent of one's own.
+
+    The tool's content and artifact are what `workflows.discovery.passage_provenance` returns, as JSON and as it is.
+    """
+    asked_with = context or Context()
+
+    @tool("passage_provenance", args_schema=_Tracing, response_format="content_and_artifact")
+    def trace_passage(passage_id: str) -> tuple[str, dict[str, Any]]:
+        """Tell where a passage comes from, what it is about, and which answers cite it."""
+        found = _told_to_agent(lambda: passage_provenance(asked_with, passage_id))
+        return json.dumps(found, ensure_ascii=False), found
+
+    trace_passage.handle_tool_error = True
+    return trace_passage
+
+
+def _told_to_agent(work: Callable[[], Found]) -> Found:
+    """Do a tool's work; what its caller can mend becomes the text of a failed call."""
+    try:
+        return work()
+    except BadInput as fault:
+        if type(fault) is BadInput:  # its subclasses are about the workspace or the installation
+            raise ToolException(str(fault)) from fault
+        raise
 
 
 def walk_tool(context: Context | None = None) -> BaseTool:

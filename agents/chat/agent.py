@@ -53,7 +53,7 @@ class ChatAgent:
 
     prompt: ClassVar[str]
     material: ClassVar[str]
-    reply_tokens: ClassVar[int]
+    reply_tokens: int
     writes_answers: ClassVar[bool] = False
 
     def __init__(self, model: ChatModel) -> None:

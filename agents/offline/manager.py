@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.manager import normalise_factors
 from agents.roles import Feedback, RelationWeights
+from graph.own_types import NO_TYPES, OwnTypes
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import PASSAGE_RELATIONS, RelationType
 from graph.taxonomy import question_cues
@@ -23,15 +24,23 @@ class OfflineManager:
 
     The passage classes stay uniform: nothing in a question's wording tells whether its answer stands in the passage
     about an entity or in one that mentions it.
+
+    Args:
+        own: the user's own types that the graph's facts have; one whose cue the question holds gets half of β.
     """
+
+    def __init__(self, own: OwnTypes = NO_TYPES) -> None:
+        self._own = own
 
     def weigh(self, question: str, feedback: Feedback | None = None) -> RelationWeights:
         """Return (smoothing + cues) a type, normalised; without cues exactly uniform and the default passage weight."""
         cues = question_cues(question)
         strengths = {relation: SMOOTHING + min(strength, STRONGEST_CUE) for relation, strength in cues.items()}
+        strengths |= {relation: SMOOTHING + asked for relation, asked in self._own.asked_in(question).items()}
         total = sum(strengths.values())
         return normalise_factors(
             {relation.value: strength / total for relation, strength in strengths.items()},
             {relation.value: 1 / len(PASSAGE_RELATIONS) for relation in PASSAGE_RELATIONS},
             DEFAULT_PASSAGE_WEIGHT - CAUSAL_RELIEF * min(1.0, cues[RelationType.CAUSALITY]),
+            self._own,
         )

@@ -13,10 +13,13 @@ from graph.checks.findings import Finding, judged, lost, sound
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.construction.edge_weights import PassageClasses
 from graph.corrections.apply import Corrections, Stated
-from graph.errors import MaraError
+from graph.errors import MaraError, WorkspaceDamaged
+from graph.moments import ALWAYS, FOREVER
+from graph.own_types import OWN_TYPES
 from graph.schema import RelationType
 from graph.storage.correction_table import Corrected
 from graph.storage.entry import Entry, facts_of, names_of
+from graph.storage.own_types import declared_types
 from graph.storage.record import HELD_BY, RESTORE, DerivedRows, RecordReader
 from graph.storage.writer import SYNONYM_COSINE
 from graph.text import has_controls, without_controls
@@ -30,6 +33,7 @@ MENDED = {
 _COSINE_TOLERANCE = 1e-5
 _REEMBED = "Run `mara reembed`: it embeds again the texts, which the record still holds"
 _INDEX_AGAIN = "Index their sources again (`mara index` or `mara sync`), which replaces them, or restore a backup"
+_NO_VERSIONS = "Restore record.sqlite from a backup, or erase all versions: `mara index SOURCE --no-versions`"
 _SAMPLED_NAMES = 256
 _DERIVED_TABLES = {*(f"passage_{table}" for table in HELD_BY), "synonyms", "corrected"}
 
@@ -63,7 +67,8 @@ def examine_record(record: RecordReader) -> tuple[list[Finding], DerivedRows | N
         corrections = Corrections(record.corrections())
         stated = [(entry, corrections.stated(entry.passage, entry.extraction)) for entry in entries]
         texts, links = _held_by(stated)
-        findings += [_check_fingerprints(record, entries), *_check_lacking(record, texts), _check_vectors(record)]
+        findings += [_check_fingerprints(record, entries), _check_versions(record)]
+        findings += [*_check_lacking(record, texts), _check_vectors(record)]
         if not findings[-1].ok:
             return findings, None
         vectors = _NameVectors(record)
@@ -136,6 +141,10 @@ def _check_settings(record: RecordReader) -> Finding:
         faults.append("embedding_model")
     if record.note(PASSAGE_CLASSES) not in ("", *PassageClasses):
         faults.append(PASSAGE_CLASSES)
+    try:
+        declared_types(record)
+    except WorkspaceDamaged:
+        faults.append(OWN_TYPES)
     if faults:
         return lost("record settings", f"The record does not properly tell {', '.join(faults)}", RESTORE)
     model = record.embedding_model or "no model yet"
@@ -146,7 +155,7 @@ class _StoredPassage(BaseModel, strict=True):
     """What a row of the table of passages holds, where it can be read."""
 
     metadata: Json[dict[str, str | int | float | bool]]
-    entities: Json[list[str]]
+    entities: Json[list[str | tuple[str, str]]]
     triples: Json[list[tuple[str, str, str, RelationType, Annotated[float, Field(ge=0, le=1)]]]]
     notes: Json[dict[str, int]]
     windows: int
@@ -168,6 +177,38 @@ def _check_fingerprints(record: RecordReader, entries: Iterable[Entry]) -> Findi
     changed = [entry.passage.id for entry in entries if entry.fingerprint != known[entry.passage.id]]
     problem = f"{len(changed)} passages are not what was written: their fingerprints differ"
     return judged("fingerprints", changed, problem, "Every passage is what was written", _INDEX_AGAIN)
+
+
+def _check_versions(record: RecordReader) -> Finding:
+    """Compare past versions with what was written, and look for passages of which two versions stand at once."""
+    versions = record.versions
+    if not versions.are_kept:
+        return sound("versions", "No versions are kept")
+    try:
+        spans = versions.spans()
+        past = [(span, versions.entry(span)) for span in spans if span.version is not None]
+    except (ValueError, TypeError) as fault:
+        return lost("versions", f"A past version cannot be read ({fault})", _NO_VERSIONS)
+    changed = [span.passage_id for span, entry in past if versions.fingerprint(span) != entry.fingerprint]
+    stated = Corrections(record.corrections()).stated
+    facts = [
+        span.passage_id
+        for span, entry in past
+        if versions.facts(span) != facts_of(stated(entry.passage, entry.extraction)).keys()
+    ]
+    changed += record.odd_past_vectors()
+    last: dict[str, str] = {}
+    overlapping = []
+    for span in spans:
+        if span.since < last.get(span.passage_id, ALWAYS):
+            overlapping.append(span.passage_id)
+        last[span.passage_id] = span.until or FOREVER
+    problem = (
+        f"{len(changed)} past versions are not what was written, {len(overlapping)} stand while another one does,"
+        f" {len(facts)} hold other facts than are noted"
+    )
+    fine = f"Each of {len(past)} past versions is what was written, and stands alone in its time"
+    return judged("versions", {*changed, *overlapping, *facts}, problem, fine, _NO_VERSIONS)
 
 
 def _check_lacking(record: RecordReader, texts: Mapping[str, Mapping[str, str]]) -> list[Finding]:

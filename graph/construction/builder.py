@@ -25,12 +25,14 @@ from graph.construction.edge_weights import (
     passage_edges,
     synonym_edges,
 )
-from graph.construction.edges import Edges, sort_edges
+from graph.construction.edges import EDGE_KINDS, Edges, kinds_with, sort_edges
 from graph.construction.evidence import Evidence, Floats, Handles, Links, Names, Writings, read_evidence
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
 from graph.construction.names import IncrementalMatcher
 from graph.corrections.apply import Corrections
-from graph.schema import Fact, entity_id
+from graph.own_types import OwnTypes
+from graph.schema import Fact, RelationType, entity_id
+from graph.storage.own_types import declared_types
 from graph.storage.record import Record
 
 PASSAGE_CLASSES = "passage_classes"
@@ -57,7 +59,7 @@ class GraphBuilder:
         self._made_with: tuple[str, ...] = ()
         self._evidence: dict[str, Evidence] = {}
         self._in_order: list[Evidence] = []
-        self._names, self._facts, self._terms = Names(), Handles(), Handles()
+        self._names, self._facts, self._terms, self._own_relations = Names(), Handles(), Handles(), Handles()
         self._labels: dict[int, str] = {}
         self._unlabelled: set[int] = set()
         self._shown: dict[int, Fact] = {}
@@ -87,7 +89,7 @@ class GraphBuilder:
         for entry in record.entries(new):
             stated = names.corrections.stated(entry.passage, entry.extraction)
             made_of = fingerprints[entry.passage.id]
-            evidence = read_evidence(entry, stated, made_of, self._names, self._facts, self._terms)
+            evidence = read_evidence(entry, stated, made_of, self._names, self._facts, self._terms, self._own_relations)
             self._evidence[entry.passage.id] = evidence
             spellings.extend(self._hold(evidence))
         changed = self._find_mentions(new, set(spellings))
@@ -112,8 +114,9 @@ class GraphBuilder:
         spelled = self._links(entity_of)
         links = spelled.without_frequent(n, len(passages))
         triple_passages = count_passages(links.entities[links.in_triples], n)
+        own = self._own_types(record)
         edges = [
-            self._fact_edges(entity_of),
+            self._fact_edges(entity_of, own),
             self._synonym_edges(record, entity_of, triple_passages),
             self._passage_edges(record, links, n),
         ]
@@ -128,10 +131,12 @@ class GraphBuilder:
             name_shares=self._name_shares(entity_of, n),
             passages=tuple(evidence.passage for evidence in passages),
             passage_vectors=_stack([evidence.vector for evidence in passages], record.dimension),
-            facts=self._fact_table(entity_of),
+            facts=self._fact_table(entity_of, own),
             aliases=self._all_aliases(entities, entity_of),
             names=self._matcher.renumbered(entity_of),
             edges=sort_edges(join_edges(edges)),
+            own=own,
+            entity_types=self._typed_entities(entity_of, own),
             known_ids=[self._names.keys[handle] for handle in entities],
         )
 
@@ -267,11 +272,36 @@ class GraphBuilder:
         )
         return np.asarray(1 - small / np.maximum(times, 1), dtype=np.float32)
 
-    def _fact_edges(self, entity_of: Ints) -> Edges:
+    def _own_types(self, record: Record) -> OwnTypes:
+        """Return the record's own types that the facts of the last update have."""
+        kinds = np.unique(_joined([evidence.kinds for evidence in self._in_order], np.int32))
+        met = [self._own_relations.keys[kind] for kind in (kinds[kinds >= len(EDGE_KINDS)] - len(EDGE_KINDS)).tolist()]
+        relations = [RelationType(name) for name in met]
+        return declared_types(record).used(relations, set(self._entity_types().values()))
+
+    def _entity_types(self) -> dict[int, str]:
+        """Return the entity type that most passages give each name that has one, by its number; ties by type."""
+        found: dict[int, Counter[str]] = defaultdict(Counter)
+        for evidence in self._in_order:
+            for handle, entity_type in evidence.typed:
+                found[handle][entity_type] += 1
+        return {handle: _most_frequent(types) for handle, types in found.items()}
+
+    def _typed_entities(self, entity_of: Ints, own: OwnTypes) -> NDArray[np.uint8]:
+        """Return of each entity the place of its type among the own ones, from 1; 0 where it has none."""
+        types = np.zeros(int((entity_of >= 0).sum()), dtype=np.uint8)
+        for handle, entity_type in self._entity_types().items():
+            types[entity_of[handle]] = own.entity_types.index(entity_type) + 1
+        return types
+
+    def _fact_edges(self, entity_of: Ints, own: OwnTypes) -> Edges:
+        kind_of = {kind.relation: index for index, kind in enumerate(kinds_with(own.relation_types))}
+        met = [kind_of.get(RelationType(name), 0) for name in self._own_relations.keys]
+        renumbered = np.array([*range(len(EDGE_KINDS)), *met], dtype=np.uint8)
         return fact_edges(
             entity_of[_joined([evidence.subjects for evidence in self._in_order], np.int32)],
             entity_of[_joined([evidence.objects for evidence in self._in_order], np.int32)],
-            _joined([evidence.relations for evidence in self._in_order], np.uint8),
+            renumbered[_joined([evidence.kinds for evidence in self._in_order], np.int32)],
             _joined([evidence.confidences for evidence in self._in_order], np.float64),
         )
 
@@ -316,7 +346,7 @@ class GraphBuilder:
         owners = np.repeat(np.arange(len(held)), [len(some) for some in held])
         return [self._in_order[row] for row in np.unique(owners[wanted]).tolist()]
 
-    def _fact_table(self, entity_of: Ints) -> FactTable:
+    def _fact_table(self, entity_of: Ints, own: OwnTypes) -> FactTable:
         facts = self._facts.in_use()
         fact_of = _positions(facts, len(self._facts.keys))
         spelled = self._statements(facts)
@@ -329,6 +359,7 @@ class GraphBuilder:
             spelled,
             entity_of[np.array(ends, dtype=np.int64).reshape(len(ends), 2)],
             _lists(pairs, len(counts), len(facts)),
+            own.relation_types,
         )
 
 
@@ -357,7 +388,7 @@ def _lists(pairs: NDArray[np.int64], base: int, n_lists: int) -> IntLists:
 
 
 def _most_frequent(spellings: Mapping[str, int]) -> str:
-    """Return how a name is spelled most often; the smallest spelling where several are."""
+    """Return what is found most often, such as a spelling of a name; the smallest where several are."""
     return min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, PassageLink
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
+from graph.schema import PASSAGE_RELATIONS, RelationType
 
 ROLE_SHARE, SIMILARITY_SHARE, POSITION_SHARE = 0.4, 0.4, 0.2
 SUBJECT_ROLE, OBJECT_ROLE, UNTRIPLED_ROLE = 1.0, 0.7, 0.5
@@ -120,26 +120,25 @@ def passage_edges(
     return _edges(links.entities, target, kind, weight * share, links.in_triples, links.offsets)
 
 
-def fact_edges(subjects: Ints, objects: Ints, relations: NDArray[np.uint8], confidences: Doubles) -> Edges:
+def fact_edges(subjects: Ints, objects: Ints, kinds: NDArray[np.uint8], confidences: Doubles) -> Edges:
     """One edge per pair of entities and type: the sum of the confidences of its facts; loops carry nothing.
 
     Args:
         subjects: entity indices, one element a triple.
         objects: the same.
-        relations: indices into ``ENTITY_RELATIONS``.
+        kinds: indices into the kinds of the graph.
         confidences: of the triples.
     """
     low, high = np.minimum(subjects, objects), np.maximum(subjects, objects)
-    order = np.lexsort((confidences, relations, high, low))
+    order = np.lexsort((confidences, kinds, high, low))
     order = order[low[order] != high[order]]
-    low, high, relation = low[order], high[order], relations[order]
+    low, high, kind = low[order], high[order], kinds[order]
     new = np.ones(len(order), dtype=bool)
-    new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1]) | (relation[1:] != relation[:-1])
+    new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1]) | (kind[1:] != kind[:-1])
     first = np.flatnonzero(new)
-    kinds = np.array([KIND_INDEX[EdgeKind(relation)] for relation in ENTITY_RELATIONS], dtype=np.uint8)
     sums = np.add.reduceat(confidences[order], first) if len(first) else np.zeros(0)
     counts = np.diff(np.append(first, len(order)))
-    return _edges(low[first], high[first], kinds[relation[first]], sums, counts)
+    return _edges(low[first], high[first], kind[first], sums, counts)
 
 
 def synonym_edges(a: Ints, b: Ints, cosines: Doubles, triple_passages: Ints) -> Edges:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.relations import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
+
+MOST_KINDS = 2**8
+"""Kinds that an edge's column can tell apart."""
 
 
 class PassageLink(StrEnum):
@@ -40,11 +43,27 @@ EDGE_KINDS: tuple[EdgeKind, ...] = (
     *(EdgeKind(relation, PassageLink.OTHER_TITLE) for relation in PASSAGE_RELATIONS),
     *(EdgeKind(relation, PassageLink.MENTION) for relation in PASSAGE_RELATIONS),
 )
-"""All kinds; an edge stores its kind's index in this tuple."""
+"""The built-in kinds; an edge stores its kind's index in the kinds of its graph, which begin with these."""
 
 KIND_INDEX: Mapping[EdgeKind, int] = {kind: index for index, kind in enumerate(EDGE_KINDS)}
-IS_PASSAGE_KIND: NDArray[np.bool_] = np.asarray([kind.link is not None for kind in EDGE_KINDS])
-IS_OWN_TITLE: NDArray[np.bool_] = np.asarray([kind.link is PassageLink.OWN_TITLE for kind in EDGE_KINDS])
+"""Each built-in kind's index, the same in every graph."""
+
+
+def kinds_with(own: Sequence[RelationType]) -> tuple[EdgeKind, ...]:
+    """Return the kinds of a graph some of whose facts are of a user's own relation types."""
+    return (*EDGE_KINDS, *map(EdgeKind, own))
+
+
+def _of_kinds(kinds: frozenset[EdgeKind]) -> NDArray[np.bool_]:
+    """Return which indices of kinds are those of some built-in ones, for every index that an edge can store."""
+    return np.asarray([index < len(EDGE_KINDS) and EDGE_KINDS[index] in kinds for index in range(MOST_KINDS)])
+
+
+IS_PASSAGE_KIND = _of_kinds(frozenset(kind for kind in EDGE_KINDS if kind.link is not None))
+IS_OWN_TITLE = _of_kinds(frozenset(kind for kind in EDGE_KINDS if kind.link is PassageLink.OWN_TITLE))
+IS_SYNONYM_KIND = _of_kinds(frozenset((EdgeKind(RelationType.SYNONYMY),)))
+IS_FACT_KIND = ~(IS_PASSAGE_KIND | IS_SYNONYM_KIND)
+"""By index of kind, those of own types included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +73,7 @@ class Edges:
     Attributes:
         source: node index, an entity.
         target: node index, an entity, or a passage for passage edges.
-        kind: index into ``EDGE_KINDS``.
+        kind: index into the kinds of the graph, which begin with ``EDGE_KINDS``.
         weight: confidence sum, cosine, or composite weight.
         count: the weight that HippoRAG 2 gives: how often a fact stands, the cosine, 1 or 0 for passage edges.
         offset: for passage edges, where the name stands in the passage's content, in characters; -1 where absent.

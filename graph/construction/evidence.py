@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.bm25 import terms_of
+from graph.construction.edges import KIND_INDEX, EdgeKind
 from graph.construction.names import find_name
 from graph.corrections.apply import Stated
-from graph.schema import ENTITY_RELATIONS, Fact, Passage, Triple, entity_id
+from graph.schema import Fact, Passage, Triple, entity_id
 from graph.storage.entry import Entry
 from graph.text import normalise_name, token_spans
 
@@ -131,13 +132,15 @@ class Evidence:
     Attributes:
         fingerprint: of what its entry states.
         vector: the passage's.
+        typed: the numbers of its names that have an entity type, with it.
         spelled, spellings: the numbers of its names and how each is written, one element each time one is.
         words: its tokens, joined by and within spaces.
         starts: where each token stands in the content, in characters.
         links: its own names: the title, what was extracted.
         mentions: names that other passages brought in and its text spells out.
         writings: how its text writes both.
-        subjects, objects, relations, confidences, facts: of its triples, one element each.
+        subjects, objects, kinds, confidences, facts: of its triples, one element each. Of a fact of a user's own type,
+            the kind is its number among those that the builder met, behind the built-in ones.
         statements: each fact as it is written here.
         terms: what BM25 counts.
         alias: its full title with its entity, where that is another name than the entity's.
@@ -147,6 +150,7 @@ class Evidence:
     passage: Passage
     fingerprint: str
     vector: Floats
+    typed: tuple[tuple[int, str], ...]
     spelled: Ints
     spellings: tuple[str, ...]
     words: str
@@ -156,7 +160,7 @@ class Evidence:
     writings: Writings
     subjects: Ints
     objects: Ints
-    relations: NDArray[np.uint8]
+    kinds: Ints
     confidences: NDArray[np.float64]
     facts: Ints
     statements: tuple[Fact, ...]
@@ -166,7 +170,13 @@ class Evidence:
 
 
 def read_evidence(
-    entry: Entry, stated: Stated, fingerprint: str, names: Names, facts: Handles, terms: Handles
+    entry: Entry,
+    stated: Stated,
+    fingerprint: str,
+    names: Names,
+    facts: Handles,
+    terms: Handles,
+    own_relations: Handles,
 ) -> Evidence:
     """Return what an entry says, without cosines and mentions; ``fingerprint`` is of what it states."""
     passage = entry.passage
@@ -191,6 +201,7 @@ def read_evidence(
         passage=passage,
         fingerprint=fingerprint,
         vector=entry.vector,
+        typed=tuple((names.spelled(name), entity_type) for name, entity_type in stated.types.items()),
         spelled=_ints(handles),
         spellings=tuple([sys.intern(name.strip()) for _, name in spelled]),
         words=words,
@@ -200,7 +211,7 @@ def read_evidence(
         writings=Writings.of({}),
         subjects=_ints(subjects),
         objects=_ints(objects),
-        relations=np.array([ENTITY_RELATIONS.index(fact.relation) for fact in statements], dtype=np.uint8),
+        kinds=_ints([_kind_of(fact, own_relations) for fact in statements]),
         confidences=np.array([triple.confidence for triple, _, _ in triples], dtype=np.float64),
         facts=_ints([facts.of(fact.id) for fact in statements]),
         statements=statements,
@@ -240,6 +251,11 @@ def _first_place(words: str, names: Iterable[str]) -> int:
 
 def _fact(triple: Triple) -> Fact:
     return Fact(sys.intern(triple.subject), sys.intern(triple.predicate), sys.intern(triple.object), triple.relation)
+
+
+def _kind_of(fact: Fact, own_relations: Handles) -> int:
+    kind = KIND_INDEX.get(EdgeKind(fact.relation))
+    return len(KIND_INDEX) + own_relations.of(fact.relation) if kind is None else kind
 
 
 def _ints(values: Sequence[int]) -> Ints:

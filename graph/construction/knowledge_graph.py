@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,88 +24,17 @@ from graph.construction.columns import (
     check_range,
     load_array,
 )
-from graph.construction.edges import EDGE_KINDS, IS_OWN_TITLE, IS_PASSAGE_KIND, Edges
+from graph.construction.edges import IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind, Edges, kinds_with
+from graph.construction.fact_table import BUILT_IN
+from graph.construction.fact_table import FactTable as FactTable
+from graph.construction.fact_table import GraphFact as GraphFact
 from graph.construction.names import NameMatcher
 from graph.construction.typed_graph import TypedGraph
 from graph.metadata_filter import askable_keys
-from graph.schema import Fact, Passage, RelationType, entity_id
+from graph.own_types import NO_TYPES, OwnTypes, own_types_of
+from graph.schema import Passage, entity_id
 
 SNAPSHOT_VERSION = 5
-
-
-@dataclass(frozen=True, slots=True)
-class GraphFact:
-    """A fact with its place in the graph: node indices of its ends, indices of the passages that hold it."""
-
-    fact: Fact
-    subject: int
-    object: int
-    passages: tuple[int, ...]
-
-
-_RELATIONS = tuple(RelationType)
-
-
-class FactTable(SortedMapping[GraphFact]):
-    """Facts by their ids, ascending: a table of id, subject, predicate and object, and columns beside it.
-
-    Attributes:
-        ends: node indices of subjects and objects, shape (n, 2).
-        relations: each fact's relation type, by its place among ``RelationType``.
-        passages: indices of the passages that hold each.
-        rows: the facts by their place.
-    """
-
-    _WIDTH = 4
-
-    def __init__(
-        self, table: TextTable, ends: NDArray[np.int32], relations: NDArray[np.uint8], passages: IntLists
-    ) -> None:
-        self._table = table
-        self.ends = ends
-        self.relations = relations
-        self.passages = passages
-        self.rows = LazySequence(len(table), self._fact)
-        super().__init__(table.column(0), self.rows)
-
-    @staticmethod
-    def of(facts: Mapping[str, GraphFact]) -> FactTable:
-        """Return a table of some facts, whatever their order."""
-        keys = sorted(facts)
-        held = [facts[key] for key in keys]
-        ends = np.array([(fact.subject, fact.object) for fact in held], dtype=np.int32).reshape(len(held), 2)
-        return FactTable.of_columns(
-            keys, [fact.fact for fact in held], ends, IntLists.of(fact.passages for fact in held)
-        )
-
-    @staticmethod
-    def of_columns(ids: Sequence[str], facts: Sequence[Fact], ends: NDArray[np.int32], passages: IntLists) -> FactTable:
-        """Return the table of facts in the order of their ids, with their ends and the passages that hold them."""
-        rows = ((key, f.subject, f.predicate, f.object) for key, f in zip(ids, facts, strict=True))
-        relations = np.array([_RELATIONS.index(fact.relation) for fact in facts], dtype=np.uint8)
-        return FactTable(TextTable.of(rows, FactTable._WIDTH), ends, relations, passages)
-
-    def save(self, folder: Path) -> None:
-        """Write the table into an existing folder."""
-        self._table.save(folder, "facts")
-        np.save(folder / "fact_ends.npy", self.ends)
-        np.save(folder / "fact_relations.npy", self.relations)
-        self.passages.save(folder, "fact_passages")
-
-    @staticmethod
-    def load(folder: Path, n_facts: int, n_entities: int, n_passages: int) -> FactTable:
-        """Read a table. Raises OSError or ValueError when it is damaged."""
-        table = TextTable.load(folder, "facts", FactTable._WIDTH, n_facts)
-        ends = load_array(folder / "fact_ends.npy", np.int32, (n_facts, 2))
-        relations = load_array(folder / "fact_relations.npy", np.uint8, (n_facts,))
-        passages = IntLists.load(folder, "fact_passages", n_facts, n_passages)
-        return FactTable(table, check_range(ends, n_entities), check_range(relations, len(_RELATIONS)), passages)
-
-    def _fact(self, place: int) -> GraphFact:
-        """Return one fact. Raises ValueError where its text cannot be read."""
-        _, subject, predicate, object_ = self._table.row(place)
-        fact = Fact(subject, predicate, object_, _RELATIONS[self.relations.item(place)])
-        return GraphFact(fact, self.ends.item(place, 0), self.ends.item(place, 1), self.passages[place])
 
 
 @dataclass(frozen=True)
@@ -126,6 +55,9 @@ class KnowledgeGraph:
         aliases: full titles that differ from the entity they stand for, and names that corrections make another of,
             with the entity's index.
         names: finds every entity's name, and the aliases, in text.
+        own: the user's own types that its facts and entities have.
+        entity_types: of each entity, the place of its type among the own ones, from 1; 0 where it has none. Empty
+            stands for none at all.
         commit_id: the record's commit that it was derived from.
         known_ids: the entities' ids, where they are there already.
     """
@@ -143,6 +75,8 @@ class KnowledgeGraph:
     aliases: Sequence[tuple[str, int]]
     names: NameMatcher
     edges: Edges
+    own: OwnTypes = NO_TYPES
+    entity_types: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     commit_id: str = ""
     known_ids: Sequence[str] | None = None
 
@@ -155,6 +89,16 @@ class KnowledgeGraph:
     def n_nodes(self) -> int:
         """How many nodes there are."""
         return len(self.entity_names) + len(self.passages)
+
+    @cached_property
+    def kinds(self) -> tuple[EdgeKind, ...]:
+        """The kinds of its edges, by their indices."""
+        return kinds_with(self.own.relation_types)
+
+    def entity_type(self, node: int) -> str | None:
+        """Return the user's own type of an entity; None for one without, and for a passage."""
+        place = self.entity_types.item(node) if node < len(self.entity_types) else 0
+        return self.own.entity_types[place - 1] if place else None
 
     @cached_property
     def passage_ids(self) -> Sequence[str]:
@@ -182,12 +126,12 @@ class KnowledgeGraph:
     @cached_property
     def typed(self) -> TypedGraph:
         """What a walk reads."""
-        return TypedGraph.of(self.edges, self.n_entities, len(self.passages))
+        return TypedGraph.of(self.edges, self.n_entities, len(self.passages), kinds=self.kinds)
 
     @cached_property
     def counted(self) -> TypedGraph:
         """The same with HippoRAG 2's weights."""
-        return TypedGraph.of(self.edges, self.n_entities, len(self.passages), counts=True)
+        return TypedGraph.of(self.edges, self.n_entities, len(self.passages), counts=True, kinds=self.kinds)
 
     def with_links(self, *, titles: bool, mentions: bool) -> TypedGraph:
         """Return what a walk reads, with or without the links of passages to names that no fact of theirs holds.
@@ -202,7 +146,7 @@ class KnowledgeGraph:
         is_title = IS_OWN_TITLE[edges.kind]
         in_fact = ~IS_PASSAGE_KIND[edges.kind] | (edges.count > 0)
         kept = edges.where(in_fact | (is_title & titles) | (~is_title & mentions))
-        return TypedGraph.of(kept, self.n_entities, len(self.passages))
+        return TypedGraph.of(kept, self.n_entities, len(self.passages), kinds=self.kinds)
 
 
 class _StoredPassages(LazySequence[Passage]):
@@ -229,13 +173,19 @@ _EDGE_TYPES = {
     "count": np.float32,
     "offset": np.int32,
 }
-_NUMBERED = {"relations": [str(relation) for relation in _RELATIONS], "edge_kinds": [kind.name for kind in EDGE_KINDS]}
-"""The names behind a snapshot's numbers, in the order of this version."""
-
 _HEADER_TYPES = {
     **dict.fromkeys(("generation", "passages", "entities", "facts", "edges"), int),
     **dict.fromkeys(("commit_id", "embedding_model"), str),
 }
+
+
+def _numbered(own: OwnTypes) -> dict[str, list[str]]:
+    """Return the names behind a snapshot's numbers, in the order of this version: own types last, by name."""
+    relations = own.relation_types
+    return {
+        "relations": [str(relation) for relation in (*BUILT_IN, *relations)],
+        "edge_kinds": [kind.name for kind in kinds_with(relations)],
+    }
 
 
 def save(graph: KnowledgeGraph, folder: Path) -> None:
@@ -250,6 +200,8 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     np.save(folder / "name_passages.npy", graph.name_passages)
     np.save(folder / "name_shares.npy", graph.name_shares)
     np.save(folder / "passage_vectors.npy", graph.passage_vectors)
+    if graph.own.entities:
+        np.save(folder / "entity_types.npy", graph.entity_types)
     for name in _EDGE_TYPES:
         np.save(folder / f"edge_{name}.npy", getattr(graph.edges, name))
     passages = (
@@ -270,7 +222,8 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
         "entities": graph.n_entities,
         "facts": len(graph.facts),
         "edges": len(graph.edges),
-        **_NUMBERED,
+        **_numbered(graph.own),
+        **({"own_types": graph.own.to_mapping()} if graph.own else {}),
     }
     (folder / "snapshot.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
 
@@ -283,10 +236,15 @@ def load_header(folder: Path) -> dict[str, Any]:
     lacking = [name for name, kind in _HEADER_TYPES.items() if not isinstance(header.get(name), kind)]
     if lacking:
         raise ValueError(f"the header of the snapshot does not tell {lacking}")
-    other = [name for name, names in _NUMBERED.items() if header.get(name) != names]
+    other = [name for name, names in _numbered(_own_types(header)).items() if header.get(name) != names]
     if other:
         raise ValueError(f"the snapshot numbers its {' and '.join(other)} otherwise than this version")
     return header
+
+
+def _own_types(header: Mapping[str, Any]) -> OwnTypes:
+    """Return the own types that a header states. Raises ValueError where it states something else."""
+    return own_types_of(header.get("own_types", {}))
 
 
 def load(folder: Path) -> KnowledgeGraph:
@@ -298,7 +256,7 @@ def load(folder: Path) -> KnowledgeGraph:
             is UTF-8 shows when it is read.
     """
     header = load_header(folder)
-    n_entities, n_passages, n_facts = header["entities"], header["passages"], header["facts"]
+    n_entities, n_passages, n_facts, own = header["entities"], header["passages"], header["facts"], _own_types(header)
     entities = TextTable.load(folder, "entities", 2, n_entities)
     aliases = TextTable.load(folder, "aliases", 1)
     alias_names = aliases.column(0)
@@ -314,12 +272,14 @@ def load(folder: Path) -> KnowledgeGraph:
         name_shares=load_array(folder / "name_shares.npy", np.float32, (n_entities,)),
         passages=_StoredPassages(TextTable.load(folder, "passages", _StoredPassages.WIDTH, n_passages)),
         passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (n_passages, None)),
-        facts=FactTable.load(folder, n_facts, n_entities, n_passages),
+        facts=FactTable.load(folder, n_facts, n_entities, n_passages, own.relation_types),
         aliases=LazySequence(len(aliases), lambda index: (alias_names[index], alias_entities.item(index))),
         names=NameMatcher(
             _load_lists(folder, "spellings", n_entities), _load_lists(folder, "first_words", np.iinfo(np.int32).max)
         ),
-        edges=_load_edges(folder, header["edges"], n_entities, n_entities + n_passages),
+        edges=_load_edges(folder, header["edges"], n_entities, n_entities + n_passages, own),
+        own=own,
+        entity_types=_load_entity_types(folder, n_entities, own),
     )
 
 
@@ -335,9 +295,17 @@ def _check_order(graph: KnowledgeGraph) -> None:
         raise ValueError("edges are to be in the order of source, target and kind: see sort_edges")
 
 
-def _load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int) -> Edges:
+def _load_entity_types(folder: Path, n_entities: int, own: OwnTypes) -> NDArray[np.uint8]:
+    if not own.entities:
+        return np.zeros(0, dtype=np.uint8)
+    types = load_array(folder / "entity_types.npy", np.uint8, (n_entities,))
+    return check_range(types, len(own.entities) + 1)
+
+
+def _load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes) -> Edges:
     columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in _EDGE_TYPES.items()}
-    for name, limit in (("source", n_entities), ("target", n_nodes), ("kind", len(EDGE_KINDS))):
+    n_kinds = len(kinds_with(own.relation_types))
+    for name, limit in (("source", n_entities), ("target", n_nodes), ("kind", n_kinds)):
         check_range(columns[name], limit)
     if (columns["source"][1:] < columns["source"][:-1]).any():
         raise ValueError("the edges are not in the order of their sources")

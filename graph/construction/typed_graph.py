@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, Edges
+from graph.construction.edges import EDGE_KINDS, EdgeKind, Edges
 
 
 class Arcs(NamedTuple):
@@ -18,7 +18,7 @@ class Arcs(NamedTuple):
     Attributes:
         starts: shape (n_nodes + 1,): node u's arcs stand from starts[u] to starts[u + 1].
         node: where each arc leads.
-        kind: index into ``EDGE_KINDS``.
+        kind: index into the graph's kinds.
         weight: the edge's weight.
     """
 
@@ -38,8 +38,9 @@ class TypedGraph:
     Attributes:
         source: node of each edge, ascending; an entity.
         target: node of each edge: an entity, or a passage for passage edges.
-        kind: index into ``EDGE_KINDS``.
+        kind: index into the graph's kinds.
         weight: non-negative.
+        kinds: of edges.
     """
 
     n_entities: int
@@ -48,6 +49,7 @@ class TypedGraph:
     target: NDArray[np.int32]
     kind: NDArray[np.uint8]
     weight: NDArray[np.float32]
+    kinds: tuple[EdgeKind, ...] = EDGE_KINDS
 
     def __post_init__(self) -> None:
         if len(self.source) and (np.diff(self.source) < 0).any():
@@ -56,10 +58,17 @@ class TypedGraph:
             column.flags.writeable = False
 
     @staticmethod
-    def of(edges: Edges, n_entities: int, n_passages: int, *, counts: bool = False) -> TypedGraph:
+    def of(
+        edges: Edges,
+        n_entities: int,
+        n_passages: int,
+        *,
+        counts: bool = False,
+        kinds: tuple[EdgeKind, ...] = EDGE_KINDS,
+    ) -> TypedGraph:
         """Return the graph of the edges' weights, or of HippoRAG 2's, which are counts."""
         weight = edges.count if counts else edges.weight
-        return TypedGraph(n_entities, n_passages, edges.source, edges.target, edges.kind, weight)
+        return TypedGraph(n_entities, n_passages, edges.source, edges.target, edges.kind, weight, kinds)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -92,7 +101,7 @@ class TypedGraph:
     def arriving(self) -> Arcs:
         """The arcs that lead to each node, by the node that they leave.
 
-        The kind of one that leaves an edge's target counts on from len(EDGE_KINDS).
+        The kind of one that leaves an edge's target counts on from their number.
         """
         there, back = self.forward, self.backward
         # A node's arcs stand together: first those from targets, to it as a source, then those from sources.
@@ -100,7 +109,7 @@ class TypedGraph:
             np.arange(len(self)) + np.repeat(back.starts[:-1], np.diff(there.starts)),
             np.arange(len(self)) + np.repeat(there.starts[1:], np.diff(back.starts)),
         )
-        kinds = (there.kind + np.uint8(len(EDGE_KINDS)), back.kind)
+        kinds = (there.kind + np.uint8(len(self.kinds)), back.kind)
         columns = ((there.node, back.node), kinds, (there.weight, back.weight))
         arcs = Arcs(there.starts + back.starts, *(_merged(parts, places) for parts in columns))
         for column in arcs:
@@ -116,8 +125,8 @@ class TypedGraph:
 
     @cached_property
     def kind_degrees(self) -> NDArray[np.float64]:
-        """Each node's weight by kind of edge, shape (n_nodes, len(EDGE_KINDS)): the degrees under any factors."""
-        n_kinds = len(EDGE_KINDS)
+        """Each node's weight by kind of edge, shape (n_nodes, number of kinds): the degrees under any factors."""
+        n_kinds = len(self.kinds)
         degrees = np.zeros(self.n_nodes * n_kinds)
         for ends in (self.source, self.target):
             degrees += np.bincount(ends * np.int64(n_kinds) + self.kind, self.weight, len(degrees))

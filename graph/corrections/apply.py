@@ -30,6 +30,7 @@ class Stated:
         triples: its facts.
         written: {normal form of a name: the other normal forms under which the passage writes it}.
         by: ids of the corrections that changed it, ascending.
+        types: the user's own entity type of those names that have one, by name.
     """
 
     topic: str
@@ -37,17 +38,20 @@ class Stated:
     triples: tuple[Triple, ...]
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     by: tuple[int, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
 
     @staticmethod
     def of(passage: Passage, extraction: Extraction) -> Stated:
         """Return what a passage states without a correction."""
-        return Stated(title_name(passage.title) if passage.title else "", extraction.entities, extraction.triples)
+        topic = title_name(passage.title) if passage.title else ""
+        return Stated(topic, extraction.entities, extraction.triples, types=extraction.types)
 
     def fingerprint(self, given: str) -> str:
         """Return what tells it apart, where ``given`` does that for the passage and its extraction."""
         triples = [repr((t.subject, t.predicate, t.object, t.relation.value, t.confidence)) for t in self.triples]
         written = [repr(item) for item in sorted(self.written.items())]
-        parts = ([self.topic], self.entities, triples, written)
+        types = [repr(item) for item in sorted(self.types.items())]
+        parts = ([self.topic], self.entities, triples, written, types)
         return stable_id("corrected", given, *(repr([*part]) for part in parts))
 
 
@@ -162,7 +166,8 @@ class Corrections:
         triples, looped = _collapsed(held, names)
         topic = names.shown(plain.topic) if normalise_name(plain.topic) else plain.topic
         entities = tuple(dict.fromkeys([*map(names.shown, plain.entities), *looped]))
-        stated = Stated(topic, entities, triples, names.written())
+        types = {names.shown(name): own_type for name, own_type in extraction.types.items()}
+        stated = Stated(topic, entities, triples, names.written(), types=types)
         if stated == plain:
             return plain
         return replace(stated, by=tuple(sorted(by | names.used)))

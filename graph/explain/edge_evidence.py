@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.edge_weights import link_terms
-from graph.construction.edges import EDGE_KINDS
+from graph.construction.edges import IS_FACT_KIND, IS_PASSAGE_KIND
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.corrections.apply import Corrections, Stated
 from graph.errors import BadInput
 from graph.explain.edge_facts import EdgeFacts
-from graph.schema import ENTITY_RELATIONS, Triple, entity_id
+from graph.schema import Triple, entity_id
 from graph.storage.entry import Entry
 from graph.storage.record import Record
 from graph.text import normalise_name
@@ -63,9 +63,15 @@ def find_node(graph: KnowledgeGraph, named: str) -> int:
 
 
 def node_shown(graph: KnowledgeGraph, node: int) -> dict[str, str]:
-    """Return who a node is: its ``kind``, ``id`` and ``label``."""
+    """Return who a node is: its ``kind``, ``id`` and ``label``, and the ``type`` of an entity that has one."""
     if node < graph.n_entities:
-        return {"kind": "entity", "id": entity_id(graph.entity_names[node]), "label": graph.entity_labels[node]}
+        entity_type = graph.entity_type(node)
+        return {
+            "kind": "entity",
+            "id": entity_id(graph.entity_names[node]),
+            "label": graph.entity_labels[node],
+            **({"type": entity_type} if entity_type else {}),
+        }
     passage = graph.passages[node - graph.n_entities]
     return {"kind": "passage", "id": passage.id, "label": passage.title or passage.id}
 
@@ -101,16 +107,17 @@ def edge_evidence(graph: KnowledgeGraph, record: Record, entity: int, edges: Seq
     }
     told = []
     for edge in edges:
-        kind, other = EDGE_KINDS[graph.edges.kind[edge]], _other(graph, entity, edge)
+        kind, other = graph.kinds[graph.edges.kind[edge]], _other(graph, entity, edge)
         body: dict[str, Any] = {
             "other": node_shown(graph, other),
             "relation": kind.relation.value,
             "link": kind.link.value if kind.link else None,
+            **({"meaning": graph.own.definitions[kind.relation]} if kind.relation.is_own else {}),
             "weight": float(graph.edges.weight[edge]),
         }
         if kind.link is not None:
             body |= _link_evidence(graph, record, edge, entries.get(graph.passages[other - graph.n_entities].id))
-        elif kind.relation in ENTITY_RELATIONS:
+        elif IS_FACT_KIND[graph.edges.kind[edge]]:
             places = sorted({place for fact in held[edge] for place in fact.passages})
             body["triples"] = _triples(graph, entries, edge, [graph.passage_ids[place] for place in places])
         told.append(body)
@@ -151,7 +158,7 @@ def _other(graph: KnowledgeGraph, entity: int, edge: int) -> int:
 
 
 def _is_link(graph: KnowledgeGraph, edge: int) -> bool:
-    return EDGE_KINDS[graph.edges.kind[edge]].link is not None
+    return bool(IS_PASSAGE_KIND[graph.edges.kind[edge]])
 
 
 def _ends(triple: Triple) -> tuple[str, str]:
@@ -163,7 +170,7 @@ def _triples(
 ) -> list[dict[str, Any]]:
     """Return the triples that a fact edge sums up, passage by passage."""
     ends = {graph.entity_names[node.item(edge)] for node in (graph.edges.source, graph.edges.target)}
-    relation = EDGE_KINDS[graph.edges.kind[edge]].relation
+    relation = graph.kinds[graph.edges.kind[edge]].relation
     return [
         {
             "passage": key,
@@ -176,7 +183,7 @@ def _triples(
         for key in passage_ids
         if key in entries
         for triple in entries[key][1].triples
-        if triple.relation is relation and set(_ends(triple)) == ends
+        if triple.relation == relation and set(_ends(triple)) == ends
     ]
 
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind
+from graph.construction.edges import EdgeKind
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.retrieve.selection import Selection
-from graph.schema import ENTITY_RELATIONS, RelationType
-
-_RELATIONS = tuple(RelationType)
-_KIND_OF = np.array([KIND_INDEX[EdgeKind(relation)] if relation in ENTITY_RELATIONS else -1 for relation in _RELATIONS])
 
 
 class EdgeFacts:
@@ -19,7 +15,8 @@ class EdgeFacts:
 
     def __init__(self, graph: KnowledgeGraph, selection: Selection | None = None) -> None:
         edges = graph.edges
-        kinds = _KIND_OF[graph.facts.relations]
+        kind_of = {kind: index for index, kind in enumerate(graph.kinds)}
+        kinds = np.array([kind_of.get(EdgeKind(relation), -1) for relation in graph.facts.types])[graph.facts.relations]
         keys = _keys(graph, graph.facts.ends.min(axis=1), graph.facts.ends.max(axis=1), kinds)
         of_edges = _keys(graph, edges.source, edges.target, edges.kind)
         place = np.searchsorted(of_edges, keys)
@@ -48,5 +45,5 @@ def _keys(
     graph: KnowledgeGraph, source: NDArray[np.integer], target: NDArray[np.integer], kind: NDArray[np.integer]
 ) -> NDArray[np.int64]:
     """Return one number an edge, ascending in the order of the graph's edges."""
-    keys: NDArray[np.int64] = (source.astype(np.int64) * graph.n_nodes + target) * len(EDGE_KINDS) + kind
+    keys: NDArray[np.int64] = (source.astype(np.int64) * graph.n_nodes + target) * len(graph.kinds) + kind
     return keys

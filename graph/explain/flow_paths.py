@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS
+from graph.construction.edges import IS_FACT_KIND
 from graph.explain.flows import Flows
-from graph.schema import ENTITY_RELATIONS
 
 SHOWN_PATHS = 3
 """Paths a passage, each from another seed."""
@@ -40,7 +39,6 @@ MOST_TRIED = 2000
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_IS_FACT_KIND: NDArray[np.bool_] = np.array([kind.relation in ENTITY_RELATIONS for kind in EDGE_KINDS])
 """One a kind of edge: whether it stands for facts. Synonyms do not."""
 
 
@@ -94,7 +92,7 @@ def told_paths(
     told = []
     for node in nodes:
         paths = best.paths_to(node, limit)
-        if not any(_IS_FACT_KIND[flows.graph.kind[step.edge]] for path in paths for step in path.steps):
+        if not any(IS_FACT_KIND[flows.graph.kind[step.edge]] for path in paths for step in path.steps):
             paths.extend(over_facts.paths_to(node))
         told.append(paths)
     return told
@@ -159,7 +157,7 @@ def _taken_arcs(flows: Flows, edges: NDArray[np.bool_] | None = None) -> _Arcs:
     edge = arcs % max(1, len(graph))
     leaves = np.concatenate([graph.source, graph.target])[arcs]
     enters = np.concatenate([graph.target, graph.source])[arcs]
-    is_fact = _IS_FACT_KIND[graph.kind[edge]]
+    is_fact = IS_FACT_KIND[graph.kind[edge]]
     sort = (enters.astype(np.int64) * n_nodes + leaves) * 2 + is_fact
     order = np.lexsort((-shares[arcs], sort))
     first = order[np.diff(sort[order], prepend=-1) > 0]

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS
+from graph.construction.edges import IS_SYNONYM_KIND
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.explain.edge_facts import EdgeFacts
 from graph.explain.flows import Flows
 from graph.retrieve.selection import Selection
-from graph.schema import RelationType
 
 EDGES_PER_NODE = 3
 """Edges shown, for each node that is: more could not be told apart."""
-
-_IS_SYNONYMY = np.array([kind.relation is RelationType.SYNONYMY for kind in EDGE_KINDS])
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +59,7 @@ def visible_part(graph: KnowledgeGraph, selection: Selection | None, facts: Edge
     if selection is None:
         return Visible(np.ones(graph.n_nodes, dtype=bool), np.ones(len(edges), dtype=bool))
     nodes = np.concatenate([selection.entities, selection.passages])
-    needs_no_fact = (edges.target >= graph.n_entities) | _IS_SYNONYMY[edges.kind]
+    needs_no_fact = (edges.target >= graph.n_entities) | IS_SYNONYM_KIND[edges.kind]
     shown = needs_no_fact.copy()
     shown[facts.edges] = True
     return Visible(nodes, shown & nodes[edges.source] & nodes[edges.target])

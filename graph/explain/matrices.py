@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,9 @@ from graph.construction.edges import EDGE_KINDS
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.construction.typed_graph import TypedGraph
 from graph.errors import BadInput
+from graph.relations import fact_relations
 from graph.retrieve.modes import MARA_MATRIX
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType, entity_id
+from graph.schema import PASSAGE_RELATIONS, RelationType, entity_id
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -27,20 +28,24 @@ METADATA_FILE = "graph_metadata.json"
 UNFINISHED_FILE = f"{METADATA_FILE}.unfinished"
 """The metadata's name until every matrix is written: an interrupted export has this file in place of the other."""
 
-MATRICES: Mapping[str, tuple[RelationType, ...]] = {
-    **{relation.lower(): (relation,) for relation in ENTITY_RELATIONS},
-    "synonym": (RelationType.SYNONYMY,),
-    "passage": PASSAGE_RELATIONS,
-}
-"""The relation types whose edges each matrix holds."""
 
-FORMULA = (
-    f"A = {' + '.join(f'w_{r.lower()} M_{r.lower()}' for r in ENTITY_RELATIONS)} + M_synonym + M_passage,"
-    " w_r = the question's factor of relation r; P = A with each column divided by its sum;"
-    f" scores = (1 - d) restart + d P scores, d = {MARA_MATRIX.damping} in mode mara-matrix;"
-    " a column without entries stands for the restart, which sums to 1"
-)
-"""The formula of a question's matrix and of the walk on it (MARA-RAG)."""
+def matrices_of(own: Sequence[RelationType] = ()) -> Mapping[str, tuple[RelationType, ...]]:
+    """Return the matrices of a graph with some own relation types, and the relation types whose edges each holds."""
+    return {
+        **{relation.lower(): (relation,) for relation in fact_relations(own)},
+        "synonym": (RelationType.SYNONYMY,),
+        "passage": PASSAGE_RELATIONS,
+    }
+
+
+def formula_of(own: Sequence[RelationType] = ()) -> str:
+    """Return the formula of a question's matrix and of the walk on it (MARA-RAG)."""
+    return (
+        f"A = {' + '.join(f'w_{r.lower()} M_{r.lower()}' for r in fact_relations(own))} + M_synonym + M_passage,"
+        " w_r = the question's factor of relation r; P = A with each column divided by its sum;"
+        f" scores = (1 - d) restart + d P scores, d = {MARA_MATRIX.damping} in mode mara-matrix;"
+        " a column without entries stands for the restart, which sums to 1"
+    )
 
 
 class MatrixWeights(StrEnum):
@@ -75,8 +80,9 @@ def relation_matrices(graph: TypedGraph) -> Iterator[tuple[str, csr_array]]:
     from scipy.sparse import coo_array
 
     shape = (graph.n_nodes, graph.n_nodes)
-    for name, relations in MATRICES.items():
-        held = np.asarray([kind.relation in relations for kind in EDGE_KINDS])
+    own = [kind.relation for kind in graph.kinds[len(EDGE_KINDS) :]]
+    for name, relations in matrices_of(own).items():
+        held = np.asarray([kind.relation in relations for kind in graph.kinds])
         rows = np.flatnonzero(held[graph.kind] & (graph.weight > 0))
         source, target, weight = graph.source[rows], graph.target[rows], graph.weight[rows]
         ends = np.concatenate([source, target]), np.concatenate([target, source])
@@ -109,9 +115,10 @@ def write_matrices(
     unfinished.touch()
     (folder / METADATA_FILE).unlink(missing_ok=True)
     described: dict[str, Any] = {}
+    held = matrices_of(graph.own.relation_types)
     for name, matrix in relation_matrices(graph.counted if weights is MatrixWeights.COUNTS else graph.typed):
         save_npz(folder / f"matrix_{name}.npz", matrix)
-        described[name] = _describe(name, matrix, weights)
+        described[name] = _describe(name, held[name], matrix, weights)
     header = _header(graph, workspace_id, weights, described)
     _write_json(unfinished, {**header, **_nodes(graph)})
     unfinished.replace(folder / METADATA_FILE)
@@ -141,11 +148,13 @@ def _holds_export(folder: Path) -> bool:
     return isinstance(found, dict) and found.get("format") == FORMAT
 
 
-def _describe(name: str, matrix: csr_array, weights: MatrixWeights) -> dict[str, Any]:
-    fact = MATRICES[name][0] in ENTITY_RELATIONS
+def _describe(
+    name: str, relations: Sequence[RelationType], matrix: csr_array, weights: MatrixWeights
+) -> dict[str, Any]:
+    fact = name not in ("synonym", "passage")
     return {
         "file": f"matrix_{name}.npz",
-        "relations": [relation.value for relation in MATRICES[name]],
+        "relations": [relation.value for relation in relations],
         "coefficient": f"w_{name}" if fact else 1.0,
         "edges": matrix.nnz // 2,
         "weight": _MEANINGS[weights]["fact" if fact else name],
@@ -164,7 +173,7 @@ def _header(
         "n_entities": graph.n_entities,
         "n_passages": len(graph.passages),
         "weights": weights.value,
-        "formula": FORMULA,
+        "formula": formula_of(graph.own.relation_types),
         "matrices": described,
     }
 

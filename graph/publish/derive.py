@@ -95,13 +95,20 @@ def publish_committed(workspace: Workspace) -> int | None:
 
 def open_store(workspace: Workspace, workspace_id: str, generation: int) -> SearchIndex:
     """Open the search index: the server that ``MARA_CHROMA_URL`` names, or the generation's embedded one."""
-    url = os.environ.get("MARA_CHROMA_URL")
-    if url:
+    if url := _server_of(workspace):
         return VectorStore.server(url, workspace_id)
     folder = workspace.index_folder(generation)
     layer = Layer.load(folder)
     base = workspace.index_folder(layer.base) if layer is not None and layer.base != generation else None
     return open_layers(folder / "chroma", base and base / "chroma", layer)
+
+
+def _server_of(workspace: Workspace) -> str:
+    """Return the address of the server that holds a workspace's vectors; empty where it holds them itself.
+
+    What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
+    """
+    return "" if workspace.is_past else os.environ.get("MARA_CHROMA_URL") or ""
 
 
 def ids_of_generations(workspace: Workspace) -> dict[str, Mapping[str, Collection[str]]]:
@@ -156,7 +163,7 @@ class _Derivation:
             graph = self._builder.graph(record)
             save(graph, folder)
         wanted = _Wanted(record, graph, self._builder.fingerprints())
-        if url := os.environ.get("MARA_CHROMA_URL"):
+        if url := _server_of(workspace):
             self._write_to_server(VectorStore.server(url, record.workspace_id), workspace, wanted)
         else:
             if from_scratch or not self._is_usable(workspace, record):
@@ -300,7 +307,10 @@ def forget_derivations() -> None:
 
 
 def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None:
-    """Derive with what is kept of a workspace; nothing is kept of a derivation that failed."""
+    """Derive with what is kept of a workspace; nothing is kept of a derivation that failed, or of the past."""
+    if workspace.is_past:
+        _Derivation().derive(workspace, record, from_scratch=from_scratch)
+        return
     derivation = _KEPT.pop(record.workspace_id, None) or _Derivation()
     derivation.derive(workspace, record, from_scratch=from_scratch)
     _KEPT.clear()

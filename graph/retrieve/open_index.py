@@ -81,7 +81,7 @@ class Index:
         self._questions = QuestionCache(embedder)
         self._texts = TextCache(embedder)
         self._scores = lru_cache(maxsize=_SCORES_KEPT)(self._score_passages)
-        self._selections: OrderedDict[str, Selection] = OrderedDict()
+        self._selections: OrderedDict[tuple[str, frozenset[str] | None], Selection] = OrderedDict()
         self._selecting = threading.Lock()
 
     @property
@@ -107,8 +107,10 @@ class Index:
         self._texts.forget()
         self._scores.cache_clear()
 
-    def select(self, where: Mapping[str, Any]) -> Selection | None:
+    def select(self, where: Mapping[str, Any], among: frozenset[str] | None = None) -> Selection | None:
         """Return the passages that meet the conditions, with what they support; None where there is no condition.
+
+        With ``among``, only passages of these ids.
 
         A generation never changes: what was selected last is kept.
 
@@ -116,12 +118,14 @@ class Index:
             BadInput: a condition cannot be used.
         """
         conditions = read_conditions(where)
-        if not conditions:
+        if not conditions and among is None:
             return None
-        asked = canonical(conditions)
+        asked = canonical(conditions), among
         with self._selecting:
             if asked not in self._selections:
-                self._selections[asked] = Selection.of(self.graph, self._matching(conditions))
+                found = among or () if not conditions else self._matching(conditions)
+                kept = found if among is None else (key for key in found if key in among)
+                self._selections[asked] = Selection.of(self.graph, kept)
             self._selections.move_to_end(asked)
             if len(self._selections) > _SELECTIONS_KEPT:
                 self._selections.popitem(last=False)
@@ -397,6 +401,13 @@ class IndexPool:
                 self._runs.discard(run)
                 for replaced in self._replaced:
                     replaced.awaited.discard(run)
+
+    def let_go(self, root: Path) -> None:
+        """Close the indexes of a workspace, each once the runs have ended that may have begun with it."""
+        with self._lock:
+            for place in [place for place in self._open if place[0] == root.absolute()]:
+                self._replace(place, self._open.pop(place))
+        self.close_unused()
 
     def close_unused(self) -> None:
         """Close what was replaced and no run under way can have begun with."""

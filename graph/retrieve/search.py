@@ -20,7 +20,7 @@ from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT, Mode, WalkSettings
 from graph.retrieve.open_index import Index
 from graph.retrieve.seeds import COMMON_NOUN_SHARE, entity_seeds, min_max, name_seeds, passage_seeds, seed_weights
 from graph.retrieve.selection import Selection
-from graph.schema import RelationFactors
+from graph.schema import RelationFactors, RelationType
 from graph.walk.factors import EdgeFactors, edge_factors
 from graph.walk.pagerank import Engine, Walk, walk
 
@@ -226,14 +226,21 @@ def effective_passage_weight(settings: WalkSettings, adaptive_weight: float | No
     return settings.passage_weight * adaptive_weight / DEFAULT_PASSAGE_WEIGHT
 
 
-def factors_for(beta: RelationFactors | None, settings: WalkSettings) -> EdgeFactors:
-    """Return the factors of a walk; β counts only where the settings let it."""
+def factors_for(beta: RelationFactors | None, settings: WalkSettings, own: Sequence[RelationType] = ()) -> EdgeFactors:
+    """Return the factors of a walk; β counts only where the settings let it.
+
+    Args:
+        beta: the manager's factors.
+        settings: of the walk.
+        own: the graph's own relation types.
+    """
     return edge_factors(
         beta if settings.beta else None,
         policy=settings.policy,
         strength=settings.relation_strength,
         synonymy=settings.synonymy,
         directions=settings.directions,
+        own=own,
     )
 
 

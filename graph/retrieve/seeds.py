@@ -73,19 +73,28 @@ def name_seeds(
 ) -> dict[int, float]:
     """Weigh the known names that the question spells out: ``weight`` / sqrt(n_passages), longest names only.
 
-    A name in small letters, in a question that writes others with capitals or in a script without them, is a common
-    noun and gets `COMMON_NOUN_SHARE` of that. With ``among``, one element an entity, the names of all others are
-    unknown.
+    A common noun gets its share of that, see `spelled_names`.
     """
-    spans = token_spans(question)
-    small = [_is_small(question[start:end]) for _, start, end in spans]
-    writes_names = any(_is_written_as_a_name(question[start:end]) for _, start, end in spans[1:])
+    found = spelled_names(question, names, among)
+    return {entity: share * weight / max(1, passages_of(entity)) ** 0.5 for entity, share in found.items()}
+
+
+def spelled_names(text: str, names: NameMatcher, among: NDArray[np.bool_] | None = None) -> dict[int, float]:
+    """Return {entity: share} of the known names that a text spells out, longest names only.
+
+    A name in small letters, in a text that writes others with capitals or in a script without them, is a common
+    noun and gets `COMMON_NOUN_SHARE`; any other gets 1. With ``among``, one element an entity, the names of all
+    others are unknown.
+    """
+    spans = token_spans(text)
+    small = [_is_small(text[start:end]) for _, start, end in spans]
+    writes_names = any(_is_written_as_a_name(text[start:end]) for _, start, end in spans[1:])
     found: dict[int, float] = {}
     for mention in names.find([token for token, _, _ in spans], among):
         is_common = writes_names and all(small[max(1, mention.start) : mention.end])
         share = COMMON_NOUN_SHARE if is_common else 1.0
         found[mention.name] = max(share, found.get(mention.name, 0.0))
-    return {entity: share * weight / max(1, passages_of(entity)) ** 0.5 for entity, share in found.items()}
+    return found
 
 
 def _is_written_as_a_name(word: str) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
-from graph.schema import Fact
+from graph.schema import Fact, RelationType
 from graph.text import normalise_name
+
+_RELATIONS = [relation.value for relation in RelationType]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +61,24 @@ class Selection:
     def is_empty(self) -> bool:
         """Whether no passage is selected."""
         return not len(self.rows)
+
+    @cached_property
+    def documents(self) -> Mapping[str, int]:
+        """The documents of which a passage is selected, by id, each with the first of those passages."""
+        found: dict[str, int] = {}
+        for row in self.rows.tolist():
+            found.setdefault(self.graph.passages[row].document, row)
+        return found
+
+    @cached_property
+    def relations(self) -> Mapping[frozenset[int], frozenset[str]]:
+        """The types of the facts that selected passages support, by the entities that they relate."""
+        facts = self.graph.facts
+        supported = facts.passages.holding(self.passages)
+        found: dict[frozenset[int], set[str]] = {}
+        for ends, relation in zip(facts.ends[supported].tolist(), facts.relations[supported].tolist(), strict=True):
+            found.setdefault(frozenset(ends), set()).add(_RELATIONS[relation])
+        return {ends: frozenset(types) for ends, types in found.items()}
 
     def fact(self, fact_id: str) -> GraphFact | None:
         """Return a fact with its selected passages alone; None where none of them supports it."""

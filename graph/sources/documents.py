@@ -261,7 +261,9 @@ NO_TEXT = "documents without text"
 LINK_TO_NOTHING = "is a link to nothing"
 """The reason for a link whose document is gone, rather than out of reach for a moment."""
 
-_WORKSPACE_FILE = re.compile(r"manifest\.json|CURRENT|lock|(?:record|replies)\.sqlite(?:-wal|-shm)?")
+_WORKSPACE_FILE = re.compile(
+    r"manifest\.json|CURRENT|lock|(?:record|replies|relationships|feedback)\.sqlite(?:-wal|-shm)?"
+)
 
 
 def _is_workspace(folder: Path) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 
 from graph.schema import MetadataValue, Passage, stable_id
 from graph.sources.loaders.document import Document, Heading
@@ -15,7 +16,10 @@ CHUNK_TOKENS, CHUNK_OVERLAP = 220, 40
 MAX_REFERENCES = 100
 """Web pages that a document may refer to; the first in the order of its text."""
 
-REFERENCES_LEFT = "links beyond the first 100 pages of a document"
+LONGEST_REFERENCE = 1_000
+"""Characters of an address that is kept."""
+
+REFERENCES_LEFT = "links beyond the first 100 pages of a document, or to addresses of over 1,000 characters"
 """The note that counts web pages which were left out of a document's references."""
 
 _TENTHS_PER_WORD, _TENTHS_PER_CHARACTER = 13, 10
@@ -31,7 +35,8 @@ def split_document(
     Each keeps its place beside the document's own metadata: ``document`` id, ``chunk`` number from 0, number of
     ``chunks``, and ``start`` and ``end``, between which it stands in the document's text. Where there are such,
     also the ``section`` that it begins in ("Intro > Methods"), the ``page`` that it begins on, counted from 1, with
-    ``page_end`` if it ends on another, and ``references``: ids of the web pages that it links to, with spaces between.
+    ``page_end`` if it ends on another, and ``references``: addresses of the web pages that it links to, with spaces
+    between.
 
     Args:
         document: one without text gives no passage.
@@ -62,8 +67,8 @@ def split_document(
 
 
 def left_references(document: Document) -> int:
-    """Return how many web pages a document links to beyond `MAX_REFERENCES`."""
-    return max(0, len({url for _, url in document.links}) - MAX_REFERENCES)
+    """Return how many web pages a document links to beyond those that it refers to."""
+    return len({url for _, url in document.links}) - len(_kept_references(document))
 
 
 def _spans(text: str, limit: int, overlap: int) -> Iterator[tuple[int, int]]:
@@ -142,20 +147,25 @@ def _pages(starts: Sequence[int], start: int, end: int) -> dict[str, MetadataVal
 
 
 def _references(document: Document, spans: Sequence[tuple[int, int]]) -> list[list[str]]:
-    """Return the ids of the web pages that each chunk links to; a link between two chunks belongs to the next."""
-    allowed = dict.fromkeys(url for _, url in document.links)
-    ids = {url: stable_id("source", url) for url in list(allowed)[:MAX_REFERENCES]}
+    """Return the web pages that each chunk links to; a link between two chunks belongs to the next."""
+    kept = _kept_references(document)
     found: list[dict[str, None]] = [{} for _ in spans]
     ends = [end for _, end in spans]
     for offset, url in document.links:
-        if url in ids and spans:
+        if url in kept and spans:
             first = min(bisect_right(ends, offset), len(spans) - 1)
             holders = [first]
             while holders[-1] + 1 < len(spans) and spans[holders[-1] + 1][0] <= offset:
                 holders.append(holders[-1] + 1)
             for holder in holders:
-                found[holder][ids[url]] = None
+                found[holder][url] = None
     return [list(each) for each in found]
+
+
+def _kept_references(document: Document) -> Collection[str]:
+    """Return the web pages that a document refers to: the first ones whose addresses are not too long."""
+    short = dict.fromkeys(url for _, url in document.links if len(url) <= LONGEST_REFERENCE)
+    return dict.fromkeys(islice(short, MAX_REFERENCES))
 
 
 def estimate_tokens(text: str) -> int:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from graph.errors import BadInput
-from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple
+from graph.own_types import NO_TYPES, OwnTypes
+from graph.schema import Extraction, Passage, Triple
 from graph.sources.loaders.corpus import json_rows, parse_json
 from graph.sources.loaders.files import read_text, readable_path
 from graph.sources.notation import fact_parts
-from graph.taxonomy import relation_type_of, type_triple
+from graph.taxonomy import fact_type_of, type_triple
 from graph.text import has_controls, is_unicode
 
 _PICKLES = frozenset({".pickle", ".pkl", ".p"})
@@ -36,8 +37,8 @@ class ImportedTriples:
         return found or self.by_text.get(passage.content.strip()) or self.by_text.get(passage.text.strip())
 
 
-def read_triples(path: Path) -> ImportedTriples:
-    """Read a file of triples.
+def read_triples(path: Path, own: OwnTypes = NO_TYPES) -> ImportedTriples:
+    """Read a file of triples, whose relation types may be a user's own.
 
     Raises:
         BadInput: the file cannot be read, is a pickle, or is not of a known shape.
@@ -53,7 +54,7 @@ def read_triples(path: Path) -> ImportedTriples:
     for where, row in rows:
         if not isinstance(row, Mapping):
             raise BadInput(f"{where}: not an object", "Give {id, entities, triples}")
-        extraction = _extraction(row, where)
+        extraction = _extraction(row, where, own)
         key, body = row.get("id", row.get("idx")), row.get("passage", row.get("text"))
         if key is None and not isinstance(body, str):
             raise BadInput(f"{where}: neither an id nor a passage to match by", "Give an id")
@@ -75,20 +76,20 @@ def _openie(path: Path) -> list[tuple[str, Any]]:
     return [(f"{where}, item {n}", row) for n, row in enumerate(rows, start=1)]
 
 
-def _extraction(row: Mapping[str, Any], where: str) -> Extraction:
+def _extraction(row: Mapping[str, Any], where: str, own: OwnTypes) -> Extraction:
     entities = row.get("entities", row.get("extracted_entities", []))
     triples = row.get("triples", row.get("extracted_triples", []))
     if not isinstance(entities, list) or not isinstance(triples, list):
         raise BadInput(f"{where}: entities and triples are not lists", "Give {id, entities, triples}")
     notes: Counter[str] = Counter()
-    typed = [triple for fact in triples if (triple := _triple(fact, notes)) is not None]
+    typed = [triple for fact in triples if (triple := _triple(fact, notes, own)) is not None]
     names = [name for name in entities if isinstance(name, str) and is_unicode(name)]
     if len(names) < len(entities):
         notes["malformed entities"] += len(entities) - len(names)
     return Extraction(tuple(names), tuple(typed), IMPORTED, dict(notes))
 
 
-def _triple(fact: Any, notes: Counter[str]) -> Triple | None:
+def _triple(fact: Any, notes: Counter[str], own: OwnTypes) -> Triple | None:
     """Return the triple of a fact; a malformed one is dropped, an untyped one typed by rule, both counted."""
     parts = fact_parts(fact) or ()
     names = [part for part in parts[:3] if isinstance(part, str) and is_unicode(part)]
@@ -96,9 +97,9 @@ def _triple(fact: Any, notes: Counter[str]) -> Triple | None:
         notes["malformed triples"] += 1
         return None
     subject, predicate, object_ = names
-    relation = relation_type_of(str(parts[3])) if len(parts) == 5 else None
-    if relation is None or relation not in ENTITY_RELATIONS:
-        relation, cued = type_triple(subject, predicate, object_)
+    relation = fact_type_of(str(parts[3]), own) if len(parts) == 5 else None
+    if relation is None:
+        relation, cued = type_triple(subject, predicate, object_, own)
         notes["triples typed by rule"] += 1
         notes["triples without a cue"] += not cued
     return Triple(subject, predicate, object_, relation, _confidence(parts[4] if len(parts) == 5 else 1.0, notes))

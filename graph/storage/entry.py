@@ -15,6 +15,11 @@ from graph.errors import BadInput
 from graph.schema import MAX_ID, Extraction, Fact, MetadataValue, Passage, RelationType, Triple, entity_id, stable_id
 from graph.text import has_controls, normalise_name
 
+COLUMNS = (
+    "id, title, text, source, metadata, fingerprint, extractor, entities, triples, notes, failure, windows, vector"
+)
+"""The columns of the table of passages, in order."""
+
 MAX_METADATA = 2_000
 """Metadata that a passage can be kept with: Chroma writes those of a passage in one statement, and dates twice."""
 
@@ -58,7 +63,7 @@ def fingerprint(passage: Passage, extraction: Extraction) -> str:
         passage.text,
         passage.source,
         _metadata_to_json(passage.metadata),
-        json.dumps(extraction.entities, ensure_ascii=False),
+        _entities_to_json(extraction),
         _triples_to_json(extraction.triples),
         extraction.failure,
     )
@@ -101,7 +106,7 @@ def to_row(entry: Entry) -> tuple[object, ...]:
         _metadata_to_json(passage.metadata),
         entry.fingerprint,
         extraction.extractor,
-        json.dumps(extraction.entities, ensure_ascii=False),
+        _entities_to_json(extraction),
         _triples_to_json(extraction.triples),
         json.dumps(dict(extraction.notes), sort_keys=True),
         extraction.failure,
@@ -114,14 +119,25 @@ def from_row(row: Sequence[Any]) -> Entry:
     """Return the entry that a row holds. Raises ValueError or TypeError where it is none."""
     pid, title, text, source, metadata, _, extractor, entities, triples, notes, failure, windows, vector = row
     passage = Passage(pid, title, text, source, json.loads(metadata))
-    extraction = Extraction(
-        tuple(json.loads(entities)), _triples_from_json(triples), extractor, json.loads(notes), failure
-    )
+    names, types = _entities_from_json(entities)
+    extraction = Extraction(names, _triples_from_json(triples), extractor, json.loads(notes), failure, types)
     return Entry(passage, extraction, windows, np.frombuffer(vector, dtype=np.float32))
 
 
 def _metadata_to_json(metadata: Mapping[str, MetadataValue]) -> str:
     return json.dumps(dict(metadata), sort_keys=True, ensure_ascii=False)
+
+
+def _entities_to_json(extraction: Extraction) -> str:
+    """Return the names of a passage; one that has an entity type stands as a pair with it."""
+    types = extraction.types
+    held = [[name, types[name]] if name in types else name for name in extraction.entities]
+    return json.dumps(held, ensure_ascii=False)
+
+
+def _entities_from_json(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    pairs = [(one, "") if isinstance(one, str) else (one[0], one[1]) for one in json.loads(text)]
+    return tuple(name for name, _ in pairs), {name: entity_type for name, entity_type in pairs if entity_type}
 
 
 def _triples_to_json(triples: Sequence[Triple]) -> str:

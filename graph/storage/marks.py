@@ -129,6 +129,27 @@ def forget_marks(root: Path, question: str = "", passage_id: str = "", kind: Mar
         return db.execute(f"DELETE FROM marks WHERE {where}", tuple(conditions.values())).rowcount
 
 
+def erase_marks(root: Path, questions: Iterable[str]) -> int:
+    """Delete all marks of these questions, and leave no byte of them in the file; return how many those were.
+
+    Raises as `add_marks` does, and WorkspaceLocked where another process keeps reading.
+    """
+    if not (root / FEEDBACK_FILE).exists():
+        return 0
+    with _opened(root) as db:
+        db.execute("BEGIN IMMEDIATE")
+        gone = sum(db.execute("DELETE FROM marks WHERE question = ?", (each,)).rowcount for each in set(questions))
+        db.execute("COMMIT")
+        db.execute("VACUUM")
+        (busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise WorkspaceLocked(
+            f"{root / FEEDBACK_FILE} is being read by another process, and its log still holds what was deleted",
+            "Do it again when nobody has the workspace open",
+        )
+    return gone
+
+
 def served_passages(marks: Iterable[Mark]) -> dict[str, tuple[str, ...]]:
     """Return {question: the passages that served it}, both in order; questions that none served are left out.
 

@@ -10,7 +10,7 @@ import json
 import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,11 +25,23 @@ from graph.corrections.kinds import Correction
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.out_of_resources import shortage_behind
 from graph.storage import correction_table
-from graph.storage.entry import Entry, check_passage, facts_of, from_row, hash_of, names_of, to_row
+from graph.storage.entry import (
+    COLUMNS,
+    Entry,
+    check_passage,
+    content_hash,
+    facts_of,
+    from_row,
+    hash_of,
+    names_of,
+    to_row,
+)
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
+from graph.storage.versions import Versions
 
 FORMAT_VERSION = 2
 _BUSY_TIMEOUT_S = 30.0
+_LOG_TIMEOUT_MS = 1_000
 _PAGE_BYTES = 8192
 _VECTORS = "vectors"
 _PAGE = 5_000
@@ -61,11 +73,6 @@ CREATE TABLE synonyms (
 ) WITHOUT ROWID;
 CREATE INDEX synonyms_of_b ON synonyms (b);
 """
-
-COLUMNS = (
-    "id, title, text, source, metadata, fingerprint, extractor, entities, triples, notes, failure, windows, vector"
-)
-"""The columns of the table of passages, in order."""
 
 HELD_BY = {"names": "name_id", "facts": "fact_id"}
 """The tables whose rows passages hold, and the column of ``passage_names`` or ``passage_facts`` that refers to them."""
@@ -126,6 +133,7 @@ class Record:
     """
 
     _scratch: TemporaryDirectory[str] | None = None
+    _moment = ""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         """Open the record at ``path``.
@@ -147,6 +155,7 @@ class Record:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA foreign_keys = ON")
+            self._db.execute("PRAGMA secure_delete = ON")
             if create and not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                 self._create()
         self._check_format()
@@ -204,6 +213,11 @@ class Record:
     def dimension(self) -> int:
         """Length of the vectors; 0 before the first commit."""
         return int(self._meta("dimension"))
+
+    @property
+    def versions(self) -> Versions:
+        """What stood in it before, and since when what it holds stands."""
+        return Versions(self._db, self._rows)
 
     def fingerprints(self) -> dict[str, str]:
         """Return {passage id: fingerprint}."""
@@ -306,7 +320,8 @@ class Record:
     ) -> set[str]:
         """Write entries (replacing those of the same id) and drop ``removed``, in one transaction.
 
-        Names and facts that no passage holds any more go with the last passage that held them.
+        Names and facts that no passage holds any more go with the last passage that held them. Other content than what
+        stood before leaves a version of that, where versions are kept: see `stand_from`.
 
         Returns:
             The ids of the names that went.
@@ -314,10 +329,12 @@ class Record:
         Raises:
             BadInput: an entry's passage cannot be kept, see `check_passage`.
         """
+        removed = [*removed]
         for entry in entries:
             check_passage(entry.passage)
         corrections = Corrections(self.corrections())
         with self.transaction():
+            since = self._keep_versions(entries, removed)
             held_before = self._delete([*(entry.passage.id for entry in entries), *removed])
             self._db.executemany("INSERT INTO passages VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", map(to_row, entries))
             self._insert_vectors("names", names)
@@ -325,6 +342,8 @@ class Record:
             self._db.executemany("INSERT OR REPLACE INTO synonyms VALUES (?,?,?)", synonyms)
             for entry in entries:
                 self._hold(entry, corrections.stated(entry.passage, entry.extraction))
+            if since:
+                self.versions.stand(since)
             gone = {table: self._drop_unheld(table, held) for table, held in held_before.items()}
             if entries:
                 self._set_meta("embedding_model", embedding_model)
@@ -360,6 +379,9 @@ class Record:
             self._db.executemany("INSERT OR REPLACE INTO synonyms VALUES (?,?,?)", synonyms)
             for entry, says in stated:
                 self._hold(entry, says)
+            if self.versions.are_kept:
+                corrections = Corrections(self.corrections())
+                self.versions.restate(lambda entry: facts_of(corrections.stated(entry.passage, entry.extraction)))
             gone = {table: self._drop_unheld(table, held) for table, held in held_before.items()}
             self._count_up()
         return gone["names"]
@@ -439,6 +461,43 @@ class Record:
                 self.set_note(key, text)
                 self._count_up()
 
+    def stand_from(self, moment: str) -> None:
+        """Let what is committed from now on stand from a moment, and keep what it replaces or removes as a version.
+
+        Without a moment nothing is kept. The record has to keep versions, see `Versions.begin`.
+        """
+        self._moment = moment
+
+    @contextmanager
+    def as_it_stands(self) -> Iterator[None]:
+        """Read what stands at the beginning of the block, whatever a writer does meanwhile; nothing can be written."""
+        with self._damage_named():
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._db.execute("COMMIT")
+
+    def copy_to(self, path: Path) -> None:
+        """Copy it, as it stands at one moment, to a file that is not there yet."""
+        with self._damage_named(), closing(sqlite3.connect(path)) as copy:
+            self._db.backup(copy)
+
+    def part_from(self, *, complete: bool) -> None:
+        """Make a copy a record of its own: under another id, complete or not, without a writer and without versions."""
+        with self.transaction():
+            self.versions.end()
+            self._db.execute("DELETE FROM meta WHERE key IN ('note:writer', 'note:removal')")
+            self._set_meta("workspace_id", uuid.uuid4().hex)
+            self._set_meta("complete", str(int(complete)))
+
+    def shorten_log(self) -> None:
+        """Take what was erased out of the log beside the file, too, unless a reader is at work all the while."""
+        with self._damage_named():
+            self._db.execute(f"PRAGMA busy_timeout = {_LOG_TIMEOUT_MS}")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._db.execute(f"PRAGMA busy_timeout = {1000 * _BUSY_TIMEOUT_S:.0f}")
+
     def fence(self, check: Callable[[Record], None]) -> None:
         """Let every transaction begin with a check, which may refuse it by raising."""
         self._fence = check
@@ -483,6 +542,13 @@ class Record:
                 f" {FORMAT_VERSION})",
                 "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
             )
+
+    def _keep_versions(self, entries: Sequence[Entry], removed: Iterable[str]) -> dict[str, str]:
+        """Move what is about to go to the past; return since when the entries stand, if versions are kept."""
+        if not self._moment:
+            return {}
+        wanted = {entry.passage.id: content_hash(entry.passage) for entry in entries}
+        return self.versions.replace(wanted, removed, self._moment)
 
     def _delete(self, ids: Sequence[str]) -> dict[str, set[str]]:
         """Delete passages; return the names and facts that they held, by table."""
@@ -633,6 +699,11 @@ class RecordReader(Record):
     def odd_vectors(self, table: str) -> list[str]:
         """Return the ids of rows whose vector is of another length than the others', not finite or no unit vector."""
         return [key for key, blob in self._rows(f"SELECT id, vector FROM {table}") if not self._is_unit(blob)]
+
+    def odd_past_vectors(self) -> list[str]:
+        """Return the ids of the past versions whose vector, by the present model, is none; see `odd_vectors`."""
+        query = "SELECT id, vector FROM past_passages WHERE embedding_model = ?"
+        return [key for key, blob in self._rows(query, self.embedding_model) if not self._is_unit(blob)]
 
     def _is_unit(self, blob: object) -> bool:
         if not isinstance(blob, bytes) or len(blob) != 4 * self.dimension:

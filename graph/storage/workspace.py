@@ -30,6 +30,10 @@ REPLY_CACHE = "replies.sqlite"
 _NAMED_WORKSPACES = ".mara-workspaces"
 _ADMISSION = ".mara-new-workspaces.lock"
 _RECORD = "record.sqlite"
+_PAST = "as-of"
+PAST_MARK = "AS-OF"
+"""The file that marks a workspace as derived from another one, of what stood there at some moment."""
+
 _UNFINISHED = "new-"
 _NAME_LENGTH = 64
 _CLIENTS_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{_NAME_LENGTH - 1}}}")
@@ -148,6 +152,20 @@ class Workspace:
     def record_path(self) -> Path:
         """Where the record is."""
         return self.root / _RECORD
+
+    @property
+    def past(self) -> Path:
+        """Where the workspaces lie that are derived from it, of what stood at some moment."""
+        return self.root / _PAST
+
+    @property
+    def is_past(self) -> bool:
+        """Whether it is derived from another one, of what stood there at some moment."""
+        return (self.root / PAST_MARK).exists()
+
+    def forget_past(self) -> None:
+        """Remove what is derived of what stood at some moment: it is derived again when it is asked for."""
+        shutil.rmtree(self.past, ignore_errors=True)
 
     def index_folder(self, generation: int) -> Path:
         """Where the derived files of a generation are."""

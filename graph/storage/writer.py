@@ -92,6 +92,16 @@ class Writer:
                 notes[reason] = notes.get(reason, 0) + count
         return WriteReport(len(batch.entries), sum(entry.windows > 1 for entry in batch.entries), notes)
 
+    def restore(self, entries: Sequence[Entry], removed: Iterable[str]) -> None:
+        """Commit entries with the vectors that they carry, and drop ``removed``, in one transaction.
+
+        Of their names and facts those are embedded that the record does not hold.
+        """
+        corrections = Corrections(self._record.corrections())
+        names, facts = self._embed_stated([corrections.stated(e.passage, e.extraction) for e in entries])
+        synonyms = self._names.add(list(names.texts), list(names.texts.values()), names.vectors)
+        self._record.commit(entries, names, facts, synonyms, self._embedder.model_id, removed)
+
     def restate(self, stated: Sequence[tuple[Entry, Stated]], change: Callable[[sqlite3.Connection], None]) -> None:
         """Change the corrections, and commit what these entries state afterwards, as `Record.restate` does."""
         names, facts = self._embed_stated([says for _, says in stated])
@@ -148,7 +158,8 @@ def clean_extraction(extraction: Extraction) -> Extraction:
     collapsed = len(extraction.triples) - nameless - len(kept)
     dropped = {"triples without a name": nameless, "identical triples": collapsed}
     notes = {**extraction.notes, **{reason: count for reason, count in dropped.items() if count}}
-    return replace(extraction, entities=entities, triples=tuple(kept.values()), notes=notes)
+    types = {name: extraction.types[name] for name in entities if name in extraction.types}
+    return replace(extraction, entities=entities, triples=tuple(kept.values()), notes=notes, types=types)
 
 
 class _NameVectors:

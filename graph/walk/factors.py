@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -10,15 +10,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, IS_PASSAGE_KIND, PassageLink
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType
+from graph.construction.edges import IS_PASSAGE_KIND, PassageLink, kinds_with
+from graph.relations import fact_relations
+from graph.schema import PASSAGE_RELATIONS, RelationFactors, RelationType
 
 
 class FactorPolicy(StrEnum):
     """How β becomes a factor."""
 
     NEUTRAL = "neutral"
-    """1 - λ + λ n β with n types in the category: uniform β is exactly the walk without β."""
+    """1 - λ + λ n β with n types in the category, own ones that β does not name left out: uniform β is exactly the walk
+    without β."""
     CATEGORY = "category"
     """β itself, as in the source documents."""
     FACTS = "facts"
@@ -68,12 +70,12 @@ DIRECTED = Directions(
 
 @dataclass(frozen=True)
 class EdgeFactors:
-    """One multiplier for each of ``EDGE_KINDS``, by the side an edge is left from.
+    """One multiplier for each of a graph's kinds of edges, by the side an edge is left from.
 
     Edges between entities are always left from an entity: both arrays hold the same value there.
 
     Attributes:
-        from_entity: shape (len(EDGE_KINDS),), non-negative.
+        from_entity: shape (number of kinds,), non-negative.
         from_passage: the same for arcs from a passage to an entity.
         unknown: relation types that β did not name: they took their category's mean, 1 under the neutral policy.
     """
@@ -90,7 +92,9 @@ class EdgeFactors:
     @cached_property
     def from_target(self) -> NDArray[np.float64]:
         """Each kind's factor where an edge is left from its target: a passage for passage edges, else an entity."""
-        back: NDArray[np.float64] = np.where(IS_PASSAGE_KIND, self.from_passage, self.from_entity)
+        back: NDArray[np.float64] = np.where(
+            IS_PASSAGE_KIND[: len(self.from_entity)], self.from_passage, self.from_entity
+        )
         return back
 
     @property
@@ -106,6 +110,7 @@ def edge_factors(
     strength: float = 1.0,
     synonymy: SynonymyPolicy = SynonymyPolicy.NEUTRAL,
     directions: Directions = UNDIRECTED,
+    own: Sequence[RelationType] = (),
 ) -> EdgeFactors:
     """Return the factors of a question; ``beta`` None is the walk without β.
 
@@ -115,16 +120,18 @@ def edge_factors(
         strength: λ in [0, 1], how far the neutral policy follows β.
         synonymy: which factor SYNONYMY takes; neutral means 1 under every policy, none means 0.
         directions: multipliers by side, before β.
+        own: the user's own relation types that the graph's facts have.
     """
-    by_type, unknown = _factor_by_type(beta, policy, strength)
+    kinds = kinds_with(own)
+    by_type, unknown = _factor_by_type(beta, policy, strength, fact_relations(own))
     by_type[RelationType.SYNONYMY] = {
         SynonymyPolicy.NEUTRAL: 1.0,
         SynonymyPolicy.ATTRIBUTION: by_type[RelationType.ATTRIBUTION],
         SynonymyPolicy.NONE: 0.0,
     }[synonymy]
-    from_entity = np.empty(len(EDGE_KINDS))
-    from_passage = np.empty(len(EDGE_KINDS))
-    for index, kind in enumerate(EDGE_KINDS):
+    from_entity = np.empty(len(kinds))
+    from_passage = np.empty(len(kinds))
+    for index, kind in enumerate(kinds):
         factor = by_type[kind.relation]
         if kind.link is not None:
             from_entity[index] = factor * directions.from_entity.get(kind.link, 1.0)
@@ -136,16 +143,17 @@ def edge_factors(
 
 
 def _factor_by_type(
-    beta: RelationFactors | None, policy: FactorPolicy, strength: float
+    beta: RelationFactors | None, policy: FactorPolicy, strength: float, between_entities: tuple[RelationType, ...]
 ) -> tuple[dict[RelationType, float], tuple[str, ...]]:
     """Return the factor of every weighed type, and the types that β does not name."""
     factors: dict[RelationType, float] = {}
     unknown: list[str] = []
     passages_weighed = policy is not FactorPolicy.FACTS
     for relations, given in (
-        (ENTITY_RELATIONS, beta.entity_entity if beta else None),
+        (between_entities, beta.entity_entity if beta else None),
         (PASSAGE_RELATIONS, beta.entity_passage if beta and passages_weighed else None),
     ):
+        weighed = sum(not relation.is_own or relation in (given or {}) for relation in relations)
         for relation in relations:
             if given is None:
                 factors[relation] = 1.0
@@ -156,7 +164,6 @@ def _factor_by_type(
                 mean = sum(given.values()) / len(given) if given else 1 / len(relations)
                 factors[relation] = 1.0 if policy is FactorPolicy.NEUTRAL else mean
                 continue
-            factors[relation] = (
-                1 - strength + strength * len(relations) * share if policy is FactorPolicy.NEUTRAL else share
-            )
+            neutral = 1 - strength + strength * weighed * share
+            factors[relation] = neutral if policy is FactorPolicy.NEUTRAL else share
     return factors, tuple(unknown)

@@ -6,7 +6,7 @@ One multiplier stands for a relation type, whichever side its edges are left fro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -25,7 +25,13 @@ TUNING_FILE = "tuning.json"
 """The history's file in a workspace."""
 
 TUNED_RELATIONS: tuple[RelationType, ...] = (*ENTITY_RELATIONS, RelationType.SYNONYMY, *PASSAGE_RELATIONS)
-"""The relation types that have a strength, in order."""
+"""The built-in relation types that have a strength, in order; a graph's own types follow them."""
+
+
+def tuned_relations(among: Iterable[RelationType]) -> tuple[RelationType, ...]:
+    """Return the relation types that have a strength, where these are among them: own ones last, by name."""
+    return (*TUNED_RELATIONS, *sorted(relation for relation in among if relation.is_own))
+
 
 WEAKEST, STRONGEST = 0.25, 4.0
 """No strength lies beyond these."""
@@ -52,7 +58,8 @@ class Tuning:
 
     Attributes:
         version: counts from 1; 0 is untuned.
-        strengths: one multiplier in [`WEAKEST`, `STRONGEST`] for each of `TUNED_RELATIONS`.
+        strengths: one multiplier in [`WEAKEST`, `STRONGEST`] for each of `TUNED_RELATIONS`, and for own types that
+            the graph had when it was learned; others have 1.
         parent: the version that was current when it was learned; None for version 0.
         made_from: how many questions, passages and marks it was learned from, by name.
         recall_before: held-out recall of the parent's strengths, in [0, 1].
@@ -72,7 +79,7 @@ class Tuning:
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.strengths.keys() != set(TUNED_RELATIONS):
+        if self.strengths.keys() != set(tuned_relations(self.strengths)):
             raise ValueError(f"version {self.version} does not give a strength for each relation type")
         for relation, strength in self.strengths.items():
             if not (_is_number(strength) and WEAKEST <= strength <= STRONGEST):
@@ -110,14 +117,23 @@ class History:
         return self.versions[number]
 
 
-def tuned(factors: EdgeFactors, tuning: Tuning) -> EdgeFactors:
-    """Return a question's factors times the strengths; the very same where every strength is 1."""
-    return factors if tuning.changes_nothing else strengthened(factors, tuning.strengths)
+def tuned(factors: EdgeFactors, tuning: Tuning, own: Sequence[RelationType] = ()) -> EdgeFactors:
+    """Return a question's factors times the strengths; the very same where every strength is 1.
+
+    Args:
+        factors: of the kinds of edges that a graph with these own types has.
+        tuning: the strengths.
+        own: the graph's own relation types.
+    """
+    return factors if tuning.changes_nothing else strengthened(factors, tuning.strengths, own)
 
 
-def strengthened(factors: EdgeFactors, strengths: Mapping[RelationType, float]) -> EdgeFactors:
+def strengthened(
+    factors: EdgeFactors, strengths: Mapping[RelationType, float], own: Sequence[RelationType] = ()
+) -> EdgeFactors:
     """Return factors with each kind's multiplied by its relation type's strength, on both sides."""
-    by_kind = np.array([strengths[kind.relation] for kind in EDGE_KINDS])
+    of_own = [strengths.get(relation, 1.0) for relation in own]
+    by_kind = np.array([strengths[kind.relation] for kind in EDGE_KINDS] + of_own)
     return replace(factors, from_entity=factors.from_entity * by_kind, from_passage=factors.from_passage * by_kind)
 
 
@@ -190,7 +206,7 @@ def to_json(tuning: Tuning) -> dict[str, Any]:
     return {
         "version": tuning.version,
         "parent": tuning.parent,
-        "strengths": {relation.value: tuning.strengths[relation] for relation in TUNED_RELATIONS},
+        "strengths": {relation.value: tuning.strengths[relation] for relation in tuned_relations(tuning.strengths)},
         "made_from": dict(tuning.made_from),
         "recall_before": tuning.recall_before,
         "recall_after": tuning.recall_after,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.evaluation import tables
 from graph.errors import BadInput
+from tests.docs.schema_tables import edge_table, node_table
 from tests.docs.settings_tables import FORMS, mode_table, option_tables, relation_table, setting_tables
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     **{f"settings of {form}": partial(setting_tables, form) for form in FORMS},
     "modes": mode_table,
     "relations": relation_table,
+    "nodes": node_table,
+    "edges": edge_table,
     "options": option_tables,
     **{f"measured {name}": partial(tables.shown, name) for name in tables.SECTIONS},
 }

@@ -9,6 +9,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from graph.relations import RELATIONS
 from graph.retrieve.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, WalkSettings
 from graph.walk.factors import Directions
@@ -19,7 +21,6 @@ from workflows.settings.indexing import IndexingContext, Sources
 from workflows.settings.ragenta import RagentaContext
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
 GROUP = " · "
@@ -180,8 +181,12 @@ def _default_of(name: str, field: FieldInfo) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, BaseModel):
+        return _shown(value.model_dump(exclude_defaults=True))
     if value is None or value in ("", {}):
         return ""
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
     if isinstance(value, Enum):
         return f"`{value.value}`"
     if isinstance(value, bool):

@@ -11,7 +11,7 @@ import pytest
 from agents.offline.manager import OfflineManager
 from graph.construction.edges import EDGE_KINDS
 from graph.cues import CUES, QUESTION_CUES
-from graph.explain.matrices import MATRICES
+from graph.explain.matrices import matrices_of
 from graph.relations import DEFINITIONS, ENTITY_RELATIONS, PASSAGE_RELATIONS, RELATIONS, Links, RelationType
 from graph.schema import RelationFactors
 from graph.walk.strengths import TUNED_RELATIONS
@@ -27,8 +27,8 @@ def places_without(relation: RelationType) -> Iterator[str]:
         yield "graph.construction.edges.EDGE_KINDS"
     if relation not in TUNED_RELATIONS:
         yield "graph.walk.strengths.TUNED_RELATIONS"
-    if not any(relation in held for held in MATRICES.values()):
-        yield "graph.explain.matrices.MATRICES"
+    if not any(relation in held for held in matrices_of().values()):
+        yield "graph.explain.matrices.matrices_of"
     if f"| `{relation}` |" not in read(ROOT / "docs" / "how-it-works.md"):
         yield "docs/how-it-works.md: run `make drawings`"
     if relation in ENTITY_RELATIONS:

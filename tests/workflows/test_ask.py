@@ -44,6 +44,8 @@ KEYS_IN_ORDER = [
     "errors",
     "models",
     "generation",
+    "recorded",
+    "as_of",
 ]
 
 
@@ -52,7 +54,7 @@ def test_the_keys_come_in_the_documented_order(settings: MakeContext, mode: str)
     result = ask(QUESTION, settings(mode=mode))
     assert list(result) == KEYS_IN_ORDER
     assert json.loads(json.dumps(result, allow_nan=False)) == result
-    not_always = ("understood", "walk", "relation_factors", "passage_weight", "tuning")
+    not_always = ("understood", "walk", "relation_factors", "passage_weight", "tuning", "recorded")
     assert None not in [value for key, value in result.items() if key not in not_always]
 
 

@@ -89,6 +89,8 @@ def test_every_setting_is_bounded(name: str) -> None:
             assert schema.get("enum") or schema["maxLength"]
         elif schema["type"] == "object":
             assert schema["maxProperties"]
+        elif schema["type"] == "array":
+            assert schema["maxItems"]
         else:
             assert schema["type"] == "boolean"
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("agents", "graph", "workflows", "prompts")
 HEAVY = (
     *("chromadb", "openai", "langchain_openai", "igraph", "onnxruntime", "onnx", "bm25s", "tokenizers"),
-    *("matplotlib", "numba", "mcp", "nh3", "scipy.sparse.csgraph", "starlette", "uvicorn"),
+    *("matplotlib", "numba", "mcp", "ladybug", "neo4j", "nh3", "scipy.sparse.csgraph", "starlette", "uvicorn"),
 )
 NEED_AN_EXTRA = {
     "graph/walk/engines/kernels.py": {"numba"},

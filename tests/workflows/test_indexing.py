@@ -62,6 +62,7 @@ class FailingExtractor(OfflineExtractor):
     """Fails at one passage."""
 
     def __init__(self, passage_id: str) -> None:
+        super().__init__()
         self._passage_id = passage_id
 
     def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
@@ -231,8 +232,8 @@ def test_progress_is_told_stage_by_stage_to_the_end(index: Indexer, monkeypatch:
     monkeypatch.setattr(indexing, "COMMIT_PASSAGES", 2)
     told: list[tuple[str, int, int]] = []
     index(ROWS, progress=lambda stage, done, total: told.append((stage, done, total)))
-    assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["extract", "embed", "commit", "graph"]
-    for stage, total in (("extract", 5), ("embed", 5), ("graph", 1)):
+    assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["extract", "embed", "commit", "graph", "relate"]
+    for stage, total in (("extract", 5), ("embed", 5), ("graph", 1), ("relate", 1)):
         steps = [done for name, done, of in told if name == stage and of == total]
         assert steps == sorted(steps)
         assert (steps[0], steps[-1]) == (0, total)

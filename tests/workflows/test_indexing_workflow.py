@@ -73,7 +73,8 @@ def test_the_graph_shows_every_step_and_the_loop_over_batches() -> None:
         ("embed", "commit"),
         ("commit", "extract"),
         ("commit", "publish"),
-        ("publish", "__end__"),
+        ("publish", "relate"),
+        ("relate", "__end__"),
     } <= edges
 
 
@@ -85,7 +86,7 @@ def test_batches_go_round_extract_embed_and_commit_until_all_is_published(
         name for update in graph.stream(asked_for(corpus), context=settings, stream_mode="updates") for name in update
     ]
     batch = ["extract", "embed", "commit"]
-    assert steps == ["load_documents", "plan_changes", *batch, *batch, *batch, "publish"]
+    assert steps == ["load_documents", "plan_changes", *batch, *batch, *batch, "publish", "relate"]
 
 
 def test_an_unchanged_run_extracts_embeds_and_writes_nothing(corpus: Path, settings: IndexingContext) -> None:
@@ -95,7 +96,7 @@ def test_an_unchanged_run_extracts_embeds_and_writes_nothing(corpus: Path, setti
     steps = [
         name for update in graph.stream(asked_for(corpus), context=settings, stream_mode="updates") for name in update
     ]
-    assert steps == ["load_documents", "plan_changes", "commit", "publish"]
+    assert steps == ["load_documents", "plan_changes", "commit", "publish", "relate"]
     with Workspace(Path(settings.workspace)).open_record() as record:
         assert record.commit_id == before
 
@@ -136,6 +137,7 @@ def test_events_tell_stage_counts_and_rate(corpus: Path, settings: IndexingConte
         "embed": "embed",
         "commit": "commit",
         "graph": "publish",
+        "relate": "relate",
     }
     for event in events:
         assert event.keys() == {"node", "stage", "done", "total", "failed", "tokens", "rate"}

@@ -45,6 +45,7 @@ RESULT_KEYS = {
     "errors",
     "models",
     "generation",
+    "as_of",
     "written_from",
     "claims",
     "claims_checked_by",
@@ -52,6 +53,7 @@ RESULT_KEYS = {
     "components",
     "coverage",
     "follow_ups",
+    "recorded",
 }
 GRAPH: Any = mara.graph
 
@@ -175,7 +177,14 @@ def test_the_workflow_is_named_for_traces() -> None:
 def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
     drawing = mara.graph.get_graph()
     of_retrieval = retrieval.graph.get_graph()
-    assert drawing.nodes.keys() == {*of_retrieval.nodes, "write_answer", "quote_passages", "check_claims", "ask_back"}
+    assert drawing.nodes.keys() == {
+        *of_retrieval.nodes,
+        "write_answer",
+        "quote_passages",
+        "check_claims",
+        "ask_back",
+        "record_turn",
+    }
     arrows = {(edge.source, edge.target) for edge in drawing.edges}
     within = {(edge.source, edge.target) for edge in of_retrieval.edges if edge.target != END}
     assert arrows - within == {
@@ -183,6 +192,7 @@ def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
         ("rewrite_question", "ask_back"),
         ("complete_question", "ask_back"),
         ("ask_back", END),
+        ("ask_back", "record_turn"),
         ("walk_graph", "write_answer"),
         ("retrieve_passages", "write_answer"),
         ("write_answer", "write_answer"),
@@ -192,6 +202,10 @@ def test_the_drawing_names_every_node_and_shows_the_retry_loops() -> None:
         ("write_answer", "check_claims"),
         ("quote_passages", "check_claims"),
         ("check_claims", END),
+        ("write_answer", "record_turn"),
+        ("quote_passages", "record_turn"),
+        ("check_claims", "record_turn"),
+        ("record_turn", END),
     }
     assert within <= arrows
     mermaid = drawing.draw_mermaid()

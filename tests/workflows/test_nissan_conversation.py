@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.resources import as_file, files
@@ -23,6 +24,7 @@ from workflows.runtime.resources import OFFLINE, close_indexes
 from workflows.settings.indexing import IndexingContext
 
 QUESTIONS = ("When was Nissan founded?", "And who founded it?", "Where was he born?")
+COMMAND = "from workflows.cli.app import main; main()"
 SERVE = "import typer; from workflows.cli.app import mcp; typer.run(mcp)"
 
 
@@ -68,6 +70,15 @@ def test_at_the_command_line(sample: Path, mara: Mara, monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "stdin", lines)
     done = mara("chat", "--workspace", sample, "--model", OFFLINE, "--json")
     assert of_results([json.loads(line) for line in done.out.splitlines()])
+
+
+def test_by_its_name_from_one_process_to_the_next(sample: Path) -> None:
+    def asked(question: str) -> Any:
+        given = ["ask", question, "-w", str(sample), "--model", OFFLINE, "--conversation", "nissan", "--json"]
+        done = subprocess.run([sys.executable, "-c", COMMAND, *given], capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    assert of_results([asked(question) for question in QUESTIONS])
 
 
 def test_over_mcp(sample: Path) -> None:

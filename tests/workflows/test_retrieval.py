@@ -50,6 +50,7 @@ RESULT_KEYS = {
     "errors",
     "models",
     "generation",
+    "as_of",
 }
 UNRELATED = "How are violins tuned?"
 

@@ -11,7 +11,7 @@ import pytest
 
 from graph.embedding import embeddings
 from graph.embedding.embeddings import Embedder
-from graph.retrieve.open_index import open_index
+from graph.retrieve.open_index import Index, open_index
 from tests.builders import HashEmbedder
 from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import run
@@ -50,20 +50,25 @@ def content_of(root: Path) -> dict[str, Any]:
     """Return everything of a workspace's newest graph but its generation."""
     index = open_index(root, HashEmbedder())
     try:
-        graph = index.graph
-        edges = graph.edges
-        return {
-            "passages": graph.passages,
-            "vectors": graph.passage_vectors.tolist(),
-            "entities": list(zip(graph.entity_names, graph.entity_labels, strict=True)),
-            "counts": (graph.triple_passages.tolist(), graph.name_passages.tolist()),
-            "facts": dict(graph.facts),
-            "aliases": graph.aliases,
-            "edges": [getattr(edges, name).tolist() for name in edges.__dataclass_fields__],
-            "found": sorted((hit.fact.id, cosine) for hit, cosine in index.search_facts("Velm", 100)),
-        }
+        return content_of_index(index)
     finally:
         index.close()
+
+
+def content_of_index(index: Index) -> dict[str, Any]:
+    """Return everything of a graph but its generation."""
+    graph = index.graph
+    edges = graph.edges
+    return {
+        "passages": graph.passages,
+        "vectors": graph.passage_vectors.tolist(),
+        "entities": list(zip(graph.entity_names, graph.entity_labels, strict=True)),
+        "counts": (graph.triple_passages.tolist(), graph.name_passages.tolist()),
+        "facts": dict(graph.facts),
+        "aliases": graph.aliases,
+        "edges": [getattr(edges, name).tolist() for name in edges.__dataclass_fields__],
+        "found": sorted((hit.fact.id, cosine) for hit, cosine in index.search_facts("Velm", 100)),
+    }
 
 
 def texts_in(root: Path) -> dict[str, str]:

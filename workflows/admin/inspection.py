@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.construction.edge_weights import PassageClasses
-from graph.construction.edges import EDGE_KINDS, Edges, PassageLink
+from graph.construction.edges import Edges, PassageLink
 from graph.construction.knowledge_graph import SNAPSHOT_VERSION, KnowledgeGraph, load
 from graph.embedding.embeddings import configured_embedder
 from graph.endpoints.chroma_server import server_address
 from graph.errors import BadInput, MaraError, WorkspaceDamaged
 from graph.explain.edge_evidence import edge_evidence, edges_between, find_entity, find_node, node_shown
 from graph.publish.derive import publish
-from graph.schema import PASSAGE_RELATIONS
+from graph.schema import PASSAGE_RELATIONS, entity_id
 from graph.storage.generation import GenerationHold
 from graph.storage.record import FORMAT_VERSION, Record
 from graph.storage.workspace import REPLY_CACHE, Workspace
@@ -147,20 +147,22 @@ def _graph_counts(graph: KnowledgeGraph) -> dict[str, Any]:
         "entities": graph.n_entities,
         "facts": len(graph.facts),
         "edges": len(edges),
-        **_edge_counts(edges),
+        **_edge_counts(graph),
         "degree": _summary(degree[connected]),
         "isolated": {
             "entities": int((~connected[: graph.n_entities]).sum()),
             "passages": int((~connected[graph.n_entities :]).sum()),
         },
         "components": _components(edges, connected),
+        **({"own_types": _own_counts(graph)} if graph.own else {}),
         "passages_without_facts": len(graph.passages) - len(with_facts),
     }
 
 
-def _edge_counts(edges: Edges) -> dict[str, Any]:
+def _edge_counts(graph: KnowledgeGraph) -> dict[str, Any]:
     """Return edges by type, passage edges by link, and the two crossed: the histogram of the passage classes."""
-    counts = dict(zip(EDGE_KINDS, np.bincount(edges.kind, minlength=len(EDGE_KINDS)).tolist(), strict=True))
+    counted = np.bincount(graph.edges.kind, minlength=len(graph.kinds)).tolist()
+    counts = dict(zip(graph.kinds, counted, strict=True))
     by_type: Counter[str] = Counter()
     by_link: Counter[str] = Counter()
     classes = {relation.value: {link.value: 0 for link in PassageLink} for relation in PASSAGE_RELATIONS}
@@ -170,6 +172,37 @@ def _edge_counts(edges: Edges) -> dict[str, Any]:
             by_link[kind.link.value] += count
             classes[kind.relation.value][kind.link.value] += count
     return {"edges_by_type": dict(by_type), "passage_edges_by_link": dict(by_link), "passage_classes": classes}
+
+
+def _own_counts(graph: KnowledgeGraph) -> dict[str, Any]:
+    """Return the facts of each own relation type, and the entities of each own entity type."""
+    own, built_in = graph.own, len(graph.facts.types) - len(graph.own.relations)
+    facts = np.bincount(graph.facts.relations, minlength=len(graph.facts.types))[built_in:].tolist()
+    entities = np.bincount(graph.entity_types, minlength=len(own.entities) + 1)[1:].tolist()
+    return {
+        "relations": {str(name): count for name, count in zip(own.relation_types, facts, strict=True)},
+        "entities": dict(zip(own.entity_types, entities, strict=True)),
+    }
+
+
+def entity_types(root: Path) -> dict[str, str]:
+    """Return {entity id: its own type} of the entities of a workspace that have one. Raises as `workspace_stats`."""
+    with published_graph(root) as (_, graph):
+        typed = np.flatnonzero(graph.entity_types).tolist()
+        found = {entity_id(graph.entity_names[node]): graph.entity_type(node) for node in typed}
+        return {key: entity_type for key, entity_type in found.items() if entity_type is not None}
+
+
+def entity_type(root: Path, name: str) -> str | None:
+    """Return the own type of the entity of that name or id, in any spelling; None where it has none.
+
+    Raises:
+        BadInput: the workspace knows no such entity.
+        WorkspaceMissing: there is no workspace, or it is empty.
+        WorkspaceDamaged: it cannot be read.
+    """
+    with published_graph(root) as (_, graph):
+        return graph.entity_type(find_entity(graph, name))
 
 
 def _summary(degree: NDArray[np.intp]) -> dict[str, float]:
@@ -224,6 +257,7 @@ def _record_counts(record: Record) -> dict[str, Any]:
         "failed_passages": failures.total(),
         "failures": dict(failures.most_common()),
         "long_passages": long_passages,
+        "past_versions": record.versions.count(),
     }
 
 
@@ -247,7 +281,7 @@ def _bytes_by_part(workspace: Workspace, generation: int) -> dict[str, int]:
     """
     current = workspace.index_folder(generation)
     sizes: Counter[str] = Counter(
-        dict.fromkeys(("record", "snapshot", "words", "vectors", "older generations", "replies", "other"), 0)
+        dict.fromkeys(("record", "snapshot", "words", "vectors", "older generations", "past", "replies", "other"), 0)
     )
     for path in workspace.root.rglob("*"):
         with suppress(OSError):
@@ -262,4 +296,6 @@ def _part(path: Path, root: Path, current: Path) -> str:
         return {"bm25": "words", "chroma": "vectors"}.get(path.relative_to(current).parts[0], "snapshot")
     if path.is_relative_to(root / "index"):
         return "older generations"
+    if path.is_relative_to(Workspace(root).past):
+        return "past"
     return _FILES.get(path.name.removesuffix("-wal"), "other")

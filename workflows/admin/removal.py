@@ -1,4 +1,4 @@
-"""Removing passages by name."""
+"""Removing passages by name, with what they were before."""
 
 from __future__ import annotations
 
@@ -12,16 +12,23 @@ from typing import Any, Self
 import numpy as np
 
 from graph.errors import BadInput
-from graph.publish.derive import is_behind, publish
+from graph.publish.derive import forget_derivations, is_behind, publish
 from graph.storage.record import NewVectors, Record
+from graph.storage.versions import Span, of_documents
 from graph.storage.workspace import Workspace
+from workflows.indexing_run.relating import related_if_there
 
 _NAMED_UNKNOWN = 10
 _REMOVAL = "removal"
 
 
 def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] = ()) -> dict[str, Any]:
-    """Remove passages from a workspace, without a model. Questions to a workspace left empty say so.
+    """Remove passages and their past versions from a workspace, without a model.
+
+    Questions to a workspace left empty say so. Who names a document, a file or an address means all that ever came from
+    there, also what the workspace holds of it as past versions alone.
+
+    The relationship graph, where there is one, is brought in step; the result tells a problem with it alone.
 
     Repeated with nothing written in between, a removal gives the same result, even if it was interrupted before.
 
@@ -41,20 +48,28 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
     with workspace.writing() as lease, workspace.open_record(lease) as record:
         removal = _Removal.of(workspace, record, ids, sources)
         removal.keep(record)
+        with record.transaction():
+            record.versions.erase(_past_of(record, removal))
+        workspace.forget_past()
         nothing = NewVectors({}, np.zeros((0, record.dimension), dtype=np.float32))
         if not removal.is_committed(record):
             record.commit([], nothing, nothing, [], record.embedding_model, removal.passages)
         left = record.count_passages()
         if left and is_behind(workspace, record):
+            forget_derivations()  # They know the words of what is gone.
             publish(workspace, record)
         elif not left:
             workspace.withdraw(record)
         replace(removal, generation=record.generation).keep(record)
+        record.shorten_log()
+        changes = related_if_there(workspace, record)
         return {
             "workspace": str(root),
             "removed": list(removal.passages),
+            "versions": removal.versions,
             "passages": left,
             "generation": record.generation,
+            "relationships": {key: changes[key] for key in changes.keys() & {"problem"}},
         }
 
 
@@ -67,12 +82,14 @@ class _Removal:
         sources: as they were asked for.
         passages: the passages that these mean, or meant when the removal was begun.
         generation: that of the record without them, once readers know; before that 0.
+        versions: how many past versions go with them.
     """
 
     ids: Sequence[str]
     sources: Sequence[str]
     passages: Sequence[str]
     generation: int = 0
+    versions: int = 0
 
     @classmethod
     def of(cls, workspace: Workspace, record: Record, ids: Sequence[str], sources: Sequence[str]) -> Self:
@@ -87,8 +104,10 @@ class _Removal:
             is_asked_again = (sorted(ids), sorted(sources)) == (last.ids, last.sources)
             if is_asked_again and last.generation in (0, record.generation) and last.is_committed(record):
                 return last
-        workspace.check_passages(record)
-        return cls(sorted(ids), sorted(sources), sorted(_named(record, ids, sources)))
+        if not record.versions.count():
+            workspace.check_passages(record)
+        found = cls(sorted(ids), sorted(sources), sorted(_named(record, ids, sources)))
+        return replace(found, versions=len(_past_of(record, found)))
 
     def is_committed(self, record: Record) -> bool:
         """Tell whether the record holds none of the passages any more."""
@@ -101,13 +120,15 @@ class _Removal:
 
 
 def _named(record: Record, ids: Collection[str], sources: Collection[str]) -> set[str]:
-    """Return the passages that are named. Raises BadInput for names that mean none."""
+    """Return the present passages that are named. Raises BadInput for names that mean none, now or in the past."""
     places, documents = record.sources(), record.documents()
+    past = [span for span in record.versions.spans() if span.version is not None]
     going = {key for key in ids if key in places}
     going |= {key for key, document in documents.items() if document in set(ids)}
     going |= {key for key, source in places.items() if source in set(sources)}
     unknown = set(ids) - places.keys() - set(documents.values())
-    strange = set(sources) - set(places.values())
+    unknown -= {name for span in past for name in (span.passage_id, span.document)}
+    strange = set(sources) - set(places.values()) - {span.source for span in past}
     problems = [
         f"no {kind} named {', '.join(map(repr, sorted(names)[:_NAMED_UNKNOWN]))}"
         for kind, names in (("passage or document", unknown), ("source", strange))
@@ -116,3 +137,9 @@ def _named(record: Record, ids: Collection[str], sources: Collection[str]) -> se
     if problems:
         raise BadInput(f"The workspace holds {' and '.join(problems)}", "Nothing was removed: correct the names")
     return going
+
+
+def _past_of(record: Record, removal: _Removal) -> list[Span]:
+    """Return the past versions that go with a removal."""
+    named = of_documents(record.versions.spans(), {*removal.ids, *removal.passages}, removal.sources)
+    return [span for span in named if span.version is not None]

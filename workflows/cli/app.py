@@ -21,37 +21,52 @@ from workflows.cli.chat import chat
 from workflows.cli.command import REFUSED, error_body, reports_errors, told_beside_the_result, write
 from workflows.cli.compare import compare
 from workflows.cli.correct import correct
+from workflows.cli.discover import discover, provenance
 from workflows.cli.edges import edges
 from workflows.cli.evaluate import evaluate, export_beta, export_trec
 from workflows.cli.feedback import feedback, tune
+from workflows.cli.graph import graph
+from workflows.cli.history import forget, history
 from workflows.cli.key import key
 from workflows.cli.options import (
     AlphaOption,
+    AsOfOption,
     BarOption,
     CheckClaimsOption,
     ChunkOverlapOption,
     ChunkTokensOption,
+    CitedBeforeOption,
     ClassesOption,
     ConcurrencyOption,
+    ConversationOption,
+    DatedOption,
     DryRunOption,
     EngineOption,
     ExtractorOption,
     FieldOption,
     JsonOption,
+    KeepVersionsOption,
     MetadataOption,
     ModelCallsOption,
     ModelOption,
     ModelTokensOption,
     ModeOption,
+    NewerThanOption,
+    PersonalOption,
     PresetOption,
     PriceInOption,
     PriceOutOption,
     QuestionArgument,
     QuestionSecondsOption,
     RateOption,
+    RelationshipsOption,
+    RememberOption,
     SampleOption,
+    SourceFilterOption,
     TopKOption,
     TriplesOption,
+    TypesOption,
+    UserOption,
     WhereOption,
     WorkflowOption,
     WorkspaceOption,
@@ -64,6 +79,7 @@ from workflows.cli.plot import plot
 from workflows.cli.progress_bars import progress_bars
 from workflows.cli.review import review
 from workflows.cli.serve import serve
+from workflows.cli.versions import versions
 from workflows.runtime.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
 from workflows.settings.enums import Workflow
@@ -102,6 +118,7 @@ def index(
     sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="SOURCES")],
     workspace: WorkspaceOption = None,
     triples: TriplesOption = None,
+    types: TypesOption = None,
     model: ExtractorOption = None,
     field: FieldOption = None,
     metadata: MetadataOption = None,
@@ -112,6 +129,9 @@ def index(
     passage_classes: ClassesOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
+    dated: DatedOption = None,
+    keep_versions: KeepVersionsOption = None,
+    relationships: RelationshipsOption = None,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
@@ -126,6 +146,7 @@ def sync(
     sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="FOLDERS")],
     workspace: WorkspaceOption = None,
     triples: TriplesOption = None,
+    types: TypesOption = None,
     model: ExtractorOption = None,
     field: FieldOption = None,
     metadata: MetadataOption = None,
@@ -136,6 +157,9 @@ def sync(
     passage_classes: ClassesOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
+    dated: DatedOption = None,
+    keep_versions: KeepVersionsOption = None,
+    relationships: RelationshipsOption = None,
     replace_all: Annotated[
         bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
     ] = False,
@@ -205,6 +229,7 @@ def ask(
     model: ModelOption = None,
     top_k: TopKOption = None,
     where: WhereOption = None,
+    as_of: AsOfOption = None,
     engine: EngineOption = None,
     alpha: AlphaOption = None,
     n: BarOption = None,
@@ -212,6 +237,13 @@ def ask(
     question_s: QuestionSecondsOption = None,
     max_model_calls: ModelCallsOption = None,
     max_model_tokens: ModelTokensOption = None,
+    conversation: ConversationOption = None,
+    user: UserOption = None,
+    remember: RememberOption = None,
+    personalise: PersonalOption = None,
+    source: SourceFilterOption = None,
+    newer_than: NewerThanOption = None,
+    cited_before: CitedBeforeOption = False,
     explain: Annotated[
         Path | None,
         typer.Option(
@@ -250,6 +282,7 @@ def ask(
         preset=preset,
         model=model,
         top_k=top_k,
+        as_of=as_of,
         engine=engine,
         alpha=alpha,
         n=n,
@@ -257,6 +290,13 @@ def ask(
         question_s=question_s,
         max_model_calls=max_model_calls,
         max_model_tokens=max_model_tokens,
+        conversation=conversation,
+        user=user,
+        remember=remember,
+        personalise=personalise,
+        source=source,
+        newer_than=newer_than,
+        cited_before=cited_before,
     )
     result = ask_live(asked, context, silent=as_json)
     write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
@@ -356,6 +396,10 @@ def mcp(
             help="Serve only passages with this metadata, as in `mara ask`; clients can only narrow it. Repeatable.",
         ),
     ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Who asks: write their conversations and views to the history."),
+    ] = None,
 ) -> None:
     """Serve a workspace to MCP clients over stdio, with the tools ask and retrieve."""
     import anyio
@@ -365,18 +409,19 @@ def mcp(
     from workflows.serving.mcp_stdio import serve_stdio
 
     filter_of_all = parse_where(where or [])
-    if where:
+    if where or user:
         # Documents may still come, and a server may be about to start: calls report that.
         with suppress(WorkspaceMissing, ServiceUnavailable):
-            asking_settings(workspace, where)
+            asking_settings(workspace, where, user=user)
     # What a library prints is held back no longer than a line: at the end it would follow the protocol.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    server = make_server((workspace or default_workspace()).absolute(), filter_of_all)
+    server = make_server((workspace or default_workspace()).absolute(), filter_of_all, user or "")
     anyio.run(serve_stdio, server)
 
 
 app.add_typer(plot, name="plot")
+app.add_typer(graph, name="graph")
 app.add_typer(correct, name="correct")
 app.command("chat")(chat)
 app.command("batch")(batch)
@@ -387,7 +432,12 @@ app.command("feedback")(feedback)
 app.command("review")(review)
 app.command("serve")(serve)
 app.command("tune")(tune)
+app.command("versions")(versions)
 app.command("key")(key)
+app.command("history")(history)
+app.command("discover")(discover)
+app.command("provenance")(provenance)
+app.command("forget")(forget)
 
 
 def main() -> None:

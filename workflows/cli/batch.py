@@ -12,6 +12,7 @@ from rich.console import Console
 from workflows.cli.command import reports_errors, write
 from workflows.cli.options import (
     AlphaOption,
+    AsOfOption,
     BarOption,
     JsonOption,
     ModelOption,
@@ -62,6 +63,7 @@ def batch(
     top_k: TopKOption = None,
     model: ModelOption = None,
     where: WhereOption = None,
+    as_of: AsOfOption = None,
     limit: Annotated[
         int | None, typer.Option(help="Answer only the first N questions (default all).", show_default=False)
     ] = None,
@@ -86,6 +88,7 @@ def batch(
         n=n,
         top_k=top_k,
         model=model,
+        as_of=as_of,
     )
     order = Order(
         out=out,

@@ -13,8 +13,10 @@ from graph.errors import BadInput
 from workflows.cli.command import reports_errors
 from workflows.cli.options import (
     AlphaOption,
+    AsOfOption,
     BarOption,
     CheckClaimsOption,
+    ConversationOption,
     EngineOption,
     ModelCallsOption,
     ModelOption,
@@ -22,7 +24,9 @@ from workflows.cli.options import (
     ModeOption,
     PresetOption,
     QuestionSecondsOption,
+    RememberOption,
     TopKOption,
+    UserOption,
     WhereOption,
     WorkflowOption,
     WorkspaceOption,
@@ -41,6 +45,7 @@ def chat(
     model: ModelOption = None,
     top_k: TopKOption = None,
     where: WhereOption = None,
+    as_of: AsOfOption = None,
     engine: EngineOption = None,
     alpha: AlphaOption = None,
     n: BarOption = None,
@@ -48,6 +53,9 @@ def chat(
     question_s: QuestionSecondsOption = None,
     max_model_calls: ModelCallsOption = None,
     max_model_tokens: ModelTokensOption = None,
+    conversation: ConversationOption = None,
+    user: UserOption = None,
+    remember: RememberOption = None,
     history: Annotated[
         bool, typer.Option("--history/--no-history", help="Keep what is typed for the next conversation.")
     ] = True,
@@ -62,13 +70,13 @@ def chat(
 def _converse(history: bool, as_json: bool, **given: Any) -> None:
     from workflows.ask import graph_of
     from workflows.cli.chat_commands import Chat, answered_as_json
-    from workflows.conversation.session import Conversation
-    from workflows.runtime.resources import open_workspace_index
+    from workflows.conversation.session import Conversation, turns_of_history
+    from workflows.runtime.resources import open_workspace_index, selection_of
 
     context = asking_settings(**given)
     index = open_workspace_index(context)
-    selection = index.select(context.where)
-    conversation = Conversation(context)
+    selection = selection_of(context, index)
+    conversation = Conversation(context, turns_of_history(context))
     console = VisibleConsole(soft_wrap=sys.stdout is None or not sys.stdout.isatty(), emoji=False, highlight=False)
     talk, code = Chat(conversation, console), 0
     if as_json:
@@ -79,7 +87,7 @@ def _converse(history: bool, as_json: bool, **given: Any) -> None:
         graph_of(context.workflow)
         index.encode("Is everything there?")  # The first answer need not wait for the models to be loaded.
         talk.greet(len(index.graph.passages) if selection is None else int(selection.passages.sum()))
-        talk.hold(_typed_lines(keeps_history=history))
+        talk.hold(_typed_lines(keeps_history=history and not context.user_id))
     if code:
         raise typer.Exit(code)
 

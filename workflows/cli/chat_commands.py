@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "/sources": ("[all]", "show the passages that it cites, or all that were found"),
     "/passage": ("NUMBER", "show a passage whole, the cited words marked"),
     "/meant": ("QUESTION", "ask this in place of the last question, which was misunderstood"),
-    "/new": ("", "start a new conversation"),
+    "/new": ("[NAME]", "start a new conversation; with a name, go on with that one of the history"),
     "/save": ("FILE", "write the conversation with its sources as Markdown; /save! overwrites"),
     "/help": ("", "show this list"),
     "/quit": ("", "leave, as Ctrl-D does"),
@@ -134,8 +134,9 @@ class Chat:
         self._answer(self._conversation.correct(words))
 
     def _new(self, words: str) -> None:
-        self._conversation.start_over()
-        self._console.print("[dim]A new conversation: nothing of the last one counts.[/]")
+        self._conversation.start_over(words)
+        told = f"In conversation {render.escape(words)}" if words else "A new conversation"
+        self._console.print(f"[dim]{told}: nothing of the last one counts.[/]")
 
     def _save(self, words: str, *, overwrites: bool = False) -> None:
         path = _file_to_write(words)
@@ -150,7 +151,8 @@ class Chat:
 
     def _help(self, words: str) -> None:
         for name, (takes, meaning) in COMMANDS.items():
-            self._console.print(f"[bold]{f'{name} {takes}':16}[/] {meaning}".replace("[all]", r"\[all]"))
+            usage = render.escape(f"{f'{name} {takes}':16}")
+            self._console.print(f"[bold]{usage}[/] {meaning}")
 
     def _last(self) -> Result:
         if self._conversation.last is None:
@@ -170,7 +172,7 @@ def answered_as_json(conversation: Conversation, lines: Iterable[str]) -> int:
         name, _, words = line.partition(" ")
         try:
             if name == "/new":
-                conversation.start_over()
+                conversation.start_over(words.strip())
                 continue
             if line.startswith("/") and name != "/meant":
                 raise BadInput(f"There is no command {name} with --json", "Type /new, or /meant and a question")

@@ -97,13 +97,14 @@ def _publish_what_was_committed(given: object) -> None:
     except WorkspaceLocked:
         return
     except (MaraError, OSError) as fault:
-        _say(f"What an interrupted command committed cannot be published: {fault}")
+        say(f"What an interrupted command committed cannot be published: {fault}")
         return
     if generation is not None:
-        _say(f"Published what an interrupted command had committed, as generation {generation}")
+        say(f"Published what an interrupted command had committed, as generation {generation}")
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Tell what was done beside what was asked for, on standard error."""
     VisibleConsole(stderr=True, emoji=False, highlight=False, markup=False, soft_wrap=True).print(text)
 
 

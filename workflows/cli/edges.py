@@ -46,6 +46,8 @@ def _show(console: Console, found: Mapping[str, Any]) -> None:
     for edge in found["edges"]:
         kind = edge["relation"] if edge["link"] is None else f"{edge['relation']}, {edge['link']}"
         console.print(f"— [bold]{escape(_named(edge['other']))}[/]  {kind}, weight {edge['weight']:.3f}")
+        if edge.get("meaning"):
+            console.print(f"    [dim]{edge['relation']}: {escape(edge['meaning'])}[/]")
         for triple in edge.get("triples", []):
             words = f"{triple['subject']} | {triple['predicate']} | {triple['object']}"
             console.print(
@@ -57,4 +59,6 @@ def _show(console: Console, found: Mapping[str, Any]) -> None:
 
 def _named(node: Mapping[str, str]) -> str:
     """Return what an end of an edge is called."""
-    return f"passage {node['label']} ({node['id']})" if node["kind"] == "passage" else node["label"]
+    if node["kind"] == "passage":
+        return f"passage {node['label']} ({node['id']})"
+    return f"{node['label']} ({node['type']})" if "type" in node else node["label"]

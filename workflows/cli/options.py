@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from workflows.context import Context
     from workflows.settings.indexing import IndexingContext
 
-_SPELLED = {"fields": "field"}
+_SPELLED = {"fields": "field", "conversation_id": "conversation", "user_id": "user"}
+_NOTHING = ["nothing"]
+"""What `--remember` is given to write nothing."""
 _QUESTION_REPEATED = 200
 _MEANT_BY_SHELLS = frozenset('"$`\\!')
 """Characters that a shell interprets even in double quotes."""
@@ -80,6 +82,14 @@ ChunkTokensOption = Annotated[
 ]
 ChunkOverlapOption = Annotated[int | None, typer.Option(help="Tokens that neighbouring passages share (default 40).")]
 ConcurrencyOption = Annotated[int | None, typer.Option(help="Concurrent requests to the model, at most (default 8).")]
+TypesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="File of your own entity and relation types (TOML), kept in the workspace from then on. none: remove"
+        " them.",
+    ),
+]
 ClassesOption = Annotated[
     PassageClasses | None,
     typer.Option(help="Boundaries of PRIMARY, SECONDARY and PERIPHERAL links, stored on first use (default thirds)."),
@@ -105,6 +115,70 @@ WhereOption = Annotated[
     typer.Option(
         metavar="CONDITION", help="Use only passages with this metadata: KEY=VALUE, or with != < <= > >=. Repeatable."
     ),
+]
+ConversationOption = Annotated[
+    str | None,
+    typer.Option(
+        "--conversation", metavar="NAME", help="Ask in this conversation of the history: go on with it, or begin it."
+    ),
+]
+UserOption = Annotated[
+    str | None,
+    typer.Option("--user", metavar="NAME", help="Who asks: write their questions and views to the history."),
+]
+RememberOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PART",
+        help="Write only this of a turn: messages, references, concepts, views, or nothing. Repeatable (default: all).",
+    ),
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="DATE",
+        help="Answer from what stood at this date and nothing else: ISO 8601, a day counts to its end, UTC.",
+    ),
+]
+DatedOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DATE", help="Date from which on what is indexed stands, to load history: ISO 8601, UTC (default now)."
+    ),
+]
+KeepVersionsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--keep-versions/--no-versions",
+        help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
+    ),
+]
+RelationshipsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--relationships/--no-relationships",
+        help="Bring the relationship graph in step, or leave it as it is (default: bring it in step).",
+    ),
+]
+PersonalOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--personalise/--impersonal",
+        help="Move the ranking towards what the user read, marked and asked (default: impersonal).",
+    ),
+]
+SourceFilterOption = Annotated[
+    str | None,
+    typer.Option("--source", metavar="NAME", help="Use only passages of this source: a file, a page, or a website."),
+]
+NewerThanOption = Annotated[
+    str | None,
+    typer.Option("--newer-than", metavar="DATE", help="Use only documents that were updated after this date."),
+]
+CitedBeforeOption = Annotated[
+    bool,
+    typer.Option("--cited-before", help="Use only passages that answers cited in the conversation, or to the user."),
 ]
 TopKOption = Annotated[int | None, typer.Option(help="Number of passages to return (default 10; ragenta 20).")]
 EngineOption = Annotated[Engine | None, typer.Option(help="Engine that computes the walk (default auto).")]
@@ -154,7 +228,17 @@ def indexing_settings(field: list[str] | None, metadata: list[str] | None, **giv
 
 
 def asking_settings(
-    workspace: Path | None, where: list[str] | None = None, workflow: Workflow = Workflow.MARA, **given: Any
+    workspace: Path | None,
+    where: list[str] | None = None,
+    workflow: Workflow = Workflow.MARA,
+    *,
+    conversation: str | None = None,
+    user: str | None = None,
+    remember: list[str] | None = None,
+    source: str | None = None,
+    newer_than: str | None = None,
+    cited_before: bool = False,
+    **given: Any,
 ) -> Context:
     """Return the settings of a question from the options of a command; check the keys of its filter.
 
@@ -168,6 +252,10 @@ def asking_settings(
     settings = {
         "workspace": str(workspace) if workspace else None,
         "where": parse_where(where) if where else None,
+        "conversation_id": conversation,
+        "user_id": user,
+        "remember": [] if remember == _NOTHING else remember or None,
+        "provenance": {"source": source or "", "newer_than": newer_than or "", "cited_before": cited_before},
         **given,
     }
     context = context_of_settings(workflow, settings, option_of)

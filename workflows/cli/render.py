@@ -17,6 +17,7 @@ from agents.answers.citations import quotable
 from agents.claim_verdicts import Verdict
 from graph.errors import MaraError
 from graph.sentences import sentence_spans
+from workflows.cli.moved import moved
 from workflows.indexing_run.report import IndexReport
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.enums import ResultKind
@@ -43,6 +44,7 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
     )
     console.print(f"{report.entities} entities, {report.facts} facts, {report.edges} edges")
     console.print(f"[dim]{escape(_pairs(report.models))}; {report.imported} passages with imported triples[/]")
+    _own_types(console, report.own_types, report.unfound_types)
     if triples and not report.imported:
         reason = "its ids and texts match no passage" if report.unmatched_triples else "it is empty"
         console.print(f"[yellow]no triples imported from {escape(str(triples))}: {reason}[/]")
@@ -62,7 +64,23 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
             console.print(f"[yellow]  {escape(key)}: {escape(_shorten(reason))}[/]")
     if not report.facts:
         console.print("[yellow]no facts: the walk can use only names and passages[/]")
+    _relationships_problem(console, report.relationships)
     _refusals(console, [refused.reason for refused in report.refused], report.refused_count)
+
+
+def _relationships_problem(console: Console, relationships: Mapping[str, Any]) -> None:
+    """Print why the relationship graph could not be brought in step; nothing where it could."""
+    if "problem" in relationships:
+        console.print(f"[yellow]the relationship graph is not in step: {escape(str(relationships['problem']))}[/]")
+
+
+def _own_types(console: Console, names: Sequence[str], unfound: Sequence[str]) -> None:
+    """Print the user's own types, and those that nothing finds."""
+    if names:
+        console.print(f"[dim]own types: {escape(', '.join(names))}[/]")
+    if unfound:
+        hint = "give them cues, or extract with a model"
+        console.print(f"[yellow]own types that no rule finds: {escape(', '.join(unfound))}; {hint}[/]")
 
 
 def _refusals(console: Console, reasons: Sequence[str], count: int, done: str = "everything else is done") -> None:
@@ -97,6 +115,12 @@ def preview(console: Console, found: Mapping[str, Any]) -> None:
         more = f" and {len(sources) - _SHOWN_SOURCES} more" if len(sources) > _SHOWN_SOURCES else ""
         if sources:
             console.print(f"{change}: {escape(', '.join(sources[:_SHOWN_SOURCES]))}{more}")
+    if found["reread"]:
+        console.print(
+            f"[yellow]{found['reread']} of those replaced have not changed: they were extracted by another model, with"
+            " another prompt or with other types[/]"
+        )
+    _own_types(console, found["own_types"], found["unfound_types"])
     took = found["extraction"]
     needs = {"requests": took["requests"], "tokens in": took["prompt_tokens"], "tokens out": took["completion_tokens"]}
     if took["to_ask"] or took["kept"]:
@@ -120,7 +144,11 @@ def preview(console: Console, found: Mapping[str, Any]) -> None:
 
 def removal(console: Console, done: Mapping[str, Any]) -> None:
     """Print what was removed."""
-    console.print(f"{len(done['removed'])} passages removed; {done['passages']} left in {escape(done['workspace'])}")
+    past = f" and {done['versions']} past versions" if done["versions"] else ""
+    console.print(
+        f"{len(done['removed'])} passages{past} removed; {done['passages']} left in {escape(done['workspace'])}"
+    )
+    _relationships_problem(console, done["relationships"])
 
 
 def _suffixes(skipped: Mapping[str, int]) -> dict[str, int]:
@@ -174,13 +202,18 @@ def heading(passage: Mapping[str, Any], *, verbose: bool = False) -> str:
     parts = [f"[bold]{escape(part)}[/]" for part in (f"[{passage['number']}]", passage["title"]) if part]
     if place := _place(passage, verbose=verbose):
         parts.append(f"[dim]{escape(f'· {place}' if passage['title'] else place)}[/]")
+    if ended := passage.get("superseded_at"):
+        parts.append(f"[yellow]· superseded on {escape(ended)}[/]")
+    if told := moved(passage):
+        parts.append(f"[cyan]· {escape(told)}[/]")
     return " ".join(parts)
 
 
 def headed(result: Mapping[str, Any]) -> str:
     """Return an answer, or evidence under a line that calls it so."""
+    as_of = f"As of {result['as_of']}:\n\n" if result.get("as_of") else ""
     head = "Evidence, which nobody judged:\n\n" if result["answer_kind"] == ResultKind.EVIDENCE else ""
-    return f"{head}{result['answer']}"
+    return f"{as_of}{head}{result['answer']}"
 
 
 def _origin(result: Mapping[str, Any]) -> str:
@@ -208,7 +241,7 @@ def _walked(console: Console, result: Mapping[str, Any]) -> None:
     """Print the facts, the β and the models that ranked the passages."""
     kept = [fact for fact in result["facts"] if fact["kept"]]
     if kept:
-        facts = "; ".join(f"{fact['subject']} {fact['predicate']} {fact['object']}" for fact in kept)
+        facts = "; ".join(map(_fact, kept))
         console.print(f"\n[dim]facts: {escape(facts)}[/]")
     if result["relation_factors"]:
         beta = sorted(result["relation_factors"]["entity_entity"].items(), key=lambda item: -item[1])
@@ -216,6 +249,11 @@ def _walked(console: Console, result: Mapping[str, Any]) -> None:
     ranked_by = result["ranked_by"] or "nothing"
     engine = f" ({result['walk']['engine']})" if result["walk"] else ""
     console.print(f"[dim]ranked by {escape(ranked_by)}{engine}; {escape(_pairs(result['models']))}[/]")
+
+
+def _fact(fact: Mapping[str, Any]) -> str:
+    ended = f" (superseded on {fact['superseded_at']})" if fact.get("superseded_at") else ""
+    return f"{fact['subject']} {fact['predicate']} {fact['object']}{ended}"
 
 
 def _shown_passages(result: Mapping[str, Any], cited: Collection[int]) -> list[Mapping[str, Any]]:
@@ -305,6 +343,7 @@ def reembedding(console: Console, report: Mapping[str, Any]) -> None:
         f"{report['passages']} passages of {escape(report['workspace'])} embedded again:"
         f" {escape(report['from'])} → {escape(report['to'])} ({report['dimension']} dimensions)"
     )
+    _relationships_problem(console, report["relationships"])
 
 
 def demo(console: Console, result: Mapping[str, Any]) -> None:

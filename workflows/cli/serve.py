@@ -45,6 +45,13 @@ def serve(
             help="File that keeps the conversations (default: conversations.sqlite in the workspace).",
         ),
     ] = None,
+    history: Annotated[
+        bool,
+        typer.Option(
+            "--history",
+            help="Write conversations and views to the history, each under the visitor's name (default: no).",
+        ),
+    ] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Serve a page in the browser to talk to a workspace."""
@@ -63,7 +70,7 @@ def serve(
     root = workspace or default_workspace()
     if uploads is None:
         _check_workspace(root)
-    site = Site(root, conversations, uploads)
+    site = Site(root, conversations, uploads, keeps_history=lambda: history)
     _check_host(host, is_open=site.keyring().is_open)
     listening = _listening(host, port)
     address = f"http://{_shown(host)}:{listening.getsockname()[1]}/"

@@ -9,9 +9,11 @@ from typing import Any
 
 from agents.roles import Turn
 from graph.errors import BadInput
-from workflows.context import Context
+from workflows.context import Context, make_context
 from workflows.evaluation.reports.markdown import plain
 from workflows.results import Result, turn_of
+from workflows.runtime.history import past_turns, seen_turns
+from workflows.runtime.resources import OpenRun
 from workflows.settings.enums import ResultKind
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 from workflows.streaming import Answered, Event, ask_stream
@@ -57,21 +59,23 @@ class Thread:
 
 
 class Conversation:
-    """Questions and answers that build on each other; kept in memory alone.
+    """Questions and answers that build on each other; kept in memory, and in the history where the settings say so.
 
     Attributes:
         context: the settings of every question.
         results: what was answered so far, the last one last; one that asks back included.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, earlier: Sequence[Turn] = ()) -> None:
+        """Begin with the turns that were held earlier, the last one last."""
         self.context = context
         self.results: list[Result] = []
+        self._earlier = tuple(earlier)
 
     @property
     def thread(self) -> Thread:
         """The part that the next question needs."""
-        thread = Thread()
+        thread = Thread(self._earlier)
         for result in self.results:
             thread = thread.after(result)
         return thread
@@ -102,9 +106,16 @@ class Conversation:
             raise BadInput("No question was asked yet", "Ask one")
         yield from self._answer(question, (), self.results[:-1])
 
-    def start_over(self) -> None:
-        """Forget all turns."""
-        self.results = []
+    def start_over(self, conversation: str = "") -> None:
+        """Forget all turns, and go on in another conversation of the history, or in none.
+
+        Raises:
+            BadInput: the name is none that a conversation can have.
+            NoAccess: the conversation is not open to who asks.
+        """
+        context = in_conversation(self.context, conversation)
+        self.results, self._earlier = [], turns_of_history(context)
+        self.context = context
 
     def to_markdown(self) -> str:
         """Return the conversation with the sources of its answers."""
@@ -116,6 +127,22 @@ class Conversation:
                 if isinstance(event, Answered):
                     self.results = [*before, event.result]
                 yield event
+
+
+def turns_of_history(context: Context) -> tuple[Turn, ...]:
+    """Return the turns of a context's conversation, as far as they are in the history.
+
+    Raises:
+        NoAccess: the conversation is not open to who asks.
+        WorkspaceDamaged: the relationship graph cannot be read.
+    """
+    return tuple(seen_turns(past_turns(context), OpenRun(context)))
+
+
+def in_conversation(context: Context, conversation: str) -> Context:
+    """Return settings for another conversation of the history; empty for none. Raises BadInput for a name of none."""
+    checked = make_context(conversation_id=conversation)
+    return context.in_history(checked.conversation_id, context.user_id)
 
 
 def asks_back(result: Mapping[str, Any]) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 
 from agents.manager import PASSAGE_WEIGHTS, ManagerReply, manager_messages
 from graph.errors import BadInput
+from graph.own_types import NO_TYPES
+from graph.relations import RelationType
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.storage.workspace import write_atomically
 from workflows.evaluation.compare import METRICS, named_run
@@ -52,7 +54,7 @@ def training_example(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of results as an example to learn β from.
 
     The passage weight is the row's where a manager may choose it, else the usual one: with a fixed weight, what the
-    manager said of it is not kept.
+    manager said of it is not kept. The prompt names own relation types without their meanings, which no run keeps.
     """
     from langchain_core.messages import AIMessage, convert_to_openai_messages
 
@@ -60,7 +62,9 @@ def training_example(row: Mapping[str, Any]) -> dict[str, Any]:
     weight = row["passage_weight"]
     told = weight if weight is not None and lowest <= weight <= highest else DEFAULT_PASSAGE_WEIGHT
     reply = ManagerReply(**row["relation_factors"], passage_weight=told)
-    messages = [*manager_messages(row["question"]), AIMessage(reply.model_dump_json())]
+    weighed = map(RelationType, row["relation_factors"]["entity_entity"])
+    own = NO_TYPES.used([relation for relation in weighed if relation.is_own], ())
+    messages = [*manager_messages(row["question"], own=own), AIMessage(reply.model_dump_json())]
     outcome = {name: METRICS[name].of(row) for name in ("recall@5", "mrr", "f1")}
     return {
         "messages": convert_to_openai_messages(messages),

@@ -16,15 +16,17 @@ from agents.offline.fact_filter import OfflineFactFilter
 from agents.offline.manager import OfflineManager
 from agents.roles import FactChoice, Feedback, RelationWeights
 from graph.construction.knowledge_graph import GraphFact
+from graph.own_types import OwnTypes
+from graph.relations import fact_relations
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.retrieve.search import factors_for, walk_passages
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType, ScoredFact
+from graph.schema import PASSAGE_RELATIONS, RelationFactors, RelationType, ScoredFact
 from graph.walk.strengths import tuned
 from workflows.context import Context, Question
 from workflows.evaluation.metrics import recall_at_k, reciprocal_rank
 from workflows.evaluation.systems import Control, Given, System
 from workflows.retrieval import graph as retrieval
-from workflows.runtime.resources import chat_model_of, open_workspace_index, tuning_for
+from workflows.runtime.resources import chat_model_of, open_workspace_index, selection_of, tuning_for
 from workflows.states.conversion import seeds_of
 
 DOMINANT_SHARE = 0.6
@@ -45,10 +47,10 @@ class FixedManager:
 
 
 class UniformManager(FixedManager):
-    """Gives every type of a category the same share."""
+    """Gives every type of a category the same share, the graph's own types among them."""
 
-    def __init__(self) -> None:
-        super().__init__(RelationFactors.uniform())
+    def __init__(self, own: Sequence[RelationType] = ()) -> None:
+        super().__init__(RelationFactors.uniform(own))
 
 
 class RandomManager:
@@ -57,8 +59,9 @@ class RandomManager:
     What is drawn depends on the seed and the question alone, and not on the order in which questions are asked.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, own: Sequence[RelationType] = ()) -> None:
         self._seed = seed
+        self._own = own
 
     def weigh(self, question: str, feedback: Feedback | None = None) -> RelationWeights:
         """Return the weights, with the usual passage weight."""
@@ -69,7 +72,8 @@ class RandomManager:
             shares = source.dirichlet(np.ones(len(relations)))
             return {relation.value: float(share) for relation, share in zip(relations, shares, strict=True)}
 
-        return RelationWeights(RelationFactors(draw(ENTITY_RELATIONS), draw(PASSAGE_RELATIONS)), DEFAULT_PASSAGE_WEIGHT)
+        factors = RelationFactors(draw(fact_relations(self._own)), draw(PASSAGE_RELATIONS))
+        return RelationWeights(factors, DEFAULT_PASSAGE_WEIGHT)
 
 
 class OracleFilter:
@@ -96,12 +100,12 @@ class OracleFilter:
         return fact is not None and not self._gold.isdisjoint(fact.passages)
 
 
-def candidate_factors() -> list[RelationFactors]:
+def candidate_factors(own: Sequence[RelationType] = ()) -> list[RelationFactors]:
     """Return the β that the oracle chooses among: uniform, and one dominant type of either category."""
-    uniform = RelationFactors.uniform()
+    uniform, between_entities = RelationFactors.uniform(own), fact_relations(own)
     candidates = [uniform]
     candidates += [
-        RelationFactors(_dominated(ENTITY_RELATIONS, relation), uniform.entity_passage) for relation in ENTITY_RELATIONS
+        RelationFactors(_dominated(between_entities, relation), uniform.entity_passage) for relation in between_entities
     ]
     candidates += [
         RelationFactors(uniform.entity_entity, _dominated(PASSAGE_RELATIONS, relation))
@@ -129,12 +133,12 @@ def context_for(system: System, question: str, gold_ids: Sequence[str], seed: in
         if control is Control.ORACLE_FILTER:
             context = context.with_agents(fact_filter=_oracle_filter(context, gold_ids))
         elif control is Control.OFFLINE_AGENTS:
-            context = context.with_agents(fact_filter=OfflineFactFilter(), manager=OfflineManager())
+            context = context.with_agents(fact_filter=OfflineFactFilter(), manager=OfflineManager(_own_types(context)))
     for control in system.controls:
         if control is Control.UNIFORM_BETA:
-            context = context.with_agents(manager=UniformManager())
+            context = context.with_agents(manager=UniformManager(_own_types(context).relation_types))
         elif control is Control.RANDOM_BETA:
-            context = context.with_agents(manager=RandomManager(seed))
+            context = context.with_agents(manager=RandomManager(seed, _own_types(context).relation_types))
         elif control is Control.ORACLE_BETA:
             best = best_factors(context, question, gold_ids)
             open_workspace_index(context).forget_vectors()
@@ -148,19 +152,20 @@ def best_factors(context: Context, question: str, gold_ids: Sequence[str]) -> Re
     Ties go to the better rank of the first gold passage, then to the earlier candidate: uniform comes first, and is
     returned where there is no walk or no gold passage. All candidates walk from the seeds of uniform β.
     """
-    candidates = candidate_factors()
-    settings = context.walk_settings()
-    searched: Any = retrieval.invoke(Question(question=question), context=context.with_agents(manager=UniformManager()))
+    own = _own_types(context).relation_types
+    candidates = candidate_factors(own)
+    settings, uniform = context.walk_settings(), UniformManager(own)
+    searched: Any = retrieval.invoke(Question(question=question), context=context.with_agents(manager=uniform))
     if searched.get("ranked_by") != "walk" or not gold_ids:
         return candidates[0]
     index = open_workspace_index(context, searched["generation"])
-    selection = index.select(context.where)
+    selection = selection_of(context, index)
     seeds = seeds_of(index, searched, settings, selection)
 
     tuning = tuning_for(context)
 
     def worth(beta: RelationFactors) -> tuple[float, float]:
-        factors = tuned(factors_for(beta, settings), tuning)
+        factors = tuned(factors_for(beta, settings, own), tuning, own)
         ranking, _ = walk_passages(index, seeds, factors, settings, context.top_k, context.engine, selection)
         found = [index.graph.passage_ids[place] for place, _ in ranking]
         return recall_at_k(found, gold_ids, _DEPTH), reciprocal_rank(found, gold_ids)
@@ -174,6 +179,10 @@ def _oracle_filter(context: Context, gold_ids: Sequence[str]) -> OracleFilter:
     return OracleFilter(index.graph.facts, [places[key] for key in gold_ids if key in places])
 
 
+def _own_types(context: Context) -> OwnTypes:
+    return open_workspace_index(context).graph.own
+
+
 def _dominated(relations: Sequence[RelationType], dominant: RelationType) -> dict[str, float]:
     rest = (1 - DOMINANT_SHARE) / (len(relations) - 1)
-    return {relation.value: DOMINANT_SHARE if relation is dominant else rest for relation in relations}
+    return {relation.value: DOMINANT_SHARE if relation == dominant else rest for relation in relations}

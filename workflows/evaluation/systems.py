@@ -133,7 +133,7 @@ NEED_A_MODEL: Mapping[str, str] = {
 }
 """Those that cannot be asked without a chat model, and why."""
 
-_OF_THE_RUN = frozenset({"workspace", "mode", "where", "top_k"})
+_OF_THE_RUN = frozenset({"workspace", "mode", "where", "top_k", "as_of"})
 _OF_THE_ANSWER = frozenset(
     {"model", "temperature", "answer_passages", "max_json_retries", "check_claims", "unsupported_claims"}
 )

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS
 from graph.construction.knowledge_graph import GraphFact
 from graph.explain.edge_facts import EdgeFacts
 from graph.explain.flow_paths import FlowPath, FlowStep
@@ -94,11 +93,12 @@ class Assembly:
             mass=tuple(flow.scores.item(node) for flow in self.flows),
             restart=tuple(flow.restart.item(node) for flow in self.flows),
             hidden=tuple(inflow.item(node) for inflow in hidden),
+            type=self.names.entity_type(node),
         )
 
     def _edge(self, edge: int) -> Edge:
         graph, facts = self.flows[-1].graph, self.facts.of(edge)
-        kind = EDGE_KINDS[graph.kind.item(edge)]
+        kind = graph.kinds[graph.kind.item(edge)]
         ends = [self.names.key(graph.source.item(edge)), self.names.key(graph.target.item(edge))]
         carried = [tuple(f.forward.item(edge) for f in self.flows), tuple(f.backward.item(edge) for f in self.flows)]
         if facts and facts[0].subject == graph.target.item(edge):
@@ -125,7 +125,7 @@ class Assembly:
             to=self.names.key(step.target),
             edge=self._edge_keys[step.edge],
             predicate=told.fact.predicate if told else "",
-            relation=EDGE_KINDS[self.flows[-1].graph.kind.item(step.edge)].relation.value,
+            relation=self.flows[-1].graph.kinds[self.flows[-1].graph.kind.item(step.edge)].relation.value,
             reversed=told is not None and along is None,
             share=step.share,
         )

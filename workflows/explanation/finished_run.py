@@ -14,7 +14,7 @@ from graph.retrieve.modes import WalkSettings
 from graph.retrieve.open_index import Index
 from graph.retrieve.selection import Selection
 from workflows.context import Context
-from workflows.runtime.resources import open_workspace_index
+from workflows.runtime.resources import open_workspace_index, selection_of
 from workflows.settings.problems import problems_of
 from workflows.states.shared import Output
 
@@ -76,7 +76,7 @@ def open_answered(result: Mapping[str, Any], context: Context) -> Answered:
         raise BadInput(
             f"The workspace went from generation {generation} to {index.graph.generation} since", "Ask again"
         )
-    answered = Answered(result, context, index, index.select(context.where))
+    answered = Answered(result, context, index, selection_of(context, index))
     outside = sum(not seen for seen in _are_seen(answered))
     if outside:
         raise BadInput(f"{outside} entries of the result lie outside this workspace or `where`", _SAME_CONTEXT)

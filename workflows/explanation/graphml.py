@@ -18,6 +18,7 @@ _NODE_KEYS = {
     "mass": "double",
     "restart": "double",
     "number": "int",
+    "type": "string",
 }
 _EDGE_KEYS = {
     "relation": "string",
@@ -58,6 +59,7 @@ def _of_node(node: Node) -> Mapping[str, Value]:
         "mass": _last(node.mass),
         "restart": _last(node.restart),
         "number": node.number,
+        "type": node.type or None,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 DIGITS = 10
@@ -65,6 +65,7 @@ class Node:
         mass: PageRank at each stop.
         restart: what of it starts here.
         hidden: what of it came in over edges that are not shown.
+        type: an entity's own type; empty without one, and where a filter hides what it may rest on.
     """
 
     id: str
@@ -78,6 +79,7 @@ class Node:
     mass: tuple[float, ...]
     restart: tuple[float, ...]
     hidden: tuple[float, ...]
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,7 @@ class Explanation:
         paths: for each cited passage (the best one, where nothing is cited) at most three, best first, and where none
             of these takes a fact, the best one that does.
         walk: None where the passages were ranked by similarity.
+        own_relations: the user's own relation types in the graph, each with what it means.
     """
 
     question: str
@@ -221,6 +224,7 @@ class Explanation:
     paths: tuple[Path, ...]
     shown: Shown
     walk: WalkedBy | None
+    own_relations: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, keys in the order of the attributes, numbers to `DIGITS` significant digits."""

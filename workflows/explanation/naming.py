@@ -52,6 +52,10 @@ class NodeNames:
             return passage.title or passage.id
         return self._graph.entity_labels[node] if self._selection is None else self._selection.label(node)
 
+    def entity_type(self, node: int) -> str:
+        """Return an entity's own type; empty without one, and under a filter: hidden passages may have given it."""
+        return (self._graph.entity_type(node) or "") if self._selection is None else ""
+
     def number(self, node: int) -> int | None:
         """Return a cited passage's number in the answer."""
         passage = self.passage(node)

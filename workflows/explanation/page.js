@@ -169,6 +169,7 @@
   function nodeDetails(node) {
     const words = { seed: "seed entity", entity: "entity", passage: "passage", cited: "cited passage" }[kindOf(node)];
     const rows = [["kind", words]];
+    if (node.type) rows.push(["type", clean(node.type)]);
     if (node.source) rows.push(["source", isolated(node.source)]);
     const without = (words) => (state.stop > 0 ? ` (without β ${words})` : "");
     const beside = (values, words) => words(values[state.stop]) + without(words(values[0]));
@@ -194,6 +195,7 @@
   function edgeDetails(edge) {
     const [source, target] = [NODES.get(edge.source), NODES.get(edge.target)];
     const rows = [["relation", make("span", {}, relationSwatch(edge.relation), ` ${clean(edge.relation)}`)]];
+    if (Object.hasOwn(DATA.own_relations, edge.relation)) rows.push(["meaning", isolated(DATA.own_relations[edge.relation])]);
     if (edge.link) rows.push(["link", clean(edge.link)]);
     rows.push(["weight", String(Number(edge.weight.toPrecision(4)))]);
     rows.push([isolated(`to ${title(target)}`), percent(edge.forward[state.stop])]);

@@ -37,12 +37,12 @@ def render_page(data: Mapping[str, Any]) -> str:
     Raises:
         ValueError: a number is infinite or none.
     """
-    placed = {**data, "positions": positions(data), "dashes": dashes()}
+    placed = {**data, "positions": positions(data), "dashes": dashes(data["own_relations"])}
     scripts = {name: _asset(file) for name, file in _SCRIPTS.items()}
     parts = {
         **scripts,
         "policy": _policy(*scripts.values()),
-        "style": palette_css() + _asset("page.css"),
+        "style": palette_css(data["own_relations"]) + _asset("page.css"),
         "data": json.dumps(placed, ensure_ascii=True, allow_nan=False, separators=(",", ":")).translate(_ESCAPES),
     }
     return _PLACE.sub(lambda place: parts[place[1]], _asset("page.html"))

@@ -85,7 +85,8 @@ def _factors(answered: Answered, beta: RelationFactors | None, stop: Stop) -> Ed
     scaled = replace(settings, relation_strength=settings.relation_strength * stop.strength)
     version = answered.result.get("tuning")
     tuning = workspace_tuning(resolve_workspace(answered.context.workspace), version) if version else UNTUNED
-    return tuned(factors_for(beta if stop.strength else None, scaled), tuning)
+    own = answered.index.graph.own.relation_types
+    return tuned(factors_for(beta if stop.strength else None, scaled, own), tuning, own)
 
 
 def _check_scores(answered: Answered, flows: Flows) -> None:

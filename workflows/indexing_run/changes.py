@@ -22,6 +22,7 @@ class Changes:
         removed: ones that it holds and nobody wants; none unless the others are to go.
         unchanged: ones that it holds just so.
         spared: ones that nobody wants, but whose source could not be read this time.
+        reread: those of ``changed`` that it holds with the same content, from another extractor.
     """
 
     added: tuple[str, ...]
@@ -29,6 +30,7 @@ class Changes:
     removed: tuple[str, ...]
     unchanged: tuple[str, ...]
     spared: tuple[str, ...] = ()
+    reread: tuple[str, ...] = ()
 
     @property
     def to_write(self) -> tuple[str, ...]:
@@ -70,6 +72,11 @@ def plan_changes(
             return state.fingerprint == fingerprint(passage, clean_extraction(given))
         return state.content_hash == content_hash(passage) and state.extractor == extractor and not state.failure
 
+    def is_reread(passage: Passage, state: State) -> bool:
+        given = imported.of(passage) if imported else None
+        same = given is None and state.content_hash == content_hash(passage)
+        return same and state.extractor != extractor and not state.failure
+
     present = {key: is_unchanged(passage, known[key]) for key, passage in passages.items() if key in known}
     sources = record.sources() if remove_others else {}
     others = sorted(sources.keys() - passages.keys())
@@ -81,6 +88,7 @@ def plan_changes(
         removed=tuple(key for key in others if key not in kept),
         unchanged=tuple(key for key, same in present.items() if same),
         spared=spared,
+        reread=tuple(key for key, same in present.items() if not same and is_reread(passages[key], known[key])),
     )
 
 

@@ -59,6 +59,7 @@ def preview_changes(
         "added": list(changes.added),
         "changed": list(changes.changed),
         "removed": list(changes.removed),
+        "reread": len(changes.reread),
         "unchanged": len(changes.unchanged),
         "kept_of_refused": len(changes.spared),
         "sources": {
@@ -68,6 +69,8 @@ def preview_changes(
         },
         "refused": [asdict(refused) for refused in session.documents.refused],
         "skipped": session.documents.skipped,
+        "own_types": session.own.names,
+        "unfound_types": session.unfound_types,
         "extractor": session.extractor.name,
         "extraction": _estimate(session, asked, sample),
     }

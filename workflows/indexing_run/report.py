@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,9 @@ class IndexReport:
         tokens_out: output tokens.
         tokens_unknown: replies without a token count.
         cost: price of the tokens; None without prices.
+        relationships: changes to the relationship graph, or the problem with it; empty where it is switched off.
+        own_types: the user's own types that passages were extracted with.
+        unfound_types: those of them that no rule finds, where rules extract.
     """
 
     workspace: str
@@ -88,6 +91,9 @@ class IndexReport:
     tokens_out: int = 0
     tokens_unknown: int = 0
     cost: float | None = None
+    relationships: Mapping[str, int | str] = field(default_factory=dict)
+    own_types: Sequence[str] = ()
+    unfound_types: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -98,6 +104,11 @@ class IndexReport:
         """Return the report of `to_json`, or of a state."""
         refused = tuple(Refused(**each) for each in values["refused"])
         return IndexReport(**{**values, "refused": refused})
+
+
+def seconds_since(started: float) -> float:
+    """Return how long a run that started then has taken, to the millisecond."""
+    return round(time.time() - started, 3)
 
 
 def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) -> dict[str, Any]:
@@ -111,7 +122,8 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
     documents, counts = session.documents, Counter(state["counts"])
     given = [found for p in documents.passages.values() if (found := session.imported_for(p))]
     added = counts["written"] - counts["replaced"]
-    spent = {name: counts[name] for name in ("cached", "requests", "tokens_in", "tokens_out", "tokens_unknown")}
+    names = ("cached", "requests", "tokens_in", "tokens_out", "tokens_unknown")
+    spent: dict[str, Any] = {name: counts[name] for name in names}
     return IndexReport(
         workspace=told(str(session.root)),
         passages=session.record.count_passages(),
@@ -130,7 +142,7 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
         skipped=documents.skipped,
         notes=dict(Counter(documents.notes) + Counter(state["notes"])),
         models={"extractor": session.extractor.name, "embedding": session.embedder.model_id},
-        seconds=round(time.time() - state["started"], 3),
+        seconds=seconds_since(state["started"]),
         generation=session.record.generation,
         removed=counts["removed"],
         kept_of_refused=len(session.changes.spared),
@@ -139,5 +151,7 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
         failed_count=counts["failed"],
         retries=state["retries"],
         cost=session.prices.cost(spent["tokens_in"], spent["tokens_out"]) if session.prices else None,
+        own_types=session.own.names,
+        unfound_types=session.unfound_types,
         **spent,
     ).to_json()

@@ -19,26 +19,34 @@ from agents.chat.reply_cache import ReplyCache
 from agents.chat.throttle import Throttle
 from agents.extraction.run import Extracted, ExtractionRun, Retries
 from agents.extractor import ChatExtractor
+from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.embedding.embeddings import check_embedder, configured_embedder
-from graph.errors import BadInput
+from graph.errors import BadInput, WorkspaceLocked
+from graph.own_types import NO_TYPES, OwnTypes
 from graph.schema import Extraction, Passage
 from graph.server_clients import serves_clients
 from graph.sources.documents import LINK_TO_NOTHING, READABLE_HINT, Documents, read_documents
 from graph.sources.loaders.files import readable_path
 from graph.sources.loaders.links import is_link_list
+from graph.sources.own_types_file import read_own_types
 from graph.sources.triples import read_triples
 from graph.storage.entry import content_hash
 from graph.storage.lease import Lease
+from graph.storage.own_types import declare_types, declared_types
 from graph.storage.record import Record
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
 from workflows.indexing_run.changes import Changes, plan_changes
+from workflows.indexing_run.dating import check_date, keep_versions
 from workflows.indexing_run.source_paths import resolve_source
 from workflows.runtime.resources import extractor_for
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, RunKey, extraction_of, found_in, found_in_file
+
+NO_OWN_TYPES = "none"
+"""In place of a file of types: the workspace is to have none any more."""
 
 SLICE_PASSAGES = 8
 """Passages per node where a model extracts several at once."""
@@ -70,6 +78,7 @@ class Session:
 
     Attributes:
         documents: content of the sources.
+        own: the user's own types, by which passages are extracted.
         imported: precomputed triples, where some were given.
         changes: what to write and remove; known once the session is open.
         pending: passages still to be committed, in order.
@@ -97,12 +106,13 @@ class Session:
         check_may_be_written(self.root)
         self._sources = [resolve_source(name) for name in key["sources"]]
         self.documents = read_documents(self._sources, context.read_options())
-        self.imported = read_triples(resolve_source(key["triples"])) if key["triples"] else None
+        self.workspace = Workspace(self.root)
+        self.own = self._own_types()
+        self.imported = read_triples(resolve_source(key["triples"]), self.own) if key["triples"] else None
         if not self.documents.passages:
             raise BadInput(_nothing_found(self._sources, self.documents), READABLE_HINT)
-        self.workspace = Workspace(self.root)
         self.embedder = configured_embedder()
-        self.extractor: Extractor = extractor_for(context)
+        self.extractor: Extractor = extractor_for(context, self.own)
         self.pending: dict[str, Passage] = {}
         self.failed = self.tokens = 0
         self.failure: BaseException | None = None
@@ -146,7 +156,9 @@ class Session:
                     check_embedder(self.embedder, self.record.embedding_model)
                 if self.context.passage_classes is not None:
                     self.record.change_setting(PASSAGE_CLASSES, self.context.passage_classes)
+                self._keep_own_types()
                 self.changes = self.plan(self.record)
+                keep_versions(self.workspace, self.record, self.context)
                 cache = ReplyCache(self.root / REPLY_CACHE) if isinstance(self.extractor, ChatExtractor) else None
                 if cache is not None:
                     self._held.callback(cache.close)
@@ -161,7 +173,11 @@ class Session:
             self.opened = True
 
     def plan(self, record: Record) -> Changes:
-        """Return what the run changes. Raises BadInput where a sync would remove every passage."""
+        """Return what the run changes.
+
+        Raises:
+            BadInput: a sync would remove every passage, or the run's date cannot be used.
+        """
         changes = plan_changes(
             record,
             self.documents.passages,
@@ -177,11 +193,17 @@ class Session:
                 f"None of the {len(changes.removed)} passages in {self.root} lies in {places[:500]}: all would go",
                 f"Check the folder{otherwise}",
             )
+        check_date(record, self.context, (*self.documents.passages, *changes.removed))
         return changes
 
     def imported_for(self, passage: Passage) -> Extraction | None:
         """Return the imported triples of a passage, if any."""
         return self.imported.of(passage) if self.imported else None
+
+    @property
+    def unfound_types(self) -> list[str]:
+        """The own types that no rule can find, where rules extract."""
+        return self.own.unfound if isinstance(self.extractor, OfflineExtractor) else []
 
     @property
     def to_remove(self) -> tuple[str, ...]:
@@ -294,6 +316,22 @@ class Session:
             self._held.close()
             self.documents, self.imported, self.pending = Documents(), None, {}
             self._writer = self._embedded = None
+
+    def _own_types(self) -> OwnTypes:
+        """Return the own types of the run: those of a file that is given, none, or those that the workspace keeps."""
+        if self.context.types and self.context.types != NO_OWN_TYPES:
+            return read_own_types(resolve_source(self.context.types))
+        if self.context.types or not self.workspace.record_path.exists():
+            return NO_TYPES
+        with self.workspace.open_record() as record:
+            return declared_types(record)
+
+    def _keep_own_types(self) -> None:
+        """Let the workspace keep the run's own types; without a file it is to keep them already."""
+        if self.context.types:
+            declare_types(self.record, self.own)
+        elif declared_types(self.record) != self.own:
+            raise WorkspaceLocked(f"Another run gave {self.root} other types meanwhile", "Run this one again")
 
     def _refused_sources(self) -> set[str]:
         """Return the sources that could not be read, as their passages name them: relative to the folder given.

@@ -58,7 +58,8 @@ class _Turn:
     def __init__(self, state: Conversation) -> None:
         runtime: Runtime[WorkflowChoice | Context] = get_runtime()
         self._asked = next_question(state["messages"])
-        self._context = context_of_chat(runtime.context)
+        task = runtime.execution_info.task_id if runtime.execution_info else ""
+        self._context = context_of_chat(runtime.context).as_turn(task)
         self._write = runtime.stream_writer
         self._voice = Voice(get_config())
         self._result: Any = None

@@ -10,13 +10,14 @@ from workflows.nodes.follow_up_budget import CALLS_AT_THE_END, calls_left, calls
 from workflows.nodes.follow_ups import FOUND
 from workflows.nodes.retrieval import unknown_entries
 from workflows.runtime.agents import FINAL_PREDICTOR, ask
+from workflows.runtime.history import record_answer
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.tracing import numbered_documents
 from workflows.runtime.visibility import JUDGED
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.conversion import answer_update, notes_of, numbered
-from workflows.states.ragenta import Candidate, Predicted, Showing
+from workflows.states.ragenta import Candidate, Predicted, RecordingJudged, Showing
 from workflows.states.shared import ComponentRecord, Update
 
 
@@ -47,7 +48,7 @@ def write_answer(state: Predicted, run: OpenRun) -> Update:
     """Ask the final predictor for an answer from the kept passages, or for the draft's completion from new ones."""
     settings, passages, draft = RagentaContext.of(run.context), _kept_passages(state), _draft(state)
     asked_before = state.get("answer_attempts", 0) > 0
-    lacking = 0 if settings.where or asked_before else len(state.get("kept", [])) - len(passages)
+    lacking = 0 if run.selection is not None or asked_before else len(state.get("kept", [])) - len(passages)
     unknown = unknown_entries(run, lacking)
     left = calls_left(state.get("calls_before"), calls_of(state), settings)
 
@@ -90,6 +91,12 @@ def quote_passages(state: Predicted, run: OpenRun) -> Update:
         "calls_allowed": None if left is None else max(1, left),
         "errors": [*fell_back["errors"], *notes_of(answer, run.node)],
     }
+
+
+@node(filtered=JUDGED)
+def record_turn(state: RecordingJudged, run: OpenRun) -> Update:
+    """Write the question and its answer to the history."""
+    return record_answer(state, run)
 
 
 def _kept_passages(state: Predicted) -> list[NumberedPassage]:

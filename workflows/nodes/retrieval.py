@@ -9,6 +9,7 @@ from typing import Any
 from agents.clarification import asks_nothing
 from agents.leaning import leaning_of
 from agents.offline.fact_filter import OfflineFactFilter
+from graph.relationships.history import now
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.modes import Mode
 from graph.retrieve.search import (
@@ -26,7 +27,9 @@ from graph.retrieve.selection import Selection
 from graph.schema import ScoredFact
 from workflows.nodes.conversation import ASKS_NOTHING, spoken, visible_turns
 from workflows.runtime.agents import FACT_FILTER, MANAGER, REWRITER, ask
+from workflows.runtime.history import turns_before
 from workflows.runtime.node import node
+from workflows.runtime.personal import personal_of, thread_depth, with_relevance_of_thread, with_seeds_of_thread
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, models_of
 from workflows.runtime.tracing import (
     about_embedding,
@@ -42,7 +45,6 @@ from workflows.states.conversion import (
     fact_hit,
     facts_of,
     passage_candidates,
-    passage_hits,
     ranking_of,
     seed_set,
 )
@@ -99,8 +101,9 @@ def begin(state: Asked, run: OpenRun) -> Update:
     unknown = unknown_keys(index, context.where, context.fixed_where)
     if unknown and unknown.held:
         errors.append(run.error("UnknownKeys", unknown.note))
-    earlier, hidden = visible_turns(asked.turns, run)
-    errors += hidden
+    turns, unread = turns_before(asked.turns, run)
+    earlier, hidden = visible_turns(turns, run)
+    errors += [*unread, *hidden]
     if _is_empty(selection):
         errors.append(run.nothing_selected())
     else:
@@ -119,6 +122,8 @@ def begin(state: Asked, run: OpenRun) -> Update:
         "earlier": earlier,
         "leaning": ASKS_NOTHING if asks_nothing(question) else leaning_of(question, spoken(earlier)) if earlier else "",
         **_provenance(run),
+        "asked_at": now() if context.remembers else "",
+        "remembers": context.remembers,
         "weighs_relations": context.walk_settings().beta,
         "nothing_selected": _is_empty(selection),
     }
@@ -241,12 +246,20 @@ def _ranked_by_similarity(state: Searching, run: OpenRun) -> Update:
     nothing_else: Update = {"facts": [], "seeds": SeedSet(entities=[], passages=[])}
     if _is_empty(run.selection):
         return {**nothing_else, **_nothing(run)}
+    personal = personal_of(run)
+    depth = thread_depth(run, personal.depth)
     ranking = _rank_step(
         run,
         {"query": question, "k": k, "mode": mode.value},
-        lambda: rank_passages(run.index, question, mode, k, alpha, run.selection),
+        lambda: rank_passages(run.index, question, mode, depth, alpha, run.selection),
     )
-    return {**nothing_else, "passages": passage_hits(run.index, ranking), "ranked_by": mode.value}
+    mixed, unread = with_relevance_of_thread(run, ranking)
+    return {
+        **nothing_else,
+        "passages": personal.hits(mixed[: personal.depth]),
+        "ranked_by": mode.value,
+        "errors": [*unread, *personal.errors],
+    }
 
 
 def _rank_step(run: OpenRun, inputs: Update, rank: Callable[[], Ranking]) -> Ranking:
@@ -264,7 +277,8 @@ def seed_graph(state: Seeding, run: OpenRun) -> Update:
     if _were_chosen(state, run):
         settings = replace(settings, fact_bar=0.0)
     kept = facts_of([hit for hit in state.get("facts", []) if hit["kept"]], index, selection)
-    entities = weigh_entity_seeds(index, searched_words(state), kept, settings, selection)
+    asked = weigh_entity_seeds(index, searched_words(state), kept, settings, selection)
+    entities, unread = with_seeds_of_thread(run, asked)
     weight = effective_passage_weight(settings, state.get("adaptive_passage_weight"))
     if settings.passage_seeds:
         candidates = ranking_of(index, state.get("passage_candidates", []))
@@ -277,7 +291,7 @@ def seed_graph(state: Seeding, run: OpenRun) -> Update:
     return {
         "passage_weight": weight,
         "seeds": seed_set(index, entities, passages, selection),
-        "errors": unknown_entries(run, unknown),
+        "errors": [*unknown_entries(run, unknown), *unread],
     }
 
 
@@ -291,6 +305,7 @@ def walk_graph(state: Walking, run: OpenRun) -> Update:
     if _is_empty(selection):
         return {**update, **_nothing(run)}
     seeds = state.get("seeds") or SeedSet(entities=[], passages=[])
+    personal = personal_of(run)
     found = walk_as_tool(
         run,
         {
@@ -300,17 +315,17 @@ def walk_graph(state: Walking, run: OpenRun) -> Update:
             "passage_weight": state.get("passage_weight") or 0.0,
             "relation_weights": state.get("relation_factors"),
             "damping": None,
-            "k": context.top_k,
+            "k": personal.depth,
         },
         about_update(state),
     )
-    update["errors"] = unknown_entries(run, found["unknown_seeds"])
+    update["errors"] = [*unknown_entries(run, found["unknown_seeds"]), *personal.errors]
     if found["engine"] is None:
-        ranking = rank_passages(index, searched_words(state), Mode.DENSE, context.top_k, settings.alpha, selection)
-        return {**update, "passages": passage_hits(index, ranking), "ranked_by": "dense", "walk": None}
+        ranking = rank_passages(index, searched_words(state), Mode.DENSE, personal.depth, settings.alpha, selection)
+        return {**update, "passages": personal.hits(ranking), "ranked_by": "dense", "walk": None}
     ranking = [(index.graph.passage_index[hit["id"]], hit["score"]) for hit in found["passages"]]
     update |= {
-        "passages": passage_hits(index, ranking),
+        "passages": personal.hits(ranking),
         "ranked_by": "walk",
         "tuning": found["tuning"],
         "walk": WalkReport(engine=found["engine"], error=found["error"], arcs=found["arcs"], damping=found["damping"]),
@@ -357,4 +372,5 @@ def _provenance(run: OpenRun) -> Update:
         "mode": run.context.mode.value,
         "models": models_of(run.context, run.index),
         "generation": run.index.graph.generation,
+        "as_of": run.context.as_of,
     }

@@ -11,12 +11,15 @@ from typing import Any
 
 from langgraph.runtime import Runtime, ServerInfo
 
-from graph.errors import NoAccess
+from graph.errors import BadInput, NoAccess
 from graph.server_clients import serves_clients
 from workflows.indexing_run.source_paths import SOURCES_VARIABLE
 from workflows.serving.identity import LOCAL, TOKEN_PREFIX, Identity, Keyring
 from workflows.settings.indexing import IndexingContext
 from workflows.settings.mara import Context
+
+HISTORY_VARIABLE = "MARA_HISTORY"
+"""Says whether a server may keep a history of its clients: ``on``, or ``off`` by default."""
 
 IDENTITY = "mara_identity"
 """The field of a server's user that holds the identity that a token gave them."""
@@ -33,7 +36,25 @@ def within_reach(context: Context, info: ServerInfo | None) -> Context:
     """
     if context.is_confined or not serves_clients():
         return context
+    check_history(context)
     return identity_of_user(info.user if info else None).confine(context)
+
+
+def check_history(context: Context) -> None:
+    """Raise NoAccess where a client wants a history, and the operator of the server lets it keep none."""
+    if (context.conversation_id or context.user_id) and not keeps_history():
+        raise NoAccess(
+            "This server keeps no history of its clients",
+            f"Leave conversation_id and user_id out; its operator may let it: {HISTORY_VARIABLE}=on",
+        )
+
+
+def keeps_history() -> bool:
+    """Tell whether the operator lets a server keep a history. Raises BadInput for a setting that is no on or off."""
+    setting = os.environ.get(HISTORY_VARIABLE) or "off"
+    if setting not in ("on", "off"):
+        raise BadInput(f"{HISTORY_VARIABLE} is {setting!r}", "Set it to on or off")
+    return setting == "on"
 
 
 def indexing_context_of(runtime: Runtime[IndexingContext]) -> IndexingContext:

@@ -76,7 +76,7 @@ class AgentStep(Generic[Role, Said]):
     Attributes:
         name: its step in a trace.
         key: begins the keys of the state that count its attempts and hold its refused reply.
-        chat: makes it from a chat model.
+        chat: makes it from a chat model, for a run.
         offline: makes its offline twin.
         shown: what a trace shows of a reply.
         own: the caller's own agent, or one that the settings ask for, in place of both.
@@ -85,7 +85,7 @@ class AgentStep(Generic[Role, Said]):
 
     name: str
     key: str
-    chat: Callable[[ChatModel], Role]
+    chat: Callable[[ChatModel, OpenRun], Role]
     offline: Callable[[OpenRun], Role]
     shown: Callable[[Said], Values]
     own: Callable[[Context], Role | None] = lambda context: None
@@ -112,7 +112,7 @@ class AgentStep(Generic[Role, Said]):
         if own is not None:
             return own
         model = chat_model_of(run.context, self.temperature(run.context))
-        return self.chat(model) if model else self.offline(run)
+        return self.chat(model, run) if model else self.offline(run)
 
     def fell_back(self, state: Mapping[str, Any], run: OpenRun, instead: str) -> Update:
         """Return what its fallback node tells, beside what it puts in place of the reply.
@@ -221,10 +221,15 @@ def _comparing_sentences(twin: Callable[[Embed, float], Role]) -> Callable[[Open
     return of_run
 
 
+def _whatever_run(agent: Callable[[ChatModel], Role]) -> Callable[[ChatModel, OpenRun], Role]:
+    """Return what makes an agent that needs a chat model alone."""
+    return lambda model, run: agent(model)
+
+
 REWRITER: AgentStep[Rewriter, Rewriting] = AgentStep(
     name="rewriter",
     key="rewriter",
-    chat=ChatRewriter,
+    chat=_whatever_run(ChatRewriter),
     offline=lambda run: OfflineRewriter(KnownNames(run.index.graph, run.selection)),
     shown=rewriting_shown,
     own=lambda context: context.own_rewriter,
@@ -232,7 +237,7 @@ REWRITER: AgentStep[Rewriter, Rewriting] = AgentStep(
 FACT_FILTER: AgentStep[FactFilter, FactChoice] = AgentStep(
     name="fact_filter",
     key="filter",
-    chat=ChatFactFilter,
+    chat=_whatever_run(ChatFactFilter),
     offline=lambda run: OfflineFactFilter(),
     shown=choice_shown,
     own=_own_fact_filter,
@@ -240,8 +245,8 @@ FACT_FILTER: AgentStep[FactFilter, FactChoice] = AgentStep(
 MANAGER: AgentStep[Manager, RelationWeights] = AgentStep(
     name="manager",
     key="manager",
-    chat=ChatManager,
-    offline=lambda run: OfflineManager(),
+    chat=lambda model, run: ChatManager(model, run.index.graph.own),
+    offline=lambda run: OfflineManager(run.index.graph.own),
     shown=weights_shown,
     own=lambda context: context.own_manager,
     temperature=lambda context: context.manager_temperature,
@@ -249,20 +254,26 @@ MANAGER: AgentStep[Manager, RelationWeights] = AgentStep(
 ANSWERER: AgentStep[Answerer, Answer] = AgentStep(
     name="answerer",
     key="answer",
-    chat=ChatAnswerer,
+    chat=_whatever_run(ChatAnswerer),
     offline=_comparing_sentences(OfflineAnswerer),
     shown=answer_shown,
     own=lambda context: context.own_answerer,
 )
 PREDICTOR: AgentStep[Predictor, str] = AgentStep(
-    "predictor", "predict", ChatPredictor, lambda run: OfflinePredictor(), prediction_shown
+    "predictor", "predict", _whatever_run(ChatPredictor), lambda run: OfflinePredictor(), prediction_shown
 )
-JUDGE: AgentStep[Judge, Judgement] = AgentStep("judge", "score", ChatJudge, lambda run: OfflineJudge(), judgement_shown)
+JUDGE: AgentStep[Judge, Judgement] = AgentStep(
+    "judge", "score", _whatever_run(ChatJudge), lambda run: OfflineJudge(), judgement_shown
+)
 FINAL_PREDICTOR: AgentStep[FinalPredictor, FinalAnswer] = AgentStep(
-    "final_predictor", "answer", ChatFinalPredictor, _comparing_sentences(OfflineFinalPredictor), final_answer_shown
+    "final_predictor",
+    "answer",
+    _whatever_run(ChatFinalPredictor),
+    _comparing_sentences(OfflineFinalPredictor),
+    final_answer_shown,
 )
 CLAIM_JUDGE: AgentStep[ClaimJudge, Assessment] = AgentStep(
-    "claim_judge", "claim", ChatClaimJudge, _comparing_sentences(OfflineClaimJudge), assessment_shown
+    "claim_judge", "claim", _whatever_run(ChatClaimJudge), _comparing_sentences(OfflineClaimJudge), assessment_shown
 )
 AGENTS: tuple[AgentStep[Any, Any], ...] = (
     *(REWRITER, FACT_FILTER, MANAGER, ANSWERER),

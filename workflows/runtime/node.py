@@ -15,6 +15,7 @@ from workflows.runtime.access import within_reach
 from workflows.runtime.agents import AGENTS
 from workflows.runtime.question_budget import budget_under_way
 from workflows.runtime.resources import OpenRun
+from workflows.runtime.superseded import with_superseded
 from workflows.runtime.tracing import about_run, about_update, described
 from workflows.runtime.visibility import within_filter
 from workflows.settings.mara import Context
@@ -75,6 +76,7 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
                         update = within_filter(filtered, state, run, lambda seen: work(cast(State, seen), run))
                     else:
                         update = work(state, run)
+                update = with_superseded(update, run)
                 if omissions:
                     told = [run.error("LeftOut", omission) for omission in dict.fromkeys(omissions)]
                     update = {**update, "errors": [*(update.get("errors") or ()), *told]}
@@ -97,7 +99,8 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
 def _open_run(name: str, state: Mapping[str, Any], runtime: Runtime[Context]) -> OpenRun:
     """Open a run within what its caller may see; the first node begins on the newest generation."""
     generation = None if name == FIRST_NODE else state.get("generation")
-    return OpenRun(within_reach(Context.of(runtime.context), runtime.server_info), generation, name)
+    context = within_reach(Context.of(runtime.context), runtime.server_info)
+    return OpenRun(context, generation, name, runtime.execution_info.task_id if runtime.execution_info else "")
 
 
 def _spent_before(name: str, state: Mapping[str, Any]) -> Spent:

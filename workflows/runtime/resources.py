@@ -14,11 +14,14 @@ from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
 from graph.embedding.embeddings import configured_embedder
 from graph.endpoints.openai_protocol import thinking_tokens, timeout_s
+from graph.own_types import NO_TYPES, OwnTypes
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index, IndexPool
+from graph.retrieve.past import PastIndexes
 from graph.retrieve.selection import Selection
 from graph.storage.workspace import resolve_workspace
 from graph.walk.strengths import UNTUNED, Tuning, workspace_tuning
+from workflows.runtime.provenance import passages_by_provenance
 from workflows.settings.indexing import IndexingContext
 from workflows.settings.mara import Context
 from workflows.states.shared import ErrorRecord, Models, error_of
@@ -29,6 +32,7 @@ OFFLINE = "offline"
 DEFAULT_CHAT_MODEL = "gpt-4o-mini"
 
 _POOL = IndexPool()
+_PAST = PastIndexes(_POOL)
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,13 @@ class OpenRun:
         context: its settings.
         generation: the one that it began with; None for the newest.
         node: the name of the node.
+        task: names this run of the node; the same where LangGraph runs it again from the same checkpoint.
     """
 
     context: Context
     generation: int | None = None
     node: str = ""
+    task: str = ""
 
     @cached_property
     def index(self) -> Index:
@@ -52,8 +58,8 @@ class OpenRun:
 
     @cached_property
     def selection(self) -> Selection | None:
-        """What its filter selects of the index; None without a filter."""
-        return self.index.select(self.context.where)
+        """What its filters select of the index; None without a filter."""
+        return selection_of(self.context, self.index)
 
     def error(self, kind: str, message: str, attempt: int = 1, raw: str = "") -> ErrorRecord:
         """Return an entry for ``errors`` of the node; a long reply is cut to 2,000 characters."""
@@ -61,12 +67,31 @@ class OpenRun:
 
     def nothing_selected(self) -> ErrorRecord:
         """Return what tells that the filter selects no passage."""
+        if self.context.provenance_filter:
+            told = "No passage meets the conditions of `where` and `provenance`: check its source and its date, too"
+            return self.error("NothingSelected", told)
         return self.error("NothingSelected", "No passage meets the conditions of `where`: check its keys and values")
 
 
+def selection_of(context: Context, index: Index) -> Selection | None:
+    """Return what the filters of some settings select of an index, by metadata and provenance; None without a filter.
+
+    Raises:
+        BadInput: a condition cannot be used, or there is no relationship graph to tell provenance.
+        NoAccess: the conversation whose citations count is not open to who asks.
+    """
+    return index.select(context.where, passages_by_provenance(context))
+
+
 def open_workspace_index(context: Context, generation: int | None = None) -> Index:
-    """Return the index that a run works on: the generation it began with while that is open, else the newest."""
-    return _POOL.get(resolve_workspace(context.workspace), configured_embedder(), generation)
+    """Return the index that a run works on: the generation it began with while that is open, else the newest.
+
+    Where the context asks for what stood at a date, that is an index of its own.
+    """
+    root, embedder = resolve_workspace(context.workspace), configured_embedder()
+    if context.as_of:
+        return _PAST.get(root, embedder, context.as_of, generation)
+    return _POOL.get(root, embedder, generation)
 
 
 def index_pool() -> IndexPool:
@@ -77,6 +102,7 @@ def index_pool() -> IndexPool:
 def close_indexes() -> None:
     """Close every index that runs of this process opened."""
     _POOL.close()
+    _PAST.close()
 
 
 class ModelSettings(Protocol):
@@ -116,12 +142,17 @@ def tuning_for(context: Context) -> Tuning:
     return workspace_tuning(resolve_workspace(context.workspace))
 
 
-def extractor_for(context: IndexingContext) -> Extractor:
-    """Return who extracts: the caller's own extractor, the chat model's, or the offline one."""
+def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extractor:
+    """Return who extracts: the caller's own extractor, the chat model's, or the offline one.
+
+    Args:
+        context: the settings of the run.
+        own: the workspace's own types, which the caller's own extractor does not learn of.
+    """
     if context.own_extractor is not None:
         return context.own_extractor
     model = chat_model_of(context, context.temperature)
-    return ChatExtractor(model) if model else OfflineExtractor()
+    return ChatExtractor(model, own) if model else OfflineExtractor(own)
 
 
 def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | None:

@@ -28,9 +28,10 @@ from agents.roles import (
     RelationWeights,
     Rewriting,
 )
-from graph.construction.edges import EDGE_KINDS
+from graph.construction.edges import kinds_with
 from graph.construction.knowledge_graph import GraphFact
 from graph.errors import MalformedReply
+from graph.relations import RelationType
 from graph.retrieve.open_index import Index
 from graph.retrieve.search import Ranking
 from graph.storage.workspace import resolve_workspace
@@ -203,14 +204,14 @@ def describe_current_run(about: Callable[[], Values]) -> None:
         run.add_metadata(_described(about))
 
 
-def factors_shown(factors: EdgeFactors) -> Values:
-    """Return each kind of edge's factor by the side it is left from."""
+def factors_shown(factors: EdgeFactors, own: Sequence[RelationType] = ()) -> Values:
+    """Return each kind of edge's factor by the side it is left from, in a graph with some own relation types."""
     return {
         " ".join(filter(None, (kind.relation, kind.link))): {
             "from_entity": float(factors.from_entity[place]),
             "from_passage": float(factors.from_passage[place]),
         }
-        for place, kind in enumerate(EDGE_KINDS)
+        for place, kind in enumerate(kinds_with(own))
     }
 
 

@@ -127,19 +127,44 @@ def keep_seeds(seeds: Mapping[str, Any], selection: Selection) -> Update:
     return {"entities": entities, "passages": _keep_passages(seeds.get("passages", []), selection)}
 
 
+def _keep_hits(hits: list[Any], selection: Selection) -> list[Any]:
+    return [_with_seen_reasons(hit, selection) for hit in _keep_passages(hits, selection)]
+
+
+def _with_seen_reasons(hit: dict[str, Any], selection: Selection) -> dict[str, Any]:
+    """Return a passage with those reasons of its personal place that name nothing a selection hides."""
+    place = hit.get("personal")
+    if not place or all(_sees_reason(reason, selection) for reason in place["reasons"]):
+        return hit
+    return {
+        **hit,
+        "personal": {**place, "reasons": [each for each in place["reasons"] if _sees_reason(each, selection)]},
+    }
+
+
+def _sees_reason(reason: Mapping[str, str], selection: Selection) -> bool:
+    """Whether a reason is about what a selection shows, and spells it as the selection does."""
+    if reason["document"] and reason["document"] not in selection.documents:
+        return False
+    place = selection.graph.entity_index.get(reason["concept"]) if reason["concept"] else None
+    if place is None:
+        return not reason["concept"]
+    return bool(selection.entities[place]) and selection.label(place) in reason["told"]
+
+
 def _keep_judgements(judgements: list[Any], selection: Selection) -> list[Any]:
     return _keep_passages(judgements, selection, "passage_id")
 
 
 def _keep_found(found: list[Any], selection: Selection) -> list[Any]:
-    return [{**each, "passages": _keep_passages(each["passages"], selection)} for each in found]
+    return [{**each, "passages": _keep_hits(each["passages"], selection)} for each in found]
 
 
 _KEEPERS: Mapping[str, Callable[[Any, Selection], Any]] = {
     "judgements": _keep_judgements,
     "found": _keep_found,
     "facts": _keep_facts,
-    "passages": _keep_passages,
+    "passages": _keep_hits,
     "passage_candidates": _keep_passages,
     "seeds": keep_seeds,
 }

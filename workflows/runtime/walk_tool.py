@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired
 
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchem
 from typing_extensions import TypedDict
 
 from graph.errors import BadInput
+from graph.relations import fact_relations
 from graph.retrieve.modes import WalkSettings
 from graph.retrieve.open_index import Index
 from graph.retrieve.search import (
@@ -77,21 +78,28 @@ class AgentSeed(TypedDict):
     text: NotRequired[Annotated[str, Field(description="The entity's name, for readers of a trace.")]]
 
 
-def _one_of(relations: Iterable[RelationType]) -> Any:
+_OWN_NAME = "[A-Z][A-Z0-9_]*"
+
+
+def _one_of(relations: Iterable[str]) -> Any:
     return Field(pattern=f"^({'|'.join(relations)})$")
 
 
-def _shares_schema(relations: Iterable[RelationType]) -> WithJsonSchema:
+def _shares_schema(relations: Iterable[RelationType], *, own: bool = False) -> WithJsonSchema:
     share = {"type": "number", "minimum": 0, "maximum": 1}
     properties = {relation.value: share for relation in relations}
-    return WithJsonSchema({"type": "object", "properties": properties, "additionalProperties": False})
+    others: dict[str, Any] = {"patternProperties": {f"^{_OWN_NAME}$": share}} if own else {}
+    return WithJsonSchema({"type": "object", "properties": properties, **others, "additionalProperties": False})
 
 
 @_only_these_keys
 class AgentFactors(TypedDict):
     """β: shares by relation type."""
 
-    entity_entity: Annotated[dict[Annotated[str, _one_of(ENTITY_RELATIONS)], Share], _shares_schema(ENTITY_RELATIONS)]
+    entity_entity: Annotated[
+        dict[Annotated[str, _one_of((*ENTITY_RELATIONS, _OWN_NAME))], Share],
+        _shares_schema(ENTITY_RELATIONS, own=True),
+    ]
     entity_passage: Annotated[
         dict[Annotated[str, _one_of(PASSAGE_RELATIONS)], Share], _shares_schema(PASSAGE_RELATIONS)
     ]
@@ -115,8 +123,8 @@ class AgentArguments(BaseModel):
         None,
         description=(
             "β, how much each relation type matters: in entity_entity the shares of"
-            f" {', '.join(ENTITY_RELATIONS)}, in entity_passage those of {', '.join(PASSAGE_RELATIONS)}; each sums to"
-            " 1. Without it all types weigh the same."
+            f" {', '.join(ENTITY_RELATIONS)} and of the workspace's own types, in entity_passage those of"
+            f" {', '.join(PASSAGE_RELATIONS)}; each sums to 1. Without it all types weigh the same."
         ),
     )
     damping: Annotated[float, Field(ge=0, lt=1)] | None = Field(
@@ -214,8 +222,11 @@ def _walker(opened: Callable[[], OpenRun], *, texts: bool) -> Callable[..., dict
         context, index, selection = run.context, run.index, run.selection
         settings = context.walk_settings()
         tuning = tuning_for(context)
-        factors = tuned(factors_for(beta_of({"relation_factors": relation_weights}), settings), tuning)
-        describe_current_run(lambda: {"mara_factors": factors_shown(factors)})
+        own = run.index.graph.own.relation_types
+        if texts and relation_weights:
+            _check_known(relation_weights["entity_entity"], fact_relations(own))
+        factors = tuned(factors_for(beta_of({"relation_factors": relation_weights}), settings, own), tuning, own)
+        describe_current_run(lambda: {"mara_factors": factors_shown(factors, own)})
         entities = [{**seed, "id": _entity_id(seed["id"])} for seed in entity_seeds]
         given: dict[str, Any] = {"entities": entities, "passages": passage_seeds}
         seen = given if selection is None else keep_seeds(given, selection)
@@ -250,6 +261,15 @@ def _walker(opened: Callable[[], OpenRun], *, texts: bool) -> Callable[..., dict
         return {**found, "engine": walked.engine.value, "error": walked.error, "arcs": arcs}
 
     return walk
+
+
+def _check_known(shares: Mapping[str, float], known: Sequence[RelationType]) -> None:
+    """Raise BadInput for a share of a relation type that no fact of the graph can carry."""
+    unknown = [name for name in shares if name not in known]
+    if unknown:
+        raise BadInput(
+            f"No relation type between entities is called {', '.join(unknown)}", f"Known are {', '.join(known)}"
+        )
 
 
 def _entity_id(given: str) -> str:

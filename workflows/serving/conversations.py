@@ -23,6 +23,11 @@ class _Kept:
     where: str
 
 
+def new_key() -> str:
+    """Return an id that nobody guesses."""
+    return token_urlsafe(16)
+
+
 class Conversations:
     """Some conversations; of too many the one that rested longest goes, of one too long its first turns.
 
@@ -33,6 +38,11 @@ class Conversations:
         self._most = most
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = Lock()
+
+    def holds(self, key: str) -> bool:
+        """Tell whether a conversation of that key is in memory."""
+        with self._lock:
+            return key in self._kept
 
     def find(self, key: str, where: Mapping[str, Any]) -> Thread:
         """Return what the next question of a conversation needs; an empty key begins one.
@@ -64,7 +74,7 @@ class Conversations:
             before: the thread that the question was asked in; it counts where the conversation is gone meanwhile.
             result: of the question.
         """
-        key = key or token_urlsafe(16)
+        key = key or new_key()
         with self._lock:
             kept = self._kept.pop(key, None)
             thread = (kept.thread if kept else before).after(result)

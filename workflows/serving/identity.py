@@ -68,8 +68,14 @@ class Identity:
         return self.confine(make_context(workflow, **settings))
 
     def confine(self, context: Context) -> Context:
-        """Return the settings of a run within what they may see. Raises as `context` does."""
-        return self._in_workspace(context).within(self.where)
+        """Return the settings of a run within what they may see. Raises as `context` does.
+
+        What they want in the history is written under their own name, whatever name they gave.
+        """
+        confined = self._in_workspace(context).within(self.where)
+        if self is LOCAL or not (context.conversation_id or context.user_id):
+            return confined
+        return confined.in_history(context.conversation_id, self.name)
 
     def indexing(self, context: IndexingContext) -> IndexingContext:
         """Return the settings of an indexing run of theirs.

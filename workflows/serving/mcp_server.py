@@ -21,10 +21,10 @@ from graph.metadata_filter import narrowed
 from graph.retrieve.modes import Mode
 from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, asking, make_context
-from workflows.conversation.session import Thread, understood_as
+from workflows.conversation.session import Thread, turns_of_history, understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.runtime.visibility import check_keys
-from workflows.serving.conversations import Conversations
+from workflows.serving.conversations import Conversations, new_key
 from workflows.settings.problems import problems_of
 from workflows.states.shared import NO_USAGE, UsageRecord, add_usage
 from workflows.streaming import Answered, NodeStarted, aask_stream
@@ -74,6 +74,16 @@ InConversation = Annotated[
 ]
 
 
+AsOf = Annotated[
+    str,
+    Field(
+        description="Date as of which to answer, from what stood then alone: ISO 8601, as in 2024-03-31. Empty: now.",
+        max_length=40,
+    ),
+]
+_SUPERSEDED = "Asked as of a date: when a newer version superseded the passage; null if none did."
+
+
 class CitedPassage(BaseModel):
     """A passage that the answer cites."""
 
@@ -82,6 +92,7 @@ class CitedPassage(BaseModel):
     title: str
     source: str
     quote: str = Field(description="The sentence of the passage that supports the claim, or the whole passage.")
+    superseded_at: str | None = Field(default=None, description=_SUPERSEDED)
 
 
 class Understood(BaseModel):
@@ -115,6 +126,7 @@ class FoundPassage(BaseModel):
     source: str
     metadata: dict[str, Any]
     score: float
+    superseded_at: str | None = Field(default=None, description=_SUPERSEDED)
 
 
 class RetrieveResult(Understood):
@@ -125,7 +137,7 @@ class RetrieveResult(Understood):
     notes: list[str] = Field(description="Anything retried, dropped or defaulted on the way.")
 
 
-def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcpserver.MCPServer[None]":
+def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: str = "") -> "mcpserver.MCPServer[None]":
     """Return an MCP server over a workspace with the tools ``ask`` and ``retrieve``; it opens nothing before a call.
 
     Clients choose neither workspace nor models; models are those of the environment.
@@ -133,6 +145,7 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
     Args:
         workspace: the folder.
         where: filter of every call; a client's own filter can only narrow it further.
+        user: whose name the conversations stand under in the history; empty: they are in memory alone.
 
     Raises:
         DependencyMissing: the SDK is not installed.
@@ -148,7 +161,7 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         raise DependencyMissing(
             f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"
         ) from fault
-    settings = partial(_context, workspace, narrowed(where or {}, {}))
+    settings = partial(_context, workspace, narrowed(where or {}, {}), user)
 
     async def ask(
         question: Asked,
@@ -157,11 +170,12 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         top_k: TopK = 10,
         where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
         conversation: InConversation = "",
+        as_of: AsOf = "",
     ) -> AskResult | InputRequiredResult:
         """Answer a question from the documents, with citations; say so if they lack the answer."""
         question, conversation = choice_given(client) or (question, conversation)
         with _told_to_the_client(workspace):
-            talk = _Talk(conversations, await to_thread(settings, mode, top_k, where))
+            talk = _Talk(conversations, await to_thread(settings, mode, top_k, where, as_of))
             answer = await _answer(talk, question, conversation, client)
             if not answer.choices or not may_be_asked(client):
                 return answer
@@ -176,10 +190,11 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None) -> "mcp
         top_k: TopK = 10,
         where: Where = {},  # noqa: B006 - read alone; a default that clients are shown
         conversation: InConversation = "",
+        as_of: AsOf = "",
     ) -> RetrieveResult:
         """Find the passages that together answer a question, without writing an answer."""
         with _told_to_the_client(workspace):
-            return _found(_Talk(conversations, settings(mode, top_k, where)), question, conversation)
+            return _found(_Talk(conversations, settings(mode, top_k, where, as_of)), question, conversation)
 
     return mcpserver.MCPServer(
         "mara",
@@ -243,8 +258,17 @@ def _told_to_the_client(workspace: Path) -> Iterator[None]:
         raise ToolError(f"{error.kind}: {without_folders(str(error), workspace.parent)}") from error
 
 
-def _context(workspace: Path, fixed: Mapping[str, Any], mode: Mode, top_k: int, where: Mapping[str, Any]) -> Context:
-    context = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where).within(fixed)
+def _context(
+    workspace: Path,
+    fixed: Mapping[str, Any],
+    user: str,
+    mode: Mode,
+    top_k: int,
+    where: Mapping[str, Any],
+    as_of: str,
+) -> Context:
+    given = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of, user_id=user)
+    context = given.within(fixed)
     check_keys(context)
     return context
 
@@ -258,8 +282,21 @@ class _Talk:
 
     def read(self, typed: str, key: str) -> tuple[Thread, str, tuple[Turn, ...]]:
         """Return a conversation as it stands, the question to ask in it, and the turns to ask it with."""
-        thread = self.conversations.find(key, self.context.where)
+        thread = self._thread(key)
         return thread, *thread.read(typed)
+
+    def context_in(self, key: str) -> Context:
+        """Return the settings of a question in a conversation: one of the history where somebody is known to ask."""
+        return self.context.in_history(key, self.context.user_id) if self.context.user_id else self.context
+
+    def key_of(self, key: str) -> str:
+        """Return the key of a conversation; a new one for an empty key where the history needs to know it first."""
+        return key or (new_key() if self.context.user_id else "")
+
+    def _thread(self, key: str) -> Thread:
+        if self.context.user_id and not self.conversations.holds(key):
+            return Thread(turns_of_history(self.context_in(key)))
+        return self.conversations.find(key, self.context.where)
 
     def keep(self, key: str, before: Thread, result: Mapping[str, Any]) -> dict[str, Any]:
         """Add a result to its conversation; return what the client is told of both."""
@@ -283,10 +320,11 @@ async def _answer(
         client: of the call.
         used: what the call took of models before.
     """
-    before, question, turns = talk.read(typed, key)
+    key = talk.key_of(key)
+    before, question, turns = await to_thread(talk.read, typed, key)
     result: Mapping[str, Any] = {}
     begun = 0
-    async with aclosing(aask_stream(question, talk.context, turns)) as events:
+    async with aclosing(aask_stream(question, talk.context_in(key), turns)) as events:
         async for event in events:
             if isinstance(event, NodeStarted):
                 begun += 1
@@ -307,6 +345,7 @@ async def _answer(
                 title=hit["title"],
                 source=hit["source"],
                 quote=hit["text"][mark["start"] : mark["end"]],
+                superseded_at=hit.get("superseded_at"),
             )
             for mark, hit in cited
         ],
@@ -318,8 +357,9 @@ async def _answer(
 def _found(talk: _Talk, typed: str, key: str) -> RetrieveResult:
     from workflows.retrieval import graph
 
+    key = talk.key_of(key)
     before, question, turns = talk.read(typed, key)
-    result = graph.invoke(asking(question, turns), context=talk.context)
+    result = graph.invoke(asking(question, turns), context=talk.context_in(key))
     return RetrieveResult(
         **talk.keep(key, before, {**result, "answer": "", "citations": []}),
         passages=[FoundPassage.model_validate(hit) for hit in result["passages"]],

@@ -82,6 +82,14 @@ class IndexingContext(BaseModel):
         title="Reading · metadata of every passage",
         json_schema_extra=offered_at("load_documents"),
     )
+    types: str = Field(
+        default="",
+        description="File of your own entity and relation types, which the workspace then keeps. Empty: those that it"
+        " keeps. 'none': none any more. On a server: a path below the folder named by MARA_SOURCES.",
+        max_length=4096,
+        title="Extraction · own types",
+        json_schema_extra=offered_at("load_documents"),
+    )
     model: str = Field(
         default="",
         description="Chat model for extraction. Empty: MARA_CHAT_MODEL if a key or server is configured or it is a"
@@ -145,6 +153,28 @@ class IndexingContext(BaseModel):
         " and 0.3. Empty: the workspace's own, at first thirds.",
         title="Graph · classes of passage edges",
         json_schema_extra=offered_at("plan_changes"),
+    )
+    dated: str = Field(
+        default="",
+        description="Date from which on what is indexed stands, to load the states of documents one after another: ISO"
+        " 8601, UTC where it names no offset. Empty: now.",
+        max_length=40,
+        examples=["2024-03-31"],
+        title="Versions · stands from",
+        json_schema_extra=offered_at("plan_changes"),
+    )
+    keep_versions: bool | None = Field(
+        default=None,
+        description="Keep what is replaced or gone as past versions, or keep none and erase those that there are."
+        " Empty: the workspace's own choice, at first to keep them.",
+        title="Versions · keep them",
+        json_schema_extra=offered_at("plan_changes"),
+    )
+    relationships: bool = Field(
+        default=True,
+        description="Bring the relationship graph in step: sources, documents, chunks and concepts.",
+        title="Relationships · bring in step",
+        json_schema_extra=offered_at("relate"),
     )
     replace_all: bool = Field(
         default=False,

@@ -6,19 +6,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
 
 from agents.chat.budget import Limits
 from agents.roles import Answerer, FactFilter, Manager, Rewriter, Turn
 from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput
 from graph.metadata_filter import narrowed, read_conditions, where_schema
+from graph.moments import last_moment
+from graph.relationships.concepts import ConceptExtractor
+from graph.relationships.conversation_search import THREAD_SHARE
+from graph.relationships.history import EVERY_PART, HistoryPart
+from graph.relationships.provenance_filter import ProvenanceFilter
 from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 from graph.retrieve.seeds import EntityPooling, EntityRarity
+from graph.schema import MAX_ID
+from graph.text import has_controls
 from graph.walk.factors import FactorPolicy, SynonymyPolicy
 from graph.walk.pagerank import Engine
 from workflows.settings.enums import UnsupportedClaims, Workflow
 from workflows.settings.forms import Damping, FoundCount, KeptCount, Retries, SeedWeight, Share, Temperature, offered_at
+from workflows.settings.provenance import Provenance
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
@@ -29,6 +37,15 @@ SHOWN_SEEDS = 200
 
 QuestionText = Annotated[str, Field(min_length=1, max_length=QUESTION_LIMIT, pattern=r"\S")]
 
+
+def _check_id(value: str) -> str:
+    if value and (not value.strip() or has_controls(value)):
+        raise ValueError("give visible characters, without control characters")
+    return value
+
+
+HistoryId = Annotated[str, Field(max_length=MAX_ID), AfterValidator(_check_id)]
+"""The id of a conversation or a user; empty for none."""
 
 TURNS_LIMIT = 100
 """Earlier turns that a question may come with; the last few count."""
@@ -95,6 +112,61 @@ class Context(BaseModel):
         examples=[{"tenant": "a", "date": {"$gte": "2020", "$lt": "2021-07"}}],
         title="Retrieval · filter by metadata",
         json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
+    )
+    provenance: Provenance = Field(
+        default=Provenance(),
+        description="Filter on where passages come from: one source, documents newer than a date, what answers in this"
+        " conversation or to this user cited before. All that is given must hold, beside the filter by metadata.",
+        examples=[{"source": "handbook.pdf", "newer_than": "2025-01-01"}, {"cited_before": True}],
+        title="Retrieval · filter by provenance",
+        json_schema_extra=offered_at("encode_question", "retrieve_facts", "retrieve_passages"),
+    )
+    as_of: str = Field(
+        default="",
+        description="Date as of which to answer, from what stood then and nothing else: ISO 8601, UTC where it names no"
+        " offset; a day counts to its end. Empty: from what stands now.",
+        max_length=40,
+        examples=["2024-03-31"],
+        title="Retrieval · as of",
+        json_schema_extra=offered_at("encode_question"),
+    )
+    conversation_id: HistoryId = Field(
+        default="",
+        description="Name of the conversation that the question is asked in: its earlier turns count, and this one is"
+        " written to the history. Empty: no conversation.",
+        examples=["founding of Nissan"],
+        title="History · conversation",
+        json_schema_extra=offered_at("encode_question"),
+    )
+    user_id: HistoryId = Field(
+        default="",
+        description="Name of who asks: their questions and the documents that they view are written to the history."
+        " Empty: nobody. With keys, a server takes the name that belongs to the key.",
+        examples=["ada"],
+        title="History · user",
+        json_schema_extra=offered_at("encode_question"),
+    )
+    personalise: bool = Field(
+        default=False,
+        description="Move the ranking, by a bounded amount, towards what this user read, marked and asked; the result"
+        " tells of each passage that moved why. Needs a user.",
+        title="History · personal ranking",
+        json_schema_extra=offered_at("retrieve_passages", "walk_graph"),
+    )
+    conversation_share: Share | None = Field(
+        default=None,
+        description="Share of the conversation's concepts: of the weight of entity seeds in a mode that walks, where"
+        " they get none unless it is given; of the score in one that ranks by similarity, where they get a fifth.",
+        title="History · share of the conversation's concepts",
+        json_schema_extra=offered_at("retrieve_passages", "seed_graph"),
+    )
+    remember: list[HistoryPart] = Field(
+        default=list(EVERY_PART),
+        max_length=len(EVERY_PART),
+        description="What of a turn is written to the history: messages, their references and concepts, and views."
+        " Without messages, views alone; an empty list: nothing.",
+        title="History · what is written",
+        json_schema_extra=offered_at("record_turn"),
     )
     model: str = Field(
         default="",
@@ -332,6 +404,9 @@ class Context(BaseModel):
     _manager: Manager | None = PrivateAttr(None)
     _answerer: Answerer | None = PrivateAttr(None)
     _fixed_where: dict[str, dict[str, Any]] | None = PrivateAttr(None)
+    _concept_extractor: ConceptExtractor | None = PrivateAttr(None)
+    _turn_key: str = PrivateAttr("")
+    _replaces: str = PrivateAttr("")
 
     @classmethod
     def of(cls, context: Context | None) -> Self:
@@ -356,6 +431,14 @@ class Context(BaseModel):
         read_conditions(where)
         return where
 
+    @field_validator("as_of")
+    @classmethod
+    def check_as_of(cls, as_of: str) -> str:
+        """Return the date as it is. Raises BadInput where it is none."""
+        if as_of:
+            last_moment(as_of)
+        return as_of
+
     def with_agents(
         self,
         fact_filter: FactFilter | None = None,
@@ -373,6 +456,27 @@ class Context(BaseModel):
         changed._manager = manager or self._manager
         changed._answerer = answerer or self._answerer
         return changed
+
+    def with_concept_extractor(self, extractor: ConceptExtractor) -> Self:
+        """Return these settings with a caller's own way to find the concepts of messages."""
+        changed = self.model_copy()
+        changed._concept_extractor = extractor
+        return changed
+
+    def as_turn(self, key: str, replaces: str = "") -> Self:
+        """Return these settings for a turn that its caller names: asked again under the same name, it is the same.
+
+        Args:
+            key: the name.
+            replaces: the name of the turn in whose place it comes; empty for none.
+        """
+        changed = self.model_copy()
+        changed._turn_key, changed._replaces = key, replaces
+        return changed
+
+    def in_history(self, conversation: str, user: str) -> Self:
+        """Return these settings with another conversation and another user; empty for none."""
+        return self.model_copy(update={"conversation_id": conversation, "user_id": user})
 
     def within(self, fixed: Mapping[str, Any]) -> Self:
         """Return these settings with a server's own filter, which theirs can only narrow further.
@@ -413,6 +517,46 @@ class Context(BaseModel):
     def own_answerer(self) -> Answerer | None:
         """The caller's own answerer."""
         return self._answerer
+
+    @property
+    def own_concept_extractor(self) -> ConceptExtractor | None:
+        """The caller's own way to find the concepts of messages."""
+        return self._concept_extractor
+
+    @property
+    def turn_key(self) -> str:
+        """The caller's name for the turn; empty where it gives none."""
+        return self._turn_key
+
+    @property
+    def replaces(self) -> str:
+        """The caller's name for the turn in whose place this one comes; empty for none."""
+        return self._replaces
+
+    @property
+    def remembers(self) -> bool:
+        """Whether anything of a turn is written to the history."""
+        views = bool(self.user_id) and HistoryPart.VIEWS in self.remember
+        return views or (bool(self.conversation_id or self.user_id) and HistoryPart.MESSAGES in self.remember)
+
+    @property
+    def own_only(self) -> bool:
+        """Whether who asks may use only their own conversations: somebody whom a server knows."""
+        return self.is_confined and bool(self.user_id)
+
+    @property
+    def thread_share(self) -> float:
+        """Share of the conversation's concepts; 0 without a conversation."""
+        own = 0.0 if self.mode.walks else THREAD_SHARE
+        given = own if self.conversation_share is None else self.conversation_share
+        return given if self.conversation_id else 0.0
+
+    @property
+    def provenance_filter(self) -> ProvenanceFilter:
+        """The filter by provenance, with whose citations count."""
+        given = self.provenance
+        who = (self.conversation_id, self.user_id) if given.cited_before else ("", "")
+        return ProvenanceFilter(given.source, given.newer_than, given.cited_before, *who)
 
     @property
     def hybrid_alpha(self) -> float:

@@ -56,6 +56,7 @@ class FoundInPassage(TypedDict):
     extractor: str
     notes: dict[str, int]
     failure: str
+    types: NotRequired[dict[str, str]]
     tally: dict[str, int]
     retries: dict[str, int]
 
@@ -124,6 +125,7 @@ def found_in(passage: Passage, extracted: Extracted, extractor: str) -> FoundInP
         extractor=kept.extractor,
         notes=dict(kept.notes),
         failure=kept.failure,
+        types=dict(kept.types),
         tally=_tally(extracted.usage, cached=extracted.cached),
         retries={str(kind): count for kind, count in extracted.retries.items()},
     )
@@ -137,7 +139,14 @@ def found_in_file(passage: Passage, extraction: Extraction) -> FoundInPassage:
 def extraction_of(found: FoundInPassage) -> Extraction:
     """Return what was found in a passage."""
     triples = (Triple(s, p, o, RelationType(relation), c) for s, p, o, relation, c in found["triples"])
-    return Extraction(tuple(found["entities"]), tuple(triples), found["extractor"], found["notes"], found["failure"])
+    return Extraction(
+        tuple(found["entities"]),
+        tuple(triples),
+        found["extractor"],
+        found["notes"],
+        found["failure"],
+        found.get("types", {}),
+    )
 
 
 def added_up(*counts: Mapping[str, int]) -> dict[str, int]:

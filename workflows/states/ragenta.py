@@ -17,8 +17,10 @@ from workflows.states.shared import (
     ClaimRecord,
     ComponentRecord,
     DraftRecord,
+    Ended,
     FollowUpRecord,
     PassageHit,
+    Recording,
     Refusal,
     Retrieved,
     Running,
@@ -167,6 +169,10 @@ class Showing(Running, Retrieved):
     written_from: NotRequired[list[int]]
 
 
+class RecordingJudged(Showing, Recording):
+    """Input of ``record_turn``."""
+
+
 class LinedUp(Running):
     """Input of the router ``to_judges``."""
 
@@ -234,7 +240,7 @@ class Keeping(Showing, FollowUpRounds):
     follow_ups: NotRequired[list[FollowUpRecord]]
 
 
-class Kept(TypedDict, total=False):
+class Kept(Ended, total=False):
     """Input of the router ``after_keeping``."""
 
     new_kept: list[int]
@@ -257,7 +263,7 @@ class Planning(Showing, AnswerText, ClaimOutput, FollowUpRounds):
     usage: NotRequired[UsageRecord]
 
 
-class FollowUpsPlanned(TypedDict):
+class FollowUpsPlanned(Ended):
     """Input of the router ``to_searches``."""
 
     mode: str

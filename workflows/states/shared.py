@@ -48,6 +48,19 @@ class Understood(TypedDict):
     by: str
 
 
+class RecordedRecord(TypedDict):
+    """What was written of a turn to the history: ids, empty where a part is not written.
+
+    ``question`` and ``answer`` are those of the messages, ``viewed`` those of the documents that count as viewed.
+    """
+
+    conversation: str
+    user: str
+    question: str
+    answer: str
+    viewed: list[str]
+
+
 class Asked(TypedDict):
     """The input of the first node, which checks it.
 
@@ -59,11 +72,37 @@ class Asked(TypedDict):
     turns: NotRequired[list[TurnRecord]]
 
 
+class PersonalReason(TypedDict):
+    """Why a passage was moved, in words, and how much that weighs, in [-1, 1].
+
+    ``concept`` and ``document`` are the ids of what it is about; empty for none.
+    """
+
+    told: str
+    weight: float
+    concept: str
+    document: str
+
+
+class PersonalPlace(TypedDict):
+    """How a personal ranking moved a passage.
+
+    ``before`` is its number without it, ``shift`` how many places it was moved up by before others were. A passage of
+    which nothing is known has no reasons: others moved past it.
+    """
+
+    before: int
+    shift: float
+    reasons: list[PersonalReason]
+
+
 class PassageHit(TypedDict):
     """A retrieved passage, where it comes from, and the score of the mode that ranked it.
 
     Its number is its place in the ranking, and what citations mean by it; passages that follow-up questions find get
-    the next ones, and keep the score of their own ranking. ``follow_up`` tells which question found it, from 1.
+    the next ones, and keep the score of their own ranking. ``follow_up`` tells which question found it, from 1;
+    ``personal`` how a personal ranking moved it. Where the question was asked as of a date, ``superseded_at`` tells
+    when its words ended; None where they still stand.
     """
 
     number: int
@@ -74,6 +113,8 @@ class PassageHit(TypedDict):
     metadata: dict[str, MetadataValue]
     score: float
     follow_up: NotRequired[int]
+    personal: NotRequired[PersonalPlace]
+    superseded_at: NotRequired[str | None]
 
 
 class PassageCandidate(TypedDict):
@@ -84,7 +125,11 @@ class PassageCandidate(TypedDict):
 
 
 class FactHit(TypedDict):
-    """A candidate fact; ``kept`` tells whether the walk starts from it."""
+    """A candidate fact; ``kept`` tells whether the walk starts from it.
+
+    Where the question was asked as of a date, ``superseded_at`` tells from when on no passage said it any more; None
+    where one still does.
+    """
 
     id: str
     subject: str
@@ -93,6 +138,7 @@ class FactHit(TypedDict):
     relation: str
     score: float
     kept: bool
+    superseded_at: NotRequired[str | None]
 
 
 class EntitySeed(TypedDict):
@@ -351,10 +397,11 @@ class Tally(TypedDict):
 
 
 class Account(Tally):
-    """The provenance of a result."""
+    """The provenance of a result; ``as_of`` is the date that was asked for, empty where what stands now answered."""
 
     models: NotRequired[Models]
     generation: NotRequired[int]
+    as_of: NotRequired[str]
 
 
 class Begun(TypedDict):
@@ -402,8 +449,11 @@ class AnswerText(TypedDict, total=False):
 class Answer(Begun, OfWorkflow, AnswerText, Ranked, Account):
     """The output of every workflow that answers, in the documented order.
 
-    ``walk``, ``relation_factors``, ``passage_weight`` and ``tuning`` are None where nothing walked, or not by them.
+    ``walk``, ``relation_factors``, ``passage_weight`` and ``tuning`` are None where nothing walked, or not by them;
+    ``recorded`` where nothing was written to the history.
     """
+
+    recorded: NotRequired[RecordedRecord | None]
 
 
 class ClaimOutput(TypedDict, total=False):
@@ -475,6 +525,8 @@ class RetrievalState(RetrievalOutput, RewriterAttempts, FilterAttempts, ManagerA
     turns: NotRequired[list[TurnRecord]]
     earlier: NotRequired[list[TurnRecord]]
     leaning: NotRequired[str]
+    asked_at: NotRequired[str]
+    remembers: NotRequired[bool]
 
     spent: NotRequired[Annotated[SpentRecord, most_spent]]
     weighs_relations: NotRequired[bool]
@@ -563,6 +615,14 @@ class Answering(Running, Retrieved, AnswerAttempts):
     """Input of the answerer and its fallback."""
 
 
+class Recording(Running, Retrieved, AnswerText):
+    """Input of ``record_turn``."""
+
+    understood: NotRequired[Understood | None]
+    asked_at: NotRequired[str]
+    written_from: NotRequired[list[int]]
+
+
 class Started(TypedDict):
     """Input of the routers ``after_encoding`` and ``after_passages``."""
 
@@ -583,7 +643,13 @@ class Planned(TypedDict):
     weighs_relations: NotRequired[bool]
 
 
-class AnswerToCheck(TypedDict, total=False):
+class Ended(TypedDict, total=False):
+    """Input of the router ``after_ending``."""
+
+    remembers: bool
+
+
+class AnswerToCheck(Ended, total=False):
     """Input of the router ``after_fallback``."""
 
     checks_claims: bool

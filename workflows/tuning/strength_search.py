@@ -1,6 +1,6 @@
 """The search for strengths of relation types: coordinate ascent over a coarse grid, judged by cross-validation.
 
-Strengths are tuples in the order of `TUNED_RELATIONS`. A function scores them with one number a question, so that every
+Strengths are tuples in the order of `tuned_relations`. A function scores them with one number a question, so that every
 comparison is paired.
 """
 

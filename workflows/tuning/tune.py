@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index
@@ -26,7 +25,6 @@ from graph.storage.marks import Mark, MarkKind, read_marks, served_passages
 from graph.storage.workspace import Workspace, resolve_workspace
 from graph.walk.factors import EdgeFactors
 from graph.walk.strengths import (
-    TUNED_RELATIONS,
     Setting,
     Tuning,
     adopt,
@@ -34,11 +32,12 @@ from graph.walk.strengths import (
     revert,
     strengthened,
     to_json,
+    tuned_relations,
     workspace_tuning,
 )
 from workflows.context import Context, Question
 from workflows.indexing import Progress, no_progress
-from workflows.runtime.resources import OFFLINE, chat_model_name, open_workspace_index
+from workflows.runtime.resources import OFFLINE, chat_model_name, open_workspace_index, selection_of
 from workflows.states.conversion import beta_of, seeds_of
 from workflows.tuning.strength_search import GRID, HeldOut, Scores, Strengths, cross_validate, fit
 
@@ -89,7 +88,7 @@ def tune_workspace(
     _check_enough(sum(map(bool, questions.values())), folds)
     evidence = gather(questions, unknown, index, context, progress)
     _check_enough(len(evidence.asked), folds)
-    walks = Walks(index, evidence.asked, context, progress)
+    walks, relations = Walks(index, evidence.asked, context, progress), tuned_relations(index.graph.own.relation_types)
     held_out, fitted = _search(walks, len(evidence.asked), current, index, folds, seed)
     settings: dict[str, Setting] = {
         "recall_at": DEPTH,
@@ -124,7 +123,7 @@ def tune_workspace(
         "standard_error": held_out.error,
         "gained": held_out.gained,
         "lost": held_out.lost,
-        "strengths_by_fold": [_named(by_relation(strengths)) for strengths in held_out.strengths],
+        "strengths_by_fold": [_named(by_relation(strengths, relations)) for strengths in held_out.strengths],
         "unknown_passages": evidence.unknown_passages,
         "questions_without_passages": evidence.without_passages,
         "questions_without_walk": evidence.without_walk,
@@ -169,11 +168,15 @@ def _search(
     walks: Walks, n_questions: int, current: Tuning, index: Index, folds: int, seed: int
 ) -> tuple[HeldOut, dict[RelationType, float]]:
     """Return what cross-validation finds, and the strengths fitted to all questions."""
-    start = tuple(current.strengths[relation] for relation in TUNED_RELATIONS)
-    present = {EDGE_KINDS[kind].relation for kind in np.unique(index.graph.edges.kind)}
-    places = [place for place, relation in enumerate(TUNED_RELATIONS) if relation in present]
+    relations = tuned_relations(index.graph.own.relation_types)
+    start = tuple(current.strengths.get(relation, 1.0) for relation in relations)
+    present = {index.graph.kinds[kind].relation for kind in np.unique(index.graph.edges.kind)}
+    places = [place for place, relation in enumerate(relations) if relation in present]
     held_out = cross_validate(walks, n_questions, start, places, folds, seed)
-    return held_out, by_relation(fit(walks, np.arange(n_questions), start, places))
+    fitted = by_relation(fit(walks, np.arange(n_questions), start, places), relations)
+    # Own types that no fact has any more keep their strength, for when one has them again; without one they have 1.
+    strengths = {**current.strengths, **fitted}
+    return held_out, {relation: s for relation, s in strengths.items() if s != 1 or not relation.is_own}
 
 
 def _refusal(current: Tuning, proposal: Tuning, held_out: HeldOut) -> str:
@@ -190,7 +193,7 @@ def _refusal(current: Tuning, proposal: Tuning, held_out: HeldOut) -> str:
 
 
 def _named(strengths: Mapping[RelationType, float]) -> dict[str, float]:
-    return {relation.value: strengths[relation] for relation in TUNED_RELATIONS}
+    return {relation.value: strengths[relation] for relation in tuned_relations(strengths)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,14 +251,14 @@ def gather(
 
     Raises what the retrieval workflow raises.
     """
-    settings = context.walk_settings()
+    settings, own = context.walk_settings(), index.graph.own.relation_types
     with_passages = {question: served for question, served in questions.items() if served}
     found: list[Asked] = []
     fallbacks = 0
     for number, (question, result) in enumerate(_retrieve(list(with_passages), context), start=1):
-        seeds = seeds_of(index, result, settings, index.select(context.where))
+        seeds = seeds_of(index, result, settings, selection_of(context, index))
         if seeds:
-            found.append(Asked(with_passages[question], seeds, factors_for(beta_of(result), settings)))
+            found.append(Asked(with_passages[question], seeds, factors_for(beta_of(result), settings, own)))
         fallbacks += sum(record["kind"] == "Fallback" for record in result["errors"])
         progress("questions", number, len(with_passages))
     n = len(with_passages)
@@ -276,14 +279,16 @@ class Walks:
         self._asked = asked
         self._engine = context.engine
         self._settings = context.walk_settings()
-        self._selection = index.select(context.where)
-        self._a_round = len(GRID) * len(TUNED_RELATIONS) * max(1, len(asked))
+        self._selection = selection_of(context, index)
+        self._own = index.graph.own.relation_types
+        self._relations = tuned_relations(self._own)
+        self._a_round = len(GRID) * len(self._relations) * max(1, len(asked))
         self._known: dict[Strengths, Scores] = {}
 
     def __call__(self, strengths: Strengths) -> Scores:
         """Return recall among the first `DEPTH` of each question, and with a little for each place higher up."""
         if strengths not in self._known:
-            by_type = by_relation(strengths)
+            by_type = by_relation(strengths, self._relations)
             places = [self._places(asked, by_type) for asked in self._asked]
             recall = np.array([(found <= DEPTH).mean() for found in places])
             height = np.array([(1 / found).mean() for found in places])
@@ -294,7 +299,7 @@ class Walks:
         """Return where the passages that served stand, from 1; infinity for those below the first twenty."""
         self.count += 1
         self._progress("walks", self.count, (1 + (self.count - 1) // self._a_round) * self._a_round)
-        factors = strengthened(asked.factors, strengths)
+        factors = strengthened(asked.factors, strengths, self._own)
         ranking, _ = walk_passages(
             self._index, asked.seeds, factors, self._settings, _RANKED, self._engine, self._selection
         )
@@ -302,9 +307,9 @@ class Walks:
         return np.array([place.get(passage, np.inf) for passage in asked.served])
 
 
-def by_relation(strengths: Strengths) -> dict[RelationType, float]:
+def by_relation(strengths: Strengths, relations: Sequence[RelationType]) -> dict[RelationType, float]:
     """Return strengths by relation type."""
-    return dict(zip(TUNED_RELATIONS, strengths, strict=True))
+    return dict(zip(relations, strengths, strict=True))
 
 
 def _retrieve(questions: Sequence[str], context: Context) -> Iterator[tuple[str, Any]]:

@@ -369,7 +369,7 @@ _GAPS_IN_NAME = frozenset((" and ", " of ", " of the ", " for ", " for the ", " 
 _MOST_JOINED = 4
 
 
-def scan_entities(text: str, title: str = "") -> EntityScan:
+def scan_entities(text: str, title: str = "", shapes: re.Pattern[str] | None = None) -> EntityScan:
     """Find the entities of a text in one pass, linear in its length.
 
     Names are runs of capitalised words with connectors such as "of" inside; the keys of rows and key-value lines are
@@ -379,6 +379,7 @@ def scan_entities(text: str, title: str = "") -> EntityScan:
     Args:
         text: what to read.
         title: the name the text is about.
+        shapes: finds names of forms that the user says names have.
     """
     tokens = tuple(
         Token(word, word.lower(), *match.span(), word[0].isalnum())
@@ -390,7 +391,10 @@ def scan_entities(text: str, title: str = "") -> EntityScan:
     others = _other_scripts(text)
     free = [span for span, taken in zip(others, _blocked(others, titles), strict=True) if not taken]
     addresses = _addresses(text)
-    found = _without_overlap([*titles, *_quoted(text), *_dates(text), *_quantities(text), *_codes(text), *free])
+    shaped = [EntitySpan(m[0], *m.span(), SpanKind.CODE) for m in shapes.finditer(text)] if shapes else []
+    found = _without_overlap(
+        [*shaped, *titles, *_quoted(text), *_dates(text), *_quantities(text), *_codes(text), *free]
+    )
     fixed = [span for span, taken in zip(found, _blocked(found, addresses), strict=True) if not taken]
     starts = frozenset(start for start, _ in sentences)
     keys = [pair for start, end in sentences for pair in key_values(text, start, end)]

@@ -98,7 +98,8 @@ def _codec(label: str, where: str) -> str:
 def normalised_address(url: str, base: str = "") -> str:
     """Return a web address as addresses are compared, or nothing where it is none.
 
-    Scheme and host are in small letters; the fragment, the user, and a port that goes without saying are dropped.
+    Scheme and host are in small letters, spaces are written as %20; the fragment, the user, and a port that goes
+    without saying are dropped.
     """
     try:
         parts = urlsplit(urljoin(base, url.strip()))
@@ -109,7 +110,7 @@ def normalised_address(url: str, base: str = "") -> str:
         return ""
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     place = host if port in (None, _DEFAULT_PORTS[parts.scheme]) else f"{host}:{port}"
-    return urlunsplit((parts.scheme, place, parts.path or "/", parts.query, ""))
+    return urlunsplit((parts.scheme, place, parts.path or "/", parts.query, "")).replace(" ", "%20")
 
 
 def _parse(markup: str, page: _Page) -> _Page:

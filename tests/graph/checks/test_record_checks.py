@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graph.checks.findings import Finding
 from graph.checks.record_checks import examine_record
 from graph.errors import WorkspaceDamaged
+from graph.moments import first_moment
 from graph.schema import RelationType
 from graph.storage.record import DerivedRows, Record, RecordReader
 from tests.builders import DIMENSION, HashEmbedder, TripleParts, passage_of, write_passages
@@ -155,7 +156,7 @@ LOST = {
     "triples of four parts": (
         """UPDATE passages SET triples = '[["a", "b", "c", "SPATIAL"]]' WHERE id = 'ab'""", "passages", "mara index"),
     "an unknown relation": (
-        """UPDATE passages SET triples = '[["a", "b", "c", "ODD", 1.0]]' WHERE id = 'ab'""", "passages", "mara index"),
+        """UPDATE passages SET triples = '[["a", "b", "c", "odd", 1.0]]' WHERE id = 'ab'""", "passages", "mara index"),
     "a confidence over 1": (
         """UPDATE passages SET triples = '[["a", "b", "c", "SPATIAL", 2]]'""", "passages", "mara index"),
     "entities that are no list": ("UPDATE passages SET entities = '{}' WHERE id = 'ab'", "passages", "mara index"),
@@ -166,6 +167,7 @@ LOST = {
     "another triple": (
         "UPDATE passages SET triples = replace(triples, '0.7', '0.8')", "fingerprints", "mara index"),
     "a setting": ("DELETE FROM meta WHERE key = 'workspace_id'", "record settings", "backup"),
+    "own types": ("INSERT INTO meta VALUES ('note:own_types', '{')", "record settings", "backup"),
     "the generation": ("UPDATE meta SET value = 'x' WHERE key = 'generation'", "record settings", "backup"),
     "the model": ("UPDATE meta SET value = '' WHERE key = 'embedding_model'", "record settings", "backup"),
     "whether it is complete": ("UPDATE meta SET value = '' WHERE key = 'complete'", "record settings", "backup"),
@@ -242,3 +244,40 @@ class TestTheFile:
     def test_text_that_is_no_unicode(self, path: Path) -> None:
         damage(path, "UPDATE passages SET title = CAST(X'ff' AS TEXT) WHERE id = 'ab'")
         assert problems(examine(path)[0])["record file"] is False
+
+
+@pytest.fixture
+def past(path: Path) -> Path:
+    """The record with versions: one passage changed, and one is gone."""
+    with Record(path) as record:
+        with record.transaction():
+            record.versions.begin(first_moment("2023"))
+        record.stand_from(first_moment("2024"))
+        changed = passage_of("ab", "Title ab", "Another text of ab")
+        write_passages(record, [changed], TRIPLES, HashEmbedder(), removed=["cd"])
+    return path
+
+
+def test_versions_are_in_order_as_they_are_written(past: Path) -> None:
+    findings, _ = examine(past)
+    assert problems(findings) == {}
+    told = {finding.check: finding.message for finding in findings}
+    assert told["versions"] == "Each of 2 past versions is what was written, and stands alone in its time"
+
+
+VERSIONS_LOST = {
+    "another text": "UPDATE past_passages SET text = 'x' WHERE id = 'ab'",
+    "metadata that are no JSON": "UPDATE past_passages SET metadata = '{' WHERE id = 'ab'",
+    "triples that are none": "UPDATE past_passages SET triples = '[[1]]' WHERE id = 'cd'",
+    "a vector of another length": "UPDATE past_passages SET vector = x'00' WHERE id = 'ab'",
+    "facts that it does not hold": "DELETE FROM past_facts",
+    "a time that is another one's, too": "UPDATE past_passages SET until = '2025' WHERE id = 'ab'",
+}
+
+
+@pytest.mark.parametrize("sql", VERSIONS_LOST.values(), ids=VERSIONS_LOST)
+def test_damaged_versions_are_found_and_said_how_to_be_rid_of(past: Path, sql: str) -> None:
+    damage(past, sql)
+    findings, _ = examine(past)
+    assert problems(findings) == {"versions": False}
+    assert "--no-versions" in next(finding.advice for finding in findings if finding.check == "versions")

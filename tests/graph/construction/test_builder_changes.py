@@ -40,13 +40,16 @@ triples = st.builds(
     names,
     st.sampled_from(["founded", "is in", "Is In"]),
     names,
-    st.sampled_from([RelationType.TEMPORAL, RelationType.SPATIAL]),
+    st.sampled_from([RelationType.TEMPORAL, RelationType.SPATIAL, RelationType("SUPPLIES"), RelationType("OWNS")]),
     st.sampled_from([0.3, 0.5, 0.7, 0.9]),
 )
 extractions = st.builds(
-    lambda found, entities: Extraction(tuple(entities), tuple(found), "test"),
+    lambda found, entities, types: Extraction(
+        tuple(entities), tuple(found), "test", types=dict(zip(entities, types, strict=False))
+    ),
     st.lists(triples, max_size=4),
     st.lists(names, max_size=2),
+    st.lists(st.sampled_from(["Maker", "Place"]), max_size=2),
 )
 texts = st.lists(st.sampled_from([*NAMES, "the", "by", "sea"]), max_size=8).map(" ".join)
 passages = st.builds(
@@ -72,7 +75,8 @@ def assert_same(graph: KnowledgeGraph, fresh: KnowledgeGraph) -> None:
         dict(fresh.names.indices),
         dict(fresh.names.lengths),
     )
-    for name in ("triple_passages", "name_passages", "name_shares", "passage_vectors"):
+    assert graph.own == fresh.own
+    for name in ("entity_types", "triple_passages", "name_passages", "name_shares", "passage_vectors"):
         assert np.array_equal(getattr(graph, name), getattr(fresh, name))
     for column in fields(graph.edges):
         assert np.array_equal(getattr(graph.edges, column.name), getattr(fresh.edges, column.name)), column.name

@@ -19,7 +19,7 @@ from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.construction.typed_graph import TypedGraph
 from graph.errors import BadInput
 from graph.explain import matrices
-from graph.explain.matrices import MATRICES, METADATA_FILE, MatrixWeights, relation_matrices, write_matrices
+from graph.explain.matrices import METADATA_FILE, MatrixWeights, matrices_of, relation_matrices, write_matrices
 from graph.retrieve.modes import HIPPORAG2, MARA_MATRIX
 from graph.retrieve.search import factors_for
 from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType
@@ -150,7 +150,7 @@ class TestMatrices:
         edges = [(a, b if kind.link else (a + b) % 4, kind, 1.5) for a, b, kind in drawn]
         graph = typed_graph(4, 3, [edge for edge in edges if edge[0] != edge[1]])
         found = dict(relation_matrices(graph.typed))
-        for name, relations in MATRICES.items():
+        for name, relations in matrices_of().items():
             held = [EDGE_KINDS[kind].relation in relations for kind in graph.edges.kind]
             assert found[name].sum() == 2 * graph.edges.weight[held].sum()
         assert sum(matrix.sum() for matrix in found.values()) == 2 * graph.edges.weight.sum()
@@ -160,7 +160,7 @@ class TestMatrices:
         weight = np.ones(300_000, dtype=np.float32)
         wide = TypedGraph(300_000, 300_000, ends, ends + 300_000, np.full(300_000, 8, dtype=np.uint8), weight)
         sizes = {name: matrix.data.nbytes + matrix.indices.nbytes for name, matrix in relation_matrices(wide)}
-        assert sizes == {**dict.fromkeys(MATRICES, 0), "passage": 2 * 300_000 * 8}
+        assert sizes == {**dict.fromkeys(matrices_of(), 0), "passage": 2 * 300_000 * 8}
 
 
 class TestFiles:
@@ -228,7 +228,7 @@ class TestFiles:
             }
             for w in MatrixWeights
         ]
-        assert all(meanings[0][name] != meanings[1][name] for name in MATRICES)
+        assert all(meanings[0][name] != meanings[1][name] for name in matrices_of())
 
     def test_an_export_broken_off_is_no_whole_one_and_can_be_done_again(
         self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.schema import Passage, stable_id
+from graph.schema import Passage
 from graph.sources.loaders.document import Document, Heading
 from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS, estimate_tokens, left_references, split_document
 
@@ -162,9 +162,8 @@ class TestReferences:
         place = text.index("harbour")
         links = [(0, "http://a/"), (6, "http://b/"), (11, "http://a/"), (place - 1, "http://c/"), (place, "http://a/")]
         first, second = split_document(Document("", text, "a.html", links=links), 16, 0)
-        ids = {name: stable_id("source", f"http://{name}/") for name in "abc"}
-        assert first.metadata["references"] == f"{ids['a']} {ids['b']}"
-        assert second.metadata["references"] == f"{ids['c']} {ids['a']}"
+        assert first.metadata["references"] == "http://a/ http://b/"
+        assert second.metadata["references"] == "http://c/ http://a/"
 
     def test_a_chunk_without_links_has_none(self) -> None:
         (passage,) = split("", "x", "a.html")
@@ -174,8 +173,14 @@ class TestReferences:
         links = [(0, f"http://a/{number % 130}") for number in range(300)]
         given = Document("", "x", "a.html", links=links)
         (passage,) = split_document(given)
-        assert str(passage.metadata["references"]).split() == [stable_id("source", f"http://a/{n}") for n in range(100)]
+        assert str(passage.metadata["references"]).split() == [f"http://a/{n}" for n in range(100)]
         assert left_references(given) == 30
+
+    def test_an_address_that_is_too_long_is_left_out_and_counted(self) -> None:
+        given = Document("", "x", "a.html", links=[(0, "http://a/" + "x" * 1000), (0, "http://b/")])
+        (passage,) = split_document(given)
+        assert passage.metadata["references"] == "http://b/"
+        assert left_references(given) == 1
 
 
 def test_tokens_are_estimated_by_words_and_by_characters_of_unspaced_scripts() -> None:

@@ -101,7 +101,14 @@ class NothingIndexed:
 
 def test_progress_is_told_for_indexing_and_then_for_asking(demonstrated: tuple[dict[str, Any], Told, Path]) -> None:
     _, told, _ = demonstrated
-    assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["extract", "embed", "commit", "graph", "ask"]
+    assert list(dict.fromkeys(stage for stage, _, _ in told)) == [
+        "extract",
+        "embed",
+        "commit",
+        "graph",
+        "relate",
+        "ask",
+    ]
     assert [(done, total) for stage, done, total in told if stage == "ask"] == [(n, 20) for n in range(21)]
 
 

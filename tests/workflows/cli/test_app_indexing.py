@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.offline.extractor import OFFLINE_EXTRACTOR
+from graph.moments import now
 from graph.storage.workspace import Workspace
 from tests.cases import mostly_slow
 from tests.scripted_server import ScriptedServer
@@ -212,3 +213,51 @@ def test_a_file_of_triples_that_gives_none_is_told(mara: Mara, tmp_path: Path, r
         told = [line for line in shown.out.splitlines() if line.startswith("no triples imported from")]
         assert [line.split(": ")[-1] for line in told] == ([said] if said else [])
     assert "no triples imported" not in mara("index", corpus, "-w", tmp_path / "w").out
+
+
+class TestDates:
+    """From when on what is indexed stands, and whether what it replaces is kept."""
+
+    @pytest.fixture
+    def prices(self, tmp_path: Path) -> Path:
+        path = tmp_path / "prices.csv"
+        path.write_text("id,text\nlamp,The Torvik lamp costs 40 euros.\n", encoding="utf-8")
+        return path
+
+    @staticmethod
+    def dearer(prices: Path) -> Path:
+        prices.write_text(prices.read_text(encoding="utf-8").replace("40", "45"), encoding="utf-8")
+        return prices
+
+    def test_states_are_loaded_in_their_order(self, mara: Mara, prices: Path, tmp_path: Path) -> None:
+        w = tmp_path / "w"
+        mara("index", prices, "-w", w, "--dated", "2023")
+        mara("sync", self.dearer(prices), "-w", w, "--dated", "2024-02-01T12:00+01:00")
+        dates = [version["date"] for version in mara("versions", "lamp", "-w", w, "--json").json["versions"]]
+        assert dates == ["2023-01-01", "2024-02-01T11:00:00Z"]
+        for arguments in (["index", prices], ["sync", prices], ["index", prices, "--dry-run"]):
+            done = mara(*arguments, "-w", w, "--dated", "2024-01-31")
+            assert (done.code, "stand, or ended, later than 2024-01-31" in done.err) == (2, True)
+
+    @pytest.mark.parametrize(
+        ("options", "reason"),
+        [
+            (["--dated", "2999"], "lies in the future"),
+            (["--dated", "soon"], "'soon' is no date"),
+            (["--dated", "2023", "--no-versions"], "keeps no versions has no dates"),
+        ],
+    )
+    def test_dates_that_cannot_be_are_refused_before_anything_is_written(
+        self, mara: Mara, prices: Path, tmp_path: Path, options: list[str], reason: str
+    ) -> None:
+        done = mara("index", prices, "-w", tmp_path / "w", *options)
+        assert (done.code, reason in done.err) == (2, True)
+        assert not (tmp_path / "w" / "record.sqlite").exists() or passages_in(tmp_path / "w") == 0
+
+    def test_without_a_date_what_is_indexed_stands_from_now_on(self, mara: Mara, prices: Path, tmp_path: Path) -> None:
+        w, before = tmp_path / "w", now()
+        mara("index", prices, "-w", w)
+        mara("index", self.dearer(prices), "-w", w)
+        with Workspace(w).open_record() as record:
+            first, second = record.versions.spans(["lamp"])
+        assert before <= first.since < second.since == first.until <= now()

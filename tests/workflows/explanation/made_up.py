@@ -95,6 +95,7 @@ def _node(i: int, name: str, entities: int, masses: list[np.ndarray], restart: f
         "mass": [float(mass[i]) for mass in masses],
         "restart": [float(restart)] * len(masses),
         "hidden": [0.0] * len(masses),
+        "type": "",
     }
 
 
@@ -137,6 +138,7 @@ def _frame(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> dict[str
             "inflow": 0.83,
         },
         "walk": {"engine": "matrix", "error": 1e-6},
+        "own_relations": {},
     }
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from graph.relations import ENTITY_RELATIONS, PASSAGE_RELATIONS, RELATIONS, RelationType
 from tests.workflows.explanation.page_colours import declarations, page_colours
-from workflows.explanation.palette import dashes, palette_css
-from workflows.explanation.pictures.style import RELATION_COLOURS, line_style
+from workflows.explanation.palette import OWN_LOOKS, dashes, looks_of, palette_css
+from workflows.explanation.pictures.style import line_style
 
 BETWEEN_ENTITIES = (*ENTITY_RELATIONS, RelationType.SYNONYMY)
 SIGHTS = {
@@ -66,13 +66,42 @@ def test_every_relation_type_has_its_own_look() -> None:
 
 def test_pictures_draw_what_pages_draw() -> None:
     css = palette_css()
-    for relation, colour in RELATION_COLOURS.items():
-        assert f"--{relation}: {colour};" in css
-        style = line_style(relation, 3.5)
+    for relation, look in looks_of().items():
+        assert f"--{relation}: {look.colour};" in css
+        style = line_style(look, 3.5)
         assert dashes()[relation] == ([] if style == "solid" else pytest.approx([part * 3.5 for part in style[1]]))
 
 
 @pytest.mark.parametrize(("width", "longer"), [(0.5, 1.0), (3.5, 1.0), (7.0, 2.0)])
 def test_dashes_grow_with_wide_lines_alone(width: float, longer: float) -> None:
-    _, dash = line_style("TEMPORAL", width)
+    _, dash = line_style(looks_of()["TEMPORAL"], width)
     assert [part * width for part in dash] == pytest.approx([10 * longer, 4 * longer])
+
+
+OWN = [f"OWN_{number:02}" for number in range(20)]
+
+
+@pytest.mark.parametrize("sight", SIGHTS.values(), ids=SIGHTS.keys())
+@pytest.mark.parametrize("ground", ["colour", "on_dark"])
+def test_the_first_own_types_are_told_apart_by_colour_from_all_others_whatever_colours_one_sees(
+    sight: NDArray[np.float64], ground: str
+) -> None:
+    first = OWN[: len(OWN_LOOKS)]
+    looks = looks_of(first)
+    alike = [
+        (one, other)
+        for one, other in combinations([*BETWEEN_ENTITIES, *first], 2)
+        if np.linalg.norm(seen(getattr(looks[one], ground), sight) - seen(getattr(looks[other], ground), sight)) <= 15
+    ]
+    assert alike == []
+
+
+def test_the_first_own_types_are_told_apart_by_dash_alone_and_all_of_them_by_colour_and_dash() -> None:
+    looks = looks_of(OWN)
+    assert len({looks[name].dash for name in [*BETWEEN_ENTITIES, *OWN[: len(OWN_LOOKS)]]}) == 6 + len(OWN_LOOKS)
+    assert len({(looks[name].colour, looks[name].dash) for name in [*BETWEEN_ENTITIES, *OWN]}) == 6 + len(OWN)
+
+
+def test_the_look_of_an_own_type_does_not_depend_on_the_order_that_a_file_has() -> None:
+    assert looks_of(OWN) == looks_of(OWN[::-1])
+    assert "--OWN_00: #b320f7;" in palette_css(OWN[:1])

@@ -17,6 +17,7 @@ from graph.schema import ENTITY_RELATIONS, RelationType
 from tests.builders import TripleParts, passage_of, publish_workspace, typed_graph
 from tests.cases import mostly_slow, refuse_warnings
 from workflows.explanation.model import Beta, Edge, Explanation, Models, Node, Shown, Stop
+from workflows.explanation.palette import looks_of
 from workflows.explanation.pictures import style
 from workflows.explanation.pictures.structure import (
     best_connected,
@@ -27,7 +28,7 @@ from workflows.explanation.pictures.structure import (
     relation_counts,
     relations_figure,
 )
-from workflows.explanation.pictures.style import RELATION_COLOURS, picture_format, save_picture, shortened
+from workflows.explanation.pictures.style import picture_format, save_picture, shortened
 from workflows.explanation.pictures.walk import draw_walk, walk_figure
 
 pytest.importorskip("matplotlib")
@@ -267,12 +268,12 @@ class TestWalk:
         from matplotlib.colors import to_hex
 
         looks = {to_hex(line.get_edgecolor()).upper(): line.get_linewidth() for line in graph.patches}
-        widths = [looks[RELATION_COLOURS[name].upper()] for name in ("PRIMARY", "TEMPORAL", "SPATIAL", "PERIPHERAL")]
+        widths = [looks[looks_of()[name].colour.upper()] for name in ("PRIMARY", "TEMPORAL", "SPATIAL", "PERIPHERAL")]
         assert widths[0] / widths[1] == pytest.approx((0.16 / 0.04) ** 0.5)
         assert widths[1] / widths[2] == pytest.approx(2)
         assert widths[3] > 0
         solid = {to_hex(line.get_edgecolor()).upper() for line in graph.patches if line.get_linestyle() == "solid"}
-        assert solid == {RELATION_COLOURS["PRIMARY"].upper()}
+        assert solid == {looks_of()["PRIMARY"].colour.upper()}
         assert legend_of(relations) == ["Temporal", "Spatial", "Primary", "Peripheral"]
         assert legend_of(shapes)[4:] == ["mass 0.16", "mass 0.04", "mass 0.01"]
 
@@ -282,8 +283,8 @@ class TestWalk:
         assert len(set(bends)) == 2
 
     def test_relation_types_are_told_apart(self) -> None:
-        assert set(RELATION_COLOURS) == {relation.value for relation in RelationType}
-        assert len(set(RELATION_COLOURS.values())) == len(RELATION_COLOURS)
+        assert set(looks_of()) == {relation.value for relation in RelationType}
+        assert len({look.colour for look in looks_of().values()}) == len(looks_of())
 
     def test_beta_stands_as_bars(self, panels: list[Any]) -> None:
         *_, beta = panels
@@ -310,14 +311,14 @@ class TestRelations:
     GRAPH = typed_graph(3, 2, [(0, 1, FACT, 0.5), (0, 2, FACT, 2.0), (1, 2, SAME, 0.9), (0, 3, TITLE, 1.0)])
 
     def test_edges_and_weights_are_counted_by_type(self) -> None:
-        found = relation_counts(self.GRAPH.edges)
+        found = relation_counts(self.GRAPH)
         assert list(found) == [relation.value for relation in RelationType]
         assert found["TEMPORAL"] == {"edges": 2, "weight": 2.5}
         assert found["SYNONYMY"] == {"edges": 1, "weight": 0.9}
         assert found["CAUSALITY"] == {"edges": 0, "weight": 0.0}
 
     def test_each_type_is_a_bar_with_its_number(self) -> None:
-        edges, weight = relations_figure(relation_counts(self.GRAPH.edges)).axes
+        edges, weight = relations_figure(relation_counts(self.GRAPH)).axes
         bars: list[Any] = list(edges.patches)
         ends = [bar.get_x() + bar.get_width() for bar in bars]
         assert ends[1:6] == [2, edges.get_xlim()[0], edges.get_xlim()[0], edges.get_xlim()[0], 1]

@@ -170,6 +170,7 @@ RESULT: dict[str, Any] = {
     "judgements": [],
     "written_from": [1],
 }
+PROBLEM = {"problem": "It is locked"}
 FINDING = {"check": "record", "ok": False, "repairable": True, "message": "m", "examples": ["e"], "advice": "a"}
 CHAT_MODEL = {"name": "n", "ok": False, "message": "m", "advice": "a"}
 SUMMARY = {"file": "f", "questions": 1, "answered": 1, "refused": 0, "failed": 0, "fallbacks": {}, "model_calls": 0}
@@ -180,13 +181,19 @@ SUMMARY = {"file": "f", "questions": 1, "answered": 1, "refused": 0, "failed": 0
     [
         lambda console: render.answer(console, poisoned(RESULT), verbose=True),
         lambda console: render.answer(console, poisoned(RESULT)),
-        lambda console: render.removal(console, poisoned({"removed": ["p"], "passages": 3, "workspace": "w"})),
+        lambda console: render.removal(
+            console,
+            poisoned({"removed": ["p"], "passages": 3, "versions": 1, "workspace": "w", "relationships": PROBLEM}),
+        ),
         lambda console: render.stats(console, poisoned({"sources": {"a": "b"}, "bytes": {}})),
         lambda console: render.doctor(
             console, poisoned({"workspace": "w", "findings": [FINDING], "chat_model": CHAT_MODEL})
         ),
         lambda console: render.reembedding(
-            console, poisoned({"passages": 1, "workspace": "w", "from": "a", "to": "b", "dimension": 3})
+            console,
+            poisoned(
+                {"passages": 1, "workspace": "w", "from": "a", "to": "b", "dimension": 3, "relationships": PROBLEM}
+            ),
         ),
         lambda console: show_summary(console, poisoned({**SUMMARY, "coverage": {}})),
         lambda console: console.print(render.error(BadInput(f"m{HOSTILE}[/b]", f"h{HOSTILE}[/b]"))),

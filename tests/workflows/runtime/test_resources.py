@@ -95,10 +95,10 @@ def test_the_manager_and_the_answerer_are_offline_without_a_model(
     monkeypatch: pytest.MonkeyPatch, settings: MakeContext
 ) -> None:
     run = OpenRun(settings())
-    assert type(MANAGER.of(OpenRun(Context()))) is OfflineManager
+    assert type(MANAGER.of(run)) is OfflineManager
     assert type(ANSWERER.of(run)) is OfflineAnswerer
     monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key")
-    assert type(MANAGER.of(OpenRun(Context()))) is ChatManager
+    assert type(MANAGER.of(run)) is ChatManager
     assert type(ANSWERER.of(run)) is ChatAnswerer
 
 

@@ -58,6 +58,7 @@ FOLLOWERS = {
     "write_answer": (),
     "quote_passages": (),
     "check_claims": (),
+    "record_turn": (),
 }
 """What runs after each node in mode mara, when nothing is malformed."""
 

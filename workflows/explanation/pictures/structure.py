@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, Edges
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.schema import PASSAGE_RELATIONS, RelationType
 from workflows.admin.inspection import edges_by_node, published_graph
 from workflows.evaluation.reports.plots import COLOURS
-from workflows.explanation.pictures.style import RELATION_COLOURS, picture_format, save_picture, shortened
+from workflows.explanation.palette import looks_of
+from workflows.explanation.pictures.style import picture_format, save_picture, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ def plot_relations(root: Path, path: Path) -> dict[str, Any]:
     """
     picture_format(path)
     with published_graph(root) as (_, graph):
-        relations = relation_counts(graph.edges)
+        relations = relation_counts(graph)
         about = {"workspace": str(root), "generation": graph.generation}
     missing = save_picture(path, lambda: relations_figure(relations))
     return {"picture": str(path), **about, "relations": relations, "missing_characters": missing}
@@ -55,14 +55,15 @@ def plot_degrees(root: Path, path: Path) -> dict[str, Any]:
     return {"picture": str(path), **about, "degrees": degrees, "best_connected": best, "missing_characters": missing}
 
 
-def relation_counts(edges: Edges) -> dict[str, dict[str, float]]:
+def relation_counts(graph: KnowledgeGraph) -> dict[str, dict[str, float]]:
     """Return {relation type: {"edges": how many, "weight": their sum}}, all types, in their order."""
-    relation_of = np.array([list(RelationType).index(kind.relation) for kind in EDGE_KINDS])[edges.kind]
-    counts = np.bincount(relation_of, minlength=len(RelationType)).tolist()
-    weights = np.bincount(relation_of, weights=edges.weight, minlength=len(RelationType)).tolist()
+    edges, types = graph.edges, graph.facts.types
+    relation_of = np.array([types.index(kind.relation) for kind in graph.kinds])[edges.kind]
+    counts = np.bincount(relation_of, minlength=len(types)).tolist()
+    weights = np.bincount(relation_of, weights=edges.weight, minlength=len(types)).tolist()
     return {
         relation.value: {"edges": count, "weight": round(weight, 4)}
-        for relation, count, weight in zip(RelationType, counts, weights, strict=True)
+        for relation, count, weight in zip(types, counts, weights, strict=True)
     }
 
 
@@ -138,11 +139,10 @@ def _draw_bars(panel: Axes, values: Mapping[str, float], title: str, number: str
     left = min([0.5, *(value / 2 for value in positive)])
     panel.set_xscale("log")
     panel.set_xlim(left, max(most, 1.0) * (max(most, 1.0) / left) ** 0.28)
+    looks = looks_of(name for name in values if RelationType(name).is_own)
     for place, (name, value) in enumerate(values.items()):
         hatch = "//" if name in PASSAGE_RELATIONS else ""
-        panel.barh(
-            place, max(value - left, 0.0), left=left, color=RELATION_COLOURS[name], hatch=hatch, edgecolor="white"
-        )
+        panel.barh(place, max(value - left, 0.0), left=left, color=looks[name].colour, hatch=hatch, edgecolor="white")
         panel.text(max(value, left), place, f" {number.format(value)}", va="center", fontsize=8)
     panel.minorticks_off()
     panel.set_xlabel(title)

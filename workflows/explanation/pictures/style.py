@@ -12,17 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph.errors import BadInput, DependencyMissing
-from graph.relations import RELATIONS, RelationType
 from workflows.evaluation.reports.plots import DPI, can_plot
-from workflows.explanation.palette import DASHED_WIDTH
+from workflows.explanation.palette import DASHED_WIDTH, Look
 from workflows.runtime.printable import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = {".png": "png", ".svg": "svg"}
-
-RELATION_COLOURS: Mapping[str, str] = {relation.value: about.colour for relation, about in RELATIONS.items()}
 
 _FONT = "DejaVu Sans"
 _PREFERRED_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "Droid Sans Fallback")
@@ -38,9 +35,9 @@ _NO_DATE: Mapping[str, Any] = {"png": {"Software": None}, "svg": {"Date": None, 
 _MISSING_GLYPH = re.compile(r"Glyph (\d+) .* missing from")
 
 
-def line_style(relation: str, width: float) -> Any:
-    """Return matplotlib's style of a line of that relation type and width, in points; it scales dashes by the width."""
-    dash = RELATIONS[RelationType(relation)].dash
+def line_style(look: Look, width: float) -> Any:
+    """Return matplotlib's style of a line of that look and width, in points; it scales dashes by the width."""
+    dash = look.dash
     return (0, tuple(length * max(1.0, width / DASHED_WIDTH) / width for length in dash)) if dash else "solid"
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph.errors import BadInput
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
-from workflows.explanation.pictures.style import RELATION_COLOURS, line_style, picture_format, save_picture, shortened
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
+from workflows.explanation.palette import Look, looks_of
+from workflows.explanation.pictures.style import line_style, picture_format, save_picture, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +91,7 @@ def walk_figure(explanation: Values) -> Figure:
     shapes, relations, beta = keys.subplots(1, 3, width_ratios=[1, 1.15, 1.5])
     _draw_shapes(shapes, explanation)
     _draw_relations(relations, explanation)
-    _draw_beta(beta, explanation["beta"])
+    _draw_beta(beta, explanation)
     _write_title(figure, explanation)
     return figure
 
@@ -108,7 +109,7 @@ def _flow(edge: Values) -> float:
 def _draw_graph(panel: Axes, explanation: Values, places: Positions) -> None:
     panel.set_axis_off()
     panel.invert_yaxis()
-    _draw_edges(panel, explanation["edges"], places)
+    _draw_edges(panel, explanation["edges"], places, looks_of(explanation["own_relations"]))
     heaviest = max((node["mass"][-1] for node in explanation["nodes"]), default=0.0) or 1.0
     for node in explanation["nodes"]:
         share = node["mass"][-1] / heaviest
@@ -120,7 +121,7 @@ def _draw_graph(panel: Axes, explanation: Values, places: Positions) -> None:
     panel.margins(x=0.07, y=0.06)
 
 
-def _draw_edges(panel: Axes, edges: Sequence[Values], places: Positions) -> None:
+def _draw_edges(panel: Axes, edges: Sequence[Values], places: Positions, looks: Mapping[str, Look]) -> None:
     """Draw the thin edges under the thick; edges of one pair, and those within a column, are bent apart."""
     from matplotlib.patches import FancyArrowPatch
 
@@ -138,8 +139,8 @@ def _draw_edges(panel: Axes, edges: Sequence[Values], places: Positions) -> None
                 end,
                 arrowstyle="-",
                 connectionstyle=f"arc3,rad={bend}",
-                color=RELATION_COLOURS[edge["relation"]],
-                linestyle=line_style(edge["relation"], width),
+                color=looks[edge["relation"]].colour,
+                linestyle=line_style(looks[edge["relation"]], width),
                 linewidth=width,
                 alpha=0.8,
                 shrinkA=0,
@@ -195,13 +196,13 @@ def _draw_relations(panel: Axes, explanation: Values) -> None:
         Line2D(
             [],
             [],
-            color=RELATION_COLOURS[relation.value],
-            linestyle=line_style(relation.value, _KEY_WIDTH),
+            color=look.colour,
+            linestyle=line_style(look, _KEY_WIDTH),
             linewidth=_KEY_WIDTH,
-            label=relation.value.capitalize(),
+            label=relation.capitalize(),
         )
-        for relation in RelationType
-        if relation.value in present
+        for relation, look in looks_of(explanation["own_relations"]).items()
+        if relation in present
     ]
     _draw_key(panel, handles)
 
@@ -211,20 +212,22 @@ def _draw_key(panel: Axes, handles: Sequence[Any]) -> None:
     panel.legend(handles=handles, loc="upper left", fontsize=7, frameon=False, ncols=2, borderaxespad=0)
 
 
-def _draw_beta(panel: Axes, beta: Values | None) -> None:
+def _draw_beta(panel: Axes, explanation: Values) -> None:
     """Draw the manager's shares as bars, those of both categories side by side."""
+    beta, looks = explanation["beta"], looks_of(explanation["own_relations"])
     if beta is None:
         panel.set_axis_off()
         panel.text(0.5, 0.6, "no β steered this walk", ha="center", fontsize=7, transform=panel.transAxes)
         return
     place = 0.0
     ticks: list[tuple[float, str]] = []
-    for category, relations in (("entity_entity", ENTITY_RELATIONS), ("entity_passage", PASSAGE_RELATIONS)):
-        for relation in relations:
-            share = beta[category].get(relation.value, 0.0)
-            panel.bar(place, share, color=RELATION_COLOURS[relation.value], width=0.8)
+    between_entities = (*ENTITY_RELATIONS, *sorted(explanation["own_relations"]))
+    for category, relations in (("entity_entity", between_entities), ("entity_passage", PASSAGE_RELATIONS)):
+        for relation in map(str, relations):
+            share = beta[category].get(relation, 0.0)
+            panel.bar(place, share, color=looks[relation].colour, width=0.8)
             panel.text(place, share, f"{share:.2f}", ha="center", va="bottom", fontsize=6)
-            ticks.append((place, relation.value.capitalize()))
+            ticks.append((place, relation.capitalize()))
             place += 1
         place += 0.7
     panel.set_xticks([at for at, _ in ticks], [name for _, name in ticks], fontsize=6, rotation=32, ha="right")

@@ -39,6 +39,7 @@ STEPS: Mapping[str, str] = {
     "check_words": "Checking each claim by its words",
     "settle_claims": "Settling the claims",
     "abstain": "Saying that the documents do not tell",
+    "record_turn": "Writing the history",
 }
 """What the nodes do, in words; of others the name is told."""
 

@@ -30,6 +30,7 @@ from graph.errors import BadInput, MaraError
 from graph.retrieve.modes import Mode
 from workflows.context import QUESTION_LIMIT, Context, check_question
 from workflows.results import turn_of
+from workflows.runtime.history import erase_own_conversation
 from workflows.runtime.printable import visible
 from workflows.serving.identity import Identity, authorization_of
 from workflows.serving.key_file import OWN_WORKSPACE
@@ -139,8 +140,12 @@ def rename_conversation(asked: Asked) -> dict[str, Any]:
 
 
 def delete_conversation(asked: Asked) -> dict[str, Any]:
-    """Remove a conversation."""
-    asked.site.conversations.delete(asked.identity.owner, asked.path["id"])
+    """Remove a conversation, and what the history holds of it."""
+    store, owner, key = asked.site.conversations, asked.identity.owner, asked.path["id"]
+    _, turns = store.read(owner, key)
+    for settings in {turn.settings.get("workspace", ""): turn.settings for turn in turns}.values():
+        erase_own_conversation(asked.site.context(asked.identity, settings).in_history(key, asked.identity.name))
+    store.delete(owner, key)
     return {}
 
 
@@ -155,16 +160,18 @@ def ask(asked: Asked) -> Response:
     if not isinstance(settings, dict):
         raise BadInput("settings is to be an object", "Correct the request")
     question = check_question(asked.text("question", 10 * QUESTION_LIMIT)).strip()
+    conversation, key, replaces = asked.key("conversation"), asked.key("turn"), asked.text("replaces", 64)
     context = asked.site.context(asked.identity, settings)
+    context = asked.site.in_history(context, asked.identity, conversation).as_turn(key, replaces)
     alone, store = asked.body.get("alone") is True, asked.site.conversations
     turn, results = store.begin(
         asked.identity.owner,
-        asked.key("conversation"),
-        asked.key("turn"),
+        conversation,
+        key,
         question,
         settings,
         alone=alone,
-        replaces=asked.text("replaces", 64),
+        replaces=replaces,
     )
     turns = [] if alone else [turn_of(result) for result in results]
     return _stream(answer(store, asked.identity.owner, turn, context, turns, asked.site.told))

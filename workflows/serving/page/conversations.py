@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graph.errors import BadInput
+from graph.errors import BadInput, WorkspaceLocked
 from workflows.runtime.printable import visible
 
 FILE_NAME = "conversations.sqlite"
@@ -60,6 +60,9 @@ SELECT * FROM turns AS turn WHERE conversation = ? AND NOT EXISTS (
 ) ORDER BY number, place
 """
 """The turns of a conversation, less those in whose place another is being answered."""
+
+_OF_USER = "substr(owner, 1, length(owner) - 17) = ?"
+"""The conversations of a user: what follows the name in the owner is a hash of the filter, of 16 digits."""
 
 RUNNING, ANSWERED, STOPPED, FAILED, CUT = "running", "answered", "stopped", "failed", "cut"
 """What became of a turn; cut: whoever answered it is gone."""
@@ -169,6 +172,34 @@ class Conversations:
         with self._writing() as file:
             _found(file, owner, conversation)
             file.execute("DELETE FROM conversations WHERE id = ?", (conversation,))
+
+    def of_user(self, user: str) -> list[tuple[Conversation, list[KeptTurn]]]:
+        """Return all conversations of somebody, under whatever filter they were held, with all their turns."""
+        with self._open() as file:
+            rows = file.execute(
+                f"SELECT * FROM conversations WHERE {_OF_USER} ORDER BY changed DESC", (user,)
+            ).fetchall()
+            turns = "SELECT * FROM turns WHERE conversation = ? ORDER BY number, place"
+            return [
+                (_conversation(row), [_turn(each, 0.0) for each in file.execute(turns, (row["id"],))]) for row in rows
+            ]
+
+    def erase_user(self, user: str) -> int:
+        """Remove all conversations of somebody, and leave no byte of them in the file; return how many there were.
+
+        Raises WorkspaceLocked where another process keeps reading.
+        """
+        with self._writing() as file:
+            gone = file.execute(f"DELETE FROM conversations WHERE {_OF_USER}", (user,)).rowcount
+        with self._open() as file:
+            file.execute("VACUUM")
+            (busy, *_) = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise WorkspaceLocked(
+                f"{self.path} is being read by another process, and its log still holds what was deleted",
+                "Do it again when no page is served",
+            )
+        return gone
 
     def begin(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 
 from graph.errors import BadInput, MaraError, NoAccess
 from graph.server_clients import without_folders
+from workflows.runtime.access import keeps_history
 from workflows.serving.identity import Identity, Keyring
 from workflows.serving.page.conversations import FILE_NAME, Conversations
 from workflows.serving.page.documents import Uploads
@@ -17,7 +18,7 @@ from workflows.serving.page.workspaces import Workspaces
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context
 
-_SETTINGS = ("workspace", "workflow", "mode", "where")
+_SETTINGS = ("workspace", "workflow", "mode", "where", "as_of")
 """What a visitor may set."""
 
 _LOG = logging.getLogger(__name__)
@@ -32,12 +33,14 @@ class Site:
         conversations_file: where conversations are kept; None for a file within that workspace.
         uploads: the folder for documents that visitors add; None where they may not.
         keyring: tells who is known; read for every request.
+        keeps_history: tells whether conversations go into the history, each under the name of who asks.
     """
 
     workspace: Path | None = None
     conversations_file: Path | None = None
     uploads: Path | None = None
     keyring: Callable[[], Keyring] = field(default=Keyring.of_environment)
+    keeps_history: Callable[[], bool] = keeps_history
 
     @property
     def workspaces(self) -> Workspaces:
@@ -80,6 +83,10 @@ class Site:
             )
         root = Path(self.workspaces.place_of(identity.workspace(workspace)))
         return Uploads(self.uploads / root.absolute().name, root)
+
+    def in_history(self, context: Context, identity: Identity, conversation: str) -> Context:
+        """Return the settings of a question in a conversation of the history, where one is kept; else as they are."""
+        return context.in_history(conversation, identity.name) if self.keeps_history() else context
 
     def context(self, identity: Identity, settings: Mapping[str, Any]) -> Context:
         """Return the settings of a question, within what its asker may see. Raises BadInput."""

@@ -67,7 +67,7 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
         "understood": understood and {**understood, "question": result["question"]},
         "n_passages": len(hits),
         "n_notes": len(result["errors"]),
-        "took": _took(result),
+        "took": f"as of {result['as_of']}, {_took(result)}" if result.get("as_of") else _took(result),
     }
 
 
@@ -98,7 +98,9 @@ def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _named(hit: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a passage is called, without signs that hide or turn what is read."""
-    return {"number": hit["number"], "title": visible(hit["title"]) or hit["id"], "source": visible(hit["source"])}
+    ended = f" (superseded on {hit['superseded_at']})" if hit.get("superseded_at") else ""
+    source = f"{visible(hit['source'])}{ended}"
+    return {"number": hit["number"], "title": visible(hit["title"]) or hit["id"], "source": source}
 
 
 def _pieces(text: str, spans: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
@@ -147,6 +149,8 @@ def _about(result: Mapping[str, Any]) -> dict[str, str]:
         "Embedding model": models["embedding"],
         "Generation": str(result["generation"]),
     }
+    if result.get("as_of"):
+        told["As of"] = result["as_of"]
     if walk:
         told["Walk"] = f"{walk['engine']}, damping {walk['damping']:.2f}"
     if understood := result.get("understood"):

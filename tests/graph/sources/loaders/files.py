@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from graph.schema import Passage, stable_id
+from graph.schema import Passage
 from graph.sources.documents import read_documents
-from graph.sources.loaders.html import normalised_address
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 R = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -40,11 +39,6 @@ def passage_of_file(path: Path) -> Passage:
     """Return the one passage of a file."""
     (passage,) = passages_of(path)
     return passage
-
-
-def source_id(url: str) -> str:
-    """Return the id under which a passage refers to a web page: a hash of its normalised address."""
-    return stable_id("source", normalised_address(url))
 
 
 def pdf(pages: Sequence[str], title: str = "", password: str | None = None) -> bytes:

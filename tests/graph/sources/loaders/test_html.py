@@ -13,7 +13,7 @@ from graph.sources.documents import read_documents
 from graph.sources.loaders.document import Document
 from graph.sources.loaders.html import load_html, normalised_address, parse_html
 from graph.sources.splitting import split_document
-from tests.graph.sources.loaders.files import passage_of_file, source_id, write
+from tests.graph.sources.loaders.files import passage_of_file, write
 from tests.growth import grows_with_length_alone
 
 
@@ -207,12 +207,12 @@ class TestLinks:
         found = page("<p>text</p><table><tr><td>1<td><a href='http://a/'>x</a></table>")
         assert found.links == [(found.text.index("1 | x"), "http://a/")]
 
-    def test_passages_refer_to_them_by_id(self, tmp_path: Path) -> None:
+    def test_passages_refer_to_them_by_address(self, tmp_path: Path) -> None:
         content = (
             "<p><a href='https://a.org/x'>x</a> and <a href='https://b.org'>y</a>, <a href='https://a.org/x#2'>x</a>"
         )
         passage = passage_of_file(write(tmp_path / "a.html", content))
-        assert passage.metadata["references"] == f"{source_id('https://a.org/x')} {source_id('https://b.org')}"
+        assert passage.metadata["references"] == "https://a.org/x https://b.org/"
 
 
 class TestEncoding:

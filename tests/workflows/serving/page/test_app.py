@@ -253,6 +253,17 @@ def test_a_question_of_workflow_ragenta_tells_its_claims(me: Visitor) -> None:
     assert details["claims"]
 
 
+def test_a_question_as_of_a_day_is_answered_from_what_stood_then(hashing: None, world: Path, tmp_path: Path) -> None:
+    paper, root = tmp_path / "prices.csv", tmp_path / "shop"
+    for date, price in (("2023", 40), ("2024", 45)):
+        paper.write_text(f"id,title,text\nlamp,Lamp,The Torvik lamp costs {price} euros.\n", encoding="utf-8")
+        index_sources([paper], root, settings=IndexingContext(dated=date, model="offline"))
+    turn = visitor(site_of(root, tmp_path)).answer("What does the lamp cost?", settings={"as_of": "2023-06-15"})
+    assert "40 euros" in turn["text"]
+    assert turn["took"].startswith("as of 2023-06-15, ")
+    assert turn["sources"][0]["source"] == "prices.csv (superseded on 2024-01-01)"
+
+
 # ---- Stopping
 
 

@@ -95,6 +95,8 @@ function tellTitle(title) {
 function settings() {
   const chosen = Object.fromEntries(SETTINGS.map((id) => [id, find(id).value]));
   if (!chosen.mode) delete chosen.mode;
+  // Not kept for the next visit: whoever comes back asks about today.
+  if (find("as_of").value) chosen.as_of = find("as_of").value;
   return { ...chosen, where: where() };
 }
 

@@ -1,0 +1,383 @@
+"""A user's own relation and entity types: what they mean, and the words and shapes that tell them.
+
+A workspace keeps them in its record, so that asking needs no file; a generation keeps those that its facts and names
+have. A type that nothing has takes part in nothing: no prompt, no β, no edge.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from graph.own_cues import any_cue, any_shape, cue_pattern, shape_pattern
+from graph.relations import DEFINITIONS, LONGEST_TYPE_NAME, RESERVED_NAMES, RelationType
+from graph.schema import stable_id
+from graph.text import has_controls, is_unicode, normalise_name
+
+OWN_TYPES = "own_types"
+"""The note of the record that holds a workspace's own types."""
+
+MOST_RELATIONS = 20
+"""Own relation types of a workspace. Each has a share of at least 0.02 of β."""
+
+MOST_ENTITIES = 40
+"""Own entity types of a workspace."""
+
+LONGEST_MEANING = 300
+"""Characters of a meaning, which prompts repeat."""
+
+ASKED = 4.0
+"""How strongly a question asks for a type whose cue it holds. Of β the type then has as much as the five built-in ones
+together, where these have no cue: its words are chosen by who knows the documents, theirs stand in many questions."""
+
+LONGEST_EXAMPLE = 200
+MOST_OF_A_LIST = 50
+
+_BUILT_IN = frozenset({*RelationType, *RESERVED_NAMES})
+_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{LONGEST_TYPE_NAME - 1}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRelation:
+    """A relation type of the user's own, between two entities.
+
+    Attributes:
+        name: in capitals.
+        meaning: in one line, as prompts tell it.
+        examples: statements of that type.
+        cues: words of a statement that tell it, and of a question that asks for it; see `graph.own_cues`.
+        questions: more words of a question that ask for it.
+    """
+
+    name: RelationType
+    meaning: str = ""
+    examples: tuple[str, ...] = ()
+    cues: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEntity:
+    """An entity type of the user's own.
+
+    Attributes:
+        name: as it is shown.
+        meaning: in one line, as prompts tell it.
+        examples: names that have it, wherever they stand.
+        cues: words that tell it within a name, right before one, or in what a name is said to be.
+        shapes: forms of whole names, see `graph.own_cues`.
+    """
+
+    name: str
+    meaning: str = ""
+    examples: tuple[str, ...] = ()
+    cues: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OwnTypes:
+    """The own types of a workspace, or of a generation: each kind in the order of its names, whatever a file's order.
+
+    Attributes:
+        relations: between entities.
+        entities: of names.
+    """
+
+    relations: tuple[OwnRelation, ...] = ()
+    entities: tuple[OwnEntity, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self.relations or self.entities)
+
+    @cached_property
+    def relation_types(self) -> tuple[RelationType, ...]:
+        """The relation types' names."""
+        return tuple(relation.name for relation in self.relations)
+
+    @cached_property
+    def entity_types(self) -> tuple[str, ...]:
+        """The entity types' names."""
+        return tuple(entity.name for entity in self.entities)
+
+    @property
+    def definitions(self) -> Mapping[RelationType, str]:
+        """One line of meaning, with examples, for each relation type."""
+        return {relation.name: _definition(relation) for relation in self.relations}
+
+    @cached_property
+    def rules(self) -> str:
+        """Hash of what extraction by rule depends on; empty where no type has a rule."""
+        told = [
+            *((r.name, r.cues) for r in self.relations if r.cues),
+            *((e.name, e.examples, e.cues, e.shapes) for e in self.entities if e.examples or e.cues or e.shapes),
+        ]
+        return stable_id("rules", json.dumps(told))[-8:] if told else ""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all types."""
+        return [*map(str, self.relation_types), *self.entity_types]
+
+    @property
+    def unfound(self) -> list[str]:
+        """The names of types that no rule can find: a model alone does."""
+        return [r.name.value for r in self.relations if not r.cues] + [
+            e.name for e in self.entities if not (e.examples or e.cues or e.shapes)
+        ]
+
+    def relation_named(self, name: str) -> RelationType | None:
+        """Return the own relation type of that name, case-insensitively."""
+        wanted = name.strip().upper()
+        return next((relation for relation in self.relation_types if relation == wanted), None)
+
+    def entity_type_named(self, name: str) -> str | None:
+        """Return the own entity type of that name, case-insensitively."""
+        wanted = name.strip().casefold()
+        return next((entity for entity in self.entity_types if entity.casefold() == wanted), None)
+
+    def relation_of(self, predicate: str) -> RelationType | None:
+        """Return the relation type whose cue stands last in a predicate, which governs its object; None without one."""
+        found = [
+            (match.start(), match.end(), -place, name)
+            for place, (name, cues) in enumerate(self._relation_cues)
+            for match in cues.finditer(predicate)
+        ]
+        return max(found)[-1] if found else None
+
+    def cues_in(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield where cues of relation types stand in a part of a text, in order."""
+        found = {match.span() for _, cues in self._relation_cues for match in cues.finditer(text, start, end)}
+        yield from sorted(found)
+
+    def asked_in(self, question: str) -> Mapping[RelationType, float]:
+        """Return of each relation type how strongly the words of a question ask for it: `ASKED`, or 0."""
+        return {name: ASKED if asks.search(question) else 0.0 for name, asks in self._question_cues}
+
+    def entity_type_of(self, name: str, before: Sequence[str] = (), said: Sequence[str] = ()) -> str | None:
+        """Return the entity type of a name by rule, None where no rule tells one.
+
+        In order: the name is an example; it has a shape; it holds a cue; a cue stands right before it; what it is said
+        to be ends with one.
+
+        Args:
+            name: the name as it stands in a text.
+            before: texts that end where the name begins.
+            said: phrases for what the name is.
+        """
+        normal = normalise_name(name)
+        tests: tuple[Callable[[_EntityRules], object], ...] = (
+            lambda rules: normal in rules.examples,
+            lambda rules: rules.shapes.fullmatch(name.strip()),
+            lambda rules: rules.cues.search(name),
+            lambda rules: any(rules.is_before_name(text) for text in before),
+            lambda rules: any(map(rules.ends_with_cue, said)),
+        )
+        return next((entity for test in tests for entity, rules in self._entity_rules if test(rules)), None)
+
+    @cached_property
+    def shapes(self) -> re.Pattern[str]:
+        """What finds names by the shapes of entity types."""
+        return any_shape(shape for entity in self.entities for shape in entity.shapes)
+
+    def used(self, relations: Collection[RelationType], entities: Collection[str]) -> OwnTypes:
+        """Return the types that facts and names have; one that is not declared any more has a name alone."""
+        by_name = {relation.name: relation for relation in self.relations}
+        by_entity = {entity.name: entity for entity in self.entities}
+        return OwnTypes(
+            tuple(by_name.get(name) or OwnRelation(name) for name in sorted(relations)),
+            tuple(by_entity.get(name) or OwnEntity(name) for name in sorted(entities)),
+        )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the types as a file holds them."""
+        found: dict[str, Any] = {}
+        for key, types in (("relations", self.relations), ("entities", self.entities)):
+            if types:
+                found[key] = {str(each.name): _without_name(asdict(each)) for each in types}
+        return found
+
+    def to_json(self) -> str:
+        """Return the types as the record keeps them; empty for none."""
+        return json.dumps(self.to_mapping(), ensure_ascii=False, sort_keys=True) if self else ""
+
+    @staticmethod
+    def from_json(text: str) -> OwnTypes:
+        """Return what `to_json` gave. Raises ValueError where it is no such text."""
+        return own_types_of(json.loads(text)) if text else NO_TYPES
+
+    @cached_property
+    def _relation_cues(self) -> Sequence[tuple[RelationType, re.Pattern[str]]]:
+        return [(relation.name, any_cue(relation.cues)) for relation in self.relations]
+
+    @cached_property
+    def _question_cues(self) -> Sequence[tuple[RelationType, re.Pattern[str]]]:
+        return [(relation.name, any_cue([*relation.cues, *relation.questions])) for relation in self.relations]
+
+    @cached_property
+    def _entity_rules(self) -> Sequence[tuple[str, _EntityRules]]:
+        return [(entity.name, _EntityRules.of(entity)) for entity in self.entities]
+
+
+@dataclass(frozen=True, slots=True)
+class _EntityRules:
+    """The rules of an entity type, compiled."""
+
+    examples: frozenset[str]
+    cues: re.Pattern[str]
+    shapes: re.Pattern[str]
+
+    @staticmethod
+    def of(entity: OwnEntity) -> _EntityRules:
+        return _EntityRules(
+            frozenset(map(normalise_name, entity.examples)), any_cue(entity.cues), any_shape(entity.shapes)
+        )
+
+    def ends_with_cue(self, text: str) -> bool:
+        """Whether a cue stands at a text's end."""
+        return any(match.end() == len(text) for match in self.cues.finditer(text))
+
+    def is_before_name(self, text: str) -> bool:
+        """Whether a text ends with a cue and a space."""
+        words = text.rstrip()
+        return words != text and self.ends_with_cue(words)
+
+
+NO_TYPES = OwnTypes()
+"""A workspace without types of its own."""
+
+
+def own_types_of(found: Any) -> OwnTypes:
+    """Return the types that a file or a record states, once they are checked.
+
+    Raises:
+        ValueError: something in it is no such type; the message says what and where.
+    """
+    body = _table(found, "it", {"relations", "entities"})
+    relations = [_relation(name, body["relations"][name]) for name in _names(body, "relations", MOST_RELATIONS)]
+    entities = [_entity(name, body["entities"][name]) for name in _names(body, "entities", MOST_ENTITIES)]
+    return OwnTypes(
+        tuple(sorted(relations, key=lambda relation: relation.name)),
+        tuple(sorted(entities, key=lambda entity: entity.name)),
+    )
+
+
+def _names(body: Mapping[str, Any], key: str, most: int) -> list[str]:
+    """Return the names of one kind of types, checked."""
+    names = list(_table(body.get(key, {}), f"[{key}]"))
+    if len(names) > most:
+        raise ValueError(f"[{key}] holds {len(names)} types, more than {most}")
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"[{key}.{name[:60]!r}] is no name: a letter first, then letters of A to Z, digits and _,"
+                f" {LONGEST_TYPE_NAME} at most"
+            )
+    upper = [name.upper() for name in names]
+    twice = next((name for name in names if upper.count(name.upper()) > 1), None)
+    if twice is not None:
+        raise ValueError(f"[{key}.{twice}] stands there twice, in capitals or small letters")
+    clash = next((name for name in names if key == "relations" and name.upper() in _BUILT_IN), None)
+    if clash is not None:
+        raise ValueError(f"[relations.{clash}] is the name of a built-in relation type: choose another")
+    return names
+
+
+def _relation(name: str, found: Any) -> OwnRelation:
+    where = f"[relations.{name}]"
+    body = _table(found, where, {field.name for field in fields(OwnRelation)} - {"name"})
+    return OwnRelation(
+        RelationType(name.upper()),
+        _meaning(body, where),
+        _texts(body, "examples", where),
+        _checked(_texts(body, "cues", where), cue_pattern, f"{where} cues"),
+        _checked(_texts(body, "questions", where), cue_pattern, f"{where} questions"),
+    )
+
+
+def _entity(name: str, found: Any) -> OwnEntity:
+    where = f"[entities.{name}]"
+    body = _table(found, where, {field.name for field in fields(OwnEntity)} - {"name"})
+    return OwnEntity(
+        name,
+        _meaning(body, where),
+        _texts(body, "examples", where),
+        _checked(_texts(body, "cues", where), cue_pattern, f"{where} cues"),
+        _checked(_texts(body, "shapes", where), shape_pattern, f"{where} shapes"),
+    )
+
+
+def _table(found: Any, where: str, known: Collection[str] | None = None) -> Mapping[str, Any]:
+    if not isinstance(found, dict):
+        raise ValueError(f"{where} is no table")
+    odd = next((key for key in found if known is not None and key not in known), None)
+    if odd is not None:
+        raise ValueError(f"{where} holds {odd[:60]!r}; known are {', '.join(sorted(known or ()))}")
+    return found
+
+
+def _meaning(body: Mapping[str, Any], where: str) -> str:
+    text = body.get("meaning", "")
+    _check_text(text, LONGEST_MEANING, f"{where} meaning")
+    return str(text).strip()
+
+
+def _texts(body: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    texts = body.get(key, [])
+    if not isinstance(texts, list):
+        raise ValueError(f"{where} {key} is no list")
+    if len(texts) > MOST_OF_A_LIST:
+        raise ValueError(f"{where} {key} has {len(texts)} entries, more than {MOST_OF_A_LIST}")
+    for text in texts:
+        _check_text(text, LONGEST_EXAMPLE, f"{where} {key}")
+        if not text.strip():
+            raise ValueError(f"{where} {key} holds an empty text")
+    return tuple(dict.fromkeys(text.strip() for text in texts))
+
+
+def _check_text(text: Any, longest: int, where: str) -> None:
+    if not isinstance(text, str):
+        raise ValueError(f"{where} is no text")
+    if len(text) > longest:
+        raise ValueError(f"{where} has {len(text)} characters, more than {longest}")
+    if has_controls(text) or not is_unicode(text):
+        raise ValueError(f"{where} holds a line end or another control character")
+
+
+def _checked(cues: tuple[str, ...], pattern: Callable[[str], str], where: str) -> tuple[str, ...]:
+    for cue in cues:
+        try:
+            pattern(cue)
+        except ValueError as fault:
+            raise ValueError(f"{where}: {cue[:60]!r} cannot be used: {fault}") from None
+    return cues
+
+
+def _definition(about: OwnRelation | OwnEntity) -> str:
+    """Return a type's meaning with its examples, as `DEFINITIONS` does for the built-in ones."""
+    examples = "; ".join(about.examples)
+    return f"{about.meaning} ({examples})" if about.meaning and examples else about.meaning or examples
+
+
+def definition_list(relations: Iterable[RelationType], own: OwnTypes) -> str:
+    """Return relation types with their meanings and examples, one a line, as prompts list them."""
+    definitions = {**DEFINITIONS, **own.definitions}
+    return "\n".join(_listed(relation.value, definitions.get(relation, "")) for relation in relations)
+
+
+def entity_list(own: OwnTypes) -> str:
+    """Return the own entity types with their meanings and examples, one a line, as prompts list them."""
+    return "\n".join(_listed(entity.name, _definition(entity)) for entity in own.entities)
+
+
+def _listed(name: str, definition: str) -> str:
+    return f"- {name}: {definition}" if definition else f"- {name}"
+
+
+def _without_name(body: dict[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in body.items() if key != "name"}

@@ -1,0 +1,221 @@
+"""Conversation-aware search: documents by their similarity to a question and by what the conversation is about.
+
+A conversation is about the concepts that its messages mention; a document takes part in it by those that it explains.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from graph.errors import BadInput
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.sight import Sight, named_document
+from graph.retrieve.seeds import min_max
+
+SIMILARITY_SHARE = 0.7
+"""The share of the similarity in a document's score; the rest is that of its concepts."""
+
+THREAD_SHARE = 0.2
+"""The share of a thread's concepts in a ranking by similarity, where no other is asked for.
+
+Measured (`python -m benchmarks.conversations --shares`): more costs recall on long threads. A walk, which starts from
+the names of the completed question, gains nothing from them.
+"""
+
+EDGE_LIMIT = 20_000
+"""EXPLAINS edges that count in one search, at most: a thread's concepts that most documents explain are left out."""
+
+MESSAGES_A_TURN = 2
+
+_OF_THREAD = """
+    SELECT DISTINCT concept.key, concept.id FROM part_of
+    JOIN conversation ON conversation.key = part_of.target
+    JOIN mentions ON mentions.source = part_of.source
+    JOIN concept ON concept.key = mentions.target
+    WHERE conversation.id = ?"""
+_MENTIONS = """
+    SELECT concept.id, mentions.confidence,
+        max(part_of.position) OVER () - part_of.position
+    FROM conversation JOIN part_of ON part_of.target = conversation.key
+    JOIN mentions ON mentions.source = part_of.source JOIN concept ON concept.key = mentions.target
+    WHERE conversation.id = :conversation"""
+_NUMBER = "SELECT count(*) FROM (SELECT 1 FROM explains WHERE target = ? LIMIT ?)"
+_COUNTS = """
+    SELECT document.id, found.number FROM (
+        SELECT source, count(*) AS number FROM explains WHERE target IN (SELECT value FROM json_each(?)) GROUP BY source
+    ) found JOIN document ON document.key = found.source"""
+_PAIRS = """
+    SELECT document.id, concept.id FROM explains
+    JOIN document ON document.key = explains.source JOIN concept ON concept.key = explains.target
+    WHERE explains.target IN (SELECT value FROM json_each(?))"""
+
+
+@dataclass(frozen=True, slots=True)
+class RelevantDocument:
+    """A document that a conversation-aware search found.
+
+    Attributes:
+        similarity: as it was given.
+        concepts: how many concepts of the conversation it explains.
+        relevance: that number, relative to the largest of any document; in [0, 1].
+        score: the mix of similarity and relevance.
+    """
+
+    id: str
+    path: str
+    title: str
+    similarity: float
+    concepts: int
+    relevance: float
+    score: float
+
+
+def concepts_of_thread(record: RelationshipRecord, conversation_id: str, sight: Sight | None = None) -> list[str]:
+    """Return the ids of the concepts that the messages of a conversation mention, ascending."""
+    return sorted(_thread(record, conversation_id, sight))
+
+
+def documents_of_thread(record: RelationshipRecord, conversation_id: str, sight: Sight | None = None) -> dict[str, int]:
+    """Return {document: how many concepts of the conversation it explains}; documents with none are left out.
+
+    Where its concepts have more than `EDGE_LIMIT` edges together, those that most documents explain do not count.
+    """
+    thread = _within_limit(record, _thread(record, conversation_id, sight))
+    keys = json.dumps(list(thread.values()))
+    if sight is None:
+        return {str(key): int(number) for key, number in record.execute(_COUNTS, (keys,))}
+    explaining = sight.explaining(thread)
+    pairs = record.execute(_PAIRS, (keys,))
+    return dict(Counter(str(document) for document, concept in pairs if document in explaining.get(concept, ())))
+
+
+def _thread(record: RelationshipRecord, conversation_id: str, sight: Sight | None) -> dict[str, int]:
+    """Return {id: key} of the concepts that a conversation mentions."""
+    found = {str(concept): int(key) for key, concept in record.execute(_OF_THREAD, (conversation_id,))}
+    return found if sight is None else {concept: key for concept, key in found.items() if sight.sees_concept(concept)}
+
+
+def _within_limit(record: RelationshipRecord, thread: Mapping[str, int]) -> dict[str, int]:
+    """Return the concepts that the fewest documents explain: as many as `EDGE_LIMIT` has room for."""
+    numbers = {
+        concept: int(record.execute(_NUMBER, (key, EDGE_LIMIT + 1)).fetchone()[0]) for concept, key in thread.items()
+    }
+    kept: dict[str, int] = {}
+    left = EDGE_LIMIT
+    for concept in sorted(thread, key=lambda each: (numbers[each], each)):
+        left -= numbers[concept]
+        if left < 0:
+            break
+        kept[concept] = thread[concept]
+    return kept
+
+
+def relevances(counts: Mapping[str, int]) -> dict[str, float]:
+    """Return the counts of `documents_of_thread` relative to the largest of them."""
+    most = max(counts.values(), default=1)
+    return {key: number / most for key, number in counts.items()}
+
+
+def conversation_search(
+    record: RelationshipRecord,
+    conversation_id: str,
+    similarities: Mapping[str, float],
+    k: int = 5,
+    sight: Sight | None = None,
+) -> list[RelevantDocument]:
+    """Return the best ``k`` documents by 0.7 x similarity + 0.3 x concept relevance (003), ties by id.
+
+    A document without a concept of the conversation counts by its similarity alone, and a conversation that is not
+    there, or mentions nothing, changes no order.
+
+    Args:
+        record: the relationship graph.
+        conversation_id: whose concepts count.
+        similarities: similarity to the question by id of document, of all documents that may be found.
+        k: how many are returned at most.
+        sight: what a filter lets be seen; without one, everything.
+
+    Raises:
+        BadInput: a similarity is no finite number, or ``k`` is less than 1.
+    """
+    if k < 1:
+        raise BadInput(f"{k} documents are asked for", "Ask for at least one")
+    if sight is not None:
+        similarities = {key: similarity for key, similarity in similarities.items() if sight.sees_document(key)}
+    counts = documents_of_thread(record, conversation_id, sight)
+    share = relevances(counts)
+    found = _best(similarities, share, k)
+    return [
+        RelevantDocument(
+            key, *named_document(record, key, sight), similarities[key], counts.get(key, 0), share.get(key, 0.0), score
+        )
+        for key, score in found
+    ]
+
+
+def _best(similarities: Mapping[str, float], share: Mapping[str, float], k: int) -> list[tuple[str, float]]:
+    """Return the ``k`` documents with the best mixed scores. Raises BadInput where a similarity is no finite number."""
+    keys = list(similarities)
+    scores = SIMILARITY_SHARE * np.fromiter(similarities.values(), dtype=np.float64, count=len(keys))
+    if not np.isfinite(scores).all():
+        raise BadInput("A similarity is no finite number", "Give the cosine of each document")
+    scores += (1 - SIMILARITY_SHARE) * np.fromiter((share.get(key, 0.0) for key in keys), np.float64, len(keys))
+    least = np.partition(scores, -k)[-k] if k < len(keys) else -np.inf
+    near = ((keys[place], float(scores[place])) for place in np.flatnonzero(scores >= least).tolist())
+    return sorted(near, key=lambda item: (-item[1], item[0]))[:k]
+
+
+def thread_concepts(record: RelationshipRecord, conversation_id: str, sight: Sight | None = None) -> dict[str, float]:
+    """Return {concept: weight} of what a conversation mentions, as seeds of a walk; the weights sum to 1.
+
+    A mention weighs its confidence, halved for each turn after it, so that the thread's last words count most.
+    """
+    weights: dict[str, float] = {}
+    for concept, confidence, age in record.execute(_MENTIONS, {"conversation": conversation_id}):
+        if sight is None or sight.sees_concept(concept):
+            weights[concept] = weights.get(concept, 0.0) + confidence * 0.5 ** (age / MESSAGES_A_TURN)
+    total = sum(weights.values())
+    return {concept: weight / total for concept, weight in weights.items()} if total else {}
+
+
+def with_thread_seeds(seeds: Mapping[int, float], thread: Mapping[int, float], share: float) -> dict[int, float]:
+    """Return entity seeds of which ``share`` is given to the concepts of a thread; together they weigh as before.
+
+    Args:
+        seeds: {entity: weight} from the question; without any, the thread's weigh ``share``.
+        thread: {entity: weight}; scaled to what they are given.
+        share: in [0, 1].
+    """
+    total, given = sum(seeds.values()), sum(thread.values())
+    if not share or not given:
+        return dict(seeds)
+    mixed = {entity: weight * (1 - share) for entity, weight in seeds.items()}
+    for entity, weight in thread.items():
+        mixed[entity] = mixed.get(entity, 0.0) + weight / given * share * (total or 1.0)
+    return mixed
+
+
+def with_thread_relevance(
+    ranking: Sequence[tuple[str, float]], relevance: Mapping[str, float], share: float
+) -> list[tuple[int, float]]:
+    """Return a ranking by (1 - share) x score + share x relevance: 003's mix, over the scores of any mode.
+
+    Args:
+        ranking: (document, score) of each passage, best first; scores are scaled to [0, 1].
+        relevance: {document: concept relevance in [0, 1]}; of documents that are not there, 0.
+        share: in [0, 1].
+
+    Returns:
+        (place in the ranking before, mixed score), best first, ties as before.
+    """
+    scaled = min_max(np.array([score for _, score in ranking], dtype=np.float64)).tolist()
+    mixed = [
+        (place, (1 - share) * scaled[place] + share * relevance.get(document, 0.0))
+        for place, (document, _) in enumerate(ranking)
+    ]
+    return sorted(mixed, key=lambda item: (-item[1], item[0]))

@@ -1,0 +1,248 @@
+"""Conversations, messages and views as the record holds them, and who may go on with a conversation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from graph.errors import NoAccess
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import EdgeType, NodeType
+from graph.relationships.tables import table_of_edges, table_of_nodes
+from graph.schema import stable_id
+from graph.text import one_line
+
+USER, ASSISTANT = "user", "assistant"
+"""The roles of a message."""
+
+TITLE_LENGTH = 80
+"""Characters of a conversation's title, which is the beginning of its first question."""
+
+_USER = table_of_nodes(NodeType.USER)
+_MESSAGE = table_of_nodes(NodeType.MESSAGE)
+_CONVERSATION = table_of_nodes(NodeType.CONVERSATION)
+_DOCUMENT = table_of_nodes(NodeType.DOCUMENT)
+_PART_OF = table_of_edges(EdgeType.PART_OF, NodeType.MESSAGE, NodeType.CONVERSATION)
+_CREATED = table_of_edges(EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)
+_FOLLOWS = table_of_edges(EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE)
+_VIEWED = table_of_edges(EdgeType.VIEWED, NodeType.USER, NodeType.DOCUMENT)
+
+_MESSAGES = f"""
+SELECT m.key, m.id, m.role, m.content, m.created_at, m.understood, m.kind, m.cited, p.position, c.id, u.id
+FROM "{_MESSAGE}" m
+LEFT JOIN "{_PART_OF}" p ON p.source = m.key LEFT JOIN "{_CONVERSATION}" c ON c.key = p.target
+LEFT JOIN "{_CREATED}" made ON made.target = m.key LEFT JOIN "{_USER}" u ON u.key = made.source
+"""
+_FIRST_ASKER = f"""
+SELECT u.id FROM "{_PART_OF}" p
+LEFT JOIN "{_CREATED}" made ON made.target = p.source LEFT JOIN "{_USER}" u ON u.key = made.source
+WHERE p.target = c.key ORDER BY p.position LIMIT 1
+"""
+_CONVERSATIONS = f"""
+SELECT c.id, c.title, c.created_at, c.updated_at, ({_FIRST_ASKER}),
+    (SELECT count(*) FROM "{_PART_OF}" p WHERE p.target = c.key)
+FROM "{_CONVERSATION}" c
+"""
+_ASKED_IN = f"""EXISTS (
+    SELECT 1 FROM "{_PART_OF}" p JOIN "{_CREATED}" made ON made.target = p.source
+    JOIN "{_USER}" u ON u.key = made.source WHERE p.target = c.key AND u.id = ?
+)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation.
+
+    Attributes:
+        owner: who began it; empty where nobody is known to have.
+        messages: their number.
+    """
+
+    id: str
+    title: str
+    created_at: str
+    updated_at: str
+    owner: str
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A passage that an answer cites.
+
+    Attributes:
+        number: what the answer cites it by, from 1.
+        passage: its id.
+    """
+
+    number: int
+    passage: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A question or an answer.
+
+    Attributes:
+        role: ``user`` or ``assistant``.
+        content: as it was typed, or answered.
+        understood: the question as it was completed; empty where it stood alone, and for an answer.
+        kind: what an answer is; empty for a question.
+        position: its place in the conversation, from 0; -1 outside of one.
+        conversation: its id; empty where it belongs to none.
+        user: who asked; empty for an answer, and where nobody is known to have.
+        cited: the passages that an answer cites, by number; some may have been removed since.
+    """
+
+    id: str
+    role: str
+    content: str
+    created_at: str
+    understood: str
+    kind: str
+    position: int
+    conversation: str
+    user: str
+    cited: tuple[Cited, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    """A question of a conversation, with its answer where there is one."""
+
+    question: Message
+    answer: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A user's views of a document; times as `graph.relationships.schema.time_text` writes them.
+
+    Attributes:
+        duration: seconds spent on it in all; None where nobody measured them.
+        relevance_score: the mean of the user's marks on its passages, in [-1, 1]; None without a mark.
+    """
+
+    document: str
+    path: str
+    title: str
+    view_count: int
+    first_viewed_at: str
+    last_viewed_at: str
+    duration: int | None
+    relevance_score: float | None
+
+
+def conversations(record: RelationshipRecord, user: str = "") -> list[Conversation]:
+    """Return all conversations, or those in which a user asked, the last changed first."""
+    where, values = (f"WHERE {_ASKED_IN}", (user,)) if user else ("", ())
+    rows = record.execute(f"{_CONVERSATIONS} {where} ORDER BY c.updated_at DESC, c.id", values)
+    return [_conversation(row) for row in rows]
+
+
+def conversation(record: RelationshipRecord, key: str) -> Conversation | None:
+    """Return a conversation; None where there is none of that id."""
+    row = record.execute(f"{_CONVERSATIONS} WHERE c.id = ?", (key,)).fetchone()
+    return _conversation(row) if row else None
+
+
+def messages(record: RelationshipRecord, conversation: str) -> list[Message]:
+    """Return the messages of a conversation in their order."""
+    rows = record.execute(f"{_MESSAGES} WHERE c.id = ? ORDER BY p.position", (conversation,)).fetchall()
+    return [_message(row) for row in rows]
+
+
+def messages_beside(record: RelationshipRecord, user: str) -> list[Message]:
+    """Return a user's questions that belong to no conversation, each followed by its answer, the oldest first."""
+    own = f"{_MESSAGES} WHERE u.id = ? AND c.key IS NULL ORDER BY m.created_at, m.key"
+    questions = record.execute(own, (user,)).fetchall()
+    return [_message(row) for question in questions for row in (question, *_answers_to(record, question[0]))]
+
+
+def last_turns(record: RelationshipRecord, conversation: str, most: int) -> list[PastTurn]:
+    """Return the last turns of a conversation, the last one last."""
+    rows = record.execute(
+        f"{_MESSAGES} WHERE c.id = ? ORDER BY p.position DESC LIMIT ?", (conversation, 2 * most)
+    ).fetchall()
+    turns: list[PastTurn] = []
+    for message in map(_message, reversed(rows)):
+        if message.role == USER:
+            turns.append(PastTurn(message))
+        elif turns:
+            turns[-1] = PastTurn(turns[-1].question, message)
+    return turns[-most:]
+
+
+def views(record: RelationshipRecord, user: str) -> list[View]:
+    """Return what a user viewed, the last first."""
+    rows = record.execute(
+        "SELECT d.id, d.path, d.title, v.view_count, v.first_viewed_at, v.last_viewed_at, v.duration, v.relevance_score"
+        f' FROM "{_VIEWED}" v JOIN "{_USER}" u ON u.key = v.source JOIN "{_DOCUMENT}" d ON d.key = v.target'
+        " WHERE u.id = ? ORDER BY v.last_viewed_at DESC, d.id",
+        (user,),
+    )
+    return [View(*row) for row in rows]
+
+
+def last_message(record: RelationshipRecord, conversation: str) -> tuple[str, int] | None:
+    """Return id and position of a conversation's last message; None where it has none."""
+    row = record.execute(
+        f'SELECT m.id, p.position FROM "{_PART_OF}" p JOIN "{_CONVERSATION}" c ON c.key = p.target'
+        f' JOIN "{_MESSAGE}" m ON m.key = p.source WHERE c.id = ? ORDER BY p.position DESC LIMIT 1',
+        (conversation,),
+    ).fetchone()
+    return (str(row[0]), int(row[1])) if row else None
+
+
+def title_of(question: str) -> str:
+    """Return the title of the conversation that begins with a question."""
+    return one_line(question)[:TITLE_LENGTH]
+
+
+def last_viewing_note(user: str) -> str:
+    """Return the key of the record's note that tells the last turn of which a user's views alone were written."""
+    return stable_id("last-viewing", user)
+
+
+def check_open_to(record: RelationshipRecord, key: str, user: str, *, own_only: bool = False) -> None:
+    """Raise NoAccess where a conversation is not open to somebody.
+
+    It is open to the user who began it. One that nobody is known to have begun is open to all, but where ``own_only``
+    says that each may continue only what they began. What does not exist yet is open.
+    """
+    found = conversation(record, key)
+    if found is None or found.owner == user or (not found.owner and not own_only):
+        return
+    raise NoAccess("That conversation is not open to this user", "Name another conversation, or the user who began it")
+
+
+def _conversation(row: tuple[str, str | None, str, str, str | None, int]) -> Conversation:
+    key, title, created_at, updated_at, owner, count = row
+    return Conversation(key, title or "", created_at, updated_at, owner or "", count)
+
+
+def cited_text(cited: Iterable[Cited]) -> str:
+    """Return passages that an answer cites as a message holds them: JSON, by number."""
+    return json.dumps(sorted((each.number, each.passage) for each in cited), ensure_ascii=False)
+
+
+def _message(row: tuple[object, ...]) -> Message:
+    _, key, role, content, created_at, understood, kind, cited, position, within, user = row
+    return Message(
+        id=str(key),
+        role=str(role),
+        content=str(content),
+        created_at=str(created_at),
+        understood=str(understood or ""),
+        kind=str(kind or ""),
+        position=-1 if position is None else int(str(position)),
+        conversation=str(within or ""),
+        user=str(user or ""),
+        cited=tuple(Cited(number, passage) for number, passage in json.loads(str(cited or "[]"))),
+    )
+
+
+def _answers_to(record: RelationshipRecord, question: object) -> list[tuple[object, ...]]:
+    follows = f'm.key IN (SELECT source FROM "{_FOLLOWS}" WHERE target = ?)'
+    return record.execute(f"{_MESSAGES} WHERE {follows} AND c.key IS NULL", (question,)).fetchall()

@@ -1,0 +1,311 @@
+"""A graph server over Bolt, such as Memgraph or Neo4j, through the `neo4j` driver."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+from graph.errors import BadInput, DependencyMissing, GraphUnavailable, faults_behind
+from graph.relationships.cypher.dialect import DIALECT_VARIABLE, VECTOR_INDEX, dialect_of
+from graph.relationships.cypher.queries import NearChunk, check_vector, near_chunks
+from graph.relationships.cypher.reading import CellValue, Rows, check_limit, check_reads_only
+from graph.relationships.schema import NODES
+
+T = TypeVar("T")
+
+URL_VARIABLE = "MARA_GRAPH_URL"
+"""The address of the graph server."""
+
+USER_VARIABLE = "MARA_GRAPH_USER"
+PASSWORD_VARIABLE = "MARA_GRAPH_PASSWORD"
+DATABASE_VARIABLE = "MARA_GRAPH_DATABASE"
+"""The database of the server, where it has several."""
+
+_SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
+_PORT = 7687
+_CONNECT_S = 10.0
+_WRITE_S = 120.0
+_RETRY_S = 30.0
+_EXAMPLE = "bolt://localhost:7687"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """How to reach a graph server.
+
+    Attributes:
+        url: with scheme, host and port; see `server_url`.
+        database: the server's default one where it is empty.
+        dialect: a name of `dialect`; asked of the server where it is empty.
+    """
+
+    url: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+    database: str = ""
+    dialect: str = ""
+
+    @classmethod
+    def from_environment(cls) -> Self | None:
+        """Return the settings of the variables ``MARA_GRAPH_...``; None where no server is named. Raises BadInput."""
+        url = os.environ.get(URL_VARIABLE)
+        names = (USER_VARIABLE, PASSWORD_VARIABLE, DATABASE_VARIABLE, DIALECT_VARIABLE)
+        return cls(server_url(url), *(os.environ.get(name, "") for name in names)) if url else None
+
+
+def server_url(text: str) -> str:
+    """Return an address with scheme and port: ``bolt://`` and 7687 where they are left out.
+
+    ``localhost`` becomes 127.0.0.1, which is what most servers listen on, unless a certificate has to name the host.
+
+    Raises:
+        BadInput: it is no such address; the message shows nothing secret of it.
+    """
+    given = text.strip()
+    address = urlsplit(given if "://" in given else f"bolt://{given}")
+    try:
+        host, port = address.hostname, address.port or _PORT
+    except ValueError:
+        host = None
+    if address.username or address.password:
+        raise BadInput(
+            f"{URL_VARIABLE} holds a name or a password", f"Give them as {USER_VARIABLE} and {PASSWORD_VARIABLE}"
+        )
+    rest = address.path.strip("/") or address.query or address.fragment
+    if not host or address.scheme not in _SCHEMES or rest or any(map(str.isspace, host)):
+        raise BadInput(f"{URL_VARIABLE} is no address of a server", f"Set it as {_EXAMPLE}; with TLS, bolt+s://host")
+    if host == "localhost" and address.scheme in ("bolt", "neo4j"):
+        host = "127.0.0.1"
+    return f"{address.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+class BoltServer:
+    """A connection to a graph server; one belongs to one thread."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        """Connect.
+
+        Raises:
+            DependencyMissing: the driver is not installed.
+            GraphUnavailable: the server does not answer, refuses the credentials, or cannot be trusted.
+            BadInput: there is no such dialect.
+        """
+        self._settings = settings
+        neo4j = _driver()
+        auth = (settings.user, settings.password) if settings.user or settings.password else None
+        with self._faults_named():
+            self._connection = neo4j.GraphDatabase.driver(
+                settings.url,
+                auth=auth,
+                connection_timeout=_CONNECT_S,
+                connection_acquisition_timeout=_CONNECT_S,
+                max_transaction_retry_time=_RETRY_S,
+                notifications_min_severity=None,
+                user_agent="mara-rag",
+            )
+        try:
+            with self._faults_named():
+                agent = self._connection.get_server_info().agent
+            self.dialect = dialect_of(agent, settings.dialect)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def query(
+        self,
+        query: str,
+        parameters: Mapping[str, CellValue] | None = None,
+        *,
+        limit: int = 100,
+        timeout_s: float = 10.0,
+    ) -> Rows:
+        """Return what a query that only reads finds; its transaction is for reading, and is never committed.
+
+        Raises:
+            BadInput: the query may do more than read, cannot be run, or takes longer than ``timeout_s`` seconds.
+            GraphUnavailable: the server does not answer as it should.
+        """
+        check_limit(limit)
+        return self._read(check_reads_only(query, parameters or {}), parameters or {}, limit, timeout_s)
+
+    def search_chunks(
+        self, vector: Sequence[float], k: int = 5, index_name: str = VECTOR_INDEX, *, timeout_s: float = 10.0
+    ) -> list[NearChunk]:
+        """Return the ``k`` chunks nearest to a unit vector, nearest first; raises as `query` does."""
+        check_vector(vector, k)
+        check_limit(k)
+        statement = self.dialect.vector_search()
+        given = {"vector": list(vector), "k": k, "index": index_name}
+        return near_chunks(self._read(statement, given, k, timeout_s))
+
+    def rows(self, query: str, **parameters: object) -> list[tuple[Any, ...]]:
+        """Return all rows of a query of ours. Raises GraphUnavailable."""
+        work = _unit(query, parameters)
+        with self._session() as session, self._faults_named():
+            return list(session.execute_read(work))
+
+    def write(self, statement: str, **parameters: object) -> None:
+        """Run a statement of ours in a transaction, again where the server was busy. Raises GraphUnavailable."""
+        work = _unit(statement, parameters)
+        with self._session() as session, self._faults_named():
+            session.execute_write(work)
+
+    def define(self, statement: str) -> None:
+        """Run a statement that makes a constraint or an index, outside of a transaction; one that is there stays.
+
+        Raises GraphUnavailable where the server does not know it.
+        """
+        neo4j = _driver()
+        with self._session() as session, self._faults_named():
+            try:
+                session.run(neo4j.Query(statement, timeout=_WRITE_S)).consume()
+            except neo4j.exceptions.Neo4jError as fault:
+                if "already exist" not in str(fault).lower():
+                    raise
+
+    def _read(self, query: str, parameters: Mapping[str, object], limit: int, timeout_s: float) -> Rows:
+        def read() -> Rows:
+            with self._session(read_only=True) as session, session.begin_transaction(timeout=timeout_s) as transaction:
+                result = transaction.run(query, dict(parameters))
+                columns = tuple(result.keys())
+                records = [record.values() for _, record in zip(range(limit + 1), result, strict=False)]
+                transaction.rollback()
+            rows = tuple(tuple(map(_plain, values)) for values in records[:limit])
+            return Rows(columns, rows, len(records) > limit)
+
+        with self._faults_named(asked=True, timeout_s=timeout_s):
+            return _within(timeout_s, read)
+
+    def _session(self, *, read_only: bool = False) -> Any:
+        neo4j = _driver()
+        return self._connection.session(
+            database=self._settings.database or None,
+            default_access_mode=neo4j.READ_ACCESS if read_only else neo4j.WRITE_ACCESS,
+            fetch_size=1000,
+        )
+
+    @contextmanager
+    def _faults_named(self, *, asked: bool = False, timeout_s: float = 0.0) -> Iterator[None]:
+        """Turn the driver's errors into ours; with ``asked``, what the server refuses is somebody's own query."""
+        neo4j = _driver()
+        try:
+            yield
+        except TimeoutError as fault:
+            raise BadInput(f"The query took longer than {timeout_s:g} s", "Ask for less, or raise --timeout") from fault
+        except (neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError, ValueError, OSError) as fault:
+            refused = isinstance(fault, neo4j.exceptions.ClientError | neo4j.exceptions.DatabaseError)
+            elsewhere = isinstance(fault, neo4j.exceptions.AuthError) or "DatabaseNotFound" in str(fault)
+            if asked and refused and not elsewhere:
+                raise _refused_query(fault, timeout_s) from fault
+            raise unavailable(self._settings, fault) from fault
+
+
+def unavailable(settings: ServerSettings, fault: BaseException) -> GraphUnavailable:
+    """Return the error that tells why a server cannot be used, without what was sent to it."""
+    from neo4j import exceptions
+
+    named = f"The graph server at {settings.url}"
+    causes = list(faults_behind(fault))
+    if any(isinstance(each, exceptions.AuthError) for each in causes):
+        return GraphUnavailable(f"{named} refuses the credentials", f"Set {USER_VARIABLE} and {PASSWORD_VARIABLE}")
+    if any(isinstance(each, ssl.SSLError) for each in causes):
+        secure = "+s" in settings.url.partition("://")[0]
+        hint = "Its certificate must be valid for the host; bolt+ssc:// takes one that it signed itself"
+        return GraphUnavailable(f"{named} offers no TLS that can be trusted", hint if secure else "Check its TLS")
+    if isinstance(fault, exceptions.Neo4jError):
+        code = fault.code or type(fault).__name__
+        if "DatabaseNotFound" in code:
+            return GraphUnavailable(f"{named} has no database of that name", f"Set {DATABASE_VARIABLE}")
+        return GraphUnavailable(f"{named} refuses a statement ({code})", f"It may want another {DIALECT_VARIABLE}")
+    if isinstance(fault, exceptions.ConfigurationError | ValueError):
+        return GraphUnavailable(f"{named} cannot be reached so ({type(fault).__name__})", f"Check {URL_VARIABLE}")
+    return GraphUnavailable(
+        f"{named} does not answer as it should ({type(fault).__name__})",
+        f"Start it, or correct or unset {URL_VARIABLE}; with TLS, the address begins with bolt+s://",
+    )
+
+
+def _refused_query(fault: BaseException, timeout_s: float) -> BadInput:
+    code = str(getattr(fault, "code", ""))
+    if "Timeout" in code or "TimedOut" in code:
+        return BadInput(f"The query took longer than {timeout_s:g} s", "Ask for less, or raise --timeout")
+    said = " ".join(str(getattr(fault, "message", "") or fault).split())[:200]
+    return BadInput(f"The server cannot run the query ({said})", "The schema is in docs/relationships.md")
+
+
+def _within(seconds: float, work: Callable[[], T]) -> T:
+    """Return what a function returns; raise TimeoutError where it takes longer: not every server keeps to a time."""
+    outcome: list[T] = []
+    fault: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            fault.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds + 0.5)
+    if thread.is_alive():
+        raise TimeoutError
+    if fault:
+        raise fault[0]
+    return outcome[0]
+
+
+def _unit(statement: str, parameters: Mapping[str, object]) -> Callable[[Any], list[tuple[Any, ...]]]:
+    """Return the work of a transaction with a time limit."""
+
+    def work(transaction: Any) -> list[tuple[Any, ...]]:
+        return [tuple(record.values()) for record in transaction.run(statement, parameters)]
+
+    limited: Callable[[Any], list[tuple[Any, ...]]] = _driver().unit_of_work(timeout=_WRITE_S)(work)
+    return limited
+
+
+def _driver() -> Any:
+    try:
+        import neo4j
+    except ImportError as fault:
+        raise DependencyMissing(
+            "A graph server is reached with the package neo4j", "Install it with: pip install 'mara-rag[graph]'"
+        ) from fault
+    return neo4j
+
+
+def _plain(value: Any) -> CellValue:
+    """Return a value as JSON holds it, as the embedded copy does."""
+    if isinstance(value, str | int | float | bool | None):
+        return value
+    from neo4j import graph
+
+    if isinstance(value, graph.Path):
+        return {"_nodes": [*map(_plain, value.nodes)], "_edges": [*map(_plain, value.relationships)]}
+    if isinstance(value, graph.Node):
+        label = next((of for of in NODES if of in value.labels), ":".join(sorted(value.labels)))
+        return {"_label": str(label), **{key: _plain(each) for key, each in value.items()}}
+    if isinstance(value, graph.Relationship):
+        return {"_type": value.type, **{key: _plain(each) for key, each in value.items()}}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
+        return [*map(_plain, value)]
+    return str(value)

@@ -1,0 +1,176 @@
+"""A copy of the relationship graph that answers Cypher without a server, in the package `ladybug`; it is only read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from graph.embedding.embeddings import check_dimension
+from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged
+from graph.relationships.cypher.queries import NearChunk, check_vector, near_chunks, nearest_chunks
+from graph.relationships.cypher.reading import CellValue, Rows, check_limit, check_reads_only
+from graph.storage.generation import GenerationHold
+
+if TYPE_CHECKING:
+    import ladybug
+
+GRAPH_FILE = "graph.lbug"
+"""The file of a copy's folder that `ladybug` opens."""
+
+STAMP_FILE = "copy.json"
+"""The file of a copy's folder that tells what the copy was made of."""
+
+_POOL_BYTES = 2**30
+_MAPPED_BYTES = 2**38
+"""Of address space for one copy: the package's own choice, 8 TB, leaves room for 15 in a process."""
+
+
+class EmbeddedCopy:
+    """An open copy. Any number may be open at once, in any number of processes; one belongs to one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the copy in a folder.
+
+        Raises:
+            DependencyMissing: `ladybug` is not installed.
+            FileNotFoundError: there is none.
+            WorkspaceDamaged: it cannot be read.
+        """
+        self._hold = GenerationHold(folder)
+        self._dimension = int((read_stamp(folder) or {}).get("dimension", 0))
+        try:
+            self._database = open_database(folder / GRAPH_FILE, read_only=True)
+            self._connection = package().Connection(self._database)
+        except RuntimeError as fault:
+            self._hold.release()
+            raise WorkspaceDamaged(f"{folder} cannot be read ({first_line(fault)})", f"Delete {folder}") from fault
+        except BaseException:
+            self._hold.release()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the copy; it may then be removed."""
+        self._connection.close()
+        self._database.close()
+        self._hold.release()
+
+    def query(
+        self,
+        query: str,
+        parameters: Mapping[str, CellValue] | None = None,
+        *,
+        limit: int = 100,
+        timeout_s: float = 10.0,
+    ) -> Rows:
+        """Return what a query that only reads finds.
+
+        Args:
+            query: in Cypher.
+            parameters: the values of its ``$names``.
+            limit: rows that are returned at most.
+            timeout_s: seconds after which it is stopped.
+
+        Raises:
+            BadInput: the query may do more than read, cannot be run, or takes longer.
+        """
+        check_limit(limit)
+        asked = check_reads_only(query, parameters or {})
+        self._connection.set_query_timeout(max(1, round(timeout_s * 1000)))
+        try:
+            result = self._connection.execute(asked, dict(parameters or {}))
+        except RuntimeError as fault:
+            raise _refused(fault, timeout_s) from fault
+        assert not isinstance(result, list)  # it is one statement
+        with result:
+            rows: list[tuple[CellValue, ...]] = []
+            while result.has_next() and len(rows) < limit:
+                values = result.get_next()
+                assert isinstance(values, list)
+                rows.append(tuple(map(_plain, values)))
+            return Rows(tuple(result.get_column_names()), tuple(rows), result.has_next())
+
+    def search_chunks(self, vector: Sequence[float], k: int = 5, *, timeout_s: float = 10.0) -> list[NearChunk]:
+        """Return the ``k`` chunks nearest to a unit vector, nearest first; every vector is looked at.
+
+        Raises:
+            BadInput: the copy holds no vectors, or the query takes longer.
+            EmbeddingMismatch: its vectors have another dimension.
+        """
+        check_vector(vector, k)
+        if not self._dimension:
+            raise BadInput("This copy holds no vectors", "Open one with vectors")
+        check_dimension(np.asarray(vector), self._dimension)
+        similarity = f"array_cosine_similarity(v.embedding, CAST($vector, 'FLOAT[{self._dimension}]'))"
+        found = self.query(nearest_chunks(similarity), {"vector": list(vector), "k": k}, limit=k, timeout_s=timeout_s)
+        return near_chunks(found)
+
+
+def read_stamp(folder: Path) -> dict[str, Any] | None:
+    """Return the stamp of a copy; None where it has none that can be read."""
+    with suppress(OSError, ValueError):
+        stamp = json.loads((folder / STAMP_FILE).read_text(encoding="utf-8"))
+        return stamp if isinstance(stamp, dict) else None
+    return None
+
+
+def open_database(path: Path, *, read_only: bool) -> ladybug.Database:
+    """Open a file of the package. Raises DependencyMissing, or RuntimeError where the file cannot be used."""
+    database: ladybug.Database = package().Database(
+        path, read_only=read_only, buffer_pool_size=_POOL_BYTES, max_db_size=_MAPPED_BYTES, lazy_init=False
+    )
+    return database
+
+
+def package() -> Any:
+    """Return the package `ladybug`. Raises DependencyMissing where it is not installed."""
+    try:
+        import ladybug
+    except ImportError as fault:
+        raise DependencyMissing(
+            "Cypher without a server needs the package ladybug", "Install it with: pip install 'mara-rag[graph]'"
+        ) from fault
+    return ladybug
+
+
+def _refused(fault: RuntimeError, timeout_s: float) -> BadInput:
+    said = first_line(fault)
+    if "Interrupted" in said:
+        return BadInput(f"The query took longer than {timeout_s:g} s", "Ask for less, or raise --timeout")
+    if "buffer pool is full" in said:
+        return BadInput("The query needs more memory than it may take", "Ask for less: narrow what it matches")
+    return BadInput(f"The query cannot be run ({said})", "The schema is in docs/relationships.md")
+
+
+def first_line(fault: BaseException) -> str:
+    """Return what a fault says, on one line of bounded length."""
+    return " ".join(str(fault).split())[:200]
+
+
+def _plain(value: Any) -> CellValue:
+    """Return a value as JSON holds it: nodes and edges by their properties and label, without the store's own keys."""
+    if isinstance(value, Mapping):
+        if value.keys() == {"_NODES", "_RELS"}:
+            return {"_nodes": _plain(value["_NODES"]), "_edges": _plain(value["_RELS"])}
+        if "_LABEL" in value and "_ID" in value:
+            name = "_type" if "_SRC" in value else "_label"
+            held = {key: _plain(each) for key, each in value.items() if not key.startswith("_") and each is not None}
+            return {name: str(value["_LABEL"]), **held}
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [_plain(each) for each in value]
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        return int(value)  # what a sum of whole numbers is here
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

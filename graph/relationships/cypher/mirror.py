@@ -1,0 +1,275 @@
+"""Bringing a graph server up to date with the record: what changed is merged, what was removed goes.
+
+The record is the truth: numbers such as views are set, never counted up. Everything can be repeated: nodes and edges
+are merged by id, and the server's stamp moves on only when all is done. Nothing is kept of what was removed.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from graph.errors import BadInput, WorkspaceLocked
+from graph.relationships.cypher.bolt import BoltServer
+from graph.relationships.cypher.dialect import VectorIndex
+from graph.relationships.cypher.tables import (
+    Link,
+    Row,
+    edge_rows,
+    links,
+    node_rows,
+    pages,
+    passages_of,
+    snapshot,
+    with_passages,
+)
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import NODES, NodeType
+from graph.relationships.tables import table_of_edges, table_of_nodes
+from graph.storage.record import Record
+
+STAMP_LABEL = "MaraCopy"
+"""The label of the one node of a server that says what it is a copy of."""
+
+_FORMAT = 1
+_PAGE = 1_000
+_LOCK = "graph-server.lock"
+_LOCK_S = 30.0
+_IDENTITY = "copied_as"
+_EXTRA_LABELS = {NodeType.MESSAGE: ":`Interaction`"}
+"""Labels beside its type that a node has on a server: 003 calls a message an interaction as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored:
+    """What was sent to a server.
+
+    Attributes:
+        revision: of the record, as the server has it now.
+        written: nodes and edges that were merged.
+        removed: nodes and edges that went, beside the edges of nodes.
+        whole: whether everything was compared.
+    """
+
+    revision: int
+    written: int
+    removed: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """What a server holds.
+
+    Attributes:
+        of: the record's identity.
+        counts: how many nodes and edges there were, by table.
+        vectors: whether it holds vectors.
+    """
+
+    of: str
+    format: int
+    revision: int
+    counts: dict[str, int]
+    vectors: bool
+
+
+def mirror(root: Path, server: BoltServer, *, whole: bool = False, vectors: VectorIndex | None = None) -> Mirrored:
+    """Bring a server up to date with a workspace's relationship graph.
+
+    Args:
+        root: the workspace.
+        server: whose database holds nothing, or an earlier state of this graph.
+        whole: compare everything, also where nothing changed here: somebody else wrote to the server.
+        vectors: also send the passages' vectors, from now on, and index them so where the server can.
+
+    Raises:
+        BadInput: there is no relationship graph, or the database holds something else.
+        GraphUnavailable: the server does not answer; what was sent stays, and the next call goes on.
+        WorkspaceLocked: another process is sending.
+    """
+    with RelationshipRecord.of(root) as record, _sending(root):
+        identity = _identity(record)
+        with passages_of(root) as passages, snapshot(record):
+            run = _Run(record, passages, server, identity)
+            return run.complete(whole=whole, vectors=vectors)
+
+
+class _Run:
+    """One call of `mirror`, over a record that stands still."""
+
+    def __init__(self, record: RelationshipRecord, passages: Record | None, server: BoltServer, identity: str) -> None:
+        self._record = record
+        self._passages = passages
+        self._server = server
+        self._identity = identity
+        self._written = 0
+        self._removed = 0
+
+    def complete(self, *, whole: bool, vectors: VectorIndex | None) -> Mirrored:
+        """Send what the server lacks, remove what it has too much of, and move its stamp on."""
+        stamp = self._stamp()
+        again = whole or stamp is None or stamp.revision > self._record.revision
+        with_vectors = vectors is not None or (stamp is not None and stamp.vectors)
+        if stamp is None or stamp.format != _FORMAT:
+            self._prepare(stamp)
+            again = True
+        if vectors is not None and (statement := self._server.dialect.vector_index(vectors)):
+            self._server.define(statement)
+        if stamp is not None and with_vectors and not stamp.vectors:
+            again = True
+        since = -1 if stamp is None or again else stamp.revision
+        before = {} if stamp is None or again else stamp.counts
+        if stamp is not None:
+            # What a run that breaks off has sent may be removed here before the next one, which then compares all.
+            self._set_stamp(replace(stamp, counts={}))
+        counts = {
+            **{of.value: self._send_nodes(of, since, before, with_vectors=with_vectors) for of in NODES},
+            **{_key(link): self._send_edges(link, since, before) for link in links()},
+        }
+        revision = self._record.revision
+        self._set_stamp(_Stamp(self._identity, _FORMAT, revision, counts, with_vectors))
+        return Mirrored(revision, self._written, self._removed, again)
+
+    def _stamp(self) -> _Stamp | None:
+        """Return what the server holds; None where it holds nothing. Raises BadInput where that is something else."""
+        columns = "s.of, s.format, s.revision, s.counts, s.vectors"
+        found = self._server.rows(f"MATCH (s:`{STAMP_LABEL}` {{id: 'stamp'}}) RETURN {columns}")
+        if not found:
+            self._refuse_foreign_nodes()
+            return None
+        of, written, revision, counts, vectors = found[0]
+        if of not in (None, self._identity):
+            raise BadInput(
+                "The database of the graph server holds the relationship graph of another workspace",
+                "Name another database: MARA_GRAPH_DATABASE",
+            )
+        return _Stamp(self._identity, written or 0, revision or 0, json.loads(counts or "{}"), bool(vectors))
+
+    def _refuse_foreign_nodes(self) -> None:
+        for of in NODES:
+            if self._server.rows(f"MATCH (n:`{of}`) RETURN 1 LIMIT 1"):
+                raise BadInput(
+                    f"The database of the graph server holds {of} nodes that mara did not write",
+                    "Give it an empty database: MARA_GRAPH_DATABASE",
+                )
+
+    def _prepare(self, stamp: _Stamp | None) -> None:
+        """Make the constraints by which ids are found; a stamp first, so that all that follows is known as ours."""
+        for label in (STAMP_LABEL, *NODES):
+            self._server.define(self._server.dialect.constraint(label))
+        if stamp is None:
+            self._set_stamp(_Stamp(self._identity, 0, 0, {}, vectors=False))
+
+    def _set_stamp(self, stamp: _Stamp) -> None:
+        values = {
+            "of": stamp.of,
+            "format": stamp.format,
+            "revision": stamp.revision,
+            "counts": json.dumps(stamp.counts),
+            "vectors": stamp.vectors,
+        }
+        self._server.write(f"MERGE (s:`{STAMP_LABEL}` {{id: 'stamp'}}) SET s += $values", values=values)
+
+    def _send_nodes(self, of: NodeType, since: int, before: dict[str, int], *, with_vectors: bool) -> int:
+        """Bring the nodes of a type up to date; return how many there are."""
+        names = ["id", *NODES[of]]
+        rows = node_rows(self._record, of, since)
+        if of is NodeType.CHUNK:
+            names.append("content")
+            rows = with_passages(rows, 0, self._passages, lambda entry: entry.passage.text)
+        if of is NodeType.VECTOR and with_vectors:
+            names.append("embedding")
+            rows = with_passages(rows, 1, self._passages, lambda entry: entry.vector.tolist())
+        statement = f"UNWIND $rows AS row MERGE (n:`{of}`{_EXTRA_LABELS.get(of, '')} {{id: row.id}}) SET n += row"
+        sent = 0
+        for page in pages(rows, _PAGE):
+            self._server.write(statement, rows=[dict(zip(names, row, strict=True)) for row in page])
+            sent += len(page)
+        self._written += sent
+        count = self._count(table_of_nodes(of))
+        if of.value not in before or sent != count - before[of.value]:
+            self._remove_nodes(of, count)
+        return count
+
+    def _send_edges(self, link: Link, since: int, before: dict[str, int]) -> int:
+        """Bring the edges of a type between two types of nodes up to date; return how many there are."""
+        statement = (
+            f"UNWIND $rows AS row MATCH (a:`{link.source}` {{id: row.source}})"
+            f" MATCH (b:`{link.target}` {{id: row.target}}) MERGE (a)-[e:`{link.name}`]->(b) SET e += row.properties"
+        )
+        sent = 0
+        for page in pages(edge_rows(self._record, link, since), _PAGE):
+            self._server.write(statement, rows=[_edge(link, row) for row in page])
+            sent += len(page)
+        self._written += sent
+        ends = (link.target, link.source) if link.backwards else (link.source, link.target)
+        count = self._count(table_of_edges(link.type, *ends))
+        key = _key(link)
+        if key not in before or sent != count - before[key]:
+            self._remove_edges(link, count)
+        return count
+
+    def _remove_nodes(self, of: NodeType, count: int) -> None:
+        """Remove what the record does not hold any more, if the server has more nodes than it."""
+        if self._server.rows(f"MATCH (n:`{of}`) RETURN count(n)")[0][0] <= count:
+            return
+        held = {key for key, *_ in node_rows(self._record, of)}
+        there = (row[0] for row in self._server.rows(f"MATCH (n:`{of}`) RETURN n.id"))
+        gone = [key for key in there if key not in held]
+        for start in range(0, len(gone), _PAGE):
+            page = gone[start : start + _PAGE]
+            self._server.write(f"UNWIND $ids AS id MATCH (n:`{of}` {{id: id}}) DETACH DELETE n", ids=page)
+        self._removed += len(gone)
+
+    def _remove_edges(self, link: Link, count: int) -> None:
+        pattern = f"MATCH (a:`{link.source}`)-[e:`{link.name}`]->(b:`{link.target}`)"
+        if self._server.rows(f"{pattern} RETURN count(e)")[0][0] <= count:
+            return
+        held = {(source, target) for source, target, *_ in edge_rows(self._record, link)}
+        there = self._server.rows(f"{pattern} RETURN a.id, b.id")
+        gone = [{"source": source, "target": target} for source, target in there if (source, target) not in held]
+        statement = (
+            f"UNWIND $rows AS row MATCH (a:`{link.source}` {{id: row.source}})"
+            f"-[e:`{link.name}`]->(b:`{link.target}` {{id: row.target}}) DELETE e"
+        )
+        for start in range(0, len(gone), _PAGE):
+            self._server.write(statement, rows=gone[start : start + _PAGE])
+        self._removed += len(gone)
+
+    def _count(self, table: str) -> int:
+        return int(self._record.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])
+
+
+def _edge(link: Link, row: Row) -> dict[str, object]:
+    source, target, *values = row
+    return {"source": source, "target": target, "properties": dict(zip(link.properties, values, strict=True))}
+
+
+def _key(link: Link) -> str:
+    return f"{link.name} {link.source} {link.target}"
+
+
+def _identity(record: RelationshipRecord) -> str:
+    """Return what tells this record from others on a server; it is given when the record is first sent."""
+    if not record.note(_IDENTITY):
+        with record.transaction():
+            if not record.note(_IDENTITY):
+                record.set_note(_IDENTITY, uuid.uuid4().hex)
+    return record.note(_IDENTITY)
+
+
+@contextmanager
+def _sending(root: Path) -> Iterator[None]:
+    """Let no other process send to the server meanwhile: what is older could come later."""
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(root / _LOCK, timeout=_LOCK_S):
+            yield
+    except Timeout as fault:
+        raise WorkspaceLocked("Another process is sending to the graph server", "Try again when it is done") from fault

@@ -1,0 +1,132 @@
+"""The searches of the relationship graph in Cypher, in words that every store here understands (003).
+
+They give what `conversation_search` and `discover` give, which read the record. RELATED_TO is kept once for both
+directions, so it is matched without an arrow, and no path may end where it began.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graph.errors import BadInput
+from graph.relationships.conversation_search import SIMILARITY_SHARE
+from graph.relationships.cypher.reading import Rows
+from graph.relationships.discovery import STEPS
+
+_MOST = """\
+OPTIONAL MATCH (:Conversation {id: $conversation_id})-[:CONTAINS]->(:Message)-[:MENTIONS]->(known:Concept)
+    <-[:EXPLAINS]-(explainer:Document)
+WITH explainer.id AS explaining, count(DISTINCT known.id) AS number
+WITH max(number) AS most
+"""
+_MIXED = f"""\
+OPTIONAL MATCH (d)-[:EXPLAINS]->(concept:Concept)<-[:MENTIONS]-(:Message)
+    <-[:CONTAINS]-(:Conversation {{id: $conversation_id}})
+WITH d, similarity, most, count(DISTINCT concept.id) AS concepts
+WITH d, similarity, concepts, CASE WHEN most > 0 THEN 1.0 * concepts / most ELSE 0.0 END AS relevance
+RETURN d.id AS id, d.path AS path, similarity, concepts, relevance,
+    {SIMILARITY_SHARE} * similarity + (1 - {SIMILARITY_SHARE}) * relevance AS score
+ORDER BY score DESC, id LIMIT 5
+"""
+
+CONVERSATION_SEARCH = f"""\
+{_MOST}MATCH (:Query {{id: $query_id}})-[s:SIMILARITY]->(d:Document)
+WITH d, s.score AS similarity, most
+{_MIXED}"""
+"""Five documents by similarity to a stored query, ``$query_id``, and by the concepts of ``$conversation_id``."""
+
+CONVERSATION_SEARCH_OF_SCORES = f"""\
+{_MOST}UNWIND $similarities AS given
+MATCH (d:Document) WHERE d.id = given.id
+WITH d, given.score AS similarity, most
+{_MIXED}"""
+"""The same for ``$similarities``, a list of ``{{id, score}}``; nothing about the query is stored."""
+
+DISCOVERY = f"""\
+MATCH (u:User {{id: $user_id}})-[:CREATED]->(:Message {{role: 'user'}})-[:MENTIONS]->(asked:Concept)
+WITH DISTINCT u, asked
+MATCH way = (asked)-[:RELATED_TO*1..{STEPS}]-(found:Concept)
+WHERE asked.id <> found.id
+WITH u, found, min(length(way)) AS steps
+MATCH (d:Document)-[:EXPLAINS]->(found)
+WHERE NOT (u)-[:VIEWED]->(d)
+RETURN d.id AS id, d.path AS path, count(DISTINCT found.id) AS relevance, sum(steps) AS steps
+ORDER BY relevance DESC, steps, id LIMIT 3
+"""
+"""Three documents that ``$user_id`` did not view, one or two steps from what this user asked about."""
+
+THREAD = """\
+MATCH (:Conversation {id: $conversation_id})-[place:CONTAINS]->(m:Message)
+OPTIONAL MATCH (m)-[:FOLLOWS]->(earlier:Message)
+RETURN m.id AS id, m.role AS role, m.content AS content, earlier.id AS follows
+ORDER BY place.position
+"""
+"""The messages of ``$conversation_id`` in order, each with the one that it follows."""
+
+VIEWS = """\
+MATCH (:User {id: $user_id})-[v:VIEWED]->(d:Document)
+RETURN d.id AS id, v.view_count AS view_count, v.first_viewed_at AS first_viewed_at,
+    v.last_viewed_at AS last_viewed_at
+ORDER BY id
+"""
+"""What ``$user_id`` viewed, how often and when."""
+
+CITATIONS = """\
+MATCH (:Message {id: $message_id})-[r:REFERENCES]->(d:Document)
+RETURN d.id AS id, r.number AS number
+ORDER BY number, id
+"""
+"""The documents that ``$message_id`` cites, with the numbers of its citations."""
+
+
+def nearest_chunks(similarity: str) -> str:
+    """Return the query for the chunks nearest to ``$vector``, ``$k`` of them, with distance and similarity.
+
+    Args:
+        similarity: how a store computes the cosine of ``v.embedding`` and ``$vector``, unit vectors.
+    """
+    return f"""\
+MATCH (v:Vector)-[:EMBEDDING_OF]->(c:DocumentChunk)
+WHERE v.embedding IS NOT NULL
+WITH c, {similarity} AS similarity
+RETURN c.id AS id, c.content AS content, 1 - similarity AS distance, similarity
+ORDER BY similarity DESC, id LIMIT $k
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NearChunk:
+    """A chunk that a search by vector found.
+
+    Attributes:
+        distance: 1 - similarity.
+        similarity: the cosine, in [-1, 1].
+    """
+
+    id: str
+    content: str | None
+    distance: float
+    similarity: float
+
+
+def check_vector(vector: Sequence[float], k: int) -> None:
+    """Raise BadInput where nothing can be searched for with a vector, or for so many chunks."""
+    if not vector or not all(map(math.isfinite, vector)) or not any(vector):
+        raise BadInput("The vector has no direction", "Give finite numbers that are not all 0")
+    if k < 1:
+        raise BadInput(f"{k} chunks are asked for", "Ask for at least one")
+
+
+def near_chunks(found: Rows) -> list[NearChunk]:
+    """Return the rows of a search by vector as chunks."""
+    return [
+        NearChunk(str(key), None if content is None else str(content), _number(distance), _number(similarity))
+        for key, content, distance, similarity in found.rows
+    ]
+
+
+def _number(value: object) -> float:
+    assert isinstance(value, int | float)
+    return float(value)

@@ -1,0 +1,295 @@
+"""What to read next: documents one or two concept steps away from what somebody asked for or read (003).
+
+From the seed concepts the search follows RELATED_TO once and twice; the documents that explain a concept so reached
+count by how many of them they explain. What was viewed is never proposed.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+
+from graph.errors import BadInput
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.sight import Sight, named_document
+
+PROPOSED = 3
+"""Documents that are proposed unless another number is asked for."""
+
+STEPS = 2
+"""RELATED_TO edges from a seed to the farthest concept that counts."""
+
+SEED_LIMIT = 20
+"""Concepts that a search starts from, at most; those asked for last come first."""
+
+READ_CONCEPTS = 5
+"""Concepts of a document that was read that a search starts from, at most: the best explained."""
+
+NEIGHBOUR_LIMIT = 30
+"""Edges followed from one concept, at most: those that most documents state, then the surest."""
+
+CONCEPT_LIMIT = 300
+"""Concepts beyond which no further ones are looked for; those fewer steps away come first."""
+
+DOCUMENT_LIMIT = 50
+"""Documents that one concept leads to, at most: those that explain it best."""
+
+
+_ASKED = """
+    SELECT concept.id, max(message.created_at) AS latest, max(mentions.confidence) AS confidence
+    FROM user JOIN created ON created.source = user.key JOIN message ON message.key = created.target
+    JOIN mentions ON mentions.source = message.key JOIN concept ON concept.key = mentions.target
+    WHERE user.id = ? AND message.role = 'user'
+    GROUP BY concept.key ORDER BY latest DESC, confidence DESC, concept.id LIMIT ?"""
+_READ = """
+    WITH read AS (
+        SELECT document.key, document.id, viewed.last_viewed_at AS latest
+        FROM user JOIN viewed ON viewed.source = user.key JOIN document ON document.key = viewed.target
+        WHERE user.id = ? AND coalesce(viewed.relevance_score, 0) >= 0
+        ORDER BY latest DESC, document.id LIMIT ?
+    ),
+    placed AS (
+        SELECT concept.id AS concept, read.id AS document, read.latest, row_number() OVER (
+            PARTITION BY read.key ORDER BY explains.relevance_score DESC, concept.id
+        ) AS place
+        FROM read JOIN explains ON explains.source = read.key JOIN concept ON concept.key = explains.target
+    )
+    SELECT concept, document FROM placed WHERE place <= ? ORDER BY latest DESC, document, place"""
+_TALKED = """
+    SELECT concept.id, max(part_of.position) AS latest
+    FROM conversation JOIN part_of ON part_of.target = conversation.key
+    JOIN mentions ON mentions.source = part_of.source JOIN concept ON concept.key = mentions.target
+    WHERE conversation.id = ? GROUP BY concept.key ORDER BY latest DESC, concept.id LIMIT ?"""
+_NAMES = "SELECT id, name FROM concept WHERE id IN (SELECT value FROM json_each(?))"
+_RELATED = tuple(
+    f"""
+    SELECT r.documents, r.confidence, concept.id, concept.name, r.relation
+    FROM concept near JOIN related_to r ON r.{here} = near.key JOIN concept ON concept.key = r.{there}
+    WHERE near.id = ? ORDER BY r.documents DESC, r.confidence DESC, r.{there}"""
+    for here, there in (("source", "target"), ("target", "source"))
+)
+_EXPLAINED = """
+    SELECT document.id FROM concept JOIN explains ON explains.target = concept.key
+    JOIN document ON document.key = explains.source
+    WHERE concept.id = ? ORDER BY explains.relevance_score DESC, explains.source"""
+_VIEWED = """
+    SELECT document.id FROM user JOIN viewed ON viewed.source = user.key JOIN document ON document.key = viewed.target
+    WHERE user.id = ?"""
+_CITED = """
+    SELECT document.id FROM conversation JOIN part_of ON part_of.target = conversation.key
+    JOIN references_message_document cited ON cited.source = part_of.source
+    JOIN document ON document.key = cited.target WHERE conversation.id = ?
+    UNION
+    SELECT document.id FROM conversation JOIN part_of ON part_of.target = conversation.key
+    JOIN references_message_document_chunk cited ON cited.source = part_of.source
+    JOIN chunk_of ON chunk_of.source = cited.target
+    JOIN document ON document.key = chunk_of.target WHERE conversation.id = ?"""
+
+
+class Because(StrEnum):
+    """Why a concept is a seed."""
+
+    ASKED = "asked"
+    """A message of the user mentions it."""
+    READ = "read"
+    """A document that the user viewed explains it."""
+    CONVERSATION = "conversation"
+    """A message of the conversation mentions it."""
+    TOPIC = "topic"
+    """The topic names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A concept that a search starts from.
+
+    Attributes:
+        concept: its id.
+        document: the id of the document that was read, where that is why.
+    """
+
+    concept: str
+    because: Because
+    document: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One RELATED_TO edge of a path, to the concept of that id and name."""
+
+    relation: str
+    concept: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptPath:
+    """How a concept was reached: a seed by the name it is shown with, and one or two steps."""
+
+    seed: Seed
+    name: str
+    steps: tuple[Step, ...]
+
+    @property
+    def end(self) -> Step:
+        """The last step, to the concept that the document explains."""
+        return self.steps[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """A document that is proposed.
+
+    Attributes:
+        relevance: how many concepts it explains that are one or two steps away.
+        paths: how each of these was reached, the nearest first.
+    """
+
+    id: str
+    path: str
+    title: str
+    relevance: int
+    paths: tuple[ConceptPath, ...]
+
+
+def discover(
+    record: RelationshipRecord,
+    *,
+    user_id: str = "",
+    conversation_id: str = "",
+    concepts: Sequence[str] = (),
+    k: int = PROPOSED,
+    with_read: bool = True,
+    sight: Sight | None = None,
+) -> list[Discovery]:
+    """Return what to read next: the best ``k`` documents, by number of concepts, then steps, then id.
+
+    Args:
+        record: the relationship graph.
+        user_id: whose questions and views count; what this user viewed is not proposed.
+        conversation_id: whose messages count; what they cite is not proposed.
+        concepts: ids of concepts of a topic.
+        k: how many are proposed at most.
+        with_read: whether the concepts of viewed documents count, beside those of questions.
+        sight: what a filter lets be seen; without one, everything.
+
+    Raises:
+        BadInput: neither a user, a conversation nor a concept is given, or ``k`` is less than 1.
+    """
+    if k < 1:
+        raise BadInput(f"{k} documents are asked for", "Ask for at least one")
+    if not (user_id or conversation_id or concepts):
+        raise BadInput("Nothing tells what to discover from", "Give a topic, a user or a conversation")
+    seeds: dict[str, Seed] = {}
+    for seed in _seen(list(_seeds(record, user_id, conversation_id, concepts, with_read=with_read)), sight):
+        seeds.setdefault(seed.concept, seed)
+    reached = _reached(record, list(seeds.values())[:SEED_LIMIT], sight)
+    seen = _listed(record, _VIEWED, (user_id,)) | _listed(record, _CITED, (conversation_id,) * 2)
+    return _proposed(record, reached, seen, k, sight)
+
+
+def _seeds(
+    record: RelationshipRecord, user_id: str, conversation_id: str, concepts: Sequence[str], *, with_read: bool
+) -> Iterator[Seed]:
+    """Yield the concepts to start from, those that tell most of what is wanted first; one may come twice."""
+    for concept in concepts:
+        yield Seed(concept, Because.TOPIC)
+    for concept, _ in record.execute(_TALKED, (conversation_id, SEED_LIMIT)):
+        yield Seed(concept, Because.CONVERSATION)
+    for concept, *_ in record.execute(_ASKED, (user_id, SEED_LIMIT)):
+        yield Seed(concept, Because.ASKED)
+    if with_read:
+        for concept, document in record.execute(_READ, (user_id, SEED_LIMIT, READ_CONCEPTS)):
+            yield Seed(concept, Because.READ, document)
+
+
+def _seen(seeds: Sequence[Seed], sight: Sight | None) -> list[Seed]:
+    """Return the seeds that a sight lets be seen: their concepts, and that what was read explains them."""
+    if sight is None:
+        return list(seeds)
+    explaining = sight.explaining({seed.concept for seed in seeds if seed.document})
+    return [
+        seed
+        for seed in seeds
+        if (seed.document in explaining.get(seed.concept, ()) if seed.document else sight.sees_concept(seed.concept))
+    ]
+
+
+def _reached(record: RelationshipRecord, seeds: Sequence[Seed], sight: Sight | None) -> dict[str, ConceptPath]:
+    """Return {concept: the shortest path to it} of the concepts one or two steps from a seed, nearest first.
+
+    No path comes back over the edge that it left by: a seed is reached from another seed alone.
+    """
+    ids = [seed.concept for seed in seeds]
+    names = {str(key): str(name) for key, name in record.execute(_NAMES, (json.dumps(ids),))}
+    if sight is not None:
+        names = {key: sight.label(key) for key in names}
+    ways = {seed.concept: [ConceptPath(seed, names[seed.concept], ())] for seed in seeds if seed.concept in names}
+    found: dict[str, ConceptPath] = {}
+    for _ in range(STEPS):
+        ways = _step(record, ways, sight, CONCEPT_LIMIT - len(found))
+        for concept, (way, *_) in ways.items():
+            found.setdefault(concept, way)
+    return found
+
+
+def _step(
+    record: RelationshipRecord, ways: Mapping[str, list[ConceptPath]], sight: Sight | None, limit: int
+) -> dict[str, list[ConceptPath]]:
+    """Return the ways to the concepts one edge farther: of each at most two, from different seeds."""
+    farther: dict[str, list[ConceptPath]] = {}
+    for concept, arrived in ways.items():
+        if len(farther) >= limit:
+            break
+        for step in islice(_related(record, concept, sight), NEIGHBOUR_LIMIT):
+            onward = [replace(way, steps=(*way.steps, step)) for way in arrived if way.seed.concept != step.concept]
+            if onward:
+                known = farther.get(step.concept, [])
+                known += [way for way in onward if all(way.seed != other.seed for other in known)]
+                farther[step.concept] = known[:2]
+    return farther
+
+
+def _related(record: RelationshipRecord, concept: str, sight: Sight | None) -> Iterator[Step]:
+    """Yield the concepts next to one: those related in most documents first, then the surest."""
+    forward, backward = (record.execute(query, (concept,)) for query in _RELATED)
+    near = heapq.merge(forward, backward, key=lambda edge: (-edge[0], -edge[1]))
+    for _, _, key, name, relation in near:
+        if sight is None:
+            yield Step(relation, key, name)
+        elif seen := sight.relations(concept, key):
+            yield Step(relation if relation in seen else min(seen), key, sight.label(key))
+
+
+def _proposed(
+    record: RelationshipRecord, reached: Mapping[str, ConceptPath], seen: Set[str], k: int, sight: Sight | None
+) -> list[Discovery]:
+    explained: dict[str, list[ConceptPath]] = defaultdict(list)
+    shown = None if sight is None else sight.explaining(reached)
+    for concept, path in reached.items():
+        documents = (str(key) for (key,) in record.execute(_EXPLAINED, (concept,)))
+        unread = (key for key in documents if key not in seen and (shown is None or key in shown.get(concept, ())))
+        for document in islice(unread, DOCUMENT_LIMIT):
+            explained[document].append(path)
+    best = heapq.nsmallest(k, explained.items(), key=lambda item: (-len(item[1]), _steps_of(item[1]), item[0]))
+    return [_discovery(record, document, paths, sight) for document, paths in best]
+
+
+def _steps_of(paths: Sequence[ConceptPath]) -> int:
+    return sum(len(path.steps) for path in paths)
+
+
+def _discovery(
+    record: RelationshipRecord, document_id: str, paths: Sequence[ConceptPath], sight: Sight | None
+) -> Discovery:
+    path, title = named_document(record, document_id, sight)
+    return Discovery(document_id, path, title, len(paths), tuple(sorted(paths, key=lambda way: len(way.steps))))
+
+
+def _listed(record: RelationshipRecord, query: str, values: Sequence[str]) -> set[str]:
+    return {str(key) for (key,) in record.execute(query, values)}

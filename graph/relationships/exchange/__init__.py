@@ -1,0 +1,1 @@
+"""The relationship graph as files: lines of JSON, a script in Cypher, GraphML."""

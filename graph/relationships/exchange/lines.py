@@ -1,0 +1,171 @@
+"""Nodes and edges as lines of JSON, or as lines of a script in Cypher that other programs can run.
+
+Both are read back by their form alone: a line of a script is taken apart and never run, and what it holds is checked
+against the schema as anything else that is written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby, islice
+from typing import Any
+
+from graph.errors import BadInput
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import EDGES, NODES, Edge, EdgeType, Node, NodeType, PropertyValue
+from graph.text import is_unicode
+
+Part = Node | Edge
+
+MAX_LINE = 10_000_000
+"""Characters of a line, at most."""
+
+_PAGE = 5_000
+_TEXT = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"'
+_VALUE = rf"(?:{_TEXT}|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+_MAP = rf"\{{(?:`[a-z_]+`: {_VALUE}(?:, `[a-z_]+`: {_VALUE})*)?\}}"
+_NODE = re.compile(rf"MERGE \(n:`([A-Za-z]+)` \{{id: ({_TEXT})\}}\) SET n \+= ({_MAP});")
+_EDGE = re.compile(
+    rf"MATCH \(a:`([A-Za-z]+)` \{{id: ({_TEXT})\}}\) MATCH \(b:`([A-Za-z]+)` \{{id: ({_TEXT})\}}\)"
+    rf" MERGE \(a\)-\[e:`([A-Z_]+)`\]->\(b\) SET e \+= ({_MAP});"
+)
+_ENTRY = re.compile(rf"`([a-z_]+)`: ({_VALUE})")
+
+
+def parts_of(record: RelationshipRecord) -> Iterator[Part]:
+    """Yield all nodes of a record, then all its edges."""
+    for of in NODES:
+        yield from record.nodes(of)
+    for edge_type, schema in EDGES.items():
+        for source, target in schema.pairs:
+            yield from record.edges(edge_type, source, target)
+
+
+def to_json_line(part: Part) -> str:
+    """Return a node or an edge as one line of JSON."""
+    properties = {name: value for name, value in part.properties.items() if value is not None}
+    if isinstance(part, Node):
+        line: dict[str, Any] = {"node": part.type, "id": part.id, "properties": properties}
+    else:
+        line = {"edge": part.type, "from": part.source, "to": part.target, "properties": properties}
+    return json.dumps(line, ensure_ascii=False, allow_nan=False)
+
+
+def to_statement(part: Part) -> str:
+    """Return the statement in Cypher, on one line, that creates a node or an edge, or gives it these properties."""
+    if isinstance(part, Node):
+        return f"MERGE (n:`{part.type}` {{id: {_literal(part.id)}}}) SET n += {_map(part.properties)};"
+    (source, start), (target, end) = part.source, part.target
+    return (
+        f"MATCH (a:`{source}` {{id: {_literal(start)}}}) MATCH (b:`{target}` {{id: {_literal(end)}}})"
+        f" MERGE (a)-[e:`{part.type}`]->(b) SET e += {_map(part.properties)};"
+    )
+
+
+def from_json_line(line: str) -> Part:
+    """Return what `to_json_line` wrote. Raises ValueError for anything else."""
+    given = json.loads(line, parse_constant=_refuse)
+    if not isinstance(given, dict) or not isinstance(given.get("properties", {}), dict):
+        raise ValueError("it is no object with properties")
+    properties = given.pop("properties", {})
+    if given.keys() == {"node", "id"} and isinstance(given["id"], str):
+        return Node(NodeType(given["node"]), given["id"], properties)
+    if given.keys() == {"edge", "from", "to"}:
+        return Edge(EdgeType(given["edge"]), _end(given["from"]), _end(given["to"]), properties)
+    raise ValueError("it is neither a node nor an edge")
+
+
+def from_statement(line: str) -> Part | None:
+    """Return what `to_statement` wrote; None for a comment or an empty line. Raises ValueError for anything else."""
+    if not line.strip() or line.startswith("//"):
+        return None
+    if found := _NODE.fullmatch(line):
+        return Node(NodeType(found[1]), json.loads(found[2]), _properties(found[3]))
+    if found := _EDGE.fullmatch(line):
+        source, target = (NodeType(found[1]), json.loads(found[2])), (NodeType(found[3]), json.loads(found[4]))
+        return Edge(EdgeType(found[5]), source, target, _properties(found[6]))
+    raise ValueError("it is no statement that `mara graph export` writes")
+
+
+def import_lines(
+    record: RelationshipRecord, lines: Iterable[str], read: Callable[[str], Part | None]
+) -> tuple[int, int]:
+    """Write the nodes and edges of some lines into a record, all or none; return how many of each.
+
+    Args:
+        record: of relationships.
+        lines: nodes before the edges that link them.
+        read: `from_json_line` or `from_statement`.
+
+    Raises:
+        BadInput: a line cannot be read, which is named by its number.
+        NotInSchema: the schema does not know what a line holds.
+        MissingEndpoint: an edge links a node that is not there.
+    """
+    parts = (_read(line.rstrip("\r\n"), number, read) for number, line in enumerate(lines, start=1))
+    nodes = edges = 0
+    with record.transaction():
+        for is_node, several in groupby((part for part in parts if part), key=lambda part: isinstance(part, Node)):
+            while page := list(islice(several, _PAGE)):
+                if is_node:
+                    record.put_nodes(part for part in page if isinstance(part, Node))
+                    nodes += len(page)
+                else:
+                    record.link_all(part for part in page if isinstance(part, Edge))
+                    edges += len(page)
+    return nodes, edges
+
+
+def _read(line: str, number: int, read: Callable[[str], Part | None]) -> Part | None:
+    if len(line) > MAX_LINE:
+        raise BadInput(f"Line {number} has {len(line):,} characters", f"Give {MAX_LINE:,} at most")
+    try:
+        part = read(line)
+        if part is not None:
+            _check_values(part)
+    except (ValueError, RecursionError) as fault:
+        reason = "it is no JSON" if isinstance(fault, json.JSONDecodeError) else str(fault)[:100]
+        raise BadInput(f"Line {number} cannot be read: {reason}", "Import what `mara graph export` wrote") from fault
+    return part
+
+
+def _check_values(part: Part) -> None:
+    """Raise ValueError where a record cannot keep an id or a value, whatever its type; the schema checks the types."""
+    ids = [part.id] if isinstance(part, Node) else [part.source[1], part.target[1]]
+    for value in (*ids, *part.properties.values()):
+        if isinstance(value, str) and not is_unicode(value):
+            raise ValueError("it holds half of a character")
+        if isinstance(value, int | float) and not (math.isfinite(value) and abs(value) < 2**63):
+            raise ValueError("it holds a number that is too large")
+
+
+def _end(given: object) -> tuple[NodeType, str]:
+    if not isinstance(given, list) or len(given) != 2 or not all(isinstance(each, str) for each in given):
+        raise ValueError("an end of an edge is a list of a type and an id")
+    return NodeType(given[0]), given[1]
+
+
+def _map(properties: Mapping[str, PropertyValue]) -> str:
+    entries = (f"`{name}`: {_literal(value)}" for name, value in properties.items() if value is not None)
+    return "{" + ", ".join(entries) + "}"
+
+
+def _literal(value: PropertyValue) -> str:
+    """Return a value in Cypher: texts in double quotes with the escapes of JSON, which are also those of Cypher."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _properties(text: str) -> dict[str, PropertyValue]:
+    found: dict[str, PropertyValue] = {}
+    for name, value in _ENTRY.findall(text):
+        if name in found:
+            raise ValueError(f"it has {name} twice")
+        found[name] = json.loads(value)
+    return found
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number")

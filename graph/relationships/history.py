@@ -1,0 +1,361 @@
+"""The history: what was asked and answered in conversations, and which documents a person viewed.
+
+A turn is written whole or not at all, and nothing derives it again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from uuid import uuid4
+
+from graph.errors import MissingEndpoint, NotInSchema
+from graph.relationships.concepts import ConceptExtractor
+from graph.relationships.conversations import (
+    ASSISTANT,
+    USER,
+    Cited,
+    check_open_to,
+    cited_text,
+    last_message,
+    last_viewing_note,
+    title_of,
+)
+from graph.relationships.erasure import erase_messages
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType, time_text
+from graph.relationships.tables import table_of_edges, table_of_nodes
+from graph.schema import entity_id, stable_id
+from graph.text import normalise_name, one_line
+
+_VIEWED = table_of_edges(EdgeType.VIEWED, NodeType.USER, NodeType.DOCUMENT)
+_VIEW = f"""
+INSERT INTO "{_VIEWED}"
+    (source, target, view_count, first_viewed_at, last_viewed_at, duration, relevance_score, revision)
+VALUES (
+    (SELECT key FROM "{table_of_nodes(NodeType.USER)}" WHERE id = :user),
+    (SELECT key FROM "{table_of_nodes(NodeType.DOCUMENT)}" WHERE id = :document),
+    1, :at, :at, :duration, NULL, :revision
+)
+ON CONFLICT (source, target) DO UPDATE SET
+    view_count = view_count + 1,
+    first_viewed_at = min(first_viewed_at, excluded.first_viewed_at),
+    last_viewed_at = max(last_viewed_at, excluded.last_viewed_at),
+    duration = coalesce(duration + excluded.duration, duration, excluded.duration),
+    revision = excluded.revision
+"""
+
+
+_DOCUMENT_OF = f"""
+SELECT d.id FROM "{table_of_nodes(NodeType.CHUNK)}" c
+JOIN "{table_of_edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)}" part ON part.source = c.key
+JOIN "{table_of_nodes(NodeType.DOCUMENT)}" d ON d.key = part.target WHERE c.id = ?
+"""
+
+
+class HistoryPart(StrEnum):
+    """A part of a turn that may be written."""
+
+    MESSAGES = "messages"
+    """The question and its answer, their conversation, and who asked."""
+    REFERENCES = "references"
+    """The documents and passages that the answer cites."""
+    CONCEPTS = "concepts"
+    """The concepts that question and answer mention."""
+    VIEWS = "views"
+    """The documents that the answer showed to who asked."""
+
+
+EVERY_PART = tuple(HistoryPart)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A question with its answer, as it is to be written.
+
+    Attributes:
+        key: names the run that answered: what the same run writes again is the same turn.
+        question: as it was typed.
+        answer: with its citations.
+        asked_at: as `time_text` writes it.
+        answered_at: as `time_text` writes it.
+        conversation: its id; empty: the turn belongs to none.
+        user: who asked; empty: nobody is known to have.
+        understood: the question as it was completed from earlier turns; empty where it stood alone.
+        kind: what the answer is: an answer, evidence, a refusal, or a question back.
+        cited: what the answer cites.
+        replaces: the key of a turn of the same conversation and user in whose place it comes; empty for none.
+    """
+
+    key: str
+    question: str
+    answer: str
+    asked_at: str
+    answered_at: str
+    conversation: str = ""
+    user: str = ""
+    understood: str = ""
+    kind: str = ""
+    cited: Sequence[Cited] = ()
+    replaces: str = ""
+
+    def message_id(self, role: str) -> str:
+        """Return the id of its question (role ``user``) or its answer (``assistant``)."""
+        return self._id(self.key, role)
+
+    @property
+    def replaced_ids(self) -> tuple[str, ...]:
+        """The ids of the messages in whose place it comes."""
+        return tuple(self._id(self.replaces, role) for role in (USER, ASSISTANT)) if self.replaces else ()
+
+    def _id(self, key: str, role: str) -> str:
+        return stable_id("message", self.conversation, self.user, key, role)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """What the record holds of a turn.
+
+    Attributes:
+        question: the id of the question's message; empty where messages are not written.
+        answer: the id of the answer's message, likewise.
+        viewed: ids of the documents that count as viewed.
+        unlinked: ids of the passages that the answer cites and the relationship graph does not hold.
+        is_new: false where the same run had been written before.
+    """
+
+    question: str = ""
+    answer: str = ""
+    viewed: tuple[str, ...] = ()
+    unlinked: tuple[str, ...] = ()
+    is_new: bool = True
+
+
+def now() -> str:
+    """Return the present time as the record holds it."""
+    return time_text(datetime.now(UTC))
+
+
+def record_turn(
+    record: RelationshipRecord,
+    turn: NewTurn,
+    extractor: ConceptExtractor | None = None,
+    parts: Collection[HistoryPart] = EVERY_PART,
+    *,
+    own_only: bool = False,
+) -> RecordedTurn:
+    """Write a turn in one transaction; one that was written before changes nothing.
+
+    Args:
+        record: the relationship graph.
+        turn: the question and its answer.
+        extractor: finds the concepts that messages mention; None: none are written.
+        parts: what is written. References and concepts hang on the messages; views do not.
+        own_only: whether somebody may continue only conversations that they began.
+
+    Raises:
+        NoAccess: the conversation is not open to who asked: see `check_open_to`.
+        NotInSchema: an id or a value is none that the schema allows.
+        WorkspaceLocked: other processes write for longer than one waits.
+    """
+    mentions = _mentions(turn, extractor) if HistoryPart.CONCEPTS in parts else {}
+    with record.transaction():
+        if turn.conversation:
+            check_open_to(record, turn.conversation, turn.user, own_only=own_only)
+        documents = _documents_of(record, turn.cited)
+        done = _planned(turn, documents, parts)
+        if _is_written(record, turn, done):
+            return replace(done, is_new=False)
+        if turn.user and (done.question or done.viewed):
+            _create(record, Node(NodeType.USER, turn.user, {"created_at": turn.asked_at}))
+        if done.question:
+            if turn.conversation and turn.replaces:
+                erase_messages(record, turn.conversation, turn.replaced_ids)
+            _write_messages(record, turn)
+            _write_mentions(record, mentions)
+        if done.question and HistoryPart.REFERENCES in parts:
+            _write_references(record, done.answer, turn.cited, documents)
+        for document in done.viewed:
+            track_user_viewed_document(record, turn.user, document, turn.answered_at)
+        if done.viewed and not done.question:
+            record.set_note(*_last_viewing(turn))
+    return done
+
+
+def add_message_with_references(
+    record: RelationshipRecord,
+    conversation_id: str,
+    content: str,
+    role: str,
+    document_ids: Sequence[str] = (),
+    extractor: ConceptExtractor | None = None,
+    *,
+    message_id: str = "",
+    at: str = "",
+) -> str:
+    """Add a message to the end of a conversation, which it begins where there is none; return the message's id.
+
+    The message follows the last one, references the documents (numbered from 1), and mentions the concepts that the
+    extractor finds in it.
+
+    Args:
+        record: the relationship graph.
+        conversation_id: the conversation.
+        content: the message.
+        role: ``user`` or ``assistant``.
+        document_ids: what it references.
+        extractor: finds the concepts; None: it mentions none.
+        message_id: its id; empty for a new one. A message that is there is left as it is.
+        at: when it was written, as `time_text` writes it; empty for now.
+
+    Raises:
+        MissingEndpoint: a document is not there; then nothing is written.
+        NotInSchema: an id or the role is none that the schema allows.
+    """
+    key, when = message_id or f"message-{uuid4().hex}", at or now()
+    concepts = extractor.concepts_in(content) if extractor else {}
+    with record.transaction():
+        if record.node(NodeType.MESSAGE, key) is not None:
+            return key
+        _append(record, conversation_id, key, {"role": role, "content": content, "created_at": when})
+        record.link_all(
+            Edge(EdgeType.REFERENCES, (NodeType.MESSAGE, key), (NodeType.DOCUMENT, document), {"number": number})
+            for number, document in enumerate(dict.fromkeys(document_ids), start=1)
+        )
+        _write_mentions(record, {key: concepts})
+    return key
+
+
+def create_or_get_concept(record: RelationshipRecord, name: str, description: str | None = None) -> str:
+    """Return the id of the concept of that name, which is created where there is none.
+
+    Raises NotInSchema for a name without a visible character.
+    """
+    if not normalise_name(name):
+        raise NotInSchema("A concept has no name", "Give one with a visible character")
+    key = entity_id(name)
+    with record.transaction():
+        _create(record, Node(NodeType.CONCEPT, key, {"name": one_line(name), "description": description}))
+    return key
+
+
+def track_user_viewed_document(
+    record: RelationshipRecord, user_id: str, document_id: str, timestamp: str = "", duration: int | None = None
+) -> None:
+    """Count one more view of a document by a user, in one statement: whoever writes beside it, no view is lost.
+
+    Args:
+        record: the relationship graph.
+        user_id: an existing user.
+        document_id: an existing document.
+        timestamp: when it was viewed, as `time_text` writes it; empty for now.
+        duration: seconds spent on it, 0 or more, which add up; None where they are not known.
+
+    Raises:
+        MissingEndpoint: there is no such user or document.
+    """
+    about = {"user": user_id, "document": document_id, "at": timestamp or now(), "duration": duration}
+    with record.transaction() as revision:
+        try:
+            record.execute(_VIEW, {**about, "revision": revision})
+        except sqlite3.IntegrityError as fault:
+            raise MissingEndpoint(
+                "The user or the document of a view is not in the relationship graph", "Create both nodes first"
+            ) from fault
+
+
+def _documents_of(record: RelationshipRecord, cited: Iterable[Cited]) -> dict[str, str]:
+    """Return {passage: its document} of cited passages that the relationship graph holds."""
+    found = {each.passage: record.execute(_DOCUMENT_OF, (each.passage,)).fetchone() for each in cited}
+    return {passage: str(row[0]) for passage, row in found.items() if row}
+
+
+def _planned(turn: NewTurn, documents: Mapping[str, str], parts: Collection[HistoryPart]) -> RecordedTurn:
+    """Return what is to be written of a turn that cites passages of these documents."""
+    unlinked = {each.passage: None for each in turn.cited if each.passage not in documents}
+    asked, answered = (turn.message_id(USER), turn.message_id(ASSISTANT)) if HistoryPart.MESSAGES in parts else ("", "")
+    viewed = dict.fromkeys(documents.values()) if turn.user and HistoryPart.VIEWS in parts else {}
+    return RecordedTurn(asked, answered, tuple(viewed), tuple(unlinked))
+
+
+def _is_written(record: RelationshipRecord, turn: NewTurn, planned: RecordedTurn) -> bool:
+    if planned.question:
+        return record.node(NodeType.MESSAGE, planned.question) is not None
+    key, value = _last_viewing(turn)
+    return record.note(key) == value
+
+
+def _last_viewing(turn: NewTurn) -> tuple[str, str]:
+    """Return key and value of the note that tells the last turn of which a user's views alone were written."""
+    return last_viewing_note(turn.user), stable_id("turn", turn.key)
+
+
+def _write_messages(record: RelationshipRecord, turn: NewTurn) -> None:
+    asked, answered = turn.message_id(USER), turn.message_id(ASSISTANT)
+    question = {"role": USER, "content": turn.question, "created_at": turn.asked_at}
+    answer = {"role": ASSISTANT, "content": turn.answer, "created_at": turn.answered_at}
+    _append(record, turn.conversation, asked, {**question, "understood": turn.understood or None})
+    _append(record, turn.conversation, answered, {**answer, "kind": turn.kind or None, "cited": cited_text(turn.cited)})
+    if not turn.conversation:
+        record.link(Edge(EdgeType.FOLLOWS, (NodeType.MESSAGE, answered), (NodeType.MESSAGE, asked)))
+    if turn.user:
+        record.link(Edge(EdgeType.CREATED, (NodeType.USER, turn.user), (NodeType.MESSAGE, asked)))
+
+
+def _append(
+    record: RelationshipRecord, conversation: str, key: str, properties: Mapping[str, str | int | None]
+) -> None:
+    """Create a message, at the end of its conversation where it has one; in a transaction, so none gets between."""
+    record.put_node(Node(NodeType.MESSAGE, key, properties))
+    if not conversation:
+        return
+    message, when = (NodeType.MESSAGE, key), properties["created_at"]
+    begun = record.node(NodeType.CONVERSATION, conversation)
+    about = dict(begun.properties) if begun else {"title": title_of(str(properties["content"])), "created_at": when}
+    record.put_node(Node(NodeType.CONVERSATION, conversation, {**about, "updated_at": when}))
+    last = last_message(record, conversation)
+    position = last[1] + 1 if last else 0
+    record.link(Edge(EdgeType.PART_OF, message, (NodeType.CONVERSATION, conversation), {"position": position}))
+    if last:
+        record.link(Edge(EdgeType.FOLLOWS, message, (NodeType.MESSAGE, last[0])))
+
+
+def _write_references(
+    record: RelationshipRecord, answer: str, cited: Iterable[Cited], documents: Mapping[str, str]
+) -> None:
+    """Link an answer with what it cites; of several passages of a document, the document takes the first number."""
+    targets: dict[tuple[NodeType, str], int] = {}
+    for each in sorted(cited, key=lambda each: each.number):
+        if each.passage in documents:
+            targets.setdefault((NodeType.DOCUMENT, documents[each.passage]), each.number)
+            targets.setdefault((NodeType.CHUNK, each.passage), each.number)
+    record.link_all(
+        Edge(EdgeType.REFERENCES, (NodeType.MESSAGE, answer), target, {"number": number})
+        for target, number in targets.items()
+    )
+
+
+def _mentions(turn: NewTurn, extractor: ConceptExtractor | None) -> dict[str, Mapping[str, float]]:
+    if extractor is None:
+        return {}
+    said = {USER: turn.understood or turn.question, ASSISTANT: turn.answer}
+    return {turn.message_id(role): extractor.concepts_in(text) for role, text in said.items()}
+
+
+def _write_mentions(record: RelationshipRecord, mentions: Mapping[str, Mapping[str, float]]) -> None:
+    """Link messages with the concepts found in them, as far as the relationship graph holds those."""
+    record.link_all(
+        Edge(EdgeType.MENTIONS, (NodeType.MESSAGE, message), (NodeType.CONCEPT, concept), {"confidence": confidence})
+        for message, concepts in mentions.items()
+        for concept, confidence in concepts.items()
+        if record.node(NodeType.CONCEPT, concept) is not None
+    )
+
+
+def _create(record: RelationshipRecord, node: Node) -> None:
+    """Create a node where there is none of its id; one that is there keeps its properties."""
+    if record.node(node.type, node.id) is None:
+        record.put_node(node)

@@ -1,0 +1,183 @@
+"""The profile of a user: what somebody read, marked and asked, as concepts and documents with weights.
+
+What was done last counts fully; what was done a half-life before it, half. So a profile is a function of the history
+alone, and not of the time at which a question is asked.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.sight import Sight
+from graph.retrieve.seeds import EntityRarity
+
+HALF_LIFE_DAYS = 30.0
+"""Days before the user's last activity at which something counts half."""
+
+READING_S = 60.0
+"""Seconds spent on a document that count as much as one more view."""
+
+HALF_KNOWN = 0.25
+"""What tells half of an interest, where a question tells 1 and one view of a document at most 0.5."""
+
+ACTIVITY_LIMIT = 200
+"""Views, and questions, that a profile is made of, at most: the last ones."""
+
+READ_CONCEPTS = 10
+"""Concepts of a viewed document that count, at most: the best explained."""
+
+_VIEWS = """
+    SELECT document.id, document.title, viewed.view_count, coalesce(viewed.duration, 0), viewed.relevance_score,
+        viewed.last_viewed_at
+    FROM user JOIN viewed ON viewed.source = user.key JOIN document ON document.key = viewed.target
+    WHERE user.id = ? ORDER BY viewed.last_viewed_at DESC, document.id LIMIT ?"""
+_QUESTIONS = """
+    SELECT message.key, message.created_at FROM user JOIN created ON created.source = user.key
+    JOIN message ON message.key = created.target
+    WHERE user.id = ? AND message.role = 'user' ORDER BY message.created_at DESC, message.id LIMIT ?"""
+_MENTIONED = """
+    SELECT concept.id, mentions.confidence FROM mentions JOIN concept ON concept.key = mentions.target
+    WHERE mentions.source = ?"""
+_EXPLAINED = """
+    SELECT concept.id, explains.relevance_score FROM document JOIN explains ON explains.source = document.key
+    JOIN concept ON concept.key = explains.target
+    WHERE document.id = ? ORDER BY explains.relevance_score DESC, concept.id"""
+_ABOUT = """
+    SELECT concept.name, (SELECT count(*) FROM explains WHERE explains.target = concept.key)
+    FROM concept WHERE concept.id = ?"""
+_DOCUMENTS = "SELECT count(*) FROM document"
+
+
+class Did(StrEnum):
+    """What a user did."""
+
+    ASKED = "asked"
+    READ = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a user did that tells of an interest in a concept.
+
+    Attributes:
+        weight: how much it tells, above 0.
+        document, title: of what was read; empty for what was asked.
+    """
+
+    did: Did
+    weight: float
+    document: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """The interest of a user in a concept.
+
+    Attributes:
+        name: the concept as it is shown.
+        weight: in [0, 1): t / (t + `HALF_KNOWN`), t all that tells of it, times how rarely documents explain it.
+        best: what tells most of it.
+    """
+
+    name: str
+    weight: float
+    best: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A document that a user viewed.
+
+    Attributes:
+        title: of the document.
+        count: how often it was viewed.
+        weight: in [-1, 1]: above 0 for what was read, or marked as relevant; below 0 where it was marked as not.
+        is_marked: whether the user said so.
+    """
+
+    title: str
+    count: int
+    weight: float
+    is_marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The profile of a user: interests by id of concept, and views by id of document."""
+
+    concepts: Mapping[str, Interest] = field(default_factory=dict)
+    documents: Mapping[str, View] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether anything is known of the user."""
+        return bool(self.concepts or self.documents)
+
+
+def profile_of(record: RelationshipRecord, user_id: str, sight: Sight | None = None) -> Profile:
+    """Return what the record knows of a user, and of nobody else; empty for one who is unknown.
+
+    A view weighs e / (1 + e), e the number of views plus the minutes spent; a mark of the user replaces that. A viewed
+    document passes its weight on to the concepts that it explains; a question, to those that it mentions. Documents
+    that were marked as not relevant pass nothing on.
+
+    Args:
+        record: the relationship graph.
+        user_id: whose profile.
+        sight: what a filter lets be seen; what lies outside of it counts for nothing.
+    """
+    viewed = record.execute(_VIEWS, (user_id, ACTIVITY_LIMIT)).fetchall()
+    asked = record.execute(_QUESTIONS, (user_id, ACTIVITY_LIMIT)).fetchall()
+    latest = max((str(at) for *_, at in (*viewed, *asked)), default="")
+    views: dict[str, View] = {}
+    evidence: dict[str, list[Evidence]] = defaultdict(list)
+    for key, title, count, seconds, marked, at in viewed:
+        if sight is not None and not sight.sees_document(key):
+            continue
+        worth = count + seconds / READING_S
+        weight = (worth / (1 + worth) if marked is None else marked) * _freshness(at, latest)
+        title = title if sight is None else sight.named(key)[1]
+        views[key] = View(title, count, weight, marked is not None)
+        if weight > 0:
+            for concept, score in _concepts_of(record, key, sight):
+                evidence[concept].append(Evidence(Did.READ, weight * score, key, title))
+    for key, at in asked:
+        for concept, confidence in record.execute(_MENTIONED, (key,)):
+            if sight is None or sight.sees_concept(concept):
+                evidence[concept].append(Evidence(Did.ASKED, confidence * _freshness(at, latest)))
+    return Profile(_interests(record, evidence, sight), views)
+
+
+def _concepts_of(record: RelationshipRecord, document_id: str, sight: Sight | None) -> list[tuple[str, float]]:
+    """Return the concepts that a viewed document explains best, with its relevance for them."""
+    found = [(str(concept), float(score)) for concept, score in record.execute(_EXPLAINED, (document_id,))]
+    if sight is not None:
+        shown = sight.explaining(concept for concept, _ in found)
+        found = [(concept, score) for concept, score in found if document_id in shown.get(concept, ())]
+    return [(concept, score) for concept, score in found[:READ_CONCEPTS] if score > 0]
+
+
+def _interests(
+    record: RelationshipRecord, evidence: Mapping[str, list[Evidence]], sight: Sight | None
+) -> dict[str, Interest]:
+    total = int(record.execute(_DOCUMENTS).fetchone()[0])
+    found = {}
+    for concept in sorted(evidence):
+        name, explaining = record.execute(_ABOUT, (concept,)).fetchone()
+        rarity = EntityRarity.LOG_IDF.share(int(explaining), max(1, total))
+        told = sum(each.weight for each in evidence[concept])
+        best = max(evidence[concept], key=lambda each: each.weight)
+        shown = str(name) if sight is None else sight.label(concept)
+        found[concept] = Interest(shown, rarity * told / (HALF_KNOWN + told), best)
+    return found
+
+
+def _freshness(at: str, latest: str) -> float:
+    """Return the weight of something done at a time, relative to what was done last, in (0, 1]."""
+    age = datetime.fromisoformat(latest) - datetime.fromisoformat(at)
+    return float(0.5 ** (age.total_seconds() / 86_400 / HALF_LIFE_DAYS))

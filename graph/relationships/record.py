@@ -1,0 +1,328 @@
+"""The record of the relationship graph: one SQLite file beside the record of passages, a typed table for each type.
+
+Nodes have integer keys inside and ids outside. Every row holds the revision that wrote it last, so that a copy in
+another store can be brought up to date.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, Self
+
+from graph.errors import BadInput, MissingEndpoint, WorkspaceDamaged, WorkspaceLocked
+from graph.relationships.schema import (
+    EDGES,
+    NODES,
+    Edge,
+    EdgeType,
+    Node,
+    NodeType,
+    PropertyValue,
+    check_edge,
+    check_node,
+)
+from graph.relationships.tables import create_statements, insert_edge, joined_tables, upsert
+from graph.relationships.tables import table_of_edges as table_of_edges
+from graph.relationships.tables import table_of_nodes as table_of_nodes
+from graph.storage.read_only import may_write, open_read_only, scratch_folder
+
+RELATIONSHIPS_FILE = "relationships.sqlite"
+"""The file of a workspace that holds its relationship graph."""
+
+_FORMAT = 1
+_BUSY_TIMEOUT_S = 30.0
+_LOG_TIMEOUT_MS = 500
+_PAGE = 5_000
+_RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
+
+
+class RelationshipRecord:
+    """An open record of relationships; any number of readers and, in turn, writers, in any number of processes.
+
+    A connection belongs to the thread that opened it. One that may not be written is opened for reading.
+    """
+
+    _scratch: TemporaryDirectory[str] | None = None
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        """Open the record at ``path``.
+
+        Raises:
+            BadInput: there is none and ``create`` is false, or the disk refuses.
+            WorkspaceDamaged: it is no SQLite file, or of another format.
+            WorkspaceLocked: other processes write for longer than one waits.
+        """
+        if not create and not path.exists():
+            raise BadInput(f"There is no relationship graph at {path.parent}", "Index documents into it: `mara index`")
+        self._path = path
+        self._revision = 0
+        with self._faults_named():
+            if path.exists() and not (may_write(path.parent) and may_write(path)):
+                self._open_for_reading()
+                return
+            self._db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
+            try:
+                self._db.execute("PRAGMA foreign_keys = ON")
+                self._db.execute("PRAGMA secure_delete = ON")
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _open_for_reading(self) -> None:
+        self._scratch = scratch_folder()
+        try:
+            self._db, _ = open_read_only(self._path, Path(self._scratch.name))
+            self._db.execute("COMMIT")
+            self._check_format()
+        except BaseException:
+            self._scratch.cleanup()
+            raise
+
+    @classmethod
+    def of(cls, root: Path, *, create: bool = False) -> Self:
+        """Open the record of the workspace at ``root``; raises as the constructor does."""
+        return cls(root / RELATIONSHIPS_FILE, create=create)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    @property
+    def revision(self) -> int:
+        """Counts the transactions that changed something; rows hold the one that wrote them last."""
+        return int(self.note("revision") or 0)
+
+    def note(self, key: str) -> str:
+        """Return what `set_note` kept under a key; empty where nothing was."""
+        row = self.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def set_note(self, key: str, value: str) -> None:
+        """Keep a text under a key, within a transaction."""
+        self.execute(
+            "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+            " WHERE value IS NOT excluded.value",
+            (key, value),
+        )
+
+    @contextmanager
+    def transaction(self) -> Iterator[int]:
+        """Write within the block, whole or not at all, and yield the revision; no other writer is at work meanwhile.
+
+        Raises WorkspaceLocked where other processes write for longer than one waits.
+        """
+        if self._db.in_transaction:
+            yield self._revision
+            return
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            self._revision = self.revision + 1
+            changes = self._db.total_changes
+            yield self._revision
+            if self._db.total_changes > changes:
+                self.set_note("revision", str(self._revision))
+            self.execute("COMMIT")
+        except BaseException:
+            self._db.rollback()
+            raise
+
+    def execute(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Cursor:
+        """Run one statement; what comes from outside is among ``values``, never in the statement."""
+        with self._faults_named():
+            return self._db.execute(query, values)
+
+    def put_node(self, node: Node) -> None:
+        """Create a node, or give the one of that id these properties. Raises NotInSchema."""
+        self.put_nodes([node])
+
+    def put_nodes(self, nodes: Iterable[Node]) -> None:
+        """Create or update nodes in one transaction, as `put_node` does."""
+        rows: dict[NodeType, list[list[PropertyValue]]] = {}
+        for node in nodes:
+            check_node(node)
+            rows.setdefault(node.type, []).append([node.id, *(node.properties.get(name) for name in NODES[node.type])])
+        with self.transaction() as revision:
+            for of, values in rows.items():
+                statement = upsert(table_of_nodes(of), ["id"], list(NODES[of]))
+                self._write_all(statement, ([*row, revision] for row in values))
+
+    def link(self, edge: Edge) -> None:
+        """Create an edge, or give the one between these nodes these properties.
+
+        Raises:
+            NotInSchema: `check_edge` refuses it.
+            MissingEndpoint: a node that it links is not there.
+        """
+        self.link_all([edge])
+
+    def link_all(self, edges: Iterable[Edge]) -> None:
+        """Create or update edges in one transaction, as `link` does; one that is refused undoes all."""
+        rows: dict[tuple[EdgeType, NodeType, NodeType], list[list[PropertyValue]]] = {}
+        for edge in edges:
+            check_edge(edge)
+            (start, source), (end, target) = _ends(edge)
+            values = [edge.properties.get(name) for name in EDGES[edge.type].properties]
+            rows.setdefault((edge.type, start, end), []).append([source, target, *values])
+        with self.transaction() as revision:
+            for (of, start, end), values_of in rows.items():
+                statement = insert_edge(of, start, end)
+                try:
+                    self._write_all(statement, ([*row, revision] for row in values_of))
+                except sqlite3.IntegrityError as fault:
+                    raise self._missing_endpoint(of, start, end, values_of) from fault
+
+    def node(self, of: NodeType, key: str) -> Node | None:
+        """Return the node of that type and id; None where there is none."""
+        columns = ", ".join(f'"{name}"' for name in ("id", *NODES[of]))
+        row = self.execute(f'SELECT {columns} FROM "{table_of_nodes(of)}" WHERE id = ?', (key,)).fetchone()
+        return Node(of, row[0], dict(zip(NODES[of], row[1:], strict=True))) if row else None
+
+    def nodes(self, of: NodeType) -> Iterator[Node]:
+        """Yield all nodes of a type, by id."""
+        columns = ", ".join(f'"{name}"' for name in ("id", *NODES[of]))
+        for key, *values in self.execute(f'SELECT {columns} FROM "{table_of_nodes(of)}" ORDER BY id'):
+            yield Node(of, key, dict(zip(NODES[of], values, strict=True)))
+
+    def edges(self, of: EdgeType, source: NodeType, target: NodeType) -> Iterator[Edge]:
+        """Yield all edges of a type between two types of nodes, by the ids of their ends."""
+        names = list(EDGES[of].properties)
+        columns = ", ".join(["a.id", "b.id", *(f'e."{name}"' for name in names)])
+        query = f"SELECT {columns} FROM {joined_tables(of, source, target)} ORDER BY a.id, b.id"
+        for start, end, *values in self.execute(query):
+            yield Edge(of, (source, start), (target, end), dict(zip(names, values, strict=True)))
+
+    def edge(self, of: EdgeType, source: tuple[NodeType, str], target: tuple[NodeType, str]) -> Edge | None:
+        """Return the edge of that type between two nodes; None where there is none."""
+        wanted = Edge(of, source, target)
+        (start, start_id), (end, end_id) = _ends(wanted)
+        names = list(EDGES[of].properties)
+        columns = ", ".join(["1", *(f'e."{name}"' for name in names)])
+        query = f"SELECT {columns} FROM {joined_tables(of, start, end)} WHERE a.id = ? AND b.id = ?"
+        row = self.execute(query, (start_id, end_id)).fetchone()
+        return Edge(of, (start, start_id), (end, end_id), dict(zip(names, row[1:], strict=True))) if row else None
+
+    def remove_nodes(self, of: NodeType, keys: Sequence[str]) -> int:
+        """Remove nodes with all edges at them, in one transaction; return how many there were."""
+        removed = 0
+        with self.transaction():
+            for start in range(0, len(keys), _PAGE):
+                page = keys[start : start + _PAGE]
+                marks = ",".join("?" * len(page))
+                removed += self.execute(f'DELETE FROM "{table_of_nodes(of)}" WHERE id IN ({marks})', page).rowcount
+        return removed
+
+    def unlink(self, edge: Edge) -> bool:
+        """Remove an edge; tell whether it was there."""
+        (start, source), (end, target) = _ends(edge)
+        query = (
+            f'DELETE FROM "{table_of_edges(edge.type, start, end)}" WHERE'
+            f' source = (SELECT key FROM "{table_of_nodes(start)}" WHERE id = ?)'
+            f' AND target = (SELECT key FROM "{table_of_nodes(end)}" WHERE id = ?)'
+        )
+        with self.transaction():
+            return self.execute(query, (source, target)).rowcount > 0
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of nodes and edges of each type."""
+        found = {of.value: self._count(table_of_nodes(of)) for of in NODES}
+        for of, schema in EDGES.items():
+            found[of.value] = sum(self._count(table_of_edges(of, *pair)) for pair in schema.pairs)
+        return found
+
+    def erase_free_pages(self) -> None:
+        """Leave no bytes of removed rows in the file or its log.
+
+        Raises WorkspaceLocked where another process keeps reading, and so keeps the log.
+        """
+        self.execute("VACUUM")
+        ((busy, _, _),) = self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if busy:
+            raise WorkspaceLocked(
+                f"{self._path} is being read by another process, so what was removed is still in its log",
+                "Do it again when nobody has the workspace open",
+            )
+
+    def shorten_log(self) -> None:
+        """Take what was removed out of the log beside the file, too, unless a reader is at work all the while."""
+        self.execute(f"PRAGMA busy_timeout = {_LOG_TIMEOUT_MS}")
+        self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self.execute(f"PRAGMA busy_timeout = {1000 * _BUSY_TIMEOUT_S:.0f}")
+
+    def _count(self, table: str) -> int:
+        return int(self.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])
+
+    def _write_all(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        try:
+            self._db.executemany(statement, rows)
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.DatabaseError as fault:
+            raise self._named(fault) from fault
+
+    def _missing_endpoint(
+        self, of: EdgeType, start: NodeType, end: NodeType, rows: Sequence[Sequence[PropertyValue]]
+    ) -> MissingEndpoint:
+        for source, target, *_ in rows:
+            for node_type, key in ((start, source), (end, target)):
+                if self.node(node_type, str(key)) is None:
+                    return MissingEndpoint(
+                        f"There is no {node_type} {str(key)[:60]!r} for {of} to link", f"Create the {node_type} first"
+                    )
+        return MissingEndpoint(f"A node that {of} is to link is missing", "Create both nodes first")
+
+    def _prepare(self) -> None:
+        """Bring a fresh file to this version's format. Raises DatabaseError for one of another."""
+        if self._check_format():
+            return
+        with suppress(sqlite3.OperationalError):  # another process is switching it just now
+            self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("BEGIN IMMEDIATE")
+        if not self._check_format():
+            for statement in create_statements():
+                self._db.execute(statement)
+            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
+        self._db.execute("COMMIT")
+
+    def _check_format(self) -> bool:
+        """Tell whether the file has this version's format, rather than none. Raises DatabaseError for another."""
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version not in (0, _FORMAT):
+            raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {_FORMAT}")
+        return bool(version)
+
+    @contextmanager
+    def _faults_named(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.IntegrityError:
+            raise
+        except sqlite3.DatabaseError as fault:
+            raise self._named(fault) from fault
+
+    def _named(self, fault: sqlite3.DatabaseError) -> BadInput | WorkspaceDamaged | WorkspaceLocked:
+        said = str(fault)
+        if "locked" in said:
+            return WorkspaceLocked(f"{self._path} is being written by another process", "Try again later")
+        if any(words in said for words in ("readonly", "unable to open", "full", "disk I/O")):
+            return BadInput(f"{self._path} cannot be used ({said})", "Check the permissions and the disk")
+        return WorkspaceDamaged(f"{self._path} cannot be read ({said})", _RESTORE)
+
+
+def _ends(edge: Edge) -> tuple[tuple[NodeType, str], tuple[NodeType, str]]:
+    """Return the ends of an edge as they are kept: those of a symmetric one in the order of their ids."""
+    swapped = EDGES[edge.type].symmetric and edge.source[1] > edge.target[1]
+    return (edge.target, edge.source) if swapped else (edge.source, edge.target)

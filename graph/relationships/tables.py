@@ -1,0 +1,99 @@
+"""The tables of the record of relationships: their names and statements, which follow from the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from graph.relationships.schema import EDGES, NODES, EdgeSchema, EdgeType, NodeType, Property, PropertyKind
+
+_SQL_TYPES = {PropertyKind.TEXT: "TEXT", PropertyKind.TIME: "TEXT", PropertyKind.INTEGER: "INTEGER"}
+
+
+def table_of_nodes(of: NodeType) -> str:
+    """Return the name of the table that holds the nodes of a type."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in of).lstrip("_")
+
+
+def table_of_edges(of: EdgeType, source: NodeType, target: NodeType) -> str:
+    """Return the name of the table that holds the edges of a type between two types of nodes."""
+    own = of.lower()
+    return own if len(EDGES[of].pairs) == 1 else f"{own}_{table_of_nodes(source)}_{table_of_nodes(target)}"
+
+
+def joined_tables(of: EdgeType, source: NodeType, target: NodeType) -> str:
+    """Return what follows FROM for the edges ``e`` of a type with the nodes ``a`` and ``b`` that they link."""
+    return (
+        f'"{table_of_edges(of, source, target)}" e JOIN "{table_of_nodes(source)}" a ON a.key = e.source'
+        f' JOIN "{table_of_nodes(target)}" b ON b.key = e.target'
+    )
+
+
+def create_statements() -> Iterator[str]:
+    """Yield the statements that create every table and index of a record."""
+    yield "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+    yield "CREATE TABLE digests (name TEXT PRIMARY KEY, keys BLOB NOT NULL, digests BLOB NOT NULL)"
+    yield (
+        "CREATE TABLE pruned (type TEXT NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL, evidence TEXT NOT NULL,"
+        " PRIMARY KEY (type, source, target)) WITHOUT ROWID"
+    )
+    for of, declared in NODES.items():
+        columns = "".join(f", {_column(name, each)}" for name, each in declared.items())
+        yield (
+            f'CREATE TABLE "{table_of_nodes(of)}" (key INTEGER PRIMARY KEY AUTOINCREMENT,'
+            f" id TEXT NOT NULL UNIQUE{columns}, revision INTEGER NOT NULL)"
+        )
+    for edge_type, schema in EDGES.items():
+        for source, target in schema.pairs:
+            table = table_of_edges(edge_type, source, target)
+            columns = "".join(f", {_column(name, each)}" for name, each in schema.properties.items())
+            loops = source is target and not schema.may_loop
+            yield (
+                f'CREATE TABLE "{table}" ('
+                f'source INTEGER NOT NULL REFERENCES "{table_of_nodes(source)}"(key) ON DELETE CASCADE,'
+                f' target INTEGER NOT NULL REFERENCES "{table_of_nodes(target)}"(key) ON DELETE CASCADE{columns},'
+                f" revision INTEGER NOT NULL, PRIMARY KEY (source, target)"
+                f"{', CHECK (source <> target)' if loops else ''}) WITHOUT ROWID"
+            )
+            yield f'CREATE INDEX "{table}_by_target" ON "{table}" (target, source)'
+            yield from _ranking_indexes(table, schema)
+
+
+def _ranking_indexes(table: str, schema: EdgeSchema) -> Iterator[str]:
+    """Yield what lets the first edges at a node be read without the others: at both ends of a symmetric one."""
+    ranks = ", ".join(f'"{name}" DESC' for name in schema.ranked_by)
+    for here, there in (("target", "source"), ("source", "target"))[: 1 + schema.symmetric if ranks else 0]:
+        yield f'CREATE INDEX "{table}_ranked_at_{here}" ON "{table}" ({here}, {ranks}, {there})'
+
+
+def _column(name: str, declared: Property) -> str:
+    """Return the declaration of a column, which refuses what the schema refuses, whoever writes."""
+    conditions = []
+    if declared.least is not None:
+        conditions.append(f'"{name}" >= {declared.least}')
+    if declared.most is not None:
+        conditions.append(f'"{name}" <= {declared.most}')
+    if declared.choices:
+        choices = ", ".join(f"'{choice}'" for choice in declared.choices)
+        conditions.append(f'"{name}" IN ({choices})')
+    kind = _SQL_TYPES.get(declared.kind, "REAL") + (" NOT NULL" if declared.required else "")
+    return f'"{name}" {kind}' + (f" CHECK ({' AND '.join(conditions)})" if conditions else "")
+
+
+def upsert(table: str, keys: Sequence[str], names: Sequence[str], values: str = "") -> str:
+    """Return the statement that inserts a row or, where one has the same keys, changes it if it differs."""
+    columns = ", ".join(f'"{name}"' for name in (*keys, *names, "revision"))
+    marks = values or ", ".join("?" * (len(keys) + len(names) + 1))
+    statement = f'INSERT INTO "{table}" ({columns}) VALUES ({marks}) ON CONFLICT ({", ".join(keys)})'
+    if not names:
+        return f"{statement} DO NOTHING"
+    changes = ", ".join(f'"{name}" = excluded."{name}"' for name in (*names, "revision"))
+    differs = " OR ".join(f'"{table}"."{name}" IS NOT excluded."{name}"' for name in names)
+    return f"{statement} DO UPDATE SET {changes} WHERE {differs}"
+
+
+def insert_edge(of: EdgeType, source: NodeType, target: NodeType) -> str:
+    """Return the statement that creates or changes an edge, given the ids of its ends, its properties, the revision."""
+    names = list(EDGES[of].properties)
+    ends = (f'(SELECT key FROM "{table_of_nodes(end)}" WHERE id = ?)' for end in (source, target))
+    values = ", ".join([*ends, *("?" * (len(names) + 1))])
+    return upsert(table_of_edges(of, source, target), ["source", "target"], names, values)

@@ -1,0 +1,258 @@
+"""Own types in the graph: facts and names carry them, and a type that nothing carries changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.construction.builder import GraphBuilder
+from graph.construction.edges import EDGE_KINDS, EdgeKind
+from graph.construction.knowledge_graph import KnowledgeGraph, load, load_header, save
+from graph.explain.edge_facts import EdgeFacts
+from graph.explain.matrices import formula_of, matrices_of, relation_matrices
+from graph.own_types import NO_TYPES, OwnTypes, own_types_of
+from graph.schema import Extraction, RelationFactors, RelationType, Triple
+from graph.storage.own_types import declare_types, declared_types
+from graph.storage.record import Record
+from graph.storage.writer import Writer
+from graph.walk.factors import edge_factors
+from graph.walk.pagerank import Engine, walk
+from graph.walk.strengths import UNTUNED, Tuning, adopt, to_json, tuned, workspace_tuning
+from tests.builders import HashEmbedder, passage_of
+from tests.graph.construction.test_builder_changes import assert_same
+
+SUPPLIES, OWNS, TEMPORAL = RelationType("SUPPLIES"), RelationType("OWNS"), RelationType.TEMPORAL
+TRIPLES = (
+    Triple("Orrin", "supplies", "Halden", SUPPLIES, 0.75),
+    Triple("Halden", "founded in", "1933", TEMPORAL, 0.5),
+    Triple("Vestra", "owns", "Halden", OWNS, 0.5),
+    Triple("Halden", "buys from", "Orrin", SUPPLIES, 0.5),
+)
+DECLARED: Mapping[str, Any] = {
+    "relations": {"SUPPLIES": {"meaning": "one delivers to the other"}, "OWNS": {}, "BERTHS_AT": {"cues": ["berth"]}},
+    "entities": {"Maker": {"meaning": "makes things"}, "Vessel": {"shapes": ["MV *"]}},
+}
+ENTITIES = ("Orrin", "Halden", "Vestra", "1933")
+
+
+def built(
+    triples: Sequence[Triple] = TRIPLES, declared: Mapping[str, Any] = DECLARED, types: Mapping[str, str] | None = None
+) -> KnowledgeGraph:
+    """Return the graph of one passage a triple, in a workspace that declares these types."""
+    with TemporaryDirectory() as folder, Record(Path(folder) / "record.sqlite", create=True) as record:
+        declare_types(record, own_types_of(declared))
+        batch = [
+            (passage_of(f"p{i}", triple.subject, str(triple)), Extraction(ENTITIES, (triple,), "t", types=types or {}))
+            for i, triple in enumerate(triples)
+        ]
+        Writer(record, HashEmbedder()).write(batch)
+        return GraphBuilder().build(record)
+
+
+def scores(graph: KnowledgeGraph, beta: RelationFactors | None, engine: Engine = Engine.IGRAPH) -> list[float]:
+    factors = edge_factors(beta, own=graph.own.relation_types)
+    found: list[float] = walk(graph.typed, np.arange(1.0, graph.n_nodes + 1), factors, 0.7, engine).scores.tolist()
+    return found
+
+
+class TestGraph:
+    def test_facts_of_own_types_make_edges_of_kinds_behind_the_built_in_ones(self) -> None:
+        graph = built()
+        assert graph.own.relation_types == (OWNS, SUPPLIES)
+        assert graph.kinds == (*EDGE_KINDS, EdgeKind(OWNS), EdgeKind(SUPPLIES))
+        weights = {
+            graph.kinds[kind].relation: weight
+            for kind, weight in zip(graph.edges.kind, graph.edges.weight, strict=True)
+        }
+        assert (weights[SUPPLIES], weights[OWNS], weights[TEMPORAL]) == (1.25, 0.5, 0.5)
+        assert sorted(fact.fact.relation for fact in graph.facts.values()) == [OWNS, SUPPLIES, SUPPLIES, TEMPORAL]
+
+    def test_a_graph_keeps_the_meaning_of_those_types_alone_that_it_has(self) -> None:
+        graph = built(types={"Orrin": "Maker"})
+        assert graph.own == own_types_of(DECLARED).used([SUPPLIES, OWNS], ["Maker"])
+        assert built(TRIPLES[1:2]).own == NO_TYPES
+
+    def test_a_name_has_the_type_that_most_passages_give_it(self) -> None:
+        graph = built(types={"Orrin": "Maker", "Halden": "Maker"})
+        found = {label: graph.entity_type(node) for node, label in enumerate(graph.entity_labels)}
+        assert found == {"Orrin": "Maker", "Halden": "Maker", "Vestra": None, "1933": None}
+        assert graph.entity_type(graph.n_entities) is None
+
+    def test_a_type_that_is_declared_no_more_keeps_its_name(self) -> None:
+        graph = built(declared={})
+        assert graph.own.relation_types == (OWNS, SUPPLIES)
+        assert set(graph.own.definitions.values()) == {""}
+
+    @pytest.mark.parametrize("engine", list(Engine))
+    def test_engines_agree_on_own_types(self, engine: Engine) -> None:
+        graph = built()
+        beta = RelationFactors({"TEMPORAL": 0.1, "SUPPLIES": 0.6, "OWNS": 0.1}, {})
+        assert scores(graph, beta, engine) == pytest.approx(scores(graph, beta), abs=1e-4)
+
+
+class TestWhatChangesNothing:
+    @settings(max_examples=20, deadline=None)
+    @given(st.permutations(list(DECLARED["relations"])), st.booleans())
+    def test_the_order_of_own_types_in_a_file(self, names: list[str], extra: bool) -> None:
+        relations = {name: DECLARED["relations"][name] for name in names}
+        other = {"relations": relations, "entities": DECLARED["entities"]} if extra else {"relations": relations}
+        graph, shuffled = built(), built(declared=other)
+        assert_same(shuffled, graph)
+        assert shuffled.own == graph.own
+
+    def test_a_type_that_no_fact_has(self, tmp_path: Path) -> None:
+        plain, declared = built(TRIPLES[1:2], {}), built(TRIPLES[1:2])
+        assert_same(declared, plain)
+        assert scores(declared, RelationFactors.uniform()) == scores(plain, RelationFactors.uniform())
+        written = []
+        for name, graph in (("plain", plain), ("declared", declared)):
+            (tmp_path / name).mkdir()
+            save(graph, tmp_path / name)
+            files = {path.name: path.read_bytes() for path in (tmp_path / name).iterdir() if path.suffix == ".npy"}
+            header = {key: value for key, value in load_header(tmp_path / name).items() if key != "commit_id"}
+            written.append((files, {**header, "generation": 0}))
+        assert written[0] == written[1]
+        assert "own_types" not in written[0][1]
+
+    def test_uniform_beta_is_the_walk_without_beta(self) -> None:
+        graph = built()
+        uniform = RelationFactors.uniform(graph.own.relation_types)
+        assert sum(uniform.entity_entity.values()) == pytest.approx(1)
+        assert scores(graph, uniform) == pytest.approx(scores(graph, None), abs=1e-12)
+
+    def test_a_beta_that_knows_no_own_type_leaves_it_as_it_is_and_says_so(self) -> None:
+        graph = built()
+        factors = edge_factors(RelationFactors.uniform(), own=graph.own.relation_types)
+        assert factors.unknown == ("OWNS", "SUPPLIES")
+        assert scores(graph, RelationFactors.uniform()) == pytest.approx(scores(graph, None), abs=1e-12)
+
+
+class TestBeta:
+    def test_an_own_type_that_beta_prefers_carries_more(self) -> None:
+        graph = built()
+        own = graph.own.relation_types
+        preferred = {**dict.fromkeys(RelationFactors.uniform(own).entity_entity, 0.1), "SUPPLIES": 0.4}
+        factors = edge_factors(RelationFactors(preferred, {}), own=own)
+        by_kind = dict(zip(graph.kinds, factors.from_entity, strict=True))
+        assert by_kind[EdgeKind(SUPPLIES)] == pytest.approx(7 * 0.4)
+        assert by_kind[EdgeKind(OWNS)] == by_kind[EdgeKind(TEMPORAL)] == pytest.approx(7 * 0.1)
+        orrin = list(graph.entity_labels).index("Orrin")
+        assert scores(graph, RelationFactors(preferred, {}))[orrin] > scores(graph, None)[orrin]
+
+
+class TestSnapshot:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        save(built(types={"Orrin": "Maker"}), tmp_path)
+        return tmp_path
+
+    def test_it_is_read_as_it_was_written(self, folder: Path) -> None:
+        graph, again = built(types={"Orrin": "Maker"}), load(folder)
+        assert again.own == graph.own
+        assert dict(again.facts) == dict(graph.facts)
+        assert again.kinds == graph.kinds
+        for column in fields(graph.edges):
+            assert np.array_equal(getattr(again.edges, column.name), getattr(graph.edges, column.name))
+        assert [again.entity_type(n) for n in range(again.n_nodes)] == [
+            graph.entity_type(n) for n in range(graph.n_nodes)
+        ]
+
+    @pytest.mark.parametrize(
+        "types",
+        [
+            {},
+            {"relations": {"SUPPLIES": {}}},
+            {"relations": {"SUPPLIES": {}, "OWNS": {}, "ZZ": {}}},
+            {"relations": {"SUPPLIES": {}, "OWNZ": {}}, "entities": {"Maker": {}}},
+            {"relations": {"SUPPLIES": {}, "TEMPORAL": {}}},
+            {"relations": {"SUPPLIES": {}, "o w n s": {}}},
+            {"relations": []},
+            [],
+            None,
+        ],
+    )
+    def test_with_other_types_its_numbers_would_be_misread_so_it_is_refused(self, folder: Path, types: Any) -> None:
+        path = folder / "snapshot.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "own_types": types}))
+        for read in (load_header, load):
+            with pytest.raises(ValueError, match=r"."):
+                read(folder)
+
+    @pytest.mark.parametrize("name", ["edge_kind", "fact_relations", "entity_types"])
+    def test_a_number_that_stands_for_no_type_is_refused(self, folder: Path, name: str) -> None:
+        column = np.load(folder / f"{name}.npy")
+        column[0] = 40
+        np.save(folder / f"{name}.npy", column)
+        with pytest.raises(ValueError, match=r"."):
+            load(folder)
+
+    def test_without_the_column_of_entity_types_it_is_refused(self, folder: Path) -> None:
+        (folder / "entity_types.npy").unlink()
+        with pytest.raises(OSError, match="entity_types"):
+            load(folder)
+
+
+class TestRecord:
+    def test_types_are_kept_in_a_commit_of_their_own_and_the_same_ones_in_none(self, tmp_path: Path) -> None:
+        own = own_types_of(DECLARED)
+        with Record(tmp_path / "record.sqlite", create=True) as record:
+            before = record.generation
+            declare_types(record, own)
+            declare_types(record, own)
+            assert (declared_types(record), record.generation) == (own, before + 1)
+            declare_types(record, NO_TYPES)
+            assert declared_types(record) == NO_TYPES
+
+    def test_extractions_keep_own_relation_and_entity_types(self, tmp_path: Path) -> None:
+        extraction = Extraction(ENTITIES, TRIPLES, "t", types={"Orrin": "Maker"})
+        with Record(tmp_path / "record.sqlite", create=True) as record:
+            Writer(record, HashEmbedder()).write([(passage_of("a", "", "x"), extraction)])
+            (entry,) = record.entries()
+            assert entry.extraction == extraction
+
+
+def test_own_types_of_nothing_are_none() -> None:
+    assert own_types_of({}) == OwnTypes() == NO_TYPES
+
+
+class TestWhatFollows:
+    def test_a_strength_of_an_own_type_multiplies_its_edges_alone_and_is_1_where_none_was_learned(self) -> None:
+        graph = built()
+        own = graph.own.relation_types
+        learned = Tuning(1, {**UNTUNED.strengths, SUPPLIES: 4.0, RelationType("GONE"): 2.0}, parent=0)
+        plain = edge_factors(None, own=own)
+        factors = tuned(plain, learned, own)
+        changed = {graph.kinds[index].relation for index in np.flatnonzero(plain.from_entity != factors.from_entity)}
+        assert changed == {SUPPLIES}
+        assert list(to_json(learned)["strengths"])[-2:] == ["GONE", "SUPPLIES"]
+
+    def test_a_history_with_strengths_of_own_types_is_read_as_it_was_written(self, tmp_path: Path) -> None:
+        strengths = {**UNTUNED.strengths, SUPPLIES: 4.0}
+        adopt(tmp_path, Tuning(0, strengths, parent=0, recall_before=0.5, recall_after=0.6))
+        assert workspace_tuning(tmp_path).strengths == strengths
+
+    def test_each_own_type_has_a_matrix_of_its_own(self) -> None:
+        graph = built()
+        found = dict(relation_matrices(graph.typed))
+        assert list(found) == list(matrices_of(graph.own.relation_types))
+        assert found["supplies"].nnz == found["owns"].nnz == 2
+        assert found["supplies"].max() == 1.25
+        assert "w_owns M_owns + w_supplies M_supplies" in formula_of(graph.own.relation_types)
+
+    def test_an_edge_tells_its_own_facts(self) -> None:
+        graph = built()
+        facts = EdgeFacts(graph)
+        told = {
+            graph.kinds[graph.edges.kind[edge]].relation: {fact.fact.predicate for fact in facts.of(int(edge))}
+            for edge in facts.edges
+        }
+        assert told == {SUPPLIES: {"supplies", "buys from"}, OWNS: {"owns"}, TEMPORAL: {"founded in"}}

@@ -1,0 +1,303 @@
+"""A graph server over Bolt: its address, its faults, what it may be asked, and that it holds what the record holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from graph.errors import BadInput, DependencyMissing, GraphUnavailable
+from graph.relationships.cypher import mirror as mirroring
+from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
+from graph.relationships.cypher.dialect import VectorIndex
+from graph.relationships.cypher.mirror import STAMP_LABEL, mirror
+from graph.relationships.cypher.tables import edge_rows, links, node_rows
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType
+from tests.bolt_server import BoltEndpoint
+from tests.builders import passage_of, publish_workspace
+from tests.chroma_server import free_port
+from tests.graph.relationships.small_graph import NOON, document, user, viewed
+
+
+def contents(server: BoltServer) -> dict[str, set[object]]:
+    """Everything that a server holds, but its stamp."""
+    found: dict[str, set[object]] = {
+        of: {tuple(sorted(node.items())) for (node,) in server.rows(f"MATCH (n:`{of}`) RETURN properties(n)")}
+        for of in NODES
+    }
+    for link in links():
+        query = f"MATCH (a:`{link.source}`)-[e:`{link.name}`]->(b:`{link.target}`) RETURN a.id, b.id, properties(e)"
+        found[f"{link.name} {link.source} {link.target}"] = {
+            (source, target, tuple(sorted(held.items()))) for source, target, held in server.rows(query)
+        }
+    return found
+
+
+def contents_of(record: RelationshipRecord) -> dict[str, set[object]]:
+    """What a server is to hold of a record."""
+    found: dict[str, set[object]] = {}
+    for of in NODES:
+        nodes = (zip(("id", *NODES[of]), row, strict=True) for row in node_rows(record, of))
+        found[of] = {tuple(sorted((key, value) for key, value in node if value is not None)) for node in nodes}
+    for link in links():
+        found[f"{link.name} {link.source} {link.target}"] = {
+            (
+                source,
+                target,
+                tuple(sorted((k, v) for k, v in zip(link.properties, values, strict=True) if v is not None)),
+            )
+            for source, target, *values in edge_rows(record, link)
+        }
+    return found
+
+
+class TestAddress:
+    @pytest.mark.parametrize(
+        ("given", "reached"),
+        [
+            ("bolt://localhost:7687", "bolt://127.0.0.1:7687"),
+            ("localhost", "bolt://127.0.0.1:7687"),
+            ("graph.example:9999", "bolt://graph.example:9999"),
+            ("bolt+s://localhost", "bolt+s://localhost:7687"),
+            ("neo4j+s://x.databases.example", "neo4j+s://x.databases.example:7687"),
+            (" neo4j://[::1]:1 ", "neo4j://[::1]:1"),
+        ],
+    )
+    def test_scheme_and_port_may_be_left_out(self, given: str, reached: str) -> None:
+        assert server_url(given) == reached
+
+    @pytest.mark.parametrize("given", ["http://x", "bolt://", "bolt://x:port", "bolt://x/db", "bolt://a b", "://"])
+    def test_anything_else_is_refused(self, given: str) -> None:
+        with pytest.raises(BadInput, match="MARA_GRAPH_URL is no address"):
+            server_url(given)
+
+    def test_a_password_in_it_is_refused_and_not_repeated(self) -> None:
+        with pytest.raises(BadInput, match="MARA_GRAPH_PASSWORD") as refused:
+            server_url("bolt://me:topsecret@host")
+        assert "topsecret" not in str(refused.value)
+
+    def test_the_variables_name_a_server_or_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("MARA_GRAPH_URL", raising=False)
+        assert ServerSettings.from_environment() is None
+        monkeypatch.setenv("MARA_GRAPH_URL", "localhost")
+        monkeypatch.setenv("MARA_GRAPH_USER", "me")
+        monkeypatch.setenv("MARA_GRAPH_PASSWORD", "topsecret")
+        found = ServerSettings.from_environment()
+        assert found == ServerSettings("bolt://127.0.0.1:7687", "me", "topsecret")
+        assert "topsecret" not in repr(found)
+
+    def test_the_driver_that_is_missing_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "neo4j", None)
+        with pytest.raises(DependencyMissing, match=r"pip install 'mara-rag\[graph\]'"):
+            BoltServer(ServerSettings("bolt://127.0.0.1:1"))
+
+
+def test_a_server_that_is_not_there_is_told() -> None:
+    with pytest.raises(GraphUnavailable, match="does not answer"):
+        BoltServer(ServerSettings(server_url(f"localhost:{free_port()}")))
+
+
+@pytest.mark.slow
+class TestFaults:
+    def test_credentials_that_are_refused(self, settings: ServerSettings) -> None:
+        with pytest.raises(GraphUnavailable, match="refuses the credentials") as refused:
+            BoltServer(dataclasses.replace(settings, password="topsecret"))
+        assert "topsecret" not in str(refused.value)
+
+    def test_tls_where_the_server_has_none(self, settings: ServerSettings) -> None:
+        secure = dataclasses.replace(settings, url=settings.url.replace("bolt://", "bolt+s://"))
+        with pytest.raises(GraphUnavailable, match=r"TLS"):
+            BoltServer(secure)
+
+    def test_a_server_of_another_kind(self, endpoint: BoltEndpoint) -> None:
+        with pytest.raises(GraphUnavailable, match="does not answer as it should"):
+            BoltServer(ServerSettings(server_url(endpoint.http_address), "root", "x"))
+
+    def test_a_database_that_is_not_there(self, settings: ServerSettings, record: RelationshipRecord) -> None:
+        with BoltServer(dataclasses.replace(settings, database="nowhere")) as server:
+            with pytest.raises(GraphUnavailable, match="MARA_GRAPH_DATABASE"):
+                server.query("MATCH (n) RETURN n")
+            with pytest.raises(GraphUnavailable, match="MARA_GRAPH_DATABASE"):
+                server.rows("MATCH (n) RETURN n")
+
+    def test_a_query_that_takes_too_long(self, server: BoltServer) -> None:
+        query = "UNWIND range(1, 20000) AS a UNWIND range(1, 20000) AS b WITH a, b WHERE a * b < 0 RETURN count(*)"
+        with pytest.raises(BadInput, match=r"longer than 0\.2 s"):
+            server.query(query, timeout_s=0.2)
+
+    @pytest.mark.parametrize("query", ["MATCH (n RETURN n", "RETURN nothing(1)"])
+    def test_a_query_that_cannot_be_run(self, server: BoltServer, query: str) -> None:
+        with pytest.raises(BadInput, match="cannot run the query"):
+            server.query(query)
+
+
+@pytest.mark.slow
+class TestReading:
+    def test_as_many_rows_come_as_were_asked_for(
+        self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
+    ) -> None:
+        mirror(tmp_path, server)
+        query = "MATCH (d:Document) RETURN d.id AS key ORDER BY key"
+        cut, whole = server.query(query, limit=2), server.query(query, limit=7)
+        assert (cut.columns, cut.rows, cut.cut) == (("key",), (("d-alliance",), ("d-nissan",)), True)
+        assert (len(whole.rows), whole.cut) == (7, False)
+
+    def test_nothing_is_committed_even_if_a_query_gets_past_the_check(
+        self, server: BoltServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("graph.relationships.cypher.bolt.check_reads_only", lambda query, parameters: query)
+        server.query("CREATE (n:Concept {id: 'x'}) RETURN n.id")
+        assert server.rows("MATCH (n:Concept) RETURN n.id") == []
+
+
+@pytest.mark.slow
+class TestMirroring:
+    def test_the_server_comes_to_hold_what_the_record_holds(
+        self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
+    ) -> None:
+        done = mirror(tmp_path, server)
+        assert (done.whole, done.removed) == (True, 0)
+        assert contents(server) == contents_of(record)
+        again = mirror(tmp_path, server)
+        assert (again.written, again.removed, again.whole) == (0, 0, False)
+        assert contents(server) == contents_of(record)
+
+    def test_a_message_is_an_interaction_as_well(
+        self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
+    ) -> None:
+        mirror(tmp_path, server)
+        mirror(tmp_path, server, whole=True)
+        assert server.rows("MATCH (n:Interaction) RETURN n.id ORDER BY n.id") == [("m1",), ("m2",), ("m3",)]
+
+    def test_only_what_changed_is_sent(self, server: BoltServer, record: RelationshipRecord, tmp_path: Path) -> None:
+        mirror(tmp_path, server)
+        record.put_nodes([document("new"), document("d-silk"), user("ann")])
+        record.link(viewed("mia", "d-renault", count=5))
+        done = mirror(tmp_path, server)
+        assert (done.written, done.removed, done.whole) == (3, 0, False)
+        assert contents(server) == contents_of(record)
+
+    def test_what_was_removed_goes(self, server: BoltServer, record: RelationshipRecord, tmp_path: Path) -> None:
+        mirror(tmp_path, server)
+        record.remove_nodes(NodeType.USER, ["mia"])
+        record.remove_nodes(NodeType.MESSAGE, ["m1"])
+        record.unlink(Edge(EdgeType.EXPLAINS, *ends_of_explains(record)))
+        record.put_node(user("ann"))  # as many users as before
+        done = mirror(tmp_path, server)
+        assert done.removed >= 3
+        assert contents(server) == contents_of(record)
+        assert server.rows("MATCH (n {id: 'mia'}) RETURN n.id") == []
+
+    def test_what_a_run_that_broke_off_has_sent_goes_too(
+        self, server: BoltServer, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        mirror(tmp_path, server)
+        record.put_node(user("gone"))
+        with monkeypatch.context() as patch:
+            patch.setattr(mirroring, "links", broken_links)
+            with pytest.raises(GraphUnavailable):
+                mirror(tmp_path, server)
+        assert server.rows("MATCH (u:User {id: 'gone'}) RETURN u.id") == [("gone",)]
+        record.remove_nodes(NodeType.USER, ["gone"])
+        mirror(tmp_path, server)
+        assert contents(server) == contents_of(record)
+
+    def test_what_others_changed_is_put_right_when_all_is_compared(
+        self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
+    ) -> None:
+        mirror(tmp_path, server)
+        server.write("MATCH (d:Document {id: 'd-port'}) DETACH DELETE d")
+        server.write("MERGE (:Concept {id: 'foreign', name: 'x'})")
+        mirror(tmp_path, server, whole=True)
+        assert contents(server) == contents_of(record)
+
+    def test_a_record_that_was_put_back_is_sent_whole(
+        self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
+    ) -> None:
+        mirror(tmp_path, server)
+        server.write(f"MATCH (s:`{STAMP_LABEL}`) SET s.revision = 10000")
+        server.write("MATCH (d:Document {id: 'd-port'}) DETACH DELETE d")
+        assert mirror(tmp_path, server).whole
+        assert contents(server) == contents_of(record)
+
+    def test_a_database_that_holds_something_else_is_left_alone(
+        self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
+    ) -> None:
+        server.write("CREATE (:User {id: 'theirs'})")
+        with pytest.raises(BadInput, match="did not write"):
+            mirror(tmp_path, server)
+        assert server.rows("MATCH (n) RETURN count(n)") == [(1,)]
+
+    def test_one_database_holds_one_workspace(
+        self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
+    ) -> None:
+        mirror(tmp_path, server)
+        other = tmp_path / "other"
+        other.mkdir()
+        with RelationshipRecord.of(other, create=True) as second:
+            second.put_node(user("ann"))
+        with pytest.raises(BadInput, match="another workspace"):
+            mirror(other, server)
+        assert contents(server) == contents_of(record)
+
+    def test_threads_that_send_at_once_agree(
+        self, settings: ServerSettings, record: RelationshipRecord, tmp_path: Path
+    ) -> None:
+        def one(number: int) -> None:
+            with RelationshipRecord.of(tmp_path) as own, BoltServer(settings) as server:
+                own.put_node(user(f"u{number}"))
+                mirror(tmp_path, server)
+
+        with BoltServer(settings) as first:
+            mirror(tmp_path, first)
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(one, range(8)))
+            assert contents(first) == contents_of(record)
+
+
+@pytest.mark.slow
+class TestPassages:
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> Path:
+        passages = [passage_of(f"p{number}", f"T{number}", f"Passage {number}") for number in range(3)]
+        publish_workspace(tmp_path, passages)
+        chunk = {"path": "f.txt", "fingerprint": "x", "created_at": NOON}
+        with RelationshipRecord.of(tmp_path, create=True) as record:
+            for number in range(3):
+                record.put_node(Node(NodeType.CHUNK, f"p{number}", {**chunk, "chunk_index": number}))
+                record.put_node(Node(NodeType.VECTOR, f"v{number}", {"chunk_id": f"p{number}"}))
+                ends = (NodeType.VECTOR, f"v{number}"), (NodeType.CHUNK, f"p{number}")
+                record.link(Edge(EdgeType.EMBEDDING_OF, *ends))
+        return tmp_path
+
+    def test_the_chunks_nearest_to_a_vector_are_those_of_the_copy(self, server: BoltServer, root: Path) -> None:
+        from graph.relationships.cypher.copies import open_copy
+        from graph.storage.workspace import Workspace
+
+        with Workspace(root).open_record() as passages:
+            (entry,) = passages.entries(["p1"])
+            wanted, dimension = entry.vector.astype(float).tolist(), passages.dimension
+        mirror(root, server)
+        assert server.search_chunks(wanted) == []
+        mirror(root, server, vectors=VectorIndex(dimension))
+        found = server.search_chunks(wanted)
+        with open_copy(root, with_vectors=True) as copy:
+            expected = copy.search_chunks(wanted)
+        assert [(each.id, each.content) for each in found] == [(each.id, each.content) for each in expected]
+        assert [each.similarity for each in found] == pytest.approx([each.similarity for each in expected], abs=1e-5)
+        assert (found[0].id, found[0].content) == ("p1", "Passage 1")
+        assert found[0].distance == pytest.approx(0, abs=1e-5)
+
+
+def ends_of_explains(record: RelationshipRecord) -> tuple[tuple[NodeType, str], tuple[NodeType, str]]:
+    edge = next(record.edges(EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT))
+    return edge.source, edge.target
+
+
+def broken_links() -> Iterator[object]:
+    raise GraphUnavailable("The server went away")

@@ -1,0 +1,352 @@
+"""The embedded copy: made from the records as they stand, put in place at once, read by many and never written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from graph.errors import BadInput, DependencyMissing, EmbeddingMismatch
+from graph.relationships.cypher import copies, filling
+from graph.relationships.cypher.copies import COPIES, open_copy, remove_copies
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import EDGES, NODES, Edge, EdgeType, Node, NodeType, Property, PropertyKind
+from tests.builders import Child, passage_of, publish_workspace
+from tests.graph.relationships.small_graph import NOON, document, user
+
+ODD = [
+    "",
+    "two\nlines",
+    'say "so"',
+    "a,b",
+    "NULL",
+    "\\N",
+    " spaces ",
+    "{a: 1}",
+    "[1]",
+    "back\\slash",
+    "\t#|",
+    "é\u2028木",
+]
+
+READER = """
+import sys
+from pathlib import Path
+from graph.relationships.cypher.copies import open_copy
+with open_copy(Path(sys.argv[1])) as copy:
+    print("open")
+    while input():
+        print(copy.query("MATCH (d:Document) RETURN count(d)").rows[0][0])
+"""
+MAKER = """
+import sys
+from pathlib import Path
+from graph.relationships.cypher.copies import open_copy
+print("ready")
+input()
+open_copy(Path(sys.argv[1])).close()
+print("made")
+input()
+"""
+
+
+def count(root: Path, label: str = "Document") -> object:
+    with open_copy(root) as copy:
+        return copy.query(f"MATCH (n:{label}) RETURN count(n)").rows[0][0]
+
+
+def one_of_each(record: RelationshipRecord) -> None:
+    """Write a node of each type and, for each pair of types, an edge of each type that may link them."""
+    values: dict[PropertyKind, str | int | float] = {
+        PropertyKind.TEXT: "x",
+        PropertyKind.TIME: NOON,
+        PropertyKind.INTEGER: 1,
+        PropertyKind.REAL: 0.5,
+    }
+
+    def filled(declared: Mapping[str, Property]) -> dict[str, str | int | float]:
+        return {name: each.choices[0] if each.choices else values[each.kind] for name, each in declared.items()}
+
+    for of, declared in NODES.items():
+        record.put_nodes(Node(of, f"{of}-{number}", filled(declared)) for number in (1, 2))
+    for edge_type, schema in EDGES.items():
+        for source, target in schema.pairs:
+            ends = (source, f"{source}-1"), (target, f"{target}-2")
+            record.link(Edge(edge_type, *ends, filled(schema.properties)))
+
+
+class TestContents:
+    def test_every_type_of_node_and_edge_is_there_with_its_properties(self, tmp_path: Path) -> None:
+        with RelationshipRecord.of(tmp_path, create=True) as record:
+            one_of_each(record)
+            with open_copy(tmp_path) as copy:
+                for of, declared in NODES.items():
+                    (row,) = copy.query(f"MATCH (n:{of} {{id: $key}}) RETURN n", {"key": f"{of}-1"}).rows
+                    node = record.node(of, f"{of}-1")
+                    assert node is not None
+                    assert row[0] == {"_label": of, "id": node.id, **node.properties}
+                    assert node.properties.keys() == declared.keys()
+                for edge_type, schema in EDGES.items():
+                    for source, target in schema.pairs:
+                        query = f"MATCH (a:{source})-[e:{edge_type}]->(b:{target}) RETURN a.id, e, b.id"
+                        (edge,) = record.edges(edge_type, source, target)
+                        expected = (edge.source[1], {"_type": edge_type, **edge.properties}, edge.target[1])
+                        assert copy.query(query).rows == (expected,)
+
+    def test_a_conversation_contains_what_is_part_of_it(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        with open_copy(tmp_path) as copy:
+            found = copy.query("MATCH (:Conversation)-[r:CONTAINS]->(m) RETURN m.id, r.position ORDER BY r.position")
+        assert found.rows == (("m1", 0), ("m2", 1), ("m3", 2))
+
+    def test_texts_are_there_character_by_character(self, tmp_path: Path) -> None:
+        with RelationshipRecord.of(tmp_path, create=True) as record:
+            record.put_nodes(
+                Node(NodeType.CONCEPT, f"c{number:02}", {"name": text, "description": None if number % 2 else text})
+                for number, text in enumerate(ODD)
+            )
+        with open_copy(tmp_path) as copy:
+            rows = copy.query("MATCH (c:Concept) RETURN c.name, c.description ORDER BY c.id").rows
+        assert list(rows) == [(text, None if number % 2 else text) for number, text in enumerate(ODD)]
+
+    def test_it_lies_in_a_folder_of_any_name(self, tmp_path: Path) -> None:
+        root = tmp_path / "it's [a] * 'name' ?"
+        root.mkdir()
+        with RelationshipRecord.of(root, create=True) as record:
+            record.put_node(document("d1"))
+        assert count(root) == 1
+
+
+class TestPassages:
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> Path:
+        passages = [passage_of(f"p{number}", f"T{number}", f"Passage {number} of 'all'") for number in range(3)]
+        publish_workspace(tmp_path, passages)
+        chunk = {"path": "f.txt", "fingerprint": "x", "created_at": NOON}
+        with RelationshipRecord.of(tmp_path, create=True) as record:
+            for number in range(4):  # one more than there are passages
+                record.put_nodes(
+                    [
+                        Node(NodeType.CHUNK, f"p{number}", {**chunk, "chunk_index": number}),
+                        Node(NodeType.VECTOR, f"v{number}", {"chunk_id": f"p{number}"}),
+                    ]
+                )
+                record.link(
+                    Edge(EdgeType.EMBEDDING_OF, (NodeType.VECTOR, f"v{number}"), (NodeType.CHUNK, f"p{number}"))
+                )
+        return tmp_path
+
+    def test_chunks_hold_the_text_of_their_passages(self, root: Path) -> None:
+        with open_copy(root) as copy:
+            query = "MATCH (c:DocumentChunk) WHERE c.content CONTAINS $words RETURN c.id"
+            assert copy.query(query, {"words": "2 of 'all'"}).rows == (("p2",),)
+            assert copy.query("MATCH (c:DocumentChunk) WHERE c.content IS NULL RETURN c.id").rows == (("p3",),)
+
+    def test_the_chunks_nearest_to_a_vector_come_first(self, root: Path) -> None:
+        from graph.storage.workspace import Workspace
+
+        with Workspace(root).open_record() as passages:
+            vectors = {entry.passage.id: entry.vector for entry in passages.entries()}
+        wanted = vectors["p1"].astype(float)
+        cosines = {key: float(vector.astype(float) @ wanted) for key, vector in vectors.items()}
+        with open_copy(root, with_vectors=True) as copy:
+            found = copy.search_chunks(wanted.tolist(), k=2)
+        best = sorted(cosines, key=lambda key: (-cosines[key], key))[:2]
+        assert [each.id for each in found] == best
+        assert [each.similarity for each in found] == pytest.approx([cosines[key] for key in best], abs=1e-5)
+        assert found[0].content == "Passage 1 of 'all'"
+        assert all(each.distance == pytest.approx(1 - each.similarity) for each in found)
+
+    def test_vectors_are_there_where_they_are_wanted(self, root: Path) -> None:
+        with open_copy(root) as copy, pytest.raises(BadInput, match="no vectors"):
+            copy.search_chunks([1.0, 0.0])
+        with open_copy(root, with_vectors=True) as copy:
+            with pytest.raises(EmbeddingMismatch):
+                copy.search_chunks([1.0, 0.0])
+            with pytest.raises(BadInput, match="no direction"):
+                copy.search_chunks([0.0, 0.0])
+        told: list[str] = []
+        open_copy(root, say=told.append).close()
+        assert told == [], "a copy that holds vectors serves without them"
+
+    def test_it_is_behind_once_a_passage_is_replaced(self, root: Path) -> None:
+        open_copy(root).close()
+        publish_workspace(root, [passage_of("p0", "T0", "Another text")])
+        with open_copy(root) as copy:
+            rows = copy.query("MATCH (c:DocumentChunk {id: 'p0'}) RETURN c.content").rows
+        assert rows == (("Another text",),)
+
+
+class TestMakingIt:
+    def test_it_is_made_where_it_is_behind_and_that_is_told(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        told: list[str] = []
+        with open_copy(tmp_path, say=told.append) as first:
+            assert len(told) == 1
+            open_copy(tmp_path, say=told.append).close()
+            assert len(told) == 1
+            record.put_node(document("new"))
+            with open_copy(tmp_path, say=told.append) as second:
+                assert len(told) == 2
+                assert second.query("MATCH (d:Document {id: 'new'}) RETURN d.id").rows == (("new",),)
+            assert first.query("MATCH (d:Document {id: 'new'}) RETURN d.id").rows == ()
+
+    def test_it_is_behind_once_something_is_removed(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        assert count(tmp_path) == 7
+        record.remove_nodes(NodeType.DOCUMENT, ["d-plain"])
+        assert count(tmp_path) == 6
+
+    def test_those_that_nobody_reads_any_more_go(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        def folders() -> int:
+            return sum(path.is_dir() for path in (tmp_path / COPIES).iterdir())
+
+        held = open_copy(tmp_path)
+        for key in ("n1", "n2"):
+            record.put_node(document(key))
+            open_copy(tmp_path).close()
+        assert folders() == 2
+        held.close()
+        record.put_node(document("n3"))
+        open_copy(tmp_path).close()
+        assert folders() == 1
+
+    def test_a_damaged_one_is_made_anew(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        open_copy(tmp_path).close()
+        (file,) = (tmp_path / COPIES).glob("*/graph.lbug")
+        file.write_bytes(b"\0" * file.stat().st_size)
+        assert count(tmp_path) == 7
+
+    @pytest.mark.parametrize("name", ["copy.json", "graph.lbug"])
+    def test_half_of_one_is_made_anew(self, record: RelationshipRecord, tmp_path: Path, name: str) -> None:
+        open_copy(tmp_path).close()
+        (file,) = (tmp_path / COPIES).glob(f"*/{name}")
+        file.unlink()
+        assert count(tmp_path) == 7
+
+    def test_all_of_them_can_be_removed(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        remove_copies(tmp_path)
+        with open_copy(tmp_path):
+            remove_copies(tmp_path)
+            assert not any(path.is_dir() for path in (tmp_path / COPIES).iterdir())
+        assert count(tmp_path) == 7
+
+    def test_where_making_it_fails_nothing_is_left(
+        self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(filling, "_cell", lambda value: "'")
+            with pytest.raises(BadInput, match="cannot be made"):
+                open_copy(tmp_path)
+        assert not any(path.is_dir() for path in (tmp_path / COPIES).iterdir())
+        assert count(tmp_path) == 7
+
+    def test_without_a_record_there_is_nothing_to_copy(self, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match="no relationship graph"):
+            open_copy(tmp_path)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_the_package_that_is_missing_is_named(
+        self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "ladybug", None)
+        with pytest.raises(DependencyMissing, match=r"pip install 'mara-rag\[graph\]'"):
+            open_copy(tmp_path)
+
+
+class TestManyAtOnce:
+    def test_processes_read_while_a_new_one_is_made(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        with Child(READER, tmp_path) as one, Child(READER, tmp_path) as other:
+            assert [one.hear(), other.hear()] == ["open", "open"]
+            for key in ("n1", "n2"):
+                record.put_node(document(key))
+                assert count(tmp_path) == 7 + int(key[1])
+                for reader in (one, other):
+                    reader.tell("again")
+                    assert reader.hear() == "7"
+
+    def test_threads_open_it_side_by_side(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(count, [tmp_path] * 16)) == [7] * 16
+
+    def test_two_that_want_a_new_one_make_it_once(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        with Child(MAKER, tmp_path) as one, Child(MAKER, tmp_path) as other:
+            for maker in (one, other):
+                assert maker.hear() == "ready"
+            for maker in (one, other):
+                maker.tell("go")
+            assert [one.hear(), other.hear()] == ["made", "made"]
+        assert sum(path.is_dir() for path in (tmp_path / COPIES).iterdir()) == 1
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("wait", [0.0, 0.05, 0.1, 0.15, 0.2, 0.3])
+    def test_one_that_is_killed_leaves_the_last_in_place(self, tmp_path: Path, wait: float) -> None:
+        with RelationshipRecord.of(tmp_path, create=True) as record:
+            record.put_nodes(document(f"d{number}") for number in range(20_000))
+            open_copy(tmp_path).close()
+            record.put_node(user("mia"))
+        with Child(MAKER, tmp_path) as maker:
+            assert maker.hear() == "ready"
+            maker.tell("go")
+            with suppress(subprocess.TimeoutExpired):
+                maker.process.wait(wait)
+            maker.kill()
+        assert count(tmp_path) == 20_000
+        assert count(tmp_path, "User") == 1
+        assert sum(path.is_dir() for path in (tmp_path / COPIES).iterdir()) == 1
+
+
+class TestAsking:
+    def test_as_many_rows_come_as_were_asked_for(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        with open_copy(tmp_path) as copy:
+            query = "MATCH (d:Document) RETURN d.id AS key ORDER BY key"
+            cut, whole = copy.query(query, limit=2), copy.query(query, limit=7)
+        assert (cut.columns, cut.rows, cut.cut) == (("key",), (("d-alliance",), ("d-nissan",)), True)
+        assert (len(whole.rows), whole.cut) == (7, False)
+
+    def test_a_path_is_its_nodes_and_edges(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        with open_copy(tmp_path) as copy:
+            ((path,),) = copy.query("MATCH p = (:User {id: 'mia'})-[:VIEWED*1..1]->(:Document) RETURN p").rows
+        assert isinstance(path, dict)
+        assert path.keys() == {"_nodes", "_edges"}
+        assert (str(path["_nodes"]).count("'id'"), str(path["_edges"]).count("VIEWED")) == (2, 1)
+
+    def test_a_query_that_takes_too_long_is_stopped(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        query = "UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a, b WHERE a * b < 0 RETURN count(*)"
+        with open_copy(tmp_path) as copy:
+            with pytest.raises(BadInput, match=r"longer than 0\.2 s"):
+                copy.query(query, timeout_s=0.2)
+            assert copy.query("RETURN 1").rows == ((1,),)
+
+    @pytest.mark.parametrize(
+        "query", ["MATCH (n RETURN n", "MATCH (n:Nothing) RETURN n", "RETURN n", "MATCH (d:Document) RETURN d.nothing"]
+    )
+    def test_one_that_cannot_be_run_is_refused(self, record: RelationshipRecord, tmp_path: Path, query: str) -> None:
+        with open_copy(tmp_path) as copy, pytest.raises(BadInput, match="cannot be run"):
+            copy.query(query)
+
+    def test_the_copy_itself_refuses_what_would_write(self, record: RelationshipRecord, tmp_path: Path) -> None:
+        with open_copy(tmp_path) as copy, pytest.raises(RuntimeError, match="read-only"):
+            copy._connection.execute("CREATE (:Concept {id: 'x', name: 'x'})")
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_in_a_workspace_that_may_not_be_written_the_last_copy_is_read(
+    record: RelationshipRecord, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    open_copy(tmp_path).close()
+    restore: Callable[[], None] = lambda: tmp_path.chmod(0o700)  # noqa: E731
+    request.addfinalizer(restore)
+    tmp_path.chmod(0o500)
+    assert count(tmp_path) == 7
+
+
+def test_without_write_access_and_without_a_copy_that_is_told(
+    record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "may_write", lambda place: False)
+    with pytest.raises(BadInput, match="may not be written"):
+        open_copy(tmp_path)

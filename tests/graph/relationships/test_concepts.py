@@ -1,0 +1,80 @@
+"""Concepts of a text: found by name or by an extractor, and only those that the documents hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from agents.offline.extractor import OfflineExtractor
+from graph.relationships.concepts import NAME_ALONE, ConceptExtractor, ExtractedConcepts, SpelledConcepts
+from graph.retrieve.open_index import Index, open_index
+from graph.retrieve.seeds import COMMON_NOUN_SHARE
+from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
+from tests.builders import HashEmbedder, extraction_of, passage_of, publish_workspace
+
+PASSAGES = [
+    passage_of("orlo", "Orlo Brandt", "Orlo Brandt built ships in Marn."),
+    passage_of("marn", "Marn", "Marn is a town by the sea."),
+    passage_of("tea", "tea", "People drink tea, and tea is good."),
+]
+ORLO, MARN, TEA = (entity_id(name) for name in ("Orlo Brandt", "Marn", "tea"))
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
+    root = tmp_path_factory.mktemp("concepts")
+    publish_workspace(root, PASSAGES)
+    opened = open_index(root, HashEmbedder())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=["spelled", "extracted"])
+def extractor(request: pytest.FixtureRequest, index: Index) -> ConceptExtractor:
+    if request.param == "spelled":
+        return SpelledConcepts(index.graph)
+    return ExtractedConcepts(OfflineExtractor().extract, index.graph)
+
+
+def test_a_message_mentions_the_names_that_it_spells(extractor: ConceptExtractor) -> None:
+    assert set(extractor.concepts_in("When did Orlo Brandt leave Marn?")) == {ORLO, MARN}
+
+
+def test_names_that_no_document_holds_are_no_concepts(extractor: ConceptExtractor) -> None:
+    assert extractor.concepts_in("Did Elva Sund ever visit Tarn?") == {}
+    assert extractor.concepts_in("") == {}
+
+
+def test_every_confidence_is_a_share_and_the_surest_stands_first(extractor: ConceptExtractor) -> None:
+    found = list(extractor.concepts_in("Orlo Brandt was born in Marn, where people drink tea.").values())
+    assert found == sorted(found, reverse=True)
+    assert all(0 < confidence <= 1 for confidence in found)
+
+
+def test_a_word_that_documents_write_small_is_no_name(index: Index) -> None:
+    assert SpelledConcepts(index.graph).concepts_in("Who drinks tea?") == {}
+
+
+def test_a_name_in_small_letters_counts_less_beside_one_with_a_capital(index: Index) -> None:
+    found = SpelledConcepts(index.graph).concepts_in("what did Orlo Brandt build in marn")
+    assert found == {ORLO: 1.0, MARN: COMMON_NOUN_SHARE}
+
+
+def test_an_extracted_name_is_as_sure_as_its_surest_statement(index: Index) -> None:
+    def extract(passage: Passage) -> Extraction:
+        assert passage.text == "asked"
+        weak, strong = (
+            Triple("Orlo Brandt", predicate, "Marn", RelationType.SPATIAL, confidence)
+            for predicate, confidence in (("near", 0.2), ("lives in", 0.7))
+        )
+        return Extraction(("tea", "Elva Sund"), (weak, strong), "test")
+
+    found = ExtractedConcepts(extract, index.graph).concepts_in("asked")
+    assert found == {ORLO: 0.7, MARN: 0.7, TEA: NAME_ALONE}
+    assert list(found)[-1] == TEA
+
+
+def test_a_statement_without_confidence_yields_nothing(index: Index) -> None:
+    none = extraction_of([("Orlo Brandt", "near", "Marn", RelationType.SPATIAL, 0.0)])
+    assert ExtractedConcepts(lambda _: none, index.graph).concepts_in("asked") == {}

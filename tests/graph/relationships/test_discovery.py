@@ -1,0 +1,157 @@
+"""Discovery (003): documents one or two concept steps away that were not viewed, on a graph worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.errors import BadInput
+from graph.relationships import discovery
+from graph.relationships.discovery import Because, Discovery, discover
+from graph.relationships.record import RelationshipRecord
+from graph.schema import entity_id
+from tests.graph.relationships.small_graph import (
+    cite,
+    concept,
+    document,
+    explains,
+    related,
+    small_record,
+    user,
+    viewed,
+)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> RelationshipRecord:
+    return small_record(tmp_path)
+
+
+def counted(found: list[Discovery]) -> dict[str, int]:
+    return {each.id: each.relevance for each in found}
+
+
+class TestForAUser:
+    def test_documents_count_by_the_concepts_one_or_two_steps_from_the_questions(
+        self, record: RelationshipRecord
+    ) -> None:
+        found = discover(record, user_id="mia", with_read=False, k=10)
+        assert list(counted(found).items()) == [("d-yokohama", 2), ("d-alliance", 1), ("d-nissan", 1), ("d-port", 1)]
+
+    def test_three_are_proposed(self, record: RelationshipRecord) -> None:
+        assert list(counted(discover(record, user_id="mia", with_read=False))) == [
+            "d-yokohama",
+            "d-alliance",
+            "d-nissan",
+        ]
+
+    def test_the_concepts_of_what_was_read_count_too(self, record: RelationshipRecord) -> None:
+        assert counted(discover(record, user_id="mia")) == {"d-alliance": 2, "d-nissan": 2, "d-yokohama": 2}
+
+    def test_what_was_marked_as_no_help_leads_nowhere(self, record: RelationshipRecord) -> None:
+        record.link(viewed("mia", "d-renault", score=-1.0))
+        assert counted(discover(record, user_id="mia")) == {"d-yokohama": 2, "d-alliance": 1, "d-nissan": 1}
+
+    def test_each_comes_with_the_paths_that_led_there(self, record: RelationshipRecord) -> None:
+        best = discover(record, user_id="mia", with_read=False, k=1)[0]
+        assert (best.path, best.title) == ("d-yokohama.md", "D-Yokohama")
+        near, far = best.paths
+        assert (near.seed.because, near.name) == (Because.ASKED, "Nissan")
+        assert [(step.relation, step.name) for step in near.steps] == [("SPATIAL", "Yokohama")]
+        assert [(step.relation, step.name) for step in far.steps] == [("SPATIAL", "Yokohama"), ("HIERARCHICAL", "Port")]
+
+    def test_a_path_from_what_was_read_names_the_document(self, record: RelationshipRecord) -> None:
+        record.put_node(user("tom"))
+        record.link(viewed("tom", "d-silk"))
+        found = discover(record, user_id="tom")
+        assert counted(found) == {"d-yokohama": 2, "d-nissan": 1, "d-port": 1}
+        assert {path.seed.document for each in found for path in each.paths} == {"d-silk"}
+
+    def test_nothing_is_proposed_to_a_stranger(self, record: RelationshipRecord) -> None:
+        assert discover(record, user_id="' OR ''='") == []
+
+
+class TestForAConversation:
+    def test_what_its_messages_cite_is_not_proposed(self, record: RelationshipRecord) -> None:
+        assert "d-yokohama" in counted(discover(record, conversation_id="thread", k=10))
+        cite(record, "m2", "d-yokohama")
+        assert "d-yokohama" not in counted(discover(record, conversation_id="thread", k=10))
+
+    def test_a_user_is_spared_what_was_viewed_elsewhere(self, record: RelationshipRecord) -> None:
+        assert "d-renault" in counted(discover(record, conversation_id="thread", k=10))
+        assert "d-renault" not in counted(discover(record, conversation_id="thread", user_id="mia", k=10))
+
+
+class TestForATopic:
+    def test_a_seed_counts_only_where_another_seed_leads_to_it(self, record: RelationshipRecord) -> None:
+        silk, port = entity_id("Silk"), entity_id("Port")
+        assert counted(discover(record, concepts=[silk], k=10)) == {"d-yokohama": 2, "d-nissan": 1, "d-port": 1}
+        assert counted(discover(record, concepts=[silk, port], k=10))["d-silk"] == 1
+
+    def test_a_concept_that_is_unknown_leads_nowhere(self, record: RelationshipRecord) -> None:
+        assert discover(record, concepts=["entity-unknown", 'x"]; DROP TABLE concept; --']) == []
+
+    def test_something_is_to_be_given(self, record: RelationshipRecord) -> None:
+        with pytest.raises(BadInput, match="Nothing tells"):
+            discover(record)
+        with pytest.raises(BadInput, match="0 documents"):
+            discover(record, concepts=[entity_id("Silk")], k=0)
+
+
+class TestBounds:
+    def test_the_surest_edges_of_a_hub_are_followed(
+        self, record: RelationshipRecord, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(discovery, "NEIGHBOUR_LIMIT", 1)
+        record.link(related("Nissan", "Renault", confidence=0.5))
+        assert counted(discover(record, user_id="mia", with_read=False)) == {"d-nissan": 1, "d-yokohama": 1}
+
+    def test_a_concept_leads_to_the_documents_that_explain_it_best(
+        self, record: RelationshipRecord, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(discovery, "DOCUMENT_LIMIT", 1)
+        assert counted(discover(record, concepts=[entity_id("Nissan")])) == {
+            "d-renault": 2,
+            "d-port": 1,
+            "d-yokohama": 1,
+        }
+
+    def test_the_nearest_concepts_come_first(self, record: RelationshipRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(discovery, "CONCEPT_LIMIT", 2)
+        found = discover(record, concepts=[entity_id("Nissan")], k=10)
+        assert {len(path.steps) for each in found for path in each.paths} == {1}
+
+
+NAMES = [f"C{number}" for number in range(6)]
+DOCUMENTS = [f"d{number}" for number in range(5)]
+PAIRS = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)).filter(lambda pair: pair[0] != pair[1])
+
+
+@given(
+    edges=st.sets(PAIRS, max_size=10),
+    explained=st.sets(st.tuples(st.sampled_from(DOCUMENTS), st.sampled_from(NAMES)), max_size=12),
+    read=st.sets(st.sampled_from(DOCUMENTS)),
+    topic=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3),
+)
+def test_it_finds_what_the_search_of_003_finds(
+    tmp_path_factory: pytest.TempPathFactory,
+    edges: set[tuple[str, str]],
+    explained: set[tuple[str, str]],
+    read: set[str],
+    topic: list[str],
+) -> None:
+    with RelationshipRecord.of(tmp_path_factory.mktemp("random"), create=True) as record:
+        record.put_nodes([*map(concept, NAMES), *map(document, DOCUMENTS), user("u")])
+        record.link_all(related(*pair) for pair in edges)
+        record.link_all(explains(*pair) for pair in explained)
+        record.link_all(viewed("u", key) for key in read)
+        found = counted(discover(record, user_id="u", concepts=list(map(entity_id, topic)), with_read=False, k=10))
+    near = {name: {other for pair in edges for other in pair if name in pair and other != name} for name in NAMES}
+    reached: set[str] = set()
+    for seed in topic:
+        reached |= near[seed] | {far for step in near[seed] for far in near[step] if far != seed}
+    expected = {key: sum((key, name) in explained for name in reached) for key in DOCUMENTS if key not in read}
+    assert found == {key: number for key, number in expected.items() if number}

@@ -1,0 +1,417 @@
+"""The relationship graph stays in step with the record of passages, whatever comes, changes, goes or is interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graph.construction.builder import GraphBuilder
+from graph.errors import BadInput
+from graph.relationships import concept_edges
+from graph.relationships.document_step import METRIC, InStep
+from graph.relationships.documents import bring_in_step, forget_step, is_in_step, relate
+from graph.relationships.provenance import source_id
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType, PropertyValue, time_text
+from graph.schema import Passage, RelationType, entity_id
+from graph.sources.loaders.document import Document
+from graph.sources.splitting import split_document
+from graph.storage.record import Record
+from graph.storage.writer import Writer, reembed
+from tests.builders import (
+    Child,
+    HashEmbedder,
+    TripleParts,
+    extraction_of,
+    passage_of,
+    publish_workspace,
+    write_passages,
+)
+from tests.relationship_graphs import NOON, PAIRS, sample_node
+
+FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = FIRST + timedelta(days=30)
+
+Facts = Mapping[str, Sequence[TripleParts]]
+
+
+class Step:
+    """A record of passages and the relationship graph beside it."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir(exist_ok=True)
+        self.root = root
+        self.record = Record(root / "record.sqlite", create=True)
+        self.to = RelationshipRecord.of(root, create=True)
+
+    def write(self, passages: Sequence[Passage], facts: Facts | None = None, removed: Sequence[str] = ()) -> None:
+        write_passages(self.record, passages, facts or {}, HashEmbedder(), removed)
+
+    def take(self, now: datetime = FIRST) -> InStep:
+        return bring_in_step(self.to, self.record, GraphBuilder().build(self.record), now)
+
+    def content(self) -> dict[str, Any]:
+        return content_of(self.to)
+
+
+def content_of(record: RelationshipRecord) -> dict[str, Any]:
+    """Return all nodes and edges, without times and versions, which tell how it came to be so."""
+    told = {"created_at", "updated_at", "version"}
+    nodes = {
+        (of.value, node.id): {name: value for name, value in node.properties.items() if name not in told}
+        for of in NODES
+        for node in record.nodes(of)
+    }
+    edges = {
+        (edge.type.value, edge.source, edge.target): edge.properties for pair in PAIRS for edge in record.edges(*pair)
+    }
+    return {**nodes, **edges}  # type: ignore[dict-item]
+
+
+@pytest.fixture
+def step(tmp_path: Path) -> Step:
+    return Step(tmp_path / "workspace")
+
+
+NISSAN = Passage("nissan", "Nissan", "Nissan was founded in Yokohama.", "cars.jsonl")
+DATSUN = Passage("datsun", "Datsun", "Datsun was a brand of Nissan.", "cars.jsonl")
+CARS: Facts = {
+    "nissan": [("Nissan", "founded in", "Yokohama", RelationType.SPATIAL, 0.9)],
+    "datsun": [("Datsun", "brand of", "Nissan", RelationType.HIERARCHICAL, 0.8)],
+}
+PAGE = Passage(
+    "page", "Velm", "The Velm is a river.", "https://ex.org/velm", {"references": "https://ex.org/marn https://b.org/"}
+)
+
+
+class TestWhatIsWritten:
+    def test_documents_come_with_their_source_chunks_and_vectors(self, step: Step) -> None:
+        step.write([NISSAN, DATSUN, PAGE], CARS)
+        assert step.take() == InStep(new=3, chunks=3, concepts=4, edges=7)
+        document = step.to.node(NodeType.DOCUMENT, "nissan")
+        assert document is not None
+        assert document.properties == {
+            "path": "cars.jsonl",
+            "title": "Nissan",
+            "content_type": "application/jsonl",
+            "created_at": time_text(FIRST),
+            "updated_at": time_text(FIRST),
+            "version": 1,
+        }
+        file, site = source_id("cars.jsonl"), source_id("https://ex.org/velm")
+        for edge in (
+            Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, "nissan"), (NodeType.DOCUMENT, "nissan")),
+            Edge(EdgeType.SOURCED_FROM, (NodeType.DOCUMENT, "nissan"), (NodeType.SOURCE, file)),
+            Edge(EdgeType.SOURCED_FROM, (NodeType.DOCUMENT, "page"), (NodeType.SOURCE, site)),
+            Edge(EdgeType.EMBEDDING_OF, (NodeType.VECTOR, "datsun"), (NodeType.CHUNK, "datsun")),
+            Edge(EdgeType.STORED_IN, (NodeType.VECTOR, "datsun"), (NodeType.VECTOR_STORE, "hash")),
+        ):
+            assert step.to.edge(edge.type, edge.source, edge.target) is not None
+        store = step.to.node(NodeType.VECTOR_STORE, "hash")
+        assert store is not None
+        assert store.properties == {"model": "hash", "dimension": HashEmbedder.dimension, "metric": METRIC}
+
+    def test_a_document_refers_to_the_sources_that_it_links_to(self, step: Step) -> None:
+        other = Passage("marn", "Marn", "Marn is a town.", "https://ex.org/marn", {"references": "https://ex.org/marn"})
+        step.write([PAGE, other])
+        step.take()
+        found = step.to.edges(EdgeType.REFERENCES, NodeType.DOCUMENT, NodeType.SOURCE)
+        marn, elsewhere = source_id("https://ex.org/marn"), source_id("https://b.org/")
+        assert {(edge.source[1], edge.target[1]) for edge in found} == {("page", marn), ("page", elsewhere)}
+        sourced = step.to.edge(EdgeType.SOURCED_FROM, (NodeType.DOCUMENT, "marn"), (NodeType.SOURCE, marn))
+        assert sourced is not None, "a link leads to the document that came from there"
+
+    def test_concepts_are_entities_by_their_ids_and_names(self, step: Step) -> None:
+        step.write([NISSAN, DATSUN], CARS)
+        step.take()
+        nissan = step.to.node(NodeType.CONCEPT, entity_id("nissan"))
+        assert nissan is not None
+        assert nissan.properties == {"name": "Nissan", "description": None, "type": None}
+        explains = step.to.edge(
+            EdgeType.EXPLAINS, (NodeType.DOCUMENT, "datsun"), (NodeType.CONCEPT, entity_id("Nissan"))
+        )
+        assert explains is not None
+        assert explains.properties["explanation_type"] == "example"
+        assert explains.properties["confidence"] == 0.8
+        related = step.to.edge(
+            EdgeType.RELATED_TO, (NodeType.CONCEPT, entity_id("Datsun")), (NodeType.CONCEPT, entity_id("Nissan"))
+        )
+        assert related is not None
+        assert related.properties == {"relation": "HIERARCHICAL", "documents": 1, "confidence": 0.8}
+
+    def test_the_chunks_of_a_document_have_one_parent(self, step: Step) -> None:
+        parts = split_document(Document("Rivers", " ".join(f"River{n} is long." for n in range(200)), "rivers.txt"))
+        assert len(parts) > 2
+        step.write(parts)
+        step.take()
+        counts = step.to.counts()
+        assert (counts[NodeType.DOCUMENT], counts[NodeType.CHUNK], counts[EdgeType.CHUNK_OF]) == (
+            1,
+            len(parts),
+            len(parts),
+        )
+        chunks = sorted(int(str(node.properties["chunk_index"])) for node in step.to.nodes(NodeType.CHUNK))
+        assert chunks == list(range(len(parts)))
+
+
+class TestAgain:
+    def test_where_nothing_changed_nothing_is_written(self, step: Step) -> None:
+        step.write([NISSAN, DATSUN], CARS)
+        step.take()
+        before = step.to.revision
+        assert step.take(LATER) == InStep()
+        assert step.to.revision == before
+
+    def test_where_everything_is_compared_only_what_differs_is_written(self, step: Step) -> None:
+        step.write([NISSAN, DATSUN], CARS)
+        step.take()
+        before = step.content()
+        step.to.unlink(Edge(EdgeType.EXPLAINS, (NodeType.DOCUMENT, "nissan"), (NodeType.CONCEPT, entity_id("Nissan"))))
+        step.to.remove_nodes(NodeType.CONCEPT, [entity_id("Yokohama")])
+        forget_step(step.to)
+        changes = step.take(LATER)
+        assert (changes.new, changes.changed, changes.gone) == (0, 0, 0)
+        assert step.content() == before
+        document = step.to.node(NodeType.DOCUMENT, "nissan")
+        assert document is not None
+        assert (document.properties["updated_at"], document.properties["version"]) == (time_text(FIRST), 1)
+
+    def test_a_graph_of_another_commit_is_refused(self, step: Step) -> None:
+        step.write([NISSAN])
+        graph = GraphBuilder().build(step.record)
+        step.write([DATSUN])
+        with pytest.raises(BadInput, match="another commit"):
+            bring_in_step(step.to, step.record, graph)
+        assert not any(step.to.counts().values())
+
+
+class TestChanges:
+    def test_what_is_gone_goes_with_its_sources_and_concepts_and_messages_stay(self, step: Step) -> None:
+        step.write([NISSAN, DATSUN, PAGE], CARS)
+        step.take()
+        step.to.put_node(sample_node(NodeType.MESSAGE, "m"))
+        for of, key in ((NodeType.DOCUMENT, "page"), (NodeType.CHUNK, "page"), (NodeType.DOCUMENT, "nissan")):
+            step.to.link(Edge(EdgeType.REFERENCES, (NodeType.MESSAGE, "m"), (of, key), {"number": 1}))
+        step.write([], removed=["page"])
+        changes = step.take()
+        assert (changes.new, changes.changed, changes.gone, changes.chunks) == (0, 0, 1, 0)
+        assert step.to.counts()[NodeType.SOURCE] == 1
+        assert step.to.node(NodeType.CONCEPT, entity_id("Velm")) is None
+        assert step.to.node(NodeType.MESSAGE, "m") is not None
+        assert len(list(step.to.edges(EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.DOCUMENT))) == 1
+        assert not list(step.to.edges(EdgeType.REFERENCES, NodeType.MESSAGE, NodeType.CHUNK))
+
+    def test_all_may_go(self, step: Step) -> None:
+        step.write([NISSAN, PAGE])
+        step.take()
+        step.write([], removed=["nissan", "page"])
+        assert step.take().gone == 2
+        counts = step.to.counts()
+        assert counts.pop(NodeType.VECTOR_STORE) == 1
+        assert not any(counts.values())
+
+    def test_a_changed_row_counts_its_version_up(self, step: Step) -> None:
+        step.write([NISSAN, DATSUN], CARS)
+        step.take()
+        step.write([replace(NISSAN, text="Nissan was founded in 1933.")])
+        changes = step.take(LATER)
+        assert (changes.new, changes.changed, changes.gone) == (0, 1, 0)
+        versions = {node.id: node.properties for node in step.to.nodes(NodeType.DOCUMENT)}
+        assert (versions["nissan"]["version"], versions["datsun"]["version"]) == (2, 1)
+        assert versions["nissan"]["created_at"] == time_text(FIRST)
+        assert versions["nissan"]["updated_at"] == time_text(LATER)
+
+    def test_what_is_only_extracted_anew_is_the_same_version(self, step: Step) -> None:
+        step.write([NISSAN], CARS)
+        step.take()
+        batch = [(NISSAN, extraction_of([("Nissan", "is", "maker", RelationType.HIERARCHICAL)]))]
+        Writer(step.record, HashEmbedder()).write(batch)
+        changes = step.take(LATER)
+        assert (changes.new, changes.changed, changes.gone, changes.chunks) == (0, 0, 0, 1)
+        document = step.to.node(NodeType.DOCUMENT, "nissan")
+        assert document is not None
+        assert (document.properties["version"], document.properties["updated_at"]) == (1, time_text(FIRST))
+        assert step.to.node(NodeType.CONCEPT, entity_id("maker")) is not None
+
+    def test_an_edited_file_keeps_its_node_and_what_was_viewed_of_it(self, step: Step) -> None:
+        (before,) = split_document(Document("Velm", "The Velm is a river.", "velm.txt"))
+        (other,) = split_document(Document("Marn", "Marn is a town.", "marn.txt"))
+        step.write([before, other])
+        step.take()
+        old = str(before.metadata["document"])
+        step.to.put_node(Node(NodeType.USER, "anna", {"created_at": NOON}))
+        viewed: dict[str, PropertyValue] = {"view_count": 2, "first_viewed_at": NOON, "last_viewed_at": NOON}
+        step.to.link(Edge(EdgeType.VIEWED, (NodeType.USER, "anna"), (NodeType.DOCUMENT, old), viewed))
+        (after,) = split_document(Document("Velm", "The Velm is a long river.", "velm.txt"))
+        step.write([after], removed=[before.id])
+        changes = step.take(LATER)
+        assert (changes.new, changes.changed, changes.gone) == (0, 1, 0)
+        new = str(after.metadata["document"])
+        assert step.to.node(NodeType.DOCUMENT, old) is None
+        document = step.to.node(NodeType.DOCUMENT, new)
+        assert document is not None
+        assert (document.properties["version"], document.properties["created_at"]) == (2, time_text(FIRST))
+        seen = step.to.edge(EdgeType.VIEWED, (NodeType.USER, "anna"), (NodeType.DOCUMENT, new))
+        assert seen is not None
+        assert seen.properties["view_count"] == 2
+
+    def test_of_several_rows_of_one_file_the_title_tells_which_was_edited(self, step: Step) -> None:
+        rows = [Passage(f"{title}-{n}", title, f"{title} {n}", "rows.csv") for title, n in (("Ada", 1), ("Bo", 1))]
+        step.write(rows)
+        step.take()
+        edited = [Passage(f"{title}-2", title, f"{title} 2", "rows.csv") for title in ("Ada", "Bo", "Cy")]
+        step.write(edited, removed=[row.id for row in rows])
+        changes = step.take(LATER)
+        assert (changes.new, changes.changed, changes.gone) == (1, 2, 0)
+        versions = {node.id: node.properties["version"] for node in step.to.nodes(NodeType.DOCUMENT)}
+        assert versions == {"Ada-2": 2, "Bo-2": 2, "Cy-2": 1}
+
+    def test_a_row_that_comes_as_another_goes_does_not_replace_it(self, step: Step) -> None:
+        ada, bo, cy = (Passage(title, title, f"{title} 1", "rows.csv") for title in ("Ada", "Bo", "Cy"))
+        step.write([ada, bo])
+        step.take()
+        step.write([cy], removed=["Bo"])
+        changes = step.take(LATER)
+        assert (changes.new, changes.changed, changes.gone) == (1, 0, 1)
+
+    def test_where_it_is_not_clear_which_was_edited_all_are_new(self, step: Step) -> None:
+        step.write([Passage(f"old-{n}", "Row", f"old {n}", "rows.csv") for n in range(2)])
+        step.take()
+        step.write([Passage(f"new-{n}", "Row", f"new {n}", "rows.csv") for n in range(2)], removed=["old-0", "old-1"])
+        changes = step.take(LATER)
+        assert (changes.new, changes.changed, changes.gone) == (2, 0, 2)
+
+    def test_a_document_that_lost_a_passage_is_another_version(self, step: Step) -> None:
+        parts = [Passage(f"p{n}", "Rivers", f"River {n}.", "r.txt", {"document": "r", "chunk": n}) for n in range(2)]
+        step.write(parts)
+        step.take()
+        step.write([], removed=["p1"])
+        changes = step.take(LATER)
+        assert (changes.new, changes.changed, changes.gone) == (0, 1, 0)
+        document = step.to.node(NodeType.DOCUMENT, "r")
+        assert document is not None
+        assert document.properties["version"] == 2
+
+    def test_a_passage_may_move_to_another_document(self, step: Step) -> None:
+        step.write([Passage("p", "Velm", "A river.", "v.txt", {"document": "one"})])
+        step.take()
+        step.write([Passage("p", "Velm", "A river.", "w.txt", {"document": "two"})])
+        step.take(LATER)
+        assert [node.id for node in step.to.nodes(NodeType.DOCUMENT)] == ["two"]
+        (edge,) = step.to.edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)
+        assert edge.target == (NodeType.DOCUMENT, "two")
+        assert [node.properties["uri"] for node in step.to.nodes(NodeType.SOURCE)] == ["w.txt"]
+
+    def test_another_embedding_model_is_another_store_of_the_same_vectors(self, step: Step) -> None:
+        step.write([NISSAN, DATSUN])
+        step.take()
+        reembed(step.record, HashEmbedder("other"))
+        step.take(LATER)
+        assert [node.id for node in step.to.nodes(NodeType.VECTOR_STORE)] == ["other"]
+        assert step.to.counts()[EdgeType.STORED_IN] == 2
+
+
+KEYS = [f"p{n}" for n in range(5)]
+NAMES = ["Velm", "Marn", "Sund", "Orlo"]
+VERSIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        key: st.tuples(
+            st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_from(list(RelationType)[:5]), st.booleans()
+        )
+        for key in KEYS
+    },
+)
+
+
+def version_of(wanted: Mapping[str, tuple[str, str, RelationType, bool]]) -> tuple[list[Passage], dict[str, Any]]:
+    passages = [
+        Passage(key, title, f"{title} and {name}.", f"{title}.txt", {"document": f"doc-{title}"} if in_file else {})
+        for key, (title, name, _, in_file) in wanted.items()
+    ]
+    facts = {key: [(title, "of", name, relation)] for key, (title, name, relation, _) in wanted.items()}
+    return passages, facts
+
+
+class TestInterruption:
+    @given(st.lists(st.tuples(VERSIONS, st.none() | st.integers(0, 4)), min_size=1, max_size=5))
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+    def test_whatever_was_interrupted_the_next_step_ends_as_a_fresh_one(
+        self, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, int | None]]
+    ) -> None:
+        step = Step(tmp_path_factory.mktemp("step"))
+        for wanted, stopped_at in steps:
+            passages, facts = version_of(wanted)
+            step.write(passages, facts, [key for key in step.record.fingerprints() if key not in wanted])
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(concept_edges, "_PAGE", 1)
+                if stopped_at is not None:
+                    stop_at(patch, stopped_at)
+                try:
+                    step.take()
+                except KeyboardInterrupt:
+                    assert not is_in_step(step.to, step.record)
+        step.take(LATER)
+        fresh = Step(tmp_path_factory.mktemp("fresh"))
+        fresh.write(passages, facts)
+        fresh.take()
+        assert step.content() == fresh.content() if wanted else step.to.counts()[NodeType.DOCUMENT] == 0
+
+    def test_a_process_that_is_killed_between_documents_and_concepts_is_made_good(self, tmp_path: Path) -> None:
+        workspace = publish_workspace(tmp_path / "workspace", [NISSAN, DATSUN], CARS)
+        with Child(STOP_BEFORE_CONCEPTS, workspace.root) as child:
+            assert child.hear() == "documents are there"
+            child.kill()
+        with workspace.open_record() as record, RelationshipRecord.of(workspace.root) as to:
+            assert to.counts()[NodeType.DOCUMENT] == 2
+            assert to.counts()[NodeType.CONCEPT] == 0
+            changes = relate(workspace, record)
+            assert (changes.new, changes.chunks, changes.concepts) == (0, 0, 3)
+            assert relate(workspace, record) == InStep()
+
+
+def stop_at(patch: pytest.MonkeyPatch, calls: int) -> None:
+    """Let writing stop before its transaction of that number, as a kill would."""
+    write = concept_edges._write_page
+    left = iter(range(calls))
+
+    def stop(*arguments: Any) -> int:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return write(*arguments)
+
+    patch.setattr(concept_edges, "_write_page", stop)
+
+
+STOP_BEFORE_CONCEPTS = """
+import sys
+from pathlib import Path
+from graph.relationships import documents
+from graph.storage.workspace import Workspace
+
+def stop(*arguments):
+    print("documents are there")
+    input()
+
+documents.bring_concepts_in_step = stop
+workspace = Workspace(Path(sys.argv[1]))
+with workspace.open_record() as record:
+    documents.relate(workspace, record)
+"""
+
+
+def test_a_workspace_that_was_emptied_has_no_documents(tmp_path: Path) -> None:
+    workspace = publish_workspace(tmp_path / "workspace", [passage_of("p", "Velm", "A river.")])
+    with workspace.open_record() as record:
+        relate(workspace, record)
+    with workspace.writing(), workspace.open_record() as record:
+        write_passages(record, [], {}, HashEmbedder(), ["p"])
+        workspace.withdraw(record)
+        assert relate(workspace, record).gone == 1

@@ -1,0 +1,131 @@
+"""Erasing turns and users from the history: the others' stay, in order, and no byte of what went is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graph.relationships import conversations as past
+from graph.relationships.erasure import Erased, erase_conversation, erase_messages, erase_user, questions_of
+from graph.relationships.history import HistoryPart, NewTurn, record_turn
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType
+from tests.relationship_graphs import NOON, sample_node
+
+USERS = ("ada-41c8", "ben-9f02", "")
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[RelationshipRecord]:
+    with RelationshipRecord.of(tmp_path, create=True) as opened:
+        put_a_document(opened)
+        yield opened
+
+
+def put_a_document(record: RelationshipRecord) -> None:
+    record.put_nodes([sample_node(NodeType.DOCUMENT, "d"), sample_node(NodeType.CHUNK, "c")])
+    record.link(Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, "c"), (NodeType.DOCUMENT, "d")))
+
+
+def write(record: RelationshipRecord, key: str, user: str = "", conversation: str = "shared") -> NewTurn:
+    """Write a turn whose texts name its key and its user."""
+    said = f"{key} of {user or 'nobody'}"
+    turn = NewTurn(
+        key, f"Question {said}?", f"Answer {said}.", NOON, NOON, conversation, user, cited=[past.Cited(1, "c")]
+    )
+    record_turn(record, turn)
+    return turn
+
+
+def follows(record: RelationshipRecord) -> set[tuple[str, str]]:
+    return {
+        (edge.source[1], edge.target[1]) for edge in record.edges(EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE)
+    }
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.sampled_from(USERS), st.sampled_from(["shared", ""])), max_size=8), st.sampled_from(USERS[:2])
+)
+def test_all_of_a_user_goes_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, turns: list[tuple[str, str]], gone: str
+) -> None:
+    """A conversation that nobody owns is shared by all."""
+    root = tmp_path_factory.mktemp("erasing")
+    with RelationshipRecord.of(root, create=True) as record:
+        put_a_document(record)
+        first = write(record, "first")
+        written = [(user, write(record, f"n{n}", user, name)) for n, (user, name) in enumerate(turns)]
+        erase_user(record, gone)
+        record.erase_free_pages()
+        kept = [turn for user, turn in [("", first), *written] if user != gone and turn.conversation]
+        found = past.messages(record, "shared")
+        assert [message.content for message in found] == [
+            text for turn in kept for text in (turn.question, turn.answer)
+        ]
+        chain = {(after.id, before.id) for before, after in pairwise(found)}
+        assert chain <= follows(record)
+        other = next(user for user in USERS if user not in (gone, ""))
+        assert sum(view.view_count for view in past.views(record, other)) == sum(user == other for user, _ in written)
+        assert questions_of(record, gone)[0] == set()
+    content = b"".join(path.read_bytes() for path in root.iterdir())
+    assert gone.encode() not in content
+
+
+def test_of_messages_that_stay_each_follows_the_one_before_it_now(record: RelationshipRecord) -> None:
+    first, second, third = (write(record, key) for key in ("first", "second", "third"))
+    assert erase_messages(record, "shared", [second.message_id("user"), second.message_id("assistant")]) == 2
+    assert (third.message_id("user"), first.message_id("assistant")) in follows(record)
+    erase_messages(record, "shared", [first.message_id("user"), first.message_id("assistant")])
+    (left,) = past.conversations(record)
+    assert left.title == third.question, "the title was that of a question that is gone"
+    assert len(follows(record)) == 1
+    erase_messages(record, "shared", [third.message_id("user"), third.message_id("assistant")])
+    assert past.conversations(record) == []
+
+
+def test_a_turn_in_the_place_of_another_leaves_nothing_of_that(record: RelationshipRecord) -> None:
+    write(record, "before")
+    replaced = write(record, "old")
+    turn = NewTurn("new", "Question?", "Answer.", NOON, NOON, "shared", replaces="old")
+    record_turn(record, turn)
+    record_turn(record, turn)
+    assert [message.content for message in past.messages(record, "shared")][2:] == ["Question?", "Answer."]
+    assert record.node(NodeType.MESSAGE, replaced.message_id("user")) is None
+
+
+def test_nobody_replaces_a_turn_of_somebody_else(record: RelationshipRecord) -> None:
+    write(record, "first")
+    write(record, "theirs", USERS[0])
+    record_turn(record, NewTurn("new", "Q?", "A.", NOON, NOON, "shared", USERS[1], replaces="theirs"))
+    assert len(past.messages(record, "shared")) == 6
+
+
+def test_a_conversation_goes_and_what_was_viewed_in_it_stays(record: RelationshipRecord) -> None:
+    write(record, "first", USERS[0], "own")
+    assert erase_conversation(record, "own") == Erased(1, 2)
+    assert erase_conversation(record, "own") == Erased()
+    assert record.counts()["Message"] == 0
+    assert [view.view_count for view in past.views(record, USERS[0])] == [1]
+
+
+def test_searches_that_were_kept_for_a_question_go_with_it(record: RelationshipRecord) -> None:
+    turn, other = write(record, "first", USERS[0], ""), write(record, "second", USERS[1], "")
+    for each in (turn, other):
+        record.put_node(Node(NodeType.QUERY, each.key, {"text": each.question, "created_at": NOON}))
+    erase_user(record, USERS[0])
+    assert [node.id for node in record.nodes(NodeType.QUERY)] == ["second"]
+
+
+def test_the_note_of_views_alone_goes_too(record: RelationshipRecord) -> None:
+    turn = NewTurn("run", "Q?", "A.", NOON, NOON, "", USERS[0], cited=[past.Cited(1, "c")])
+    before = record.execute("SELECT key FROM meta ORDER BY key").fetchall()
+    record_turn(record, turn, parts=[HistoryPart.VIEWS])
+    assert record.execute("SELECT key FROM meta ORDER BY key").fetchall() != before
+    assert erase_user(record, USERS[0]) == Erased(views=1)
+    assert record.execute("SELECT key FROM meta ORDER BY key").fetchall() == before

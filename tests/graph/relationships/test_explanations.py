@@ -1,0 +1,213 @@
+"""What documents explain and how concepts are related, on graphs that are worked out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graph.construction.builder import GraphBuilder
+from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.relations import ENTITY_RELATIONS, RelationType
+from graph.relationships import explanations as module
+from graph.relationships.concepts import NAME_ALONE
+from graph.relationships.explanations import (
+    EXPLANATION_TYPES,
+    ExplanationType,
+    description_digests,
+    descriptions,
+    explanations,
+    ids_of,
+    relatedness,
+)
+from graph.schema import Passage, entity_id
+from graph.storage.record import Record
+from tests.builders import HashEmbedder, TripleParts, passage_of, write_passages
+
+Facts = Mapping[str, Sequence[TripleParts]]
+Explained = dict[tuple[int, str], tuple[float, str, float]]
+
+HIERARCHICAL, TEMPORAL, SPATIAL, CAUSALITY, ATTRIBUTION = ENTITY_RELATIONS
+DEFINITION, EXAMPLE, APPLICATION, SETTING, MENTION = EXPLANATION_TYPES
+
+
+def graph_of(
+    tmp_path: Path, passages: Sequence[Passage], triples: Mapping[str, Sequence[TripleParts]]
+) -> KnowledgeGraph:
+    with Record(tmp_path / "record.sqlite", create=True) as record:
+        write_passages(record, passages, triples, HashEmbedder())
+        return GraphBuilder().build(record)
+
+
+def explained(graph: KnowledgeGraph, document_of: Sequence[int]) -> Explained:
+    """Return {(document, concept's name): (relevance, type, confidence)}."""
+    found = explanations(graph, np.array(document_of, dtype=np.int64))
+    rows = zip(
+        *(found.documents.tolist(), found.concepts.tolist(), found.relevance.tolist()),
+        *(found.kinds.tolist(), found.confidence.tolist()),
+        strict=True,
+    )
+    return {
+        (document, graph.entity_labels[concept]): (relevance, EXPLANATION_TYPES[kind], confidence)
+        for document, concept, relevance, kind, confidence in rows
+    }
+
+
+def related(graph: KnowledgeGraph, document_of: Sequence[int]) -> dict[frozenset[str], tuple[str, int, float]]:
+    """Return {names of two concepts: (relation, documents, confidence)}."""
+    found = relatedness(graph, np.array(document_of, dtype=np.int64))
+    return {
+        frozenset((graph.entity_labels[a], graph.entity_labels[b])): (graph.kinds[kind].relation, documents, confidence)
+        for a, b, kind, documents, confidence in zip(
+            *(found.first.tolist(), found.second.tolist(), found.kinds.tolist()),
+            *(found.documents.tolist(), found.confidence.tolist()),
+            strict=True,
+        )
+    }
+
+
+MARN = passage_of("marn", "Marn", "Marn is a town on the Velm, founded in 1201.")
+ORLO = passage_of("orlo", "Orlo Brandt", "Orlo Brandt owned the Sund yard. He went to Marn.")
+FACTS: dict[str, list[TripleParts]] = {
+    "marn": [
+        ("Marn", "is", "town", HIERARCHICAL, 0.9),
+        ("Marn", "on", "Velm", SPATIAL, 0.7),
+        ("Marn", "founded in", "1201", TEMPORAL, 0.9),
+    ],
+    "orlo": [("Orlo Brandt", "owned", "Sund yard", ATTRIBUTION, 0.8)],
+}
+
+
+class TestExplanations:
+    @pytest.fixture
+    def found(self, tmp_path: Path) -> Explained:
+        return explained(graph_of(tmp_path, [MARN, ORLO], FACTS), [0, 1])
+
+    def test_the_type_follows_from_titles_and_relation_types(self, found: Explained) -> None:
+        assert {key: kind for key, (_, kind, _) in found.items()} == {
+            (0, "Marn"): DEFINITION,
+            (0, "town"): EXAMPLE,
+            (0, "Velm"): SETTING,
+            (0, "1201"): SETTING,
+            (1, "Orlo Brandt"): DEFINITION,
+            (1, "Sund yard"): APPLICATION,
+            (1, "Marn"): MENTION,
+        }
+
+    def test_the_title_is_fully_relevant_and_sure(self, found: Explained) -> None:
+        assert found[0, "Marn"] == (1.0, DEFINITION, 1.0)
+
+    def test_a_concept_of_a_fact_is_as_sure_as_the_fact(self, found: Explained) -> None:
+        assert {name: found[0, name][2] for name in ("town", "Velm", "1201")} == {
+            "town": 0.9,
+            "Velm": 0.7,
+            "1201": 0.9,
+        }
+
+    def test_a_mere_mention_is_half_as_sure_as_its_name(self, found: Explained) -> None:
+        assert found[1, "Marn"][2] == NAME_ALONE
+
+    def test_the_relevance_is_the_weight_of_the_edge(self, tmp_path: Path) -> None:
+        graph = graph_of(tmp_path, [MARN, ORLO], FACTS)
+        town = graph.entity_index[entity_id("town")]
+        (weight,) = graph.edges.weight[(graph.edges.source == town) & (graph.edges.target == graph.n_entities)]
+        assert explained(graph, [0, 1])[0, "town"][0] == pytest.approx(weight, abs=1e-4)
+
+    def test_of_several_passages_the_best_counts(self, tmp_path: Path) -> None:
+        early = passage_of("early", "", "Velm. The river floods in spring.")
+        late = passage_of("late", "", "The river floods in spring, and it is called Velm.")
+        facts: Facts = {key: [("Velm", "floods in", "spring", TEMPORAL)] for key in ("early", "late")}
+        graph = graph_of(tmp_path, [early, late], facts)
+        apart, joined = explained(graph, [0, 1]), explained(graph, [0, 0])
+        assert joined[0, "Velm"][0] == max(apart[0, "Velm"][0], apart[1, "Velm"][0])
+        assert set(joined) == {(0, "Velm"), (0, "spring")}
+
+    def test_a_fact_of_a_type_of_ones_own_tells_an_application(self, tmp_path: Path) -> None:
+        supplies = RelationType("SUPPLIES")
+        facts: Facts = {"p": [("Velm", "supplies", "Marn", supplies, 0.6)]}
+        graph = graph_of(tmp_path, [passage_of("p", "", "The Velm supplies Marn.")], facts)
+        assert explained(graph, [0])[0, "Velm"][1:] == (APPLICATION, 0.6)
+        assert related(graph, [0]) == {frozenset(("Velm", "Marn")): (supplies, 1, 0.6)}
+
+    def test_a_fact_of_a_name_with_itself_explains_nothing_more(self, tmp_path: Path) -> None:
+        graph = graph_of(
+            tmp_path, [passage_of("p", "", "Velm and Velm.")], {"p": [("Velm", "is", "velm", HIERARCHICAL)]}
+        )
+        assert explained(graph, [0])[0, "Velm"][1] == MENTION
+
+    def test_nothing_explains_nothing(self, tmp_path: Path) -> None:
+        graph = graph_of(tmp_path, [], {})
+        assert explained(graph, []) == {}
+        assert related(graph, []) == {}
+        assert descriptions(graph, np.ones(0, dtype=bool)) == {}
+
+
+class TestRelatedness:
+    def test_statements_confirm_each_other(self, tmp_path: Path) -> None:
+        texts = [passage_of(key, "", "Orlo lived in Marn.") for key in "abc"]
+        facts: Facts = {
+            "a": [("Orlo", "lived in", "Marn", SPATIAL, 0.5)],
+            "b": [("Marn", "home of", "Orlo", SPATIAL, 0.5)],
+            "c": [("Orlo", "left", "Marn", TEMPORAL, 0.6), ("Orlo", "left", "Orlo", TEMPORAL, 0.6)],
+        }
+        found = related(graph_of(tmp_path, texts, facts), [0, 0, 1])
+        relation, documents, confidence = found.pop(frozenset(("Orlo", "Marn")))
+        assert (relation, documents) == (SPATIAL, 2)
+        assert confidence == pytest.approx(1 - 0.5 * 0.5 * 0.4, abs=1e-4)
+        assert not found
+
+    def test_what_is_certain_stays_certain(self, tmp_path: Path) -> None:
+        facts: Facts = {"a": [("Orlo", "lived in", "Marn", SPATIAL, 1.0)]}
+        found = related(graph_of(tmp_path, [passage_of("a", "", "Orlo lived in Marn.")], facts), [0])
+        assert found[frozenset(("Orlo", "Marn"))] == (SPATIAL, 1, 1.0)
+
+    def test_a_concept_keeps_so_many_relations_at_most(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "RELATED_PER_CONCEPT", 2)
+        facts: Facts = {
+            "a": [("Hub", "near", name, SPATIAL, share) for name, share in (("Ada", 0.9), ("Bo", 0.5), ("Cy", 0.7))],
+            "b": [("Hub", "near", "Bo", SPATIAL, 0.5), ("Bo", "near", "Cy", SPATIAL, 0.1)],
+        }
+        texts = [passage_of(key, "", "Hub, Ada, Bo and Cy.") for key in "ab"]
+        found = related(graph_of(tmp_path, texts, facts), [0, 1])
+        assert set(found) == {frozenset(("Hub", "Bo")), frozenset(("Hub", "Ada")), frozenset(("Bo", "Cy"))}
+        assert found[frozenset(("Hub", "Bo"))][1] == 2, "what most documents state goes first, then the surest"
+
+
+class TestDescriptions:
+    def test_a_concept_is_described_by_what_most_passages_say_that_it_is(self, tmp_path: Path) -> None:
+        texts = [passage_of(key, "", "Marn is a town.") for key in "abc"]
+        facts: Facts = {
+            "a": [("Marn", "is", "port", HIERARCHICAL), ("Marn", "part of", "Velmland", HIERARCHICAL)],
+            "b": [("Marn", "was also the", "town", HIERARCHICAL), ("Marn", "part of", "Velmland", HIERARCHICAL)],
+            "c": [("Marn", "was also the", "town", HIERARCHICAL), ("Marn", "part of", "Velmland", HIERARCHICAL)],
+        }
+        graph = graph_of(tmp_path, texts, facts)
+        assert descriptions(graph, np.ones(graph.n_entities, dtype=bool)) == {
+            graph.entity_index[entity_id("Marn")]: "town"
+        }
+
+    def test_the_digest_tells_whether_a_description_may_be_another(self, tmp_path: Path) -> None:
+        digests = []
+        for number, told in enumerate(("town", "port", "town")):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            facts: Facts = {"a": [("Marn", "is", told, HIERARCHICAL), ("Velm", "is", "river", HIERARCHICAL)]}
+            graph = graph_of(folder, [passage_of("a", "", "Marn and Velm.")], facts)
+            found = description_digests(graph)
+            digests.append({name: found[graph.entity_index[entity_id(name)]] for name in ("Marn", "Velm")})
+        assert digests[0] == digests[2]
+        assert digests[0]["Marn"] != digests[1]["Marn"]
+        assert digests[0]["Velm"] == digests[1]["Velm"]
+
+
+def test_every_type_of_fact_gives_a_type_of_explanation() -> None:
+    assert set(module._AS_SUBJECT) == set(module._AS_OBJECT) == set(ENTITY_RELATIONS)
+    assert RelationType.SYNONYMY not in module._AS_SUBJECT
+    assert ExplanationType.MENTION not in {*module._AS_SUBJECT.values(), *module._AS_OBJECT.values()}
+
+
+def test_ids_are_those_of_the_names(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, [MARN, ORLO], FACTS)
+    assert list(ids_of(graph)) == [entity_id(name) for name in graph.entity_names]

@@ -1,0 +1,220 @@
+"""The index of what stood at a date: derived once for all dates between two changes, and safe whoever else is there."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graph.errors import BadInput, EmbeddingMismatch
+from graph.publish.derive import publish
+from graph.retrieve import past
+from graph.retrieve.open_index import Index, IndexPool
+from graph.retrieve.past import PastIndexes
+from graph.storage.workspace import Workspace
+from graph.storage.writer import reembed
+from tests.builders import HashEmbedder, Silent, passage_of, publish_workspace, write_dated
+
+LAMPS = [passage_of("lamp", "Lamp", f"The lamp costs {price} euros.") for price in (40, 45, 50)]
+COSTS = [{"lamp": [("lamp", "costs", f"{price} euros")]} for price in (40, 45, 50)]
+DESK = passage_of("desk", "Desk", "The desk costs 210 euros.")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Workspace:
+    """A lamp that was dearer every year, and a desk that came with the second."""
+    write_dated(tmp_path / "shop", "2023", [LAMPS[0]], COSTS[0])
+    write_dated(tmp_path / "shop", "2024", [LAMPS[1], DESK], COSTS[1])
+    return write_dated(tmp_path / "shop", "2025", [LAMPS[2]], COSTS[2], removed=["desk"])
+
+
+@pytest.fixture
+def pool() -> Iterator[IndexPool]:
+    pool = IndexPool()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def indexes(pool: IndexPool) -> Iterator[PastIndexes]:
+    made = PastIndexes(pool)
+    yield made
+    made.close()
+
+
+def texts(index: Index) -> set[str]:
+    return {passage.text for passage in index.graph.passages}
+
+
+def folders(workspace: Workspace) -> set[str]:
+    return {path.name for path in workspace.past.iterdir() if path.is_dir()} if workspace.past.exists() else set()
+
+
+def the_lamp_of(year: int) -> set[str]:
+    return {LAMPS[year - 2023].text, *([DESK.text] if year == 2024 else [])}
+
+
+class TestWhatItHolds:
+    @pytest.mark.parametrize("year", [2023, 2024, 2025])
+    def test_is_what_stood_then(self, shop: Workspace, indexes: PastIndexes, year: int) -> None:
+        index = indexes.get(shop.root, HashEmbedder(), str(year))
+        assert texts(index) == the_lamp_of(year)
+        assert {fact.fact.object for fact in index.graph.facts.values()} == {f"{40 + 5 * (year - 2023)} euros"}
+
+    def test_passages_are_not_embedded_again(self, shop: Workspace, indexes: PastIndexes) -> None:
+        embedder = HashEmbedder()
+        indexes.get(shop.root, embedder, "2023")
+        assert set(embedder.asked) == {"40 euros", "lamp costs 40 euros"}
+
+    def test_what_another_model_embedded_is(self, shop: Workspace, indexes: PastIndexes) -> None:
+        other = HashEmbedder("other")
+        with shop.writing(), shop.open_record() as record:
+            reembed(record, other)
+            publish(shop, record)
+        index = indexes.get(shop.root, other, "2023")
+        assert index.search_passages(LAMPS[0].content, 1)[0][1] == pytest.approx(1)
+        with pytest.raises(EmbeddingMismatch):
+            indexes.get(shop.root, HashEmbedder(), "2023")
+
+    def test_nothing_is_derived_of_what_stands_now(self, shop: Workspace, indexes: PastIndexes) -> None:
+        assert texts(indexes.get(shop.root, Silent(), "2025-06")) == the_lamp_of(2025)
+        assert not folders(shop)
+
+    def test_it_lies_beside_the_workspace_also_where_a_server_holds_the_vectors(
+        self, shop: Workspace, indexes: PastIndexes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_CHROMA_URL", "http://127.0.0.1:9")
+        index = indexes.get(shop.root, HashEmbedder(), "2023")
+        assert index.store_name == "embedded"
+        assert index.search_facts("lamp", 1)[0][0].fact.object == "40 euros"
+
+
+class TestNames:
+    def test_dates_between_two_changes_share_one(self, shop: Workspace, indexes: PastIndexes) -> None:
+        first = indexes.get(shop.root, HashEmbedder(), "2024-01-01")
+        assert indexes.get(shop.root, Silent(), "2024-12-31T23:00Z") is first
+        assert len(folders(shop)) == 1
+
+    def test_a_commit_that_changes_nothing_of_then_leaves_it(
+        self, shop: Workspace, indexes: PastIndexes, pool: IndexPool
+    ) -> None:
+        before = indexes.get(shop.root, HashEmbedder(), "2024")
+        write_dated(shop.root, "2026", [DESK])
+        assert PastIndexes(pool).get(shop.root, Silent(), "2024") is before
+
+    def test_one_that_does_makes_another(self, shop: Workspace, indexes: PastIndexes) -> None:
+        indexes.get(shop.root, HashEmbedder(), "2024")
+        write_dated(shop.root, "2023-06", [passage_of("stool", "Stool", "The stool costs 35 euros.")])
+        index = indexes.get(shop.root, HashEmbedder(), "2024")
+        assert texts(index) == the_lamp_of(2024) | {"The stool costs 35 euros."}
+
+    def test_a_run_goes_on_with_the_one_that_it_began_with(self, shop: Workspace, indexes: PastIndexes) -> None:
+        begun = indexes.get(shop.root, HashEmbedder(), "2024")
+        write_dated(shop.root, "2023-06", [passage_of("stool", "Stool", "The stool costs 35 euros.")])
+        assert indexes.get(shop.root, Silent(), "2024", begun.graph.generation) is begun
+
+    def test_what_was_erased_is_in_none(self, shop: Workspace, indexes: PastIndexes) -> None:
+        indexes.get(shop.root, HashEmbedder(), "2024")
+        with shop.writing(), shop.open_record() as record, record.transaction():
+            record.versions.erase(record.versions.spans(["desk"]))
+        assert texts(indexes.get(shop.root, HashEmbedder(), "2024")) == {LAMPS[1].text}
+
+
+class TestRefusals:
+    def test_nothing_stood(self, shop: Workspace, indexes: PastIndexes) -> None:
+        with pytest.raises(BadInput, match="Nothing stood on 2022"):
+            indexes.get(shop.root, HashEmbedder(), "2022")
+
+    def test_no_versions_are_kept(self, tmp_path: Path, indexes: PastIndexes) -> None:
+        root = publish_workspace(tmp_path / "plain", [DESK]).root
+        with pytest.raises(BadInput, match="this workspace keeps no versions"):
+            indexes.get(root, HashEmbedder(), "2024")
+
+    def test_versions_are_kept_only_since(self, tmp_path: Path, indexes: PastIndexes) -> None:
+        root = publish_workspace(tmp_path / "plain", [DESK]).root
+        write_dated(root, "2024", LAMPS[:1])
+        with pytest.raises(BadInput, match="versions are kept from 2024-01-01 on"):
+            indexes.get(root, HashEmbedder(), "2023")
+        assert texts(indexes.get(root, HashEmbedder(), "2024")) == {DESK.text, LAMPS[0].text}
+
+
+class TestHousekeeping:
+    @pytest.fixture
+    def years(self, tmp_path: Path) -> Workspace:
+        """A lamp with a price for each of many years."""
+        for year in range(2001, 2009):
+            write_dated(tmp_path / "years", str(year), [passage_of("lamp", "Lamp", f"The lamp of {year}.")])
+        return Workspace(tmp_path / "years")
+
+    def test_those_that_were_asked_last_stay(self, years: Workspace, indexes: PastIndexes) -> None:
+        for year in range(2001, 2008):
+            assert texts(indexes.get(years.root, HashEmbedder(), str(year))) == {f"The lamp of {year}."}
+        assert len(folders(years)) == past._KEPT
+        assert texts(indexes.get(years.root, HashEmbedder(), "2001")) == {"The lamp of 2001."}
+
+    def test_one_that_somebody_reads_stays(self, years: Workspace, indexes: PastIndexes) -> None:
+        other = PastIndexes(IndexPool())
+        read = other.get(years.root, HashEmbedder(), "2001")
+        for year in range(2002, 2008):
+            indexes.get(years.root, HashEmbedder(), str(year))
+        assert len(folders(years)) == past._KEPT + 1
+        assert read.search_passages("The lamp of 2001.", 1)
+        read.close()
+
+    def test_what_was_left_unfinished_goes(self, shop: Workspace, indexes: PastIndexes) -> None:
+        (shop.past / "new-of-a-killed-process").mkdir(parents=True)
+        indexes.get(shop.root, HashEmbedder(), "2023")
+        assert len(folders(shop)) == 1
+
+    def test_one_that_is_damaged_is_derived_again(self, shop: Workspace, pool: IndexPool) -> None:
+        PastIndexes(pool).get(shop.root, HashEmbedder(), "2023")
+        pool.close()
+        (name,) = folders(shop)
+        (shop.past / name / "record.sqlite").write_bytes(b"no record" * 1_000)
+        (shop.past / name / "record.sqlite-wal").unlink(missing_ok=True)
+        assert texts(PastIndexes(pool).get(shop.root, HashEmbedder(), "2023")) == the_lamp_of(2023)
+
+    def test_threads_that_ask_at_once_get_the_same(self, shop: Workspace, indexes: PastIndexes) -> None:
+        found: list[tuple[int, Index]] = []
+        together = threading.Barrier(8)
+
+        def ask(year: int) -> None:
+            together.wait()
+            found.append((year, indexes.get(shop.root, HashEmbedder(), str(year))))
+
+        threads = [threading.Thread(target=ask, args=(2023 + number % 2,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 8
+        assert all(texts(index) == the_lamp_of(year) for year, index in found)
+        assert len({id(index) for _, index in found}) == len(folders(shop)) == 2
+
+
+class TestReadOnly:
+    @pytest.fixture
+    def kept(self, shop: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+        """The shop, which the system says may not be written."""
+        may = os.access
+
+        def refused(place: Path, mode: int) -> bool:
+            return may(place, mode) and not (mode & os.W_OK and Path(place).is_relative_to(shop.root))
+
+        monkeypatch.setattr(os, "access", refused)
+        return shop
+
+    def test_it_is_derived_elsewhere(self, kept: Workspace, indexes: PastIndexes) -> None:
+        assert texts(indexes.get(kept.root, HashEmbedder(), "2023")) == the_lamp_of(2023)
+        assert not folders(kept)
+
+    def test_one_that_is_there_is_read(
+        self, shop: Workspace, indexes: PastIndexes, pool: IndexPool, request: pytest.FixtureRequest
+    ) -> None:
+        indexes.get(shop.root, HashEmbedder(), "2023")
+        pool.close()
+        kept = request.getfixturevalue("kept")
+        assert texts(PastIndexes(pool).get(kept.root, Silent(), "2023")) == the_lamp_of(2023)

@@ -1,0 +1,61 @@
+"""The file of own types: read whole, or refused with what is wrong and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graph.errors import BadInput
+from graph.relations import RelationType
+from graph.sources.own_types_file import MAX_TYPES_BYTES, read_own_types
+
+GOOD = """[relations.SUPPLIES]
+meaning = "one delivers to the other"
+cues = ["suppl*"]
+[entities.Vessel]
+shapes = ["MV *"]
+"""
+
+
+def file_of(folder: Path, content: str | bytes) -> Path:
+    path = folder / "types.toml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("content", [GOOD, GOOD.replace("\n", "\r\n"), b"\xef\xbb\xbf" + GOOD.encode()])
+def test_a_file_is_read_whatever_its_line_ends(tmp_path: Path, content: str | bytes) -> None:
+    own = read_own_types(file_of(tmp_path, content))
+    assert (own.relation_types, own.entity_types) == ((RelationType("SUPPLIES"),), ("Vessel",))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "declares no type"),
+        ("[relations]\n", "declares no type"),
+        ("[relations.SUPPLIES\n", "no TOML"),
+        (GOOD + GOOD, "no TOML"),
+        ("a = " + "[" * 50_000, "no TOML"),
+        ('{"relations": {}}', "no TOML"),
+        (b"\xff\xfe\x00", "not UTF-16|no text|cannot be read"),
+        (b"\x89PNG\x00", "text"),
+        ("[relations.TEMPORAL]\n", r"types\.toml: \[relations\.TEMPORAL\] is the name of a built-in"),
+        ('[relations."a b"]\n', "no name"),
+        ('[relations.A]\ncues = ["(a+)+$*x"]\n', "cannot be used"),
+        ("[relations.A]\ncues = 1979-05-27\n", "no list"),
+        ("x = 1\n", "known are entities, relations"),
+        ("# " + "x" * MAX_TYPES_BYTES, "larger than"),
+    ],
+)
+def test_another_is_refused_with_what_is_wrong(tmp_path: Path, content: str | bytes, said: str) -> None:
+    with pytest.raises(BadInput, match=said) as told:
+        read_own_types(file_of(tmp_path, content))
+    assert told.value.hint
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.toml"):
+        with pytest.raises(BadInput):
+            read_own_types(path)

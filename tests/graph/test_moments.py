@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.errors import BadInput
+from graph.moments import ALWAYS, FOREVER, first_moment, last_moment, now, shown
+
+SPANS = {
+    "2024": ("2024-01-01T00:00:00.000000Z", "2024-12-31T23:59:59.999999Z"),
+    "2024-02": ("2024-02-01T00:00:00.000000Z", "2024-02-29T23:59:59.999999Z"),
+    "2024-03-31": ("2024-03-31T00:00:00.000000Z", "2024-03-31T23:59:59.999999Z"),
+    "2024-03-31T12:00+02:00": ("2024-03-31T10:00:00.000000Z", "2024-03-31T10:00:00.000000Z"),
+    "0099-01-01": ("0099-01-01T00:00:00.000000Z", "0099-01-01T23:59:59.999999Z"),
+    "9999": ("9999-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"),
+}
+
+
+@pytest.mark.parametrize("date", SPANS)
+def test_a_date_has_a_first_and_a_last_moment_and_a_time_of_day_is_one(date: str) -> None:
+    assert (first_moment(date), last_moment(date)) == SPANS[date]
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "2024-13", "31.3.2024", "2024-02-30", "2024-03-31T25:00"])
+def test_anything_else_is_refused(date: str) -> None:
+    with pytest.raises(BadInput, match="is no date"):
+        first_moment(date)
+    with pytest.raises(BadInput, match="is no date"):
+        last_moment(date)
+
+
+@given(st.lists(st.datetimes(datetime(1000, 1, 1), datetime(2200, 1, 1)), min_size=2, max_size=9))
+def test_text_sorts_moments_as_time_does(times: list[datetime]) -> None:
+    moments = {time: first_moment(time.replace(tzinfo=UTC, microsecond=0).isoformat()) for time in times}
+    whole = sorted(moments, key=lambda time: time.replace(microsecond=0))
+    assert [moments[time] for time in whole] == sorted(moments.values())
+    assert all(ALWAYS < moment < FOREVER for moment in moments.values())
+
+
+def test_now_is_a_moment_and_days_are_shown_without_a_clock() -> None:
+    moment = now()
+    assert first_moment(moment) == last_moment(moment) == moment <= now()
+    assert shown("2024-03-31T00:00:00.000000Z") == "2024-03-31"
+    assert shown("2024-03-31T10:20:30.400000Z") == "2024-03-31T10:20:30Z"

@@ -1,0 +1,181 @@
+"""The versions of a document as they are shown, and what removing leaves of them: nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.errors import BadInput, WorkspaceMissing
+from graph.storage.workspace import Workspace
+from tests.workflows.command_line import Mara
+from tests.workflows.velmora_shop import STATES, load_history, write_state
+from workflows.admin.inspection import workspace_stats
+from workflows.admin.removal import remove_passages
+from workflows.admin.versions import document_versions
+from workflows.ask import ask
+from workflows.context import Context
+from workflows.indexing import index_sources
+from workflows.runtime.resources import close_indexes
+from workflows.settings.indexing import IndexingContext
+
+pytestmark = pytest.mark.usefixtures("embedder")
+
+
+@pytest.fixture
+def shop(tmp_path: Path, embedder: object) -> Iterator[Path]:
+    load_history(tmp_path / "papers", tmp_path / "workspace")
+    yield tmp_path / "workspace"
+    close_indexes()
+
+
+def changes(root: Path, name: str) -> list[tuple[str, dict[str, list[str]]]]:
+    kinds = ("added", "changed", "removed", "moved")
+    return [
+        (version["date"], {kind: [each["text"] for each in version[kind]] for kind in kinds if version[kind]})
+        for version in document_versions(root, name)["versions"]
+    ]
+
+
+class TestVersions:
+    def test_of_a_row_are_its_texts(self, shop: Path) -> None:
+        assert changes(shop, "lamp") == [
+            ("2023-01-01", {"added": ["The Torvik lamp costs 40 euros."]}),
+            ("2024-02-01", {"changed": ["The Torvik lamp costs 45 euros."]}),
+            ("2025-03-01", {"changed": ["The Torvik lamp costs 52 euros."]}),
+        ]
+
+    def test_of_a_source_are_those_of_all_that_came_from_it(self, shop: Path) -> None:
+        dates = dict(changes(shop, "prices.csv"))
+        assert dates["2024-02-01"] == {
+            "added": ["The Mora shelf costs 80 euros."],
+            "changed": ["The Torvik lamp costs 45 euros."],
+            "removed": ["The Karv stool costs 35 euros."],
+        }
+
+    def test_of_a_file_are_found_by_the_id_of_any_of_its_passages(self, shop: Path) -> None:
+        with Workspace(shop).open_record() as record:
+            spans = [span for span in record.versions.spans() if span.source == "staff.txt"]
+        assert len({span.passage_id for span in spans}) == len({span.document for span in spans}) == 3
+        expected = changes(shop, "staff.txt")
+        assert len(expected) == 3
+        assert all(changes(shop, name) == expected for span in spans for name in (span.passage_id, span.document))
+
+    def test_tell_the_facts_that_came_and_went(self, shop: Path) -> None:
+        second = document_versions(shop, "lamp")["versions"][1]
+        assert second["new_facts"] == ["torvik lamp costs 45 euros"]
+        assert second["dropped_facts"] == ["torvik lamp costs 40 euros"]
+
+    def test_tell_the_lines_that_changed_where_asked(self, shop: Path) -> None:
+        second = document_versions(shop, "lamp", with_text=True)["versions"][1]
+        assert second["diff"][1:] == ["-The Torvik lamp costs 40 euros.", "+The Torvik lamp costs 45 euros."]
+
+    def test_of_which_only_metadata_changed_are_moved(self, tmp_path: Path) -> None:
+        paper, root = tmp_path / "a.csv", tmp_path / "workspace"
+        for date, shelf in (("2023", "a"), ("2024", "b")):
+            paper.write_text(f"id,text,shelf\nlamp,The lamp costs 40 euros.,{shelf}\n", encoding="utf-8")
+            index_sources([paper], root, settings=IndexingContext(dated=date))
+        assert [list(kinds) for _, kinds in changes(root, "lamp")] == [["added"], ["moved"]]
+
+    def test_on_the_command_line(self, shop: Path, mara: Mara) -> None:
+        out = mara("versions", "lamp", "-w", shop, "--diff").out
+        assert "2024-02-01  1 passages" in out
+        assert "dropped fact: torvik lamp costs 40 euros" in out
+        assert "+The Torvik lamp costs 52 euros." in out
+        assert mara("versions", "lamp", "-w", shop, "--json").json == document_versions(shop, "lamp")
+
+    def test_unknown_names_are_refused(self, shop: Path, tmp_path: Path) -> None:
+        with pytest.raises(BadInput, match="no document, passage or source called 'nobody'"):
+            document_versions(shop, "nobody")
+        with pytest.raises(WorkspaceMissing):
+            document_versions(tmp_path / "nowhere", "lamp")
+
+    def test_statistics_count_them(self, shop: Path) -> None:
+        assert workspace_stats(shop)["past_versions"] == 9
+
+    def test_without_any_kept_what_stands_is_told(self, tmp_path: Path, mara: Mara) -> None:
+        write_state(tmp_path / "papers", STATES[0])
+        root = tmp_path / "workspace"
+        index_sources([tmp_path / "papers"], root, settings=IndexingContext(keep_versions=False))
+        (version,) = document_versions(root, "lamp")["versions"]
+        assert (version["date"], version["passages"]) == (None, 1)
+        assert "keeps no versions" in mara("versions", "lamp", "-w", root).out
+
+
+def bytes_of(root: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file())
+
+
+def asked(root: Path, as_of: str) -> dict[str, Any]:
+    return dict(ask("What does the Torvik lamp cost?", Context(workspace=str(root), as_of=as_of)))
+
+
+class TestErasure:
+    def test_a_sync_keeps_what_it_removes(self, shop: Path) -> None:
+        assert b"Karv stool costs 35" in bytes_of(shop)
+        assert {hit["id"] for hit in asked(shop, "2023")["passages"]} >= {"stool", "lamp"}
+
+    @pytest.mark.parametrize("how", [{"ids": ["lamp"]}, {"sources": ["prices.csv"]}], ids=["id", "source"])
+    def test_removing_leaves_no_byte_of_any_version(self, shop: Path, how: dict[str, list[str]]) -> None:
+        asked(shop, "2023")
+        asked(shop, "2024-06")
+        assert b"Torvik lamp costs 40" in bytes_of(shop)
+        done = remove_passages(shop, **how)
+        close_indexes()
+        assert done["versions"] == (2 if "ids" in how else 4)
+        left = bytes_of(shop).lower()
+        assert not [word for word in (b"torvik", b"40 euros", b"45 euros", b"52 euros") if word in left]
+        assert not any(hit["id"] == "lamp" for hit in asked(shop, "2023")["passages"])
+
+    def test_what_is_there_as_a_past_version_alone_can_be_removed(self, shop: Path) -> None:
+        done = remove_passages(shop, ["stool"])
+        assert (done["removed"], done["versions"]) == ([], 1)
+        assert b"karv stool" not in bytes_of(shop).lower()
+        assert remove_passages(shop, ["stool"]) == done
+
+    def test_a_file_goes_with_all_that_it_was_by_the_id_of_what_it_is(self, shop: Path) -> None:
+        with Workspace(shop).open_record() as record:
+            (document,) = {record.documents()[key] for key, place in record.sources().items() if place == "staff.txt"}
+        assert remove_passages(shop, [document])["versions"] == 2
+        left = bytes_of(shop)
+        assert not [word for word in (b"Nils Aker", b"Greta Mohn", b"Ida Holm", b"Olaf Brenn") if word in left]
+
+    def test_a_workspace_that_is_to_keep_none_erases_those_that_it_has(self, shop: Path, mara: Mara) -> None:
+        asked(shop, "2023")
+        mara("sync", shop.parent / "papers", "-w", shop, "--no-versions")
+        close_indexes()
+        left = bytes_of(shop).lower()
+        assert not [word for word in (b"40 euros", b"karv stool", b"nils aker") if word in left]
+        assert b"52 euros" in left
+        write_state(shop.parent / "papers", STATES[1])
+        mara("sync", shop.parent / "papers", "-w", shop)
+        assert b"52 euros" not in bytes_of(shop).lower()
+        with pytest.raises(BadInput, match="keeps no versions"):
+            asked(shop, "2025")
+
+    def test_a_choice_is_kept_until_another_one_is_made(self, shop: Path, mara: Mara) -> None:
+        papers = shop.parent / "papers"
+        mara("sync", papers, "-w", shop, "--no-versions")
+        mara("sync", papers, "-w", shop)
+        assert workspace_stats(shop)["past_versions"] == 0
+        mara("sync", papers, "-w", shop, "--keep-versions")
+        write_state(papers, STATES[1])
+        mara("sync", papers, "-w", shop)
+        assert workspace_stats(shop)["past_versions"] > 0
+
+    def test_a_removal_that_is_broken_off_is_finished_when_it_is_repeated(
+        self, shop: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr("graph.storage.record.Record.commit", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                remove_passages(shop, ["lamp"])
+        done = remove_passages(shop, ["lamp"])
+        assert done["removed"] == ["lamp"]
+        assert b"torvik lamp costs" not in bytes_of(shop).lower()
+
+
+def _interrupted(*given: object) -> None:
+    raise KeyboardInterrupt

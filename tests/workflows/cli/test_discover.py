@@ -1,0 +1,107 @@
+"""`mara discover`, `mara provenance`, and the options of `mara ask` that use the relationship graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builders import HashEmbedder
+from tests.workflows.command_line import Mara
+from tests.workflows.reading_world import read, reading_world, talk
+from tests.workflows.workspaces import use_embedder
+from workflows.runtime.resources import close_indexes
+
+QUESTION = "What happened at the lake?"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    world = reading_world(tmp_path_factory.mktemp("discovering"))
+    with pytest.MonkeyPatch.context() as patch:
+        use_embedder(patch, HashEmbedder())
+        read(world, "mia", "of-b-two")
+        talk(world, "of mia", "Who founded the Amstel Office?", "mia", ["of-a-two"])
+        yield world
+    close_indexes()
+
+
+@pytest.fixture(autouse=True)
+def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_embedder(monkeypatch, HashEmbedder())
+
+
+class TestDiscover:
+    def test_documents_come_with_reasons(self, mara: Mara, root: Path) -> None:
+        out = mara("discover", "Olaf Amstel", "-w", root, "-k", "10").out
+        assert "1. " in out
+        assert "   the topic is about Olaf Amstel → " in out
+
+    def test_json_has_every_path(self, mara: Mara, root: Path) -> None:
+        documents = mara("discover", "-w", root, "--user", "mia", "-k", "10", "--json").json["documents"]
+        assert documents
+        assert all(len(each["reasons"]) == each["relevance"] for each in documents)
+        assert not {"of-b-two", "of-a-two"} & {each["document"] for each in documents}
+
+    def test_conditions_hold(self, mara: Mara, root: Path) -> None:
+        found = mara("discover", "Lake Sund", "-w", root, "-k", "10", "--where", "tenant=a", "--json").json
+        assert {each["document"] for each in found["documents"]} <= {"of-a-one", "of-a-two"}
+
+    def test_who_did_nothing_is_told_so(self, mara: Mara, root: Path) -> None:
+        assert mara("discover", "-w", root, "--user", "tom").out.startswith("Nothing to propose")
+
+    def test_something_has_to_be_given(self, mara: Mara, root: Path) -> None:
+        done = mara("discover", "-w", root)
+        assert done.code == 2
+        assert "Give a topic, a user or a conversation" in done.err
+
+    def test_a_workspace_without_a_relationship_graph_is_told(self, mara: Mara, tmp_path: Path) -> None:
+        bare = reading_world(tmp_path)
+        for path in bare.glob("relationships.sqlite*"):
+            path.unlink()
+        done = mara("discover", "Lake Sund", "-w", bare)
+        assert done.code == 2
+        assert "no relationship graph" in done.err
+
+
+class TestProvenance:
+    def test_it_is_told_line_by_line(self, mara: Mara, root: Path) -> None:
+        out = mara("provenance", "of-a-two", "-w", root, "--user", "mia").out
+        for words in ("Olaf Amstel (of-a-two)", "corpus.jsonl", "chunk 0", "hash (64)", "1 user", "of mia [1]"):
+            assert words in out
+
+    def test_json_is_whole(self, mara: Mara, root: Path) -> None:
+        found = mara("provenance", "of-b-two", "-w", root, "--json").json
+        assert (found["viewers"], found["cited_in"]) == (1, [])
+
+    def test_a_passage_that_is_not_there_is_told(self, mara: Mara, root: Path) -> None:
+        done = mara("provenance", "nope", "-w", root)
+        assert done.code == 2
+        assert "no passage of that id" in done.err
+
+
+class TestAsking:
+    def test_a_personal_ranking_needs_a_user(self, mara: Mara, root: Path) -> None:
+        assert "--user" in mara("ask", QUESTION, "-w", root, "--personalise").err
+        hits = mara(
+            "ask", QUESTION, "-w", root, "--personalise", "--user", "mia", "--remember", "nothing", "--json"
+        ).json
+        assert any("personal" in hit for hit in hits["passages"])
+
+    @pytest.mark.parametrize(
+        ("options", "found"),
+        [
+            (["--source", "of-a-one"], {"of-a-one"}),
+            (["--newer-than", "2999"], set()),
+            (["--cited-before", "--user", "mia", "--remember", "nothing"], {"of-a-two"}),
+        ],
+    )
+    def test_provenance_narrows_the_search(self, mara: Mara, root: Path, options: list[str], found: set[str]) -> None:
+        result = mara("ask", QUESTION, "-w", root, "--json", *options).json
+        assert {hit["id"] for hit in result["passages"]} == found
+
+    def test_what_is_no_date_is_refused(self, mara: Mara, root: Path) -> None:
+        done = mara("ask", QUESTION, "-w", root, "--newer-than", "soon")
+        assert done.code == 2
+        assert "no date" in done.err

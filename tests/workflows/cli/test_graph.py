@@ -1,0 +1,123 @@
+"""`mara graph`: queries that read, files out and in, and a server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.chroma_server import free_port
+from tests.graph.relationships.small_graph import document, small_record
+from tests.workflows.command_line import Mara
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    small_record(tmp_path).close()
+    return tmp_path
+
+
+class TestQuery:
+    def test_rows_stand_below_their_columns(self, mara: Mara, root: Path) -> None:
+        shown = mara("graph", "query", "MATCH (d:Document) RETURN d.id AS key, d.version ORDER BY key", "-w", root)
+        assert (shown.code, shown.err.strip()[:25]) == (0, "The copy for Cypher was b")
+        head, first, *_, last = shown.out.splitlines()
+        assert (head.split(), first.split(), last) == (["key", "d.version"], ["d-alliance", "1"], "7 rows")
+
+    def test_json_has_nodes_edges_and_nulls(self, mara: Mara, root: Path) -> None:
+        query = "MATCH (:User {id: $who})-[v:VIEWED]->(d) RETURN d.id, v, v.duration"
+        (row,) = mara("graph", "query", query, "-w", root, "--param", "who=mia", "--json").json["rows"]
+        assert (row[0], row[1]["_type"], row[1]["view_count"], row[2]) == ("d-renault", "VIEWED", 1, None)
+
+    @pytest.mark.parametrize(
+        ("given", "value"),
+        [("x=1", 1), ("x=1.5", 1.5), ("x=true", True), ("x=a=b", "a=b"), ('x="1"', "1"), ("x=[1,2]", [1, 2])],
+    )
+    def test_a_parameter_is_a_number_a_list_or_a_text(self, mara: Mara, root: Path, given: str, value: object) -> None:
+        assert mara("graph", "query", "RETURN $x", "-w", root, "--param", given, "--json").json["rows"] == [[value]]
+
+    @pytest.mark.parametrize("given", [["x"], ["=1"], ["a b=1"], ["x=1", "x=2"], ["y=1"]])
+    def test_a_parameter_that_is_none_is_refused(self, mara: Mara, root: Path, given: list[str]) -> None:
+        options = [part for one in given for part in ("--param", one)]
+        assert mara("graph", "query", "RETURN $x", "-w", root, *options).code == 2
+
+    def test_there_are_no_more_rows_than_asked_for(self, mara: Mara, root: Path) -> None:
+        shown = mara("graph", "query", "MATCH (d:Document) RETURN d.id", "-w", root, "--limit", "2")
+        assert shown.out.splitlines()[-1] == "2 rows, and there are more: --limit"
+
+    def test_it_ends_in_time(self, mara: Mara, root: Path) -> None:
+        endless = "UNWIND range(1, 999999) AS a UNWIND range(1, 999999) AS b WITH a, b WHERE a * b < 0 RETURN count(*)"
+        shown = mara("graph", "query", endless, "-w", root, "--timeout", "0.2")
+        assert (shown.code, "longer than 0.2 s" in shown.err) == (2, True)
+
+    def test_what_writes_is_refused(self, mara: Mara, root: Path) -> None:
+        shown = mara("graph", "query", "MATCH (n) DETACH DELETE n", "-w", root, "--json")
+        assert (shown.code, shown.json["error"]["kind"]) == (2, "BadInput")
+
+    def test_it_is_always_up_to_date(self, mara: Mara, root: Path) -> None:
+        from graph.relationships.record import RelationshipRecord
+
+        query = ("graph", "query", "MATCH (d:Document) RETURN count(d)", "-w", root, "--json")
+        assert mara(*query).json["rows"] == [[7]]
+        with RelationshipRecord.of(root) as record:
+            record.put_node(document("new"))
+        assert mara(*query).json["rows"] == [[8]]
+
+
+class TestFiles:
+    @pytest.mark.parametrize("form", ["jsonl", "cypher"])
+    def test_what_is_exported_can_be_imported(self, mara: Mara, root: Path, form: str) -> None:
+        file, other = root / f"out.{form}", root / "other"
+        other.mkdir()
+        wrote = mara("graph", "export", file, "--format", form, "-w", root, "--json").json
+        assert wrote["nodes"] > 10
+        read = mara("graph", "import", file, "--format", form, "-w", other, "--json").json
+        assert (read["nodes"], read["edges"]) == (wrote["nodes"], wrote["edges"])
+        mara("graph", "export", root / "again", "--format", form, "-w", other)
+        assert (root / "again").read_bytes() == file.read_bytes()
+
+    def test_graphml_goes_out_alone(self, mara: Mara, root: Path) -> None:
+        file = root / "out.graphml"
+        assert mara("graph", "export", file, "--format", "graphml", "-w", root).code == 0
+        assert file.read_text(encoding="utf-8").endswith("</graphml>\n")
+        assert "cannot be imported" in mara("graph", "import", file, "--format", "graphml", "-w", root).err
+
+    def test_a_file_that_cannot_be_read_or_written_is_told(self, mara: Mara, root: Path) -> None:
+        odd = root / "odd.jsonl"
+        odd.write_bytes(b"\xff\xfe")
+        assert "not UTF-8" in mara("graph", "import", odd, "-w", root).err
+        assert mara("graph", "import", root / "missing", "-w", root).code == 2
+        assert mara("graph", "export", root / "no" / "folder", "-w", root).code == 2
+        odd.write_text(json.dumps({"node": "Concept", "id": "x", "properties": {}}), encoding="utf-8")
+        assert "Concept.name is missing" in mara("graph", "import", odd, "-w", root).err
+
+
+class TestServer:
+    @pytest.mark.parametrize("command", [("publish",), ("query", "RETURN 1", "--server")])
+    def test_it_has_to_be_configured(
+        self, mara: Mara, root: Path, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("MARA_GRAPH_URL", raising=False)
+        assert "Set MARA_GRAPH_URL" in mara("graph", *command, "-w", root).err
+        monkeypatch.setenv("MARA_GRAPH_URL", f"127.0.0.1:{free_port()}")
+        shown = mara("graph", *command, "-w", root)
+        assert (shown.code, "does not answer" in shown.err) == (3, True)
+
+    @pytest.mark.slow
+    def test_it_is_brought_up_to_date_and_asked(
+        self, mara: Mara, root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from tests.bolt_server import MISSING, PASSWORD, USER, BoltEndpoint, is_installed
+
+        if not is_installed():
+            pytest.skip(MISSING)
+        with BoltEndpoint(tmp_path_factory.mktemp("bolt")) as endpoint:
+            values = {"URL": endpoint.address, "USER": USER, "PASSWORD": PASSWORD, "DATABASE": endpoint.new_database()}
+            for name, value in values.items():
+                monkeypatch.setenv(f"MARA_GRAPH_{name}", value)
+            assert "everything compared" in mara("graph", "publish", "-w", root).out
+            assert "0 nodes and edges sent, 0 removed" in mara("graph", "publish", "-w", root).out
+            query = "MATCH (d:Document) RETURN d.id ORDER BY d.id"
+            there = mara("graph", "query", query, "--server", "-w", root, "--json").json
+            assert there == mara("graph", "query", query, "-w", root, "--json").json

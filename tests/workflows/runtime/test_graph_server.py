@@ -1,0 +1,78 @@
+"""What was written is sent to a graph server where one is configured; where that fails, it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graph.errors import GraphUnavailable
+from graph.relationships.cypher.bolt import BoltServer, ServerSettings
+from graph.relationships.record import RelationshipRecord
+from tests.bolt_server import MISSING, PASSWORD, USER, BoltEndpoint, is_installed
+from tests.builders import passage_of, publish_workspace
+from tests.chroma_server import free_port
+from tests.graph.relationships.small_graph import small_record, user
+from workflows.admin.history import forget_user
+from workflows.runtime.graph_server import behind_after_sending, erase_on_graph_server, send_to_graph_server
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    publish_workspace(tmp_path, [passage_of("p1", "T", "A text")])
+    small_record(tmp_path).close()
+    return tmp_path
+
+
+def test_without_a_server_nothing_is_sent(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MARA_GRAPH_URL", raising=False)
+    before = {path.name for path in root.iterdir()}
+    assert behind_after_sending(root) == ""
+    erase_on_graph_server(root)
+    assert {path.name for path in root.iterdir()} == before
+
+
+class TestAServerThatIsDown:
+    @pytest.fixture(autouse=True)
+    def down(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_GRAPH_URL", f"bolt://localhost:{free_port()}")
+
+    def test_that_is_told_without_its_address(self, root: Path) -> None:
+        told = behind_after_sending(root)
+        assert "GraphUnavailable" in told
+        assert "bolt://" not in told
+
+    def test_what_is_forgotten_here_is_said_to_be_still_there(self, root: Path) -> None:
+        with pytest.raises(GraphUnavailable, match="still holds it"):
+            forget_user(root, "mia")
+        with RelationshipRecord.of(root) as record:
+            assert record.counts()["User"] == 0
+
+    def test_an_address_that_is_none_is_told(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_GRAPH_URL", "http://x")
+        assert "BadInput" in behind_after_sending(root)
+
+
+@pytest.mark.slow
+def test_a_server_follows_and_forgets(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_installed():
+        pytest.skip(MISSING)
+    with BoltEndpoint(tmp_path_factory.mktemp("bolt")) as endpoint:
+        values = {"URL": endpoint.address, "USER": USER, "PASSWORD": PASSWORD, "DATABASE": endpoint.new_database()}
+        for name, value in values.items():
+            monkeypatch.setenv(f"MARA_GRAPH_{name}", value)
+        settings = ServerSettings.from_environment()
+        assert settings is not None
+        send_to_graph_server(root)
+        with BoltServer(settings) as server:
+            everything = "MATCH (n) WHERE n.id IN ['mia', 'thread', 'm1', 'ann'] RETURN n.id ORDER BY n.id"
+            assert server.rows(everything) == [("m1",), ("mia",), ("thread",)]
+            with RelationshipRecord.of(root) as record:
+                record.put_node(user("ann"))
+            assert behind_after_sending(root) == ""
+            assert server.rows(everything) == [("ann",), ("m1",), ("mia",), ("thread",)]
+            forget_user(root, "mia")
+            assert server.rows("MATCH (n) WHERE n.id IN ['mia', 'm1', 'm3'] RETURN n.id") == []
+            assert server.rows("MATCH (n:User) RETURN n.id") == [("ann",)]

@@ -1,0 +1,150 @@
+"""What to read next, and where a passage comes from: within the settings' filter, in Python and for agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.tools import BaseTool
+from pydantic import ValidationError
+
+from graph.errors import BadInput, NoAccess
+from tests.builders import HashEmbedder
+from tests.workflows.reading_world import read, reading_world, talk
+from tests.workflows.tenants import MARKERS
+from tests.workflows.workspaces import use_embedder
+from workflows.context import Context
+from workflows.discovery import passage_provenance, what_to_read
+from workflows.retriever import discovery_tool, provenance_tool
+from workflows.runtime.resources import close_indexes
+
+OF_A = {"where": {"tenant": "a"}}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Mia read of Project Zember and asked of the Amstel Office; an answer to nobody cites Project Zember."""
+    world = reading_world(tmp_path_factory.mktemp("reading"))
+    with pytest.MonkeyPatch.context() as patch:
+        use_embedder(patch, HashEmbedder())
+        read(world, "mia", "of-b-two")
+        talk(world, "of mia", "Who founded the Amstel Office?", "mia", ["of-a-two"])
+        talk(world, "of nobody", "Who paid for Project Zember?", cited=["of-b-two"])
+        yield world
+    close_indexes()
+
+
+@pytest.fixture
+def context(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Context]:
+    use_embedder(monkeypatch, HashEmbedder())
+    return lambda **settings: Context(workspace=str(root), **settings)
+
+
+def proposed(found: dict[str, Any]) -> list[str]:
+    return [each["document"] for each in found["documents"]]
+
+
+class TestWhatToRead:
+    def test_a_topic_leads_to_documents_that_explain_what_is_related(self, context: Callable[..., Context]) -> None:
+        found = what_to_read(context(), "Olaf Amstel", 10)
+        assert "of-a-one" in proposed(found)
+        told = [reason["told"] for each in found["documents"] for reason in each["reasons"]]
+        assert any(each.startswith("the topic is about Olaf Amstel → ") for each in told)
+
+    def test_what_a_user_viewed_is_not_proposed(self, context: Callable[..., Context]) -> None:
+        everything = proposed(what_to_read(context(), "Project Zember", 10))
+        unread = proposed(what_to_read(context(user_id="mia"), "Project Zember", 10))
+        assert {"of-b-two", "of-a-two"} & set(everything)
+        assert not {"of-b-two", "of-a-two"} & set(unread)
+
+    def test_what_a_conversation_cites_is_not_proposed(self, context: Callable[..., Context]) -> None:
+        found = what_to_read(context(conversation_id="of nobody"), k=10)
+        assert proposed(found)
+        assert "of-b-two" not in proposed(found)
+
+    def test_a_topic_that_names_nothing_is_what_the_nearest_passages_are_about(
+        self, context: Callable[..., Context]
+    ) -> None:
+        assert proposed(what_to_read(context(), "somewhere to swim"))
+
+    def test_the_conversation_of_another_is_refused(self, context: Callable[..., Context]) -> None:
+        with pytest.raises(NoAccess):
+            what_to_read(context(conversation_id="of mia", user_id="tom"))
+
+    def test_something_has_to_be_given(self, context: Callable[..., Context]) -> None:
+        with pytest.raises(BadInput, match="Nothing tells"):
+            what_to_read(context())
+
+    @pytest.mark.parametrize("who", [{}, {"user_id": "mia"}, {"conversation_id": "of nobody"}])
+    @pytest.mark.parametrize("topic", ["Lake Sund", "Marn", "Project Zember", "somewhere to swim"])
+    def test_nothing_that_a_filter_hides_is_proposed_or_named(
+        self, context: Callable[..., Context], who: dict[str, str], topic: str
+    ) -> None:
+        found = what_to_read(context(**OF_A, **who), topic, 10)
+        assert set(proposed(found)) <= {"of-a-one", "of-a-two"}
+        assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)]
+
+
+class TestProvenance:
+    def test_it_tells_document_source_place_and_vector(self, context: Callable[..., Context]) -> None:
+        found = passage_provenance(context(), "of-b-two")
+        assert (found["passage"], found["document"]["id"], found["document"]["version"]) == ("of-b-two", "of-b-two", 1)
+        assert [source["name"] for source in found["sources"]] == ["corpus.jsonl"]
+        assert found["position"]["chunk"] == 0
+        assert found["vector"]["store"]["model"] == "hash"
+        assert "Project Zember" in {concept["name"] for concept in found["concepts"]}
+        assert [version["until"] for version in found["versions"]] == [None]
+        json.dumps(found)
+
+    def test_viewers_are_a_number(self, context: Callable[..., Context]) -> None:
+        found = passage_provenance(context(), "of-b-two")
+        assert found["viewers"] == 1
+        assert "mia" not in json.dumps(found)
+
+    def test_citations_are_those_of_the_users_own_conversations(self, context: Callable[..., Context]) -> None:
+        def cited(**who: str) -> list[str]:
+            return [each["conversation"] for each in passage_provenance(context(**who), "of-a-two")["cited_in"]]
+
+        assert cited(user_id="mia") == ["of mia"]
+        assert cited(user_id="tom") == cited() == []
+
+    def test_a_conversation_of_nobody_is_open_but_not_on_a_server(self, context: Callable[..., Context]) -> None:
+        mine = context(user_id="tom")
+        assert [each["number"] for each in passage_provenance(mine, "of-b-two")["cited_in"]] == [1]
+        assert passage_provenance(mine.within({}), "of-b-two")["cited_in"] == []
+
+    def test_a_hidden_passage_is_as_unknown_as_any_other(self, context: Callable[..., Context]) -> None:
+        with pytest.raises(BadInput) as hidden:
+            passage_provenance(context(**OF_A), "of-b-two")
+        with pytest.raises(BadInput) as unknown:
+            passage_provenance(context(), "' OR 1=1 --")
+        assert str(hidden.value) == str(unknown.value)
+
+    def test_concepts_are_spelled_as_a_filter_shows_them(self, context: Callable[..., Context]) -> None:
+        found = passage_provenance(context(**OF_A), "of-a-one")
+        assert "lake sund" in {concept["name"] for concept in found["concepts"]}
+        assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)]
+
+
+class TestTools:
+    def test_discovery_proposes_with_a_reason(self, context: Callable[..., Context]) -> None:
+        called = _call(discovery_tool(context()), topic="Olaf Amstel", k=1)
+        (document,) = called.artifact
+        assert called.content == f"{document['title']} ({document['document']}): {document['reasons'][0]['told']}"
+
+    def test_provenance_tells_as_json(self, context: Callable[..., Context]) -> None:
+        called = _call(provenance_tool(context()), passage_id="of-a-one")
+        assert json.loads(called.content) == called.artifact
+
+    def test_what_a_model_gets_wrong_is_told_to_it(self, context: Callable[..., Context]) -> None:
+        assert "no passage of that id" in _call(provenance_tool(context()), passage_id="nope").content
+        assert "Nothing tells" in _call(discovery_tool(context())).content
+        with pytest.raises(ValidationError):
+            _call(discovery_tool(context()), user_id="mia")
+
+
+def _call(tool: BaseTool, **arguments: Any) -> Any:
+    return tool.invoke({"type": "tool_call", "id": "1", "name": tool.name, "args": arguments})

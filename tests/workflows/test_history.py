@@ -1,0 +1,388 @@
+"""Asking in a conversation of the history: what is read, what is written, and that no answer is lost over it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as bounded
+from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from agents.roles import Rewriting
+from graph.errors import BadInput, NoAccess
+from graph.relationships.history import HistoryPart, record_turn
+from graph.relationships.record import RELATIONSHIPS_FILE
+from graph.schema import entity_id
+from tests.builders import HashEmbedder
+from tests.workflows.conversing import (
+    BIRTH,
+    BIRTHS,
+    FOUNDER,
+    FOUNDER_OF_MARN,
+    ScriptedRewriter,
+    said,
+    scripted_rewriter,
+)
+from tests.workflows.ragenta_world import ONE_THING
+from tests.workflows.remembering import bring_in_step, copy_of, counts, messages, related_world, views
+from tests.workflows.small_world import QUESTION, QUICK_RETRIES
+from workflows import chat, mara
+from workflows.ask import ask
+from workflows.context import Context, make_context
+from workflows.conversation.session import Conversation, turns_of_history
+from workflows.runtime import history
+from workflows.runtime.resources import OpenRun, close_indexes
+from workflows.serving.identity import LOCAL, Identity
+
+FOUNDED = "When was Marn founded?"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return related_world(tmp_path_factory.mktemp("history"))
+
+
+@pytest.fixture
+def root(world: Path, tmp_path: Path, embedder: HashEmbedder) -> Iterator[Path]:
+    yield copy_of(world, tmp_path)
+    close_indexes()
+
+
+def context_of(root: Path, **settings: Any) -> Context:
+    """Return settings for a question of Ada's about Marn."""
+    return make_context(**{"workspace": str(root), "conversation_id": "marn", "user_id": "ada", **settings})
+
+
+def kinds(result: Mapping[str, Any]) -> list[str]:
+    return [error["kind"] for error in result["errors"]]
+
+
+class TestOffByDefault:
+    def test_without_ids_no_file_and_no_row_is_written(self, world: Path, root: Path) -> None:
+        (root / RELATIONSHIPS_FILE).unlink()
+        for settings in ({}, {"check_claims": True}, {"mode": "dense"}):
+            result = ask(FOUNDED, make_context(workspace=str(root), **settings))
+            assert result["recorded"] is None
+        assert not (root / RELATIONSHIPS_FILE).exists()
+        with_file = copy_of(world, root / "copy")
+        before = (with_file / RELATIONSHIPS_FILE).read_bytes()
+        ask(FOUNDED, make_context(workspace=str(with_file)))
+        assert (with_file / RELATIONSHIPS_FILE).read_bytes() == before
+
+    def test_with_ids_and_nothing_to_remember_it_only_reads(self, root: Path) -> None:
+        ask(FOUNDED, context_of(root))
+        before = counts(root)
+        rewriter = scripted_rewriter()
+        result = ask(FOUNDER, context_of(root, remember=[]).with_agents(rewriter=rewriter))
+        assert result["question"] == FOUNDER_OF_MARN
+        assert (result["recorded"], counts(root)) == (None, before)
+
+
+class TestATurn:
+    @pytest.mark.parametrize(
+        "settings", [{}, {"check_claims": True}, {"mode": "dense"}, {"where": {"none": "such"}}], ids=str
+    )
+    def test_question_and_answer_are_written(self, root: Path, settings: dict[str, Any]) -> None:
+        result = ask(FOUNDED, context_of(root, **settings))
+        question, answer = messages(root, "marn")
+        assert (question.content, question.user, answer.content) == (FOUNDED, "ada", result["answer"])
+        assert answer.kind == result["answer_kind"]
+        assert {cited.passage for cited in answer.cited} == {mark["passage_id"] for mark in result["citations"]}
+        recorded = result["recorded"]
+        assert recorded
+        assert (recorded["conversation"], recorded["user"]) == ("marn", "ada")
+        assert (recorded["question"], recorded["answer"]) == (question.id, answer.id)
+        assert sorted(recorded["viewed"]) == [view.document for view in views(root, "ada")]
+
+    def test_workflow_ragenta_writes_it_too(self, root: Path) -> None:
+        result = ask(ONE_THING, context_of(root, workflow="ragenta"))
+        assert [message.content for message in messages(root, "marn")] == [ONE_THING, result["answer"]]
+
+    def test_the_documents_that_the_answer_cites_were_viewed(self, root: Path) -> None:
+        results = [ask(FOUNDED, context_of(root)) for _ in range(2)]
+        cited = {mark["passage_id"] for mark in results[0]["citations"]}
+        assert cited
+        assert {view.document: view.view_count for view in views(root, "ada")} == dict.fromkeys(cited, 2)
+
+    def test_concepts_are_found_in_the_question_as_it_was_understood(self, root: Path) -> None:
+        class Named:
+            def concepts_in(self, text: str) -> Mapping[str, float]:
+                heard.append(text)
+                return {entity_id("Marn"): 0.5}
+
+        heard: list[str] = []
+        ask(FOUNDED, context_of(root).with_concept_extractor(Named()))
+        ask(FOUNDER, context_of(root).with_concept_extractor(Named()).with_agents(rewriter=scripted_rewriter()))
+        assert heard[0] == FOUNDED
+        assert heard[2] == FOUNDER_OF_MARN
+
+    def test_a_question_back_is_written_and_its_choice_completes_it(self, root: Path) -> None:
+        back = ask(
+            BIRTH, context_of(root).with_agents(rewriter=scripted_rewriter()), turns_of_history(context_of(root))
+        )
+        assert back["answer_kind"] != "clarification", "nothing was said before: it stands alone"
+        ask(FOUNDED, context_of(root))
+        back = ask(BIRTH, context_of(root).with_agents(rewriter=scripted_rewriter()))
+        assert back["answer_kind"] == "clarification"
+        chosen = ask("2", context_of(root))
+        assert chosen["question"] == BIRTHS[1]
+        assert [message.content for message in messages(root, "marn")][-4:] == [
+            BIRTH,
+            back["answer"],
+            "2",
+            chosen["answer"],
+        ]
+
+    def test_no_answer_is_lost_where_it_cannot_be_written(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        plain = ask(FOUNDED, context_of(root, remember=[]))
+
+        def broken(*args: object, **how: object) -> None:
+            raise RuntimeError(f"{FOUNDED} of ada cannot be written")
+
+        for fault in ("damage", "bug"):
+            if fault == "damage":
+                (root / RELATIONSHIPS_FILE).write_bytes(b"no database at all")
+            else:
+                monkeypatch.setattr(history, "record_turn", broken)
+                (root / RELATIONSHIPS_FILE).unlink()
+            result = ask(FOUNDED, context_of(root))
+            assert (result["answer"], result["recorded"]) == (plain["answer"], None)
+            assert history.HISTORY_UNWRITTEN in kinds(result)
+            told = " ".join(error["message"] for error in result["errors"])
+            assert FOUNDED not in told
+            assert "ada" not in told
+            assert str(root.parent) not in told
+
+    def test_what_the_graph_lacks_of_it_is_told(self, root: Path) -> None:
+        (root / RELATIONSHIPS_FILE).unlink()
+        result = ask(FOUNDED, context_of(root))
+        assert kinds(result) == [history.HISTORY_UNWRITTEN]
+        assert result["recorded"]
+        assert messages(root, "marn")[1].cited
+        bring_in_step(root)
+        assert kinds(ask(FOUNDED, context_of(root, conversation_id="other"))) == []
+
+    def test_names_that_cannot_be_kept_are_refused(self, root: Path) -> None:
+        for name in (" ", "a\nb", 1_001 * "c"):
+            with pytest.raises(BadInput, match="conversation_id"):
+                context_of(root, conversation_id=name)
+            with pytest.raises(BadInput, match="user_id"):
+                context_of(root, user_id=name)
+        with pytest.raises(BadInput, match="remember"):
+            context_of(root, remember=["everything"])
+
+    def test_only_what_is_to_be_remembered_is_written(self, root: Path) -> None:
+        ask(FOUNDED, context_of(root, remember=[HistoryPart.VIEWS]))
+        found = counts(root)
+        assert found["VIEWED"] > 0
+        assert found["Message"] == found["Conversation"] == 0
+
+
+class TestAnotherRun:
+    def graph(self) -> Any:
+        return mara.build(QUICK_RETRIES).compile(checkpointer=InMemorySaver())
+
+    def test_a_turn_whose_node_runs_again_is_written_once(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The process ends between the commit and the checkpoint: the thread is resumed."""
+        graph, thread = self.graph(), {"configurable": {"thread_id": "one"}}
+        record, fails = record_turn, [True]
+
+        class Killed(BaseException):
+            pass
+
+        def written_then_killed(*args: Any, **how: Any) -> Any:
+            done = record(*args, **how)
+            if fails.pop() if fails else False:
+                raise Killed
+            return done
+
+        monkeypatch.setattr(history, "record_turn", written_then_killed)
+        with pytest.raises(Killed):
+            graph.invoke({"question": FOUNDED}, thread, context=context_of(root))
+        before = counts(root)
+        result = graph.invoke(None, thread, context=context_of(root))
+        assert counts(root) == before
+        assert result["recorded"]["question"] == messages(root, "marn")[0].id
+        assert {view.view_count for view in views(root, "ada")} == {1}
+
+    def test_a_fork_is_another_turn(self, root: Path) -> None:
+        graph, thread = self.graph(), {"configurable": {"thread_id": "one"}}
+        graph.invoke({"question": FOUNDED}, thread, context=context_of(root))
+        (before,) = [state for state in graph.get_state_history(thread) if state.next == ("seed_graph",)]
+        graph.invoke(None, before.config, context=context_of(root, top_k=2))
+        assert [message.content for message in messages(root, "marn")][::2] == [FOUNDED, FOUNDED]
+
+    def test_a_fork_that_remembers_nothing_writes_nothing(self, root: Path) -> None:
+        graph, thread = self.graph(), {"configurable": {"thread_id": "one"}}
+        graph.invoke({"question": FOUNDED}, thread, context=context_of(root))
+        (before,) = [state for state in graph.get_state_history(thread) if state.next == ("seed_graph",)]
+        forked = graph.invoke(None, before.config, context=context_of(root, conversation_id="", user_id=""))
+        assert forked["recorded"] is None
+        assert len(messages(root, "marn")) == 2
+
+    def test_a_turn_that_its_caller_names_is_one_and_may_take_the_place_of_another(self, root: Path) -> None:
+        for _ in range(2):
+            ask(FOUNDED, context_of(root).as_turn("first"))
+        ask(QUESTION, context_of(root).as_turn("second", replaces="first"))
+        assert [message.content for message in messages(root, "marn")][::2] == [QUESTION]
+
+
+class TestAThread:
+    def test_a_question_leans_on_the_turns_of_its_conversation(self, root: Path) -> None:
+        ask(FOUNDED, context_of(root))
+        rewriter = scripted_rewriter()
+        result = ask(FOUNDER, context_of(root).with_agents(rewriter=rewriter))
+        ((_, turns),) = rewriter.heard
+        assert [turn.question for turn in turns] == [FOUNDED]
+        assert (result["question"], result["understood"]["asked"]) == (FOUNDER_OF_MARN, FOUNDER)  # type: ignore[index]
+        question = messages(root, "marn")[2]
+        assert (question.content, question.understood) == (FOUNDER, FOUNDER_OF_MARN)
+
+    def test_turns_that_are_given_go_before_it(self, root: Path) -> None:
+        ask(FOUNDED, context_of(root))
+        rewriter = scripted_rewriter()
+        given = Conversation(context_of(root, conversation_id="other"))
+        said(given.ask("Who was Ada Brandt?"))
+        ask(FOUNDER, context_of(root).with_agents(rewriter=rewriter), given.thread.turns)
+        assert [turn.question for turn in rewriter.heard[0][1]] == ["Who was Ada Brandt?"]
+
+    def test_a_conversation_is_resumed_with_all_its_turns(self, root: Path) -> None:
+        ask(FOUNDED, context_of(root))
+        rewriter = scripted_rewriter()
+        context = context_of(root).with_agents(rewriter=rewriter)
+        resumed = Conversation(context, turns_of_history(context))
+        said(resumed.ask(FOUNDER))
+        said(resumed.ask(BIRTH))
+        assert [turn.question for turn in rewriter.heard[1][1]] == [FOUNDED, FOUNDER_OF_MARN]
+        resumed.start_over("other")
+        said(resumed.ask(FOUNDER))
+        assert len(rewriter.heard) == 2, "nothing was said before"
+        resumed.start_over("marn")
+        assert len(resumed.thread.turns) == 3
+        resumed.start_over()
+        said(resumed.ask(FOUNDED))
+        assert (len(messages(root, "marn")), len(messages(root, "other"))) == (6, 2)
+
+    def test_an_answer_that_cites_what_a_filter_hides_does_not_count_nor_what_was_completed_from_it(
+        self, root: Path
+    ) -> None:
+        ask(FOUNDED, context_of(root))
+        ask(FOUNDER, context_of(root).with_agents(rewriter=scripted_rewriter()))
+        rewriter = ScriptedRewriter({BIRTH: Rewriting(BIRTH)})
+        narrow = context_of(root, where={"source": "elsewhere.txt"}).with_agents(rewriter=rewriter)
+        result = ask(BIRTH, narrow)
+        assert "OutsideFilter" in kinds(result)
+        turns = history.seen_turns(history.past_turns(narrow), OpenRun(narrow))
+        assert [turn.question for turn in turns[:2]] == [FOUNDED, FOUNDER], "as they were typed"
+
+    def test_where_it_cannot_be_read_the_question_is_answered_and_that_is_told(self, root: Path) -> None:
+        ask(FOUNDED, context_of(root))
+        (root / RELATIONSHIPS_FILE).write_bytes(b"no database at all")
+        result = ask(FOUNDER, context_of(root))
+        assert result["answer"]
+        assert kinds(result)[0] == history.HISTORY_UNREAD
+
+    def test_graph_chat_writes_its_turns(self, root: Path) -> None:
+        graph = chat.build().compile(checkpointer=InMemorySaver())
+        thread: Any = {"configurable": {"thread_id": "one"}}
+        context = context_of(root).with_agents(rewriter=scripted_rewriter())
+        for text in (FOUNDED, FOUNDER):
+            graph.invoke({"messages": [HumanMessage(text)]}, thread, context=context)
+        assert [message.content for message in messages(root, "marn")][::2] == [FOUNDED, FOUNDER]
+        another: Any = {"configurable": {"thread_id": "two"}}
+        graph.invoke({"messages": [HumanMessage(FOUNDER)]}, another, context=context)
+        assert messages(root, "marn")[4].understood == FOUNDER_OF_MARN, "a new thread goes on with the conversation"
+
+
+class TestSomebodyElse:
+    def test_a_conversation_of_another_user_is_refused_before_anything_is_read(self, root: Path) -> None:
+        ask(FOUNDED, context_of(root, user_id="ada"))
+        for user in ("bob", ""):
+            for turns in ((), Conversation(context_of(root)).thread.turns):
+                with pytest.raises(NoAccess) as refused:
+                    ask(FOUNDER, context_of(root, user_id=user), turns)
+                assert "ada" not in str(refused.value)
+            with pytest.raises(NoAccess):
+                turns_of_history(context_of(root, user_id=user))
+        assert len(messages(root, "marn")) == 2
+
+    @bounded(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        st.lists(
+            st.tuples(st.sampled_from(["ada", "bob"]), st.sampled_from([FOUNDED, FOUNDER, BIRTH, QUESTION])),
+            min_size=1,
+            max_size=5,
+        )
+    )
+    def test_what_one_asks_neither_changes_nor_shows_in_what_another_gets(
+        self,
+        world: Path,
+        embedder: HashEmbedder,
+        tmp_path_factory: pytest.TempPathFactory,
+        asked: list[tuple[str, str]],
+    ) -> None:
+        together = copy_of(world, tmp_path_factory.mktemp("together"))
+        apart = {user: copy_of(world, tmp_path_factory.mktemp(user)) for user in ("ada", "bob")}
+
+        def answer(root: Path, user: str, question: str) -> dict[str, Any]:
+            settings = context_of(root, user_id=user, conversation_id=f"of {user}")
+            result: dict[str, Any] = dict(ask(question, settings.with_agents(rewriter=scripted_rewriter())))
+            return {key: result[key] for key in ("question", "answer", "passages", "citations", "understood", "errors")}
+
+        for user, question in asked:
+            assert answer(together, user, question) == answer(apart[user], user, question)
+        for user in {user for user, _ in asked}:
+            texts = [message.content for message in messages(together, f"of {user}")]
+            assert texts == [message.content for message in messages(apart[user], f"of {user}")]
+            mine, alone = views(together, user), views(apart[user], user)
+            assert [(view.document, view.view_count) for view in mine] == [
+                (view.document, view.view_count) for view in alone
+            ]
+        close_indexes()
+
+
+class TestAServer:
+    @pytest.fixture(autouse=True)
+    def server(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+        monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+        monkeypatch.setenv("MARA_WORKSPACE", str(root))
+        monkeypatch.delenv("MARA_AUTH", raising=False)
+
+    def test_it_keeps_a_history_only_where_its_operator_says_so(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = make_context(conversation_id="marn", user_id="ada")
+        for off in ("", "off"):
+            monkeypatch.setenv("MARA_HISTORY", off)
+            with pytest.raises(NoAccess, match="MARA_HISTORY"):
+                ask(FOUNDED, settings)
+        assert ask(FOUNDED, make_context())["recorded"] is None
+        monkeypatch.setenv("MARA_HISTORY", "perhaps")
+        with pytest.raises(BadInput, match="MARA_HISTORY"):
+            ask(FOUNDED, settings)
+        assert messages(root, "marn") == []
+        monkeypatch.setenv("MARA_HISTORY", "on")
+        assert ask(FOUNDED, settings)["recorded"]
+
+    def test_who_holds_a_key_asks_under_their_own_name(self) -> None:
+        anna = Identity("anna", {})
+        assert anna.context(user_id="bob").user_id == "anna"
+        assert anna.context(conversation_id="marn").user_id == "anna"
+        assert anna.context().user_id == "", "who wants no history has none"
+        assert LOCAL.context(user_id="bob").user_id == "bob"
+
+    def test_who_holds_a_key_goes_on_with_no_conversation_but_their_own(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_HISTORY", "on")
+        ask(FOUNDED, context_of(root, user_id="", workspace=""))
+        theirs = Identity("anna", {}, None).confine(context_of(root, user_id="ada", workspace=""))
+        with pytest.raises(NoAccess):
+            ask(FOUNDER, theirs)

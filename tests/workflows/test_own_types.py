@@ -1,0 +1,388 @@
+"""A user's own types from a file to an answer: extracted by rule and by model, weighed, walked, shown and given up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.offline.extractor import OFFLINE_EXTRACTOR
+from graph.construction.knowledge_graph import load
+from graph.errors import BadInput
+from graph.relations import RelationType
+from graph.storage.workspace import Workspace
+from tests.scripted_server import ScriptedServer
+from tests.workflows.command_line import Mara
+from tests.workflows.small_world import write_lines
+from tests.workflows.workspaces import Indexer, ask
+from workflows.admin.doctor import run_doctor
+from workflows.admin.inspection import entity_edges, entity_type, entity_types, workspace_stats
+from workflows.context import Context, Question
+from workflows.explain import explain, write_explanation
+from workflows.indexing import index_sources
+from workflows.indexing_run.preview import preview_changes
+from workflows.retrieval import graph as retrieval
+from workflows.retriever import walk_tool
+from workflows.runtime.resources import close_indexes
+from workflows.settings.indexing import IndexingContext
+
+TYPES = """
+[relations.SUPPLIES]
+meaning = "one company delivers goods, parts or fuel to the other"
+examples = ["Orrin Foundry supplies Halden Pumps"]
+cues = ["suppl*", "deliver* to", "fuelled by"]
+questions = ["vendor*"]
+
+[entities.Supplier]
+meaning = "a company that makes what others build in"
+cues = ["foundry", "rubber"]
+
+[entities.Pump]
+shapes = ["HX-###"]
+"""
+ROWS = [
+    {
+        "id": "halden",
+        "title": "Halden Pumps",
+        "text": "The HX-200 is its best pump. Halden Pumps was bought by Vestra Holding. Nordlys Insurance insures"
+        " Halden Pumps. Orrin Foundry supplies parts to Halden Pumps.",
+    },
+    {"id": "vestra", "title": "Vestra Holding", "text": "Vestra Holding is a company in Odense. It has 40 employees."},
+    {"id": "orrin", "title": "Orrin Foundry", "text": "Orrin Foundry is a company in Esbjerg. It has 54 employees."},
+    {
+        "id": "nordlys",
+        "title": "Nordlys Insurance",
+        "text": "Nordlys Insurance is a company in Vejle. It has 47 people.",
+    },
+]
+SUPPLIES = RelationType("SUPPLIES")
+TypesFile = Callable[[str], IndexingContext]
+
+
+@pytest.fixture
+def types(tmp_path: Path) -> TypesFile:
+    """Write a file of types, and return the settings that name it."""
+
+    def write(content: str) -> IndexingContext:
+        path = tmp_path / "types.toml"
+        path.write_text(content)
+        return IndexingContext(types=str(path))
+
+    return write
+
+
+def relations_of(root: Path) -> set[tuple[str, str]]:
+    """Return (subject, relation type) of every fact."""
+    workspace = Workspace(root)
+    current = workspace.current()
+    assert current is not None
+    graph = load(workspace.index_folder(current))
+    return {(fact.fact.subject, fact.fact.relation.value) for fact in graph.facts.values()}
+
+
+def retrieved(root: Path, question: str, **changes: Any) -> dict[str, Any]:
+    """Return the state that retrieval ends with."""
+    found: dict[str, Any] = retrieval.invoke(
+        Question(question=question), context=Context(workspace=str(root), **changes)
+    )
+    return found
+
+
+def ranked(root: Path, question: str, **changes: Any) -> dict[str, float]:
+    """Return {passage id: score}, best first."""
+    return {hit["id"]: hit["score"] for hit in retrieved(root, question, **changes)["passages"]}
+
+
+@pytest.fixture(scope="module")
+def roots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The same rows indexed without own types, and with them, by the embedded model."""
+    folder = tmp_path_factory.mktemp("suppliers")
+    write_lines(folder / "corpus.jsonl", ROWS)
+    (folder / "types.toml").write_text(TYPES)
+    index_sources([folder / "corpus.jsonl"], folder / "plain")
+    typed = IndexingContext(types=str(folder / "types.toml"))
+    index_sources([folder / "corpus.jsonl"], folder / "typed", settings=typed)
+    close_indexes()
+    return folder / "plain", folder / "typed"
+
+
+def extractors(root: Path) -> Mapping[str, int]:
+    found: Mapping[str, int] = workspace_stats(root)["extractors"]
+    return found
+
+
+@pytest.mark.usefixtures("embedder")
+class TestIndexing:
+    def test_cues_make_facts_of_own_types_and_rules_tell_entity_types(
+        self, index: Indexer, root: Path, types: TypesFile
+    ) -> None:
+        report = index(ROWS, settings=types(TYPES))
+        assert (report.own_types, report.unfound_types) == (["SUPPLIES", "Pump", "Supplier"], [])
+        assert ("Orrin Foundry", "SUPPLIES") in relations_of(root)
+        stats = workspace_stats(root)
+        assert stats["own_types"] == {"relations": {"SUPPLIES": 1}, "entities": {"Pump": 1, "Supplier": 1}}
+        assert stats["edges_by_type"]["SUPPLIES"] == 1
+        assert entity_type(root, "orrin foundry") == "Supplier"
+        assert entity_type(root, "HX-200") == "Pump"
+        assert entity_type(root, "Vestra Holding") is None
+        assert sorted(entity_types(root).values()) == ["Pump", "Supplier"]
+
+    def test_the_workspace_keeps_them_so_that_no_later_run_needs_the_file(
+        self, index: Indexer, root: Path, types: TypesFile
+    ) -> None:
+        index(ROWS[:2], settings=types(TYPES))
+        report = index(ROWS)
+        assert (report.added, report.unchanged) == (2, 2)
+        assert report.own_types == ["SUPPLIES", "Pump", "Supplier"]
+        assert len(extractors(root)) == 1
+
+    def test_other_rules_extract_again_and_other_meanings_do_not(
+        self, index: Indexer, root: Path, types: TypesFile
+    ) -> None:
+        index(ROWS, settings=types(TYPES))
+        same = index(ROWS, settings=types(TYPES.replace("one company delivers", "a firm delivers")))
+        assert (same.unchanged, same.replaced) == (4, 0)
+        assert entity_edges(root, "Orrin Foundry", "Halden Pumps")["edges"][0]["meaning"].startswith("a firm delivers")
+        other = index(ROWS, settings=types(TYPES.replace('"suppl*", ', "")))
+        assert (other.unchanged, other.replaced) == (0, 4)
+        assert "own_types" in workspace_stats(root)
+        assert "SUPPLIES" not in workspace_stats(root)["edges_by_type"]
+
+    def test_none_gives_them_up_and_leaves_what_a_workspace_without_them_holds(
+        self, index: Indexer, root: Path, types: TypesFile, tmp_path: Path
+    ) -> None:
+        index(ROWS, settings=types(TYPES))
+        given_up = index(ROWS, settings=IndexingContext(types="none"))
+        assert (given_up.replaced, given_up.own_types) == (4, [])
+        index(ROWS, tmp_path / "plain")
+        assert relations_of(root) == relations_of(tmp_path / "plain")
+        assert extractors(root) == {OFFLINE_EXTRACTOR: 4}
+        assert "own_types" not in workspace_stats(root)
+
+    def test_facts_of_passages_that_were_not_read_again_keep_the_name_of_their_type(
+        self, index: Indexer, root: Path, types: TypesFile
+    ) -> None:
+        index(ROWS, settings=types(TYPES))
+        index(ROWS[1:], settings=IndexingContext(types="none"))
+        assert ("Orrin Foundry", "SUPPLIES") in relations_of(root)
+        assert entity_edges(root, "Orrin Foundry", "Halden Pumps")["edges"][0]["meaning"] == ""
+        assert run_doctor(root)["ok"]
+
+    def test_a_preview_tells_that_unchanged_documents_are_read_again(
+        self, index: Indexer, root: Path, types: TypesFile, tmp_path: Path
+    ) -> None:
+        index(ROWS)
+        found = preview_changes([tmp_path / "corpus.jsonl"], root, settings=types(TYPES))
+        assert (found["reread"], len(found["changed"]), found["unchanged"]) == (4, 4, 0)
+        assert found["own_types"] == ["SUPPLIES", "Pump", "Supplier"]
+        assert "own_types" not in workspace_stats(root)
+        index(ROWS, settings=types(TYPES))
+        assert preview_changes([tmp_path / "corpus.jsonl"], root)["reread"] == 0
+
+    def test_a_type_without_a_rule_is_allowed_and_told(self, index: Indexer, types: TypesFile) -> None:
+        report = index(ROWS, settings=types('[relations.INSURES]\nmeaning = "one insures the other"\n'))
+        assert report.unfound_types == ["INSURES"]
+        assert report.models["extractor"] == OFFLINE_EXTRACTOR
+
+    def test_a_file_that_cannot_be_used_changes_nothing(self, index: Indexer, root: Path, types: TypesFile) -> None:
+        index(ROWS, settings=types(TYPES))
+        before = workspace_stats(root)
+        with pytest.raises(BadInput, match="built-in"):
+            index(ROWS, settings=types("[relations.TEMPORAL]\n"))
+        with pytest.raises(BadInput, match="cannot be read"):
+            index(ROWS, settings=IndexingContext(types=str(root / "none.toml")))
+        assert workspace_stats(root)["generation"] == before["generation"]
+
+    def test_imported_triples_may_be_of_own_types_and_untyped_ones_are_typed_by_cues(
+        self, index: Indexer, root: Path, types: TypesFile, tmp_path: Path
+    ) -> None:
+        rows = [
+            ["Orrin Foundry", "sells to", "Halden Pumps", "supplies", 1.0],
+            ["Marlow Rubber", "delivers to", "Halden Pumps"],
+            ["Nordlys", "insures", "Halden Pumps", "INSURES", 1.0],
+        ]
+        write_lines(tmp_path / "triples.jsonl", [{"id": "halden", "entities": [], "triples": rows}])
+        index(ROWS[:1], triples=tmp_path / "triples.jsonl", settings=types(TYPES))
+        assert relations_of(root) == {
+            ("Orrin Foundry", "SUPPLIES"),
+            ("Marlow Rubber", "SUPPLIES"),
+            ("Nordlys", "ATTRIBUTION"),
+        }
+
+
+@pytest.mark.usefixtures("embedder")
+class TestModel:
+    TRIPLE: Mapping[str, Any] = {
+        "subject": "Orrin Foundry",
+        "predicate": "pours iron for",
+        "object": "Halden Pumps",
+        "relation": "SUPPLIES",
+        "confidence": 0.9,
+    }
+
+    def extracted(self, **changes: Any) -> str:
+        typed = [{"entity": "Orrin Foundry", "type": "supplier"}, {"entity": "Nobody", "type": "Supplier"}]
+        reply = {"entities": ["Orrin Foundry", "Halden Pumps"], "triples": [{**self.TRIPLE, **changes}]}
+        return json.dumps({**reply, "entity_types": typed})
+
+    def test_the_extractor_is_told_the_types_and_its_reply_may_use_them(
+        self, index: Indexer, root: Path, types: TypesFile, chat_server: ScriptedServer
+    ) -> None:
+        chat_server.script({"extractor": [self.extracted()]})
+        settings = types(TYPES).model_copy(update={"model": "scripted"})
+        report = index(ROWS[:1], settings=settings)
+        assert relations_of(root) == {("Orrin Foundry", "SUPPLIES")}
+        assert entity_type(root, "Orrin Foundry") == "Supplier"
+        assert report.notes["unusable entity types"] == 1
+        (request,) = chat_server.requests_of("extractor")
+        system = request.body["messages"][0]["content"]
+        assert "- SUPPLIES: one company delivers goods, parts or fuel to the other (Orrin Foundry supplies" in system
+        assert "- Supplier: a company that makes what others build in" in system
+        schema = request.body["response_format"]["json_schema"]["schema"]["properties"]
+        assert schema["triples"]["items"]["properties"]["relation"]["enum"][-1] == "SUPPLIES"
+        assert schema["entity_types"]["items"]["properties"]["type"]["enum"] == ["Pump", "Supplier"]
+
+    def test_a_type_that_nobody_declared_is_typed_by_rule(
+        self, index: Indexer, root: Path, types: TypesFile, chat_server: ScriptedServer
+    ) -> None:
+        chat_server.script({"extractor": [self.extracted(relation="CASTS", predicate="delivers to")]})
+        report = index(ROWS[:1], settings=types(TYPES).model_copy(update={"model": "scripted"}))
+        assert relations_of(root) == {("Orrin Foundry", "SUPPLIES")}
+        assert report.notes["triples typed by rule"] == 1
+
+    def test_other_cues_read_the_kept_replies_again_and_ask_nothing(
+        self, index: Indexer, types: TypesFile, chat_server: ScriptedServer
+    ) -> None:
+        chat_server.script({"extractor": [self.extracted()]})
+        index(ROWS[:1], settings=types(TYPES).model_copy(update={"model": "scripted"}))
+        other = types(TYPES.replace('"suppl*", ', "")).model_copy(update={"model": "scripted"})
+        report = index(ROWS[:1], settings=other)
+        assert (report.replaced, report.cached, report.requests) == (1, 1, 0)
+
+    def test_without_own_types_the_prompts_are_what_they_were(
+        self, index: Indexer, root: Path, chat_server: ScriptedServer
+    ) -> None:
+        chat_server.script({"extractor": [self.extracted()], "manager": ["{}"]})
+        index(ROWS[:1], settings=IndexingContext(model="scripted"))
+        retrieved(root, "Who supplies Halden Pumps?", model="scripted", filter_facts=False, max_json_retries=0)
+        for role in ("extractor", "manager"):
+            system = chat_server.requests_of(role)[0].body["messages"][0]["content"]
+            assert "SUPPLIES" not in system
+            assert "\n\n\n" not in system
+            assert "entity_types" not in json.dumps(chat_server.requests_of(role)[0].body["response_format"])
+
+    def test_the_manager_weighs_own_types_beside_the_others_and_the_walk_follows(
+        self, index: Indexer, root: Path, types: TypesFile, chat_server: ScriptedServer
+    ) -> None:
+        index(ROWS, settings=types(TYPES).model_copy(update={"model": "offline"}))
+        shares = {"HIERARCHICAL": 0.05, "TEMPORAL": 0.05, "SPATIAL": 0.1, "CAUSALITY": 0.05, "ATTRIBUTION": 0.05}
+        passages = {"PRIMARY": 0.4, "SECONDARY": 0.3, "PERIPHERAL": 0.3}
+        reply = {"entity_entity": {**shares, "supplies": 0.7}, "entity_passage": passages, "passage_weight": 0.05}
+        chat_server.script({"manager": [json.dumps(reply)]})
+        found = retrieved(root, "Who pours iron for Halden Pumps?", model="scripted", filter_facts=False)
+        assert found["relation_factors"]["entity_entity"] == pytest.approx({**shares, "SUPPLIES": 0.7})
+        assert [error for error in found["errors"] if error["kind"] in ("Defaulted", "UnknownRelation")] == []
+        (request,) = chat_server.requests_of("manager")
+        asked = request.body["response_format"]["json_schema"]["schema"]["properties"]["entity_entity"]
+        assert asked["required"][-1] == "SUPPLIES"
+        assert "The types SUPPLIES are of this graph alone" in request.body["messages"][0]["content"]
+
+    def test_a_manager_that_leaves_an_own_type_out_gives_it_the_least_share(
+        self, index: Indexer, root: Path, types: TypesFile, chat_server: ScriptedServer
+    ) -> None:
+        index(ROWS, settings=types(TYPES).model_copy(update={"model": "offline"}))
+        reply = {"entity_entity": {"TEMPORAL": 1.0, "OWNS": 1.0}, "entity_passage": {"PRIMARY": 1.0}}
+        chat_server.script({"manager": [json.dumps(reply)]})
+        found = retrieved(root, "When was it?", model="scripted", filter_facts=False)
+        assert found["relation_factors"]["entity_entity"]["SUPPLIES"] == pytest.approx(0.02)
+        (told,) = [error["message"] for error in found["errors"] if error["kind"] == "Defaulted"]
+        assert "SUPPLIES" in told
+        assert "OWNS" in told
+
+
+class TestAnswers:
+    """With the embedded model, since rankings are compared."""
+
+    @pytest.mark.parametrize(
+        ("question", "places"),
+        [
+            ("How many employees has the company that supplies Halden Pumps?", (2, 1)),
+            ("Where is the vendor of Halden Pumps?", (2, 2)),
+        ],
+    )
+    def test_the_passage_that_an_own_type_leads_to_rises(
+        self, roots: tuple[Path, Path], question: str, places: tuple[int, int]
+    ) -> None:
+        plain, typed = (ranked(root, question) for root in roots)
+        assert (list(plain).index("orrin"), list(typed).index("orrin")) == places
+        assert typed["orrin"] / typed["vestra"] > plain["orrin"] / plain["vestra"]
+        assert typed["orrin"] > ranked(roots[1], question, weigh_relations=False)["orrin"]
+
+    def test_a_question_that_asks_for_no_type_at_all_ranks_as_without_beta(self, roots: tuple[Path, Path]) -> None:
+        for root in roots:
+            with_beta = ranked(root, "Tell of Halden Pumps")
+            assert with_beta == pytest.approx(ranked(root, "Tell of Halden Pumps", weigh_relations=False), rel=1e-6)
+
+    def test_an_agent_may_weigh_them_in_the_walk_as_a_tool(self, roots: tuple[Path, Path]) -> None:
+        def walked(root: Path, **shares: float) -> Any:
+            arguments = {
+                "entity_seeds": [{"id": "Halden Pumps", "weight": 1.0}],
+                "relation_weights": {"entity_entity": shares, "entity_passage": {}},
+            }
+            return walk_tool(Context(workspace=str(root))).invoke(arguments)
+
+        def score(**shares: float) -> float:
+            return {hit["id"]: float(hit["score"]) for hit in walked(roots[1], **shares)["passages"]}["orrin"]
+
+        assert score(SUPPLIES=0.9, SPATIAL=0.1) > score(SUPPLIES=0.1, SPATIAL=0.9)
+        assert "called SUPPLIES. Known are HIERARCHICAL" in walked(roots[0], SUPPLIES=1.0)
+
+    def test_an_explanation_names_them_with_their_meaning(self, roots: tuple[Path, Path], tmp_path: Path) -> None:
+        question = "How many employees has the company that supplies Halden Pumps?"
+        context = Context(workspace=str(roots[1]))
+        result = ask(roots[1], question)
+        told = explain(result, context)
+        assert told.own_relations["SUPPLIES"].startswith("one company delivers goods")
+        assert "SUPPLIES" in {edge.relation for edge in told.edges}
+        assert {node.label: node.type for node in told.nodes}["Orrin Foundry"] == "Supplier"
+        for name in ("page.html", "data.json", "graph.graphml"):
+            write_explanation(told, tmp_path / name)
+            assert "SUPPLIES" in (tmp_path / name).read_text()
+        assert "--SUPPLIES: #b320f7;" in (tmp_path / "page.html").read_text()
+        assert "Supplier" in (tmp_path / "graph.graphml").read_text()
+
+    def test_a_filter_hides_the_types_of_names_which_hidden_passages_may_have_given(
+        self, roots: tuple[Path, Path]
+    ) -> None:
+        context = Context(workspace=str(roots[1]), where={"source": "corpus.jsonl"})
+        told = explain(ask(roots[1], "Who supplies Halden Pumps?", where={"source": "corpus.jsonl"}), context)
+        assert {node.type for node in told.nodes} == {""}
+
+
+@pytest.mark.usefixtures("embedder")
+class TestCommandLine:
+    def test_types_are_given_told_shown_and_given_up(self, mara: Mara, root: Path, tmp_path: Path) -> None:
+        write_lines(tmp_path / "corpus.jsonl", ROWS)
+        (tmp_path / "types.toml").write_text(TYPES + "[relations.INSURES]\n")
+        run = ("index", tmp_path / "corpus.jsonl", "-w", root)
+        told = mara(*run, "--types", tmp_path / "types.toml").out
+        assert "own types: INSURES, SUPPLIES, Pump, Supplier" in told
+        assert "own types that no rule finds: INSURES" in told
+        edges = mara("edges", "Halden Pumps", "-w", root).out
+        assert "Orrin Foundry (Supplier)  SUPPLIES, weight" in edges
+        assert "SUPPLIES: one company delivers" in edges
+        preview = mara(*run, "--types", "none", "--dry-run")
+        assert "4 of those replaced have not changed" in " ".join(preview.out.split())
+        assert mara(*run, "--types", "none").code == 0
+        assert "SUPPLIES" not in mara("edges", "Halden Pumps", "-w", root).out
+
+    def test_a_wrong_file_ends_the_command_with_what_is_wrong(self, mara: Mara, root: Path, tmp_path: Path) -> None:
+        write_lines(tmp_path / "corpus.jsonl", ROWS)
+        (tmp_path / "types.toml").write_text('[relations.SUPPLIES]\ncues = ["*"]\n')
+        done = mara("index", tmp_path / "corpus.jsonl", "-w", root, "--types", tmp_path / "types.toml")
+        assert done.code == BadInput.exit_code
+        assert "[relations.SUPPLIES] cues: '*' cannot be used" in " ".join(done.err.split())
+        assert not root.exists()

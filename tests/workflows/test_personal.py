@@ -1,0 +1,219 @@
+"""Runs that use the relationship graph: personal ranking, the concepts of a conversation, filters by provenance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.errors import BadInput, NoAccess
+from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
+from graph.relationships.schema import EdgeType, NodeType
+from graph.retrieve.modes import Mode
+from tests.builders import HashEmbedder
+from tests.workflows.reading_world import read, reading_world, talk
+from tests.workflows.tenants import MARKERS
+from tests.workflows.workspaces import use_embedder
+from workflows import retrieval
+from workflows.ask import ask
+from workflows.context import Context, asking, make_context
+from workflows.runtime.personal import RELATIONSHIPS_UNREAD
+from workflows.runtime.resources import OpenRun, close_indexes
+from workflows.runtime.visibility import within_filter
+from workflows.settings.enums import Workflow
+from workflows.states.shared import PersonalPlace, PersonalReason
+
+QUESTION = "What happened at the lake?"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Mia read of Project Zember and asked of the Amstel Office; Tom did nothing."""
+    world = reading_world(tmp_path_factory.mktemp("reading"))
+    with pytest.MonkeyPatch.context() as patch:
+        use_embedder(patch, HashEmbedder())
+        read(world, "mia", "of-b-two")
+        talk(world, "of mia", "Who founded the Amstel Office?", "mia", ["of-a-two"])
+        talk(world, "of nobody", "Who paid for Project Zember?", cited=["of-b-two"])
+        yield world
+    close_indexes()
+
+
+@pytest.fixture(autouse=True)
+def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_embedder(monkeypatch, HashEmbedder())
+
+
+def found(root: Path, question: str = QUESTION, **settings: Any) -> Mapping[str, Any]:
+    context = Context(workspace=str(root), model="offline", **settings)
+    result: Mapping[str, Any] = retrieval.graph.invoke(asking(question), context=context)
+    return result
+
+
+def ids(result: Mapping[str, Any]) -> list[str]:
+    return [hit["id"] for hit in result["passages"]]
+
+
+class TestPersonalRanking:
+    @pytest.mark.parametrize("mode", Mode)
+    def test_a_user_without_history_gets_the_impersonal_ranking(self, root: Path, mode: Mode) -> None:
+        personal, plain = found(root, mode=mode, personalise=True, user_id="tom"), found(root, mode=mode)
+        assert personal["passages"] == plain["passages"]
+        assert personal["errors"] == plain["errors"]
+
+    @pytest.mark.parametrize("mode", Mode)
+    def test_each_passage_that_moved_tells_from_where_and_why(self, root: Path, mode: Mode) -> None:
+        plain = ids(found(root, mode=mode))
+        hits = found(root, mode=mode, personalise=True, user_id="mia")["passages"]
+        assert sorted(hit["id"] for hit in hits) == sorted(plain)
+        for hit in hits:
+            assert plain.index(hit["id"]) + 1 == hit.get("personal", {"before": hit["number"]})["before"]
+        reasons = [reason for hit in hits for reason in hit.get("personal", {"reasons": []})["reasons"]]
+        assert "you read Project Zember, which explains Project Zember" in {reason["told"] for reason in reasons}
+        assert all(0 < reason["weight"] < 1 for reason in reasons)
+
+    @pytest.mark.parametrize("workflow", Workflow)
+    def test_it_holds_for_every_workflow(self, root: Path, workflow: Workflow) -> None:
+        context = make_context(
+            workflow, workspace=str(root), model="offline", personalise=True, user_id="mia", remember=[]
+        )
+        assert any("personal" in hit for hit in ask(QUESTION, context)["passages"])
+
+    def test_it_is_off_unless_it_is_asked_for(self, root: Path) -> None:
+        assert found(root, user_id="mia")["passages"] == found(root)["passages"]
+
+    def test_it_needs_a_user(self, root: Path) -> None:
+        with pytest.raises(BadInput, match="needs a user"):
+            found(root, personalise=True)
+
+    def test_what_was_read_outside_of_a_filter_counts_for_nothing(self, root: Path) -> None:
+        read(root, "ben", "of-b-one", "of-b-two")
+        where = {"tenant": "a"}
+        assert (
+            found(root, where=where, personalise=True, user_id="ben")["passages"]
+            == found(root, where=where)["passages"]
+        )
+
+    def test_reasons_name_nothing_that_a_filter_hides(self, root: Path) -> None:
+        result = found(root, where={"tenant": "a"}, personalise=True, user_id="mia")
+        assert any("personal" in hit for hit in result["passages"])
+        assert not [marker for marker in MARKERS["b"] if marker in json.dumps(result)]
+
+    def test_a_fork_with_another_filter_drops_the_reasons_that_it_hides(self, root: Path) -> None:
+        hit = next(hit for hit in found(root)["passages"] if hit["id"] == "of-a-one")
+        shown = PersonalReason(told="you asked about lake sund", weight=0.5, concept="", document="of-a-two")
+        hidden = PersonalReason(told="you read Project Zember, ...", weight=0.5, concept="", document="of-b-two")
+        state = {"passages": [{**hit, "personal": PersonalPlace(before=2, shift=2.0, reasons=[hidden, shown])}]}
+        run = OpenRun(Context(workspace=str(root), where={"tenant": "a"}))
+        kept = within_filter(("passages",), state, run, dict)["passages"]
+        assert kept[0]["personal"]["reasons"] == [shown]
+
+    def test_a_graph_that_cannot_be_read_costs_no_answer_and_is_told(self, root: Path, tmp_path: Path) -> None:
+        broken = reading_world(tmp_path)
+        (broken / RELATIONSHIPS_FILE).write_bytes(b"no database" * 100)
+        for suffix in ("-wal", "-shm"):
+            (broken / f"{RELATIONSHIPS_FILE}{suffix}").unlink(missing_ok=True)
+        result = found(broken, personalise=True, user_id="mia", conversation_share=0.3)
+        assert ids(result) == ids(found(broken))
+        assert RELATIONSHIPS_UNREAD in {error["kind"] for error in result["errors"]}
+
+
+class TestConversationShare:
+    def test_concepts_of_the_conversation_are_seeds_of_the_walk(self, root: Path) -> None:
+        plain = found(root, conversation_id="of nobody")["seeds"]["entities"]
+        mixed = found(root, conversation_id="of nobody", conversation_share=0.5)["seeds"]["entities"]
+        assert "Project Zember" in {seed["text"] for seed in mixed} - {seed["text"] for seed in plain}
+        total = sum(seed["weight"] for seed in plain)
+        assert sum(seed["weight"] for seed in mixed) == pytest.approx(total or 0.5)
+
+    def test_in_a_mode_of_similarity_documents_that_explain_them_rise(self, root: Path) -> None:
+        share: dict[str, Any] = {"conversation_id": "of nobody", "conversation_share": 0.9}
+        assert ids(found(root, mode=Mode.DENSE, **share))[0] in ("of-b-one", "of-b-two")
+
+    @pytest.mark.parametrize("mode", [Mode.MARA, Mode.DENSE])
+    @pytest.mark.parametrize("thread", ["", "new"])
+    def test_a_conversation_that_mentions_nothing_changes_nothing(self, root: Path, mode: Mode, thread: str) -> None:
+        mixed = found(root, mode=mode, conversation_id=thread, conversation_share=0.5)
+        assert mixed["passages"] == found(root, mode=mode)["passages"]
+
+    def test_the_conversation_of_another_is_refused(self, root: Path) -> None:
+        with pytest.raises(NoAccess):
+            found(root, conversation_id="of mia", conversation_share=0.5, user_id="tom")
+
+    def test_concepts_that_a_filter_hides_are_no_seeds(self, root: Path) -> None:
+        share: dict[str, Any] = {
+            "conversation_id": "of nobody",
+            "conversation_share": 0.9,
+            "where": {"tenant": "a"},
+        }
+        assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found(root, **share))]
+
+
+class TestProvenance:
+    @pytest.mark.parametrize("mode", Mode)
+    def test_only_passages_of_the_source_are_found(self, root: Path, mode: Mode) -> None:
+        assert set(ids(found(root, mode=mode, provenance={"source": "of-a-one"}))) == {"of-a-one"}
+
+    def test_everything_is_of_the_file(self, root: Path) -> None:
+        assert set(ids(found(root, provenance={"source": "corpus.jsonl"}))) == set(ids(found(root)))
+
+    @pytest.mark.parametrize(
+        ("who", "cited"),
+        [
+            ({"conversation_id": "of nobody"}, {"of-b-two"}),
+            ({"user_id": "mia"}, {"of-a-two"}),
+            ({"user_id": "tom"}, set()),
+        ],
+    )
+    def test_only_what_was_cited_before_is_found(self, root: Path, who: dict[str, str], cited: set[str]) -> None:
+        assert set(ids(found(root, provenance={"cited_before": True}, **who))) == cited
+
+    def test_the_citations_of_anothers_conversation_are_refused(self, root: Path) -> None:
+        with pytest.raises(NoAccess):
+            found(root, provenance={"cited_before": True}, conversation_id="of mia", user_id="tom")
+
+    def test_newer_documents_alone_are_found(self, root: Path) -> None:
+        assert ids(found(root, provenance={"newer_than": "2020"}))
+        none = found(root, provenance={"newer_than": "2999"})
+        assert ids(none) == []
+        assert [error["kind"] for error in none["errors"]] == ["NothingSelected"]
+        assert "provenance" in none["errors"][0]["message"]
+
+    def test_it_narrows_the_filter_and_never_widens_it(self, root: Path) -> None:
+        both = found(root, provenance={"source": "corpus.jsonl"}, where={"tenant": "a"})
+        assert set(ids(both)) == {"of-a-one", "of-a-two"}
+        assert ids(found(root, provenance={"source": "of-b-one"}, where={"tenant": "a"})) == []
+
+    def test_a_servers_filter_holds_beside_it(self, root: Path) -> None:
+        context = Context(workspace=str(root), model="offline", provenance={"source": "corpus.jsonl"})
+        confined = context.within({"tenant": "a"})
+        result = retrieval.graph.invoke(asking(QUESTION), context=confined)
+        assert set(ids(result)) == {"of-a-one", "of-a-two"}
+
+    @pytest.mark.parametrize("workflow", Workflow)
+    def test_it_holds_for_every_workflow(self, root: Path, workflow: Workflow) -> None:
+        context = make_context(workflow, workspace=str(root), model="offline", provenance={"source": "of-a-one"})
+        assert {hit["id"] for hit in ask(QUESTION, context)["passages"]} <= {"of-a-one"}
+
+    def test_nothing_is_guessed_without_a_relationship_graph(self, tmp_path: Path) -> None:
+        bare = reading_world(tmp_path)
+        for path in bare.glob(f"{RELATIONSHIPS_FILE}*"):
+            path.unlink()
+        with pytest.raises(BadInput, match="no relationship graph"):
+            found(bare, provenance={"source": "corpus.jsonl"})
+
+    @pytest.mark.parametrize(
+        ("provenance", "told"),
+        [({"newer_than": "soon"}, "no date"), ({"origin": "x"}, "not known"), ({"cited_before": "perhaps"}, "true")],
+    )
+    def test_what_is_no_condition_is_refused(self, root: Path, provenance: dict[str, Any], told: str) -> None:
+        with pytest.raises(BadInput, match=told):
+            make_context(workspace=str(root), provenance=provenance)
+
+
+def test_nothing_here_wrote_to_the_history_of_tom(root: Path) -> None:
+    with RelationshipRecord.of(root) as record:
+        assert record.edge(EdgeType.VIEWED, (NodeType.USER, "tom"), (NodeType.DOCUMENT, "of-a-one")) is None

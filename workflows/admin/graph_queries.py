@@ -1,0 +1,86 @@
+"""Queries in Cypher to a workspace's relationship graph: its embedded copy, or the graph server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from graph.errors import BadInput
+from graph.relationships.cypher.bolt import BoltServer
+from graph.relationships.cypher.copies import Say, open_copy
+from graph.relationships.cypher.reading import CellValue, Rows
+from workflows.admin.graph_exchange import configured_server
+
+LIMIT = 100
+"""Rows that are shown unless another number is asked for."""
+
+TIMEOUT_S = 10.0
+"""Seconds that a query may take unless others are given."""
+
+
+def query_graph(
+    root: Path,
+    query: str,
+    parameters: Sequence[str] = (),
+    *,
+    limit: int = LIMIT,
+    timeout_s: float = TIMEOUT_S,
+    on_server: bool = False,
+    say: Say | None = None,
+) -> dict[str, Any]:
+    """Return what a query finds in the embedded copy or on the graph server, as JSON holds it.
+
+    Args:
+        root: the workspace.
+        query: in Cypher; it may only read.
+        parameters: the values of its ``$names``, as ``name=value``; see `parse_parameters`.
+        limit: rows that are returned at most.
+        timeout_s: seconds after which the query is stopped.
+        on_server: ask the configured server as it stands, not the embedded copy.
+        say: is told when the copy is made anew.
+
+    Raises:
+        BadInput: the query or a parameter cannot be used, or the query takes longer.
+        DependencyMissing: the package that is needed is not installed.
+        GraphUnavailable: the server does not answer as it should.
+    """
+    values = parse_parameters(parameters)
+    if on_server:
+        with BoltServer(configured_server()) as server:
+            return _as_json(server.query(query, values, limit=limit, timeout_s=timeout_s))
+    with open_copy(root, say=say) as copy:
+        return _as_json(copy.query(query, values, limit=limit, timeout_s=timeout_s))
+
+
+def parse_parameters(given: Sequence[str]) -> dict[str, CellValue]:
+    """Return the parameters of a query by name: what reads as a number or as true, false, null or a list is one.
+
+    Anything else is a text; one in double quotes is the text in them. Raises BadInput.
+    """
+    found: dict[str, CellValue] = {}
+    for one in given:
+        name, sign, text = one.partition("=")
+        if not sign or not name.isidentifier() or not name.isascii():
+            raise BadInput(f"{one[:60]!r} is no parameter", "Give name=value")
+        if name in found:
+            raise BadInput(f"The parameter {name!r} is given twice", "Give it once")
+        found[name] = _value(text)
+    return found
+
+
+def _value(text: str) -> CellValue:
+    try:
+        value: CellValue = json.loads(text, parse_constant=_refuse_constant)
+    except ValueError:
+        return text
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def _as_json(found: Rows) -> dict[str, Any]:
+    return {"columns": list(found.columns), "rows": [list(row) for row in found.rows], "cut": found.cut}

@@ -1,0 +1,172 @@
+"""The history for whoever keeps a workspace: conversations, all that is kept of a user, and erasing it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from graph.errors import BadInput, WorkspaceMissing
+from graph.relationships.conversations import (
+    Conversation,
+    Message,
+    conversation,
+    conversations,
+    messages,
+    messages_beside,
+    views,
+)
+from graph.relationships.cypher.copies import remove_copies
+from graph.relationships.erasure import Erased, erase_user, questions_of
+from graph.relationships.history import now
+from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
+from graph.storage.marks import Mark, erase_marks, read_marks
+from graph.storage.workspace import Workspace, write_atomically
+from workflows.runtime.graph_server import erase_on_graph_server
+from workflows.serving.page.conversations import FILE_NAME, Conversations, KeptTurn
+from workflows.serving.page.conversations import Conversation as PageConversation
+
+
+def list_history(root: Path, user: str = "") -> dict[str, Any]:
+    """Return the conversations of a workspace; of a user also what they asked outside of any, and what they viewed.
+
+    Raises:
+        WorkspaceMissing: there is no workspace.
+        WorkspaceDamaged: the relationship graph cannot be read.
+    """
+    with _opened(root) as record:
+        listed: dict[str, Any] = {
+            "workspace": str(root),
+            "conversations": [asdict(each) for each in conversations(record, user)] if record else [],
+        }
+        if user:
+            listed["user"] = user
+            listed["questions"] = [asdict(each) for each in messages_beside(record, user)] if record else []
+            listed["views"] = [asdict(each) for each in views(record, user)] if record else []
+    return listed
+
+
+def read_conversation(root: Path, key: str) -> dict[str, Any]:
+    """Return a conversation with its messages. Raises BadInput where there is none, else as `list_history`."""
+    with _opened(root) as record:
+        found = conversation(record, key) if record else None
+        if record is None or found is None:
+            raise BadInput("There is no such conversation", "`mara history` lists those that there are")
+        return _with_messages(record, found)
+
+
+def export_history(root: Path, user: str = "", page_file: Path | None = None) -> dict[str, Any]:
+    """Return the whole history, or all that a workspace keeps of a user, as JSON can hold it.
+
+    Args:
+        root: the workspace.
+        user: whose; empty: everybody's conversations, without those of the page.
+        page_file: where the page keeps its conversations; None for its file in the workspace.
+
+    Raises:
+        WorkspaceMissing: there is no workspace.
+        WorkspaceDamaged: a file cannot be read.
+    """
+    exported = {**list_history(root, user), "exported_at": now()}
+    with _opened(root) as record:
+        if record:
+            exported["conversations"] = [_with_messages(record, each) for each in conversations(record, user)]
+        if user:
+            kept = _Kept.of(root, record, user, page_file)
+            exported["page"] = [
+                {**asdict(each), "turns": [asdict(turn) for turn in turns]} for each, turns in kept.page
+            ]
+            exported["marks"] = [asdict(mark) for mark in kept.marks]
+    return exported
+
+
+def write_export(exported: dict[str, Any], path: Path) -> None:
+    """Write an export as JSON that a person can read. Raises BadInput where the file cannot be written."""
+    try:
+        write_atomically(path.absolute(), json.dumps(exported, ensure_ascii=False, indent=2) + "\n")
+    except OSError as fault:
+        raise BadInput(f"{path} cannot be written ({fault.strerror})", "Name another file") from fault
+
+
+def forget_user(root: Path, user: str, page_file: Path | None = None) -> dict[str, Any]:
+    """Erase all that a workspace keeps of a user, and leave no byte of it; called again, it finishes what it began.
+
+    Args:
+        root: the workspace.
+        user: whose name stands in the history, and in the page's conversations.
+        page_file: as for `export_history`.
+
+    Raises:
+        WorkspaceMissing: there is no workspace.
+        WorkspaceLocked: another process keeps a file open. What could be erased is; the same call erases the rest.
+        GraphUnavailable: it is erased here, and the configured graph server still holds it.
+    """
+    with _opened(root) as record:
+        kept = _Kept.of(root, record, user, page_file)
+        n_marks = erase_marks(root, kept.questions)
+        n_page = kept.store.erase_user(user) if kept.store else 0
+        erased = erase_user(record, user) if record else Erased()
+        remove_copies(root)
+        if record:
+            record.erase_free_pages()
+            erase_on_graph_server(root)
+    return {"workspace": str(root), "user": user, **asdict(erased), "page_conversations": n_page, "marks": n_marks}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a workspace keeps of a user beside the relationship graph.
+
+    Attributes:
+        store: the page's conversations; None where there are none.
+        page: those of the user.
+        questions: what they alone asked, in the history and on the page.
+        marks: what was said of passages for these questions.
+    """
+
+    store: Conversations | None
+    page: Sequence[tuple[PageConversation, Sequence[KeptTurn]]]
+    questions: frozenset[str]
+    marks: Sequence[Mark]
+
+    @classmethod
+    def of(cls, root: Path, record: RelationshipRecord | None, user: str, page_file: Path | None) -> _Kept:
+        """Return what is kept of somebody now."""
+        path = page_file or root / FILE_NAME
+        store = Conversations(path) if path.exists() else None
+        page = store.of_user(user) if store else []
+        own, others = questions_of(record, user) if record else (set(), set())
+        own |= {question for _, turns in page for turn in turns for question in _asked(turn)}
+        questions = frozenset(own - others)
+        return cls(store, page, questions, [mark for mark in read_marks(root) if mark.question in questions])
+
+
+def _asked(turn: KeptTurn) -> Iterator[str]:
+    """Yield a question of the page as it was typed, and as it was understood."""
+    yield turn.question
+    if turn.result is not None:
+        yield str(turn.result["question"])
+
+
+@contextmanager
+def _opened(root: Path) -> Iterator[RelationshipRecord | None]:
+    """Open the relationship graph of a workspace; None where nothing was written to it yet."""
+    if not Workspace(root).record_path.exists():
+        raise WorkspaceMissing(f"There is no workspace at {root}", "Name the folder of a workspace")
+    if not (root / RELATIONSHIPS_FILE).exists():
+        yield None
+        return
+    with RelationshipRecord.of(root) as record:
+        yield record
+
+
+def _with_messages(record: RelationshipRecord, found: Conversation) -> dict[str, Any]:
+    return {**asdict(found), "messages": [_message(each) for each in messages(record, found.id)]}
+
+
+def _message(message: Message) -> dict[str, Any]:
+    """Return a message within its conversation, less what is empty for its role."""
+    return {name: value for name, value in asdict(message).items() if name != "conversation" and value not in ("", ())}

@@ -1,0 +1,88 @@
+"""The commands ``mara discover`` and ``mara provenance``: what to read next, and where a passage comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from workflows.cli.command import reports_errors, write
+from workflows.cli.options import JsonOption, WhereOption, WorkspaceOption, asking_settings
+from workflows.cli.render import escape
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_REASONS_SHOWN = 3
+
+
+@reports_errors
+def discover(
+    topic: Annotated[
+        str | None, typer.Argument(help="What it is to be about (default: what the user or conversation is about).")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    user: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Start from what this user asked and read; leave that out.")
+    ] = None,
+    conversation: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Start from what this conversation mentions.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, max=200, help="Number of documents to propose.")] = 3,
+    where: WhereOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Propose what to read next: documents one or two concept steps away that were not viewed, with the reason."""
+    from workflows.discovery import what_to_read
+
+    context = asking_settings(workspace, where, user=user, conversation=conversation)
+    found = what_to_read(context, topic or "", k)
+    write(found, lambda console: _show_documents(console, found), as_json=as_json)
+
+
+@reports_errors
+def provenance(
+    passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="ID of a passage, as results have it.")],
+    workspace: WorkspaceOption = None,
+    user: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Also show in which conversations of this user it was cited.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where a passage comes from, what it is about, and which answers cite it."""
+    from workflows.discovery import passage_provenance
+
+    found = passage_provenance(asking_settings(workspace, user=user), passage)
+    write(found, lambda console: _show_provenance(console, found), as_json=as_json)
+
+
+def _show_documents(console: Console, found: Mapping[str, Any]) -> None:
+    from workflows.discovery import reasons_told
+
+    for number, each in enumerate(found["documents"], start=1):
+        console.print(f"{number}. [bold]{escape(each['title'])}[/]  [dim]{escape(each['path'])}[/]")
+        for told in reasons_told(each["reasons"], _REASONS_SHOWN):
+            console.print(f"   {escape(told)}")
+    if not found["documents"]:
+        console.print("Nothing to propose: no document that was not viewed is one or two concept steps away")
+
+
+def _show_provenance(console: Console, found: Mapping[str, Any]) -> None:
+    document, store = found["document"], found["vector"]["store"]
+    sources = ", ".join(source["uri"] for source in found["sources"])
+    rows = {
+        "passage": found["passage"],
+        "document": f"{document['title']} ({document['id']})",
+        "source": sources or document["path"],
+        "updated": f"{document['updated_at']}, version {document['version']}",
+        "position": ", ".join(f"{key} {value}" for key, value in found["position"].items()),
+        "vector": f"{found['vector']['id']}, {store['model']} ({store['dimension']})" if store else "",
+        "concepts": ", ".join(concept["name"] for concept in found["concepts"]),
+        "stood": "; ".join(f"{each['since']} to {each['until'] or 'now'}" for each in found["versions"]),
+        "viewed by": "1 user" if found["viewers"] == 1 else f"{found['viewers']} users",
+        "cited in": "; ".join(f"{each['conversation']} [{each['number']}]" for each in found["cited_in"]),
+    }
+    for name, value in rows.items():
+        if value:
+            console.print(f"[dim]{name:<10}[/] {escape(value)}")

@@ -1,0 +1,196 @@
+"""What the relationship graph tells beside answers: what to read next, and where a passage comes from.
+
+Both see what a run with the same settings sees: what a filter hides is neither proposed nor named in a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graph.relationships.conversations import check_open_to
+from graph.relationships.discovery import PROPOSED, Because, ConceptPath, Discovery, discover
+from graph.relationships.passage_account import Account, account_of, unknown_passage
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.sight import Sight, named_document
+from graph.retrieve.modes import Mode
+from graph.retrieve.search import rank_passages
+from graph.schema import Passage, entity_id
+from graph.storage.workspace import Workspace, resolve_workspace
+from workflows.context import Context, check_question
+from workflows.runtime.resources import OpenRun
+from workflows.runtime.visibility import sees
+
+NEAREST = 3
+"""Passages whose concepts stand for a topic that names none."""
+
+_POSITION = ("page", "page_end", "section", "start", "end")
+
+
+def what_to_read(context: Context, topic: str = "", k: int = PROPOSED) -> dict[str, Any]:
+    """Return documents one or two concept steps away from a topic, a conversation or a user's history, as JSON.
+
+    The settings name the workspace, the filters, the conversation and the user. What the user viewed, or an answer of
+    the conversation cites, is not proposed.
+
+    Args:
+        context: the settings.
+        topic: words that name what it is to be about; where they name no concept, what the nearest passages are about.
+        k: how many documents are proposed at most.
+
+    Raises:
+        BadInput: nothing tells what to discover from; there is no relationship graph; a setting cannot be used.
+        NoAccess: the conversation is not open to the user.
+        WorkspaceMissing: there is no workspace.
+    """
+    run = OpenRun(context)
+    sight = None if run.selection is None else Sight(run.selection)
+    concepts = _concepts_of(check_question(topic), run) if topic else []
+    with RelationshipRecord.of(resolve_workspace(context.workspace)) as record:
+        check_open_to(record, context.conversation_id, context.user_id, own_only=context.own_only)
+        if topic and not (concepts or context.user_id or context.conversation_id):
+            return {"documents": []}
+        found = discover(
+            record,
+            user_id=context.user_id,
+            conversation_id=context.conversation_id,
+            concepts=concepts,
+            k=k,
+            sight=sight,
+        )
+        read = sorted({path.seed.document for each in found for path in each.paths if path.seed.document})
+        titles = {
+            key: named_document(record, key, sight)[1] for key in read if sight is None or sight.sees_document(key)
+        }
+    return {"documents": [_proposal(each, titles) for each in found]}
+
+
+def passage_provenance(context: Context, passage_id: str) -> dict[str, Any]:
+    """Return where a passage comes from, what it is about, and which answers cite it, as JSON.
+
+    Raises:
+        BadInput: there is no such passage, or the settings' filter hides it; there is no relationship graph.
+        WorkspaceMissing: there is no workspace.
+    """
+    run = OpenRun(context)
+    if not sees(passage_id, run):
+        raise unknown_passage()
+    root = resolve_workspace(context.workspace)
+    with RelationshipRecord.of(root) as record:
+        account = account_of(record, passage_id, context.user_id, own_only=context.own_only)
+    graph = run.index.graph
+    passage = graph.passages[graph.passage_index[passage_id]]
+    return {
+        **_told(account, passage),
+        "concepts": _linked(run, passage_id),
+        "versions": _versions(root, run, passage_id),
+    }
+
+
+def _concepts_of(topic: str, run: OpenRun) -> list[str]:
+    """Return the concepts that a topic names; where it names none, those of the titles nearest to it."""
+    from graph.relationships.concepts import SpelledConcepts
+
+    extractor = run.context.own_concept_extractor or SpelledConcepts(run.index.graph)
+    if named := list(extractor.concepts_in(topic)):
+        return named
+    if run.selection is not None and run.selection.is_empty:
+        return []
+    nearest = rank_passages(run.index, topic, Mode.DENSE, NEAREST, 1.0, run.selection)
+    graph = run.index.graph
+    return list(dict.fromkeys(key for row, _ in nearest for key in _entities_of(run, row) if key in graph.entity_index))
+
+
+def _entities_of(run: OpenRun, row: int) -> list[str]:
+    """Return the ids of the entities that a passage is linked with."""
+    graph = run.index.graph
+    linked = graph.edges.source[graph.edges.target == graph.n_entities + row]
+    return [entity_id(graph.entity_names[entity]) for entity in np.unique(linked).tolist()]
+
+
+def _linked(run: OpenRun, passage_id: str) -> list[dict[str, str]]:
+    """Return the concepts that a passage is linked with, by name."""
+    graph = run.index.graph
+    label = graph.entity_labels.__getitem__ if run.selection is None else run.selection.label
+    found = _entities_of(run, graph.passage_index[passage_id])
+    named = ({"id": key, "name": label(graph.entity_index[key])} for key in found)
+    return sorted(named, key=lambda each: (each["name"].casefold(), each["id"]))
+
+
+def _versions(root: Path, run: OpenRun, passage_id: str) -> list[dict[str, str | None]]:
+    """Return since when and until when each version of a passage stood that the settings' filter lets be seen."""
+    from graph.metadata_filter import read_conditions
+    from graph.metadata_match import meets
+    from graph.moments import shown
+
+    conditions = read_conditions(run.context.where)
+    with Workspace(root).open_record() as record, record.as_it_stands():
+        spans = [span for span in record.versions.spans([passage_id]) if meets(conditions, span.source, span.metadata)]
+    spans.sort(key=lambda span: span.since)
+    return [{"since": shown(span.since), "until": shown(span.until) if span.until else None} for span in spans]
+
+
+def _told(account: Account, passage: Passage) -> dict[str, Any]:
+    store = account.store
+    return {
+        "passage": passage.id,
+        "title": passage.title,
+        "position": {
+            "chunk": account.chunk.properties["chunk_index"],
+            **{key: passage.metadata[key] for key in _POSITION if key in passage.metadata},
+        },
+        "document": {"id": account.document.id, **account.document.properties},
+        "sources": [{"id": source.id, **source.properties} for source in account.sources],
+        "vector": {"id": account.vector, "store": {"id": store.id, **store.properties} if store else None},
+        "viewers": account.viewers,
+        "cited_in": [
+            {
+                "conversation": each.conversation,
+                "title": each.title,
+                "message": each.message,
+                "at": each.at,
+                "number": each.number,
+            }
+            for each in account.citations
+        ],
+    }
+
+
+def _proposal(found: Discovery, titles: dict[str, str]) -> dict[str, Any]:
+    return {
+        "document": found.id,
+        "path": found.path,
+        "title": found.title,
+        "relevance": found.relevance,
+        "reasons": [_reason(path, titles) for path in found.paths],
+    }
+
+
+def _reason(path: ConceptPath, titles: dict[str, str]) -> dict[str, Any]:
+    read = path.seed.document
+    return {
+        "told": told(path, titles.get(read, "")),
+        "because": path.seed.because.value,
+        "concept": path.seed.concept,
+        "read": read,
+        "steps": [{"relation": step.relation, "concept": step.concept, "name": step.name} for step in path.steps],
+    }
+
+
+def told(path: ConceptPath, read: str = "") -> str:
+    """Return a path in words; ``read`` is the title of the document that was read, where that is why."""
+    began = {
+        Because.ASKED: f"you asked about {path.name}",
+        Because.READ: f"you read {read}, which explains {path.name}",
+        Because.CONVERSATION: f"the conversation mentions {path.name}",
+        Because.TOPIC: f"the topic is about {path.name}",
+    }[path.seed.because]
+    return " → ".join([began, *(step.name for step in path.steps)])
+
+
+def reasons_told(reasons: Sequence[dict[str, Any]], most: int) -> list[str]:
+    """Return the first of the reasons for a proposal, in words."""
+    return [str(each["told"]) for each in reasons[:most]]

@@ -1,0 +1,34 @@
+"""Bringing the relationship graph in step after documents were written: a failure is told, and loses nothing else."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import asdict
+from typing import Any
+
+from graph.errors import MaraError
+from graph.relationships.documents import relate
+from graph.relationships.record import RELATIONSHIPS_FILE
+from graph.storage.record import Record
+from graph.storage.workspace import Workspace
+
+MENDING = "The next run brings it in step, and so does `mara doctor --repair`"
+
+
+def related(workspace: Workspace, record: Record) -> dict[str, Any]:
+    """Bring the relationship graph in step with what was published, and return what changed as plain values.
+
+    Where that fails, ``problem`` says why: the passages are written and can be asked all the same. The caller holds
+    the writer's lock.
+    """
+    try:
+        return asdict(relate(workspace, record))
+    except MaraError as fault:
+        return {"problem": f"{fault.message}. {MENDING}"}
+    except sqlite3.Error as fault:
+        return {"problem": f"The relationship graph refused it ({fault}). {MENDING}"}
+
+
+def related_if_there(workspace: Workspace, record: Record) -> dict[str, Any]:
+    """Do as `related` where the workspace has a relationship graph; nothing where it has none."""
+    return related(workspace, record) if (workspace.root / RELATIONSHIPS_FILE).exists() else {}
