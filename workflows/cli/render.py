@@ -64,11 +64,11 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
             console.print(f"[yellow]  {escape(key)}: {escape(_shorten(reason))}[/]")
     if not report.facts:
         console.print("[yellow]no facts: the walk can use only names and passages[/]")
-    _relationships_problem(console, report.relationships)
+    relationships_problem(console, report.relationships)
     _refusals(console, [refused.reason for refused in report.refused], report.refused_count)
 
 
-def _relationships_problem(console: Console, relationships: Mapping[str, Any]) -> None:
+def relationships_problem(console: Console, relationships: Mapping[str, Any]) -> None:
     """Print why the relationship graph could not be brought in step; nothing where it could."""
     if "problem" in relationships:
         console.print(f"[yellow]the relationship graph is not in step: {escape(str(relationships['problem']))}[/]")
@@ -148,7 +148,7 @@ def removal(console: Console, done: Mapping[str, Any]) -> None:
     console.print(
         f"{len(done['removed'])} passages{past} removed; {done['passages']} left in {escape(done['workspace'])}"
     )
-    _relationships_problem(console, done["relationships"])
+    relationships_problem(console, done["relationships"])
 
 
 def _suffixes(skipped: Mapping[str, int]) -> dict[str, int]:
@@ -343,7 +343,7 @@ def reembedding(console: Console, report: Mapping[str, Any]) -> None:
         f"{report['passages']} passages of {escape(report['workspace'])} embedded again:"
         f" {escape(report['from'])} → {escape(report['to'])} ({report['dimension']} dimensions)"
     )
-    _relationships_problem(console, report["relationships"])
+    relationships_problem(console, report["relationships"])
 
 
 def demo(console: Console, result: Mapping[str, Any]) -> None:

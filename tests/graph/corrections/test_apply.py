@@ -153,6 +153,14 @@ def test_a_correction_is_the_same_after_a_way_through_json(what: What) -> None:
             "no relation type",
         ),
         ({"kind": "drop", "fact": {"subject": "a", "predicate": "b", "object": "c"}, "drop table": 1}, "drop table"),
+        (
+            {"kind": "drop", "fact": {"subject": "a", "predicate": "b", "object": "c", "relation": "SYNONYMY"}},
+            "relation type of a fact",
+        ),
+        (
+            {"kind": "drop", "fact": {"subject": "a", "predicate": "b", "object": "c", "relation": "a b"}},
+            "relation type of a fact",
+        ),
         ({"kind": "explode"}, "kind"),
         ({}, "kind"),
     ],

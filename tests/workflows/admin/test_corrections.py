@@ -14,6 +14,8 @@ import pytest
 from graph.checks.doctor import examine_workspace
 from graph.corrections.kinds import Apart, Drop, Merge, Split, Statement, What
 from graph.errors import BadInput, WorkspaceLocked, WorkspaceMissing
+from graph.relationships.record import RelationshipRecord
+from graph.schema import entity_id
 from graph.storage.workspace import Workspace
 from tests.builders import HOLD_LOCK, Child
 from workflows.admin.corrections import (
@@ -256,6 +258,19 @@ def test_names_are_only_ever_names(engines: Path, tmp_path: Path) -> None:
     assert len(list_corrections(engines)["corrections"]) == len(wanted)
     assert len(import_corrections(engines, tmp_path / "c.jsonl")["known"]) == len(wanted)
     assert examine_workspace(engines).ok
+
+
+@pytest.mark.usefixtures("embedder")
+def test_the_relationship_graph_follows(engines: Path) -> None:
+    def concepts() -> set[str]:
+        with RelationshipRecord.of(engines) as relationships:
+            return {key for (key,) in relationships.execute("SELECT id FROM concept")}
+
+    assert entity_id("K.M.W.") in concepts()
+    correct(engines, [MERGE])
+    assert entity_id("K.M.W.") not in concepts()
+    undo(engines, [1])
+    assert entity_id("K.M.W.") in concepts()
 
 
 @pytest.mark.usefixtures("embedder")
