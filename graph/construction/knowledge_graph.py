@@ -52,7 +52,8 @@ class KnowledgeGraph:
             it is written as a name, rather than in small letters; 1 where it never does, and in a script without
             capitals.
         passage_vectors: unit vectors, (n_passages, dimension).
-        aliases: full titles that differ from the entity they stand for, with its index.
+        aliases: full titles that differ from the entity they stand for, and names that corrections make another of,
+            with the entity's index.
         names: finds every entity's name, and the aliases, in text.
         own: the user's own types that its facts and entities have.
         entity_types: of each entity, the place of its type among the own ones, from 1; 0 where it has none. Empty

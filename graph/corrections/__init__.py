@@ -1,1 +1,1 @@
-"""Corrections of the graph by its user: what they say, how they apply, and what they change."""
+"""Corrections of the graph by its user: what they say, and what they make of a passage."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from graph.errors import BadInput
-from graph.schema import MAX_ID
+from graph.schema import ENTITY_RELATIONS, MAX_ID, RelationType
 from graph.text import has_controls, is_unicode, normalise_name
 
 MAX_NOTE = 2_000
@@ -22,7 +22,7 @@ class Statement:
         relation: the value of its relation type; empty for whichever it has.
 
     Raises:
-        BadInput: an end is no name, or a part cannot be kept.
+        BadInput: an end is no name, a part cannot be kept, or no fact can have the relation type.
     """
 
     subject: str
@@ -33,6 +33,8 @@ class Statement:
     def __post_init__(self) -> None:
         _check_names((self.subject, self.object))
         _check_text(self.predicate)
+        if self.relation:
+            _check_relation(self.relation)
 
     def __str__(self) -> str:
         relation = f" ({self.relation})" if self.relation else ""
@@ -222,6 +224,16 @@ def _check_places(places: Iterable[str]) -> None:
         _check_text(place)
         if not place:
             raise BadInput("A place is empty", "Give a source, a document or a passage")
+
+
+def _check_relation(name: str) -> None:
+    try:
+        relation = RelationType(name)
+    except ValueError:
+        relation = RelationType.SYNONYMY
+    if relation not in ENTITY_RELATIONS and not relation.is_own:
+        known = ", ".join(each.value for each in ENTITY_RELATIONS)
+        raise BadInput(f"{name[:60]!r} is no relation type of a fact", f"Give {known} or one of your own")
 
 
 def _check_text(text: str) -> None:

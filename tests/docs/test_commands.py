@@ -37,8 +37,8 @@ def command_lines(page: Path) -> Iterator[str]:
 
 
 def split_commands(line: str) -> Iterator[str]:
-    """The runs of `mara` in a line of a shell."""
-    for part in re.split(r"\s(?:&&|\|\||;|\|)\s", line):
+    """The runs of `mara` in a line of a shell; what stands in double quotes does not end one."""
+    for part in re.split(r"\s(?:&&|\|\||;|\|)\s(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", line):
         words = part.strip()
         if words.startswith("mara "):
             yield words

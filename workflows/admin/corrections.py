@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graph.corrections.apply import Corrections, Stated, places_of
-from graph.corrections.change import Plan, Restated, plan_corrections, plan_undoing
+from graph.corrections.apply import Corrections, Stated
 from graph.corrections.kinds import (
     MAX_NOTE,
     Change,
@@ -25,9 +25,12 @@ from graph.embedding.embeddings import configured_embedder
 from graph.errors import BadInput
 from graph.publish.derive import publish
 from graph.schema import ENTITY_RELATIONS, Fact
+from graph.storage.correcting import Plan, Restated, plan_corrections, plan_undoing
+from graph.storage.own_types import declared_types
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
-from graph.taxonomy import relation_type_of, type_triple
+from graph.taxonomy import fact_type_of, type_triple
+from workflows.indexing_run.relating import related_if_there
 
 _EXAMPLES = 10
 _NAMED = 10
@@ -125,21 +128,22 @@ def read_statement(root: Path, text: str, relation: str = "") -> Statement:
     """Return the fact that a text names: its id, or subject, predicate and object between bars.
 
     Args:
-        root: the workspace, where an id is looked up.
+        root: the workspace, where an id and the user's own relation types are looked up.
         text: such as ``Nissan | founded in | 1933``.
         relation: its relation type, in any case; empty for whichever.
 
     Raises:
         BadInput: it is neither, or no passage states a fact of that id.
+        WorkspaceMissing: there is no workspace.
     """
-    kind = _relation(relation)
-    parts = [part.strip() for part in text.split("|")]
-    if len(parts) == 3:
-        return Statement(parts[0], parts[1], parts[2], kind)
-    if not text.startswith("fact-"):
-        hint = 'Give three parts, "SUBJECT | PREDICATE | OBJECT", or the id of a fact'
-        raise BadInput(f"{text[:200]!r} names no fact", hint)
     with Workspace(root).open_record() as record:
+        kind = _relation(record, relation)
+        parts = [part.strip() for part in text.split("|")]
+        if len(parts) == 3:
+            return Statement(parts[0], parts[1], parts[2], kind)
+        if not text.startswith("fact-"):
+            hint = 'Give three parts, "SUBJECT | PREDICATE | OBJECT", or the id of a fact'
+            raise BadInput(f"{text[:200]!r} names no fact", hint)
         corrections = Corrections(record.corrections())
         for entry in record.entries(record.passages_with("facts", [text])):
             for t in corrections.stated(entry.passage, entry.extraction).triples:
@@ -154,8 +158,11 @@ def pinned(root: Path, text: str, passage: str, relation: str = "") -> Pin:
     Raises as `read_statement`.
     """
     fact = read_statement(root, text, relation)
-    kind = fact.relation or type_triple(fact.subject, fact.predicate, fact.object)[0].value
-    return Pin(Statement(fact.subject, fact.predicate, fact.object, kind), passage)
+    if not fact.relation:
+        with Workspace(root).open_record() as record:
+            told, _ = type_triple(fact.subject, fact.predicate, fact.object, declared_types(record))
+        fact = replace(fact, relation=told.value)
+    return Pin(fact, passage)
 
 
 def _carry_out(root: Path, plan_of: Callable[[Record], Plan], *, dry_run: bool) -> dict[str, Any]:
@@ -167,10 +174,13 @@ def _carry_out(root: Path, plan_of: Callable[[Record], Plan], *, dry_run: bool) 
     with workspace.writing() as lease, workspace.open_record(lease) as record:
         workspace.check_passages(record)
         plan = plan_of(record)
+        relationships: dict[str, Any] = {}
         if plan.made or plan.undone:
             plan.commit(record, configured_embedder())
             publish(workspace, record)
-        return _told(root, record, plan, dry_run=False)
+            relationships = related_if_there(workspace, record)
+        problem = {key: relationships[key] for key in relationships.keys() & {"problem"}}
+        return {**_told(root, record, plan, dry_run=False), "relationships": problem}
 
 
 def _told(root: Path, record: Record, plan: Plan, *, dry_run: bool) -> dict[str, Any]:
@@ -185,6 +195,7 @@ def _told(root: Path, record: Record, plan: Plan, *, dry_run: bool) -> dict[str,
         "known": [each.to_json() for each in plan.known],
         "passages": len(plan.restated),
         "examples": [_difference(each) for each in plan.restated[:_EXAMPLES]],
+        "relationships": {},
     }
 
 
@@ -213,9 +224,8 @@ def _check_places(record: Record, wanted: Iterable[What]) -> None:
     named = {place for what in wanted for place in _places(what)}
     if not named:
         return
-    known: set[str] = set()
-    for entry in record.entries():
-        known |= places_of(entry.passage) & named
+    sources = record.sources()
+    known = sources.keys() | set(sources.values()) | set(record.documents().values())
     if unknown := sorted(named - known):
         places = ", ".join(map(repr, unknown[:_NAMED]))
         raise BadInput(
@@ -233,13 +243,14 @@ def _places(what: What) -> tuple[str, ...]:
     return what.places if isinstance(what, Split | Change | Drop) else ()
 
 
-def _relation(name: str) -> str:
-    """Return the value of a relation type that is named in any case. Raises BadInput for none between entities."""
+def _relation(record: Record, name: str) -> str:
+    """Return the value of a relation type that is named in any case. Raises BadInput for one that no fact can have."""
     if not name:
         return ""
-    found = relation_type_of(name)
-    if found not in ENTITY_RELATIONS:
-        known = ", ".join(relation.value for relation in ENTITY_RELATIONS)
+    own = declared_types(record)
+    found = fact_type_of(name, own)
+    if found is None:
+        known = ", ".join([*(relation.value for relation in ENTITY_RELATIONS), *own.relation_types])
         raise BadInput(f"{name[:60]!r} is no relation type of a fact", f"Give one of {known}")
     return found.value
 

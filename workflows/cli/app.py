@@ -77,6 +77,7 @@ from workflows.cli.options import (
 )
 from workflows.cli.plot import plot
 from workflows.cli.progress_bars import progress_bars
+from workflows.cli.review import review
 from workflows.cli.serve import serve
 from workflows.cli.versions import versions
 from workflows.runtime.printable import visible, visible_json
@@ -428,6 +429,7 @@ app.command("eval")(evaluate)
 app.command("compare")(compare)
 app.command("edges")(edges)
 app.command("feedback")(feedback)
+app.command("review")(review)
 app.command("serve")(serve)
 app.command("tune")(tune)
 app.command("versions")(versions)

@@ -12,7 +12,7 @@ from graph.corrections.kinds import Apart, Change, Drop, Merge, Split, What
 from graph.storage.workspace import default_workspace
 from workflows.cli.command import reports_errors, write
 from workflows.cli.options import JsonOption, WorkspaceOption, named_path
-from workflows.cli.render import escape
+from workflows.cli.render import escape, relationships_problem
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -216,6 +216,7 @@ def show_done(console: Console, done: Mapping[str, Any]) -> None:
                 console.print(f"    {sign} {escape(line)}")
     told = f"{done['passages']} passages {'would change' if done['dry_run'] else 'changed'}"
     console.print(f"{told}; {'nothing was written' if done['dry_run'] else 'generation ' + str(done['generation'])}")
+    relationships_problem(console, done["relationships"])
     if done.get("left_out"):
         console.print(f"[dim]left out, as they were undone: {done['left_out']}[/]")
 

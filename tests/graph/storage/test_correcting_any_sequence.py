@@ -7,15 +7,16 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.construction.builder import GraphBuilder
-from graph.corrections.change import plan_corrections, plan_undoing
 from graph.corrections.kinds import Apart, Change, Drop, Merge, Pin, Split, Statement, What
 from graph.errors import BadInput
 from graph.schema import Extraction, Passage, RelationType, Triple
 from graph.storage import correction_table
+from graph.storage.correcting import plan_corrections, plan_undoing
 from graph.storage.record import Record
 from graph.storage.writer import Writer
 from graph.text import normalise_name
@@ -36,7 +37,9 @@ PLACES = ["hr.csv", "news.csv", "p1", "p2", "d0"]
 names = st.sampled_from(NAMES)
 called = st.sampled_from([*NAMES, "Another"])
 triples = st.builds(
-    lambda parts, relation: Triple(*parts, relation, 0.5), st.sampled_from(FACTS), st.sampled_from(RELATIONS)
+    lambda parts, relation: Triple(parts[0], parts[1], parts[2], relation, 0.5),
+    st.sampled_from(FACTS),
+    st.sampled_from(RELATIONS),
 )
 extractions = st.builds(
     lambda found, entities: Extraction(tuple(entities), tuple(found), "test"),
@@ -57,7 +60,7 @@ passages = st.builds(
     st.booleans(),
 )
 statements = st.builds(
-    lambda parts, relation: Statement(*parts, relation),
+    lambda parts, relation: Statement(parts[0], parts[1], parts[2], relation),
     st.sampled_from([*FACTS, ("Another", "founded", "IBM")]),
     st.sampled_from(["", "", *(each.value for each in RELATIONS)]),
 )
@@ -141,12 +144,8 @@ def rows_of(record: Record) -> dict[str, list[object]]:
     return rows | {"corrected": sorted(record.corrected().items(), key=repr)}
 
 
-@settings(max_examples=40, deadline=None)
-@given(first, st.lists(steps, min_size=6, max_size=12))
-def test_any_sequence_of_sync_change_merge_split_drop_and_pin_ends_as_a_fresh_build(
-    begun: Sequence[tuple[Passage, Extraction]], sequence: list[Written | What | int]
-) -> None:
-    with TemporaryDirectory() as folder, Record(Path(folder) / "a.sqlite", create=True) as record:
+def run(place: Path, begun: Sequence[tuple[Passage, Extraction]], sequence: Sequence[Written | What | int]) -> None:
+    with TemporaryDirectory(dir=place) as folder, Record(Path(folder) / "a.sqlite", create=True) as record:
         record._db.execute("PRAGMA synchronous = OFF")
         world = World(record)
         for step in ((begun, set[str]()), *sequence):
@@ -160,3 +159,27 @@ def test_any_sequence_of_sync_change_merge_split_drop_and_pin_ends_as_a_fresh_bu
             builder = GraphBuilder()
             assert_same(world.builder.build(record), builder.build(fresh))
             assert_same_terms(world.builder.sparse(), builder.sparse())
+
+
+SEQUENCES = st.lists(steps, min_size=6, max_size=12)
+
+
+@settings(max_examples=10, deadline=None)
+@given(first, SEQUENCES)
+def test_any_sequence_of_sync_change_merge_split_drop_and_pin_ends_as_a_fresh_build(
+    tmp_path_factory: pytest.TempPathFactory,
+    begun: Sequence[tuple[Passage, Extraction]],
+    sequence: Sequence[Written | What | int],
+) -> None:
+    run(tmp_path_factory.getbasetemp(), begun, sequence)
+
+
+@pytest.mark.slow
+@settings(max_examples=200, deadline=None)
+@given(first, SEQUENCES)
+def test_any_of_many_sequences_does(
+    tmp_path_factory: pytest.TempPathFactory,
+    begun: Sequence[tuple[Passage, Extraction]],
+    sequence: Sequence[Written | What | int],
+) -> None:
+    run(tmp_path_factory.getbasetemp(), begun, sequence)

@@ -1,0 +1,1 @@
+"""Names that may be one, and names that may be two, with what speaks for it."""

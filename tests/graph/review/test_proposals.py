@@ -1,0 +1,105 @@
+"""Proposals: names that may be one or two, and what speaks for and against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from graph.construction.builder import GraphBuilder
+from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.review.likeness import Likeness, alike_pairs
+from graph.review.proposals import Review
+from graph.schema import RelationType
+from graph.storage.record import Record
+from tests.builders import HashEmbedder, TripleParts, passage_of, write_passages
+
+
+def graph_of(folder: Path, triples: Sequence[TripleParts]) -> KnowledgeGraph:
+    """Return the graph of passages with one fact each."""
+    passages = [passage_of(f"p{i}", "", f"{t[0]} {t[1]} {t[2]}.") for i, t in enumerate(triples)]
+    with Record(folder / "record.sqlite", create=True) as record:
+        write_passages(record, passages, {f"p{i}": [t] for i, t in enumerate(triples)}, HashEmbedder())
+        return GraphBuilder().build(record)
+
+
+@pytest.mark.parametrize(
+    ("names", "likeness"),
+    [
+        (("IBM", "I.B.M."), Likeness.LETTERS),
+        (("Avilés", "Aviles"), Likeness.LETTERS),
+        (("Palais-Royal", "Palais Royal"), Likeness.LETTERS),
+        (("EFTA", "European Free Trade Association"), Likeness.ACRONYM),
+        (("U.C.L.", "University College of London"), Likeness.ACRONYM),
+        (("J. Smith", "John Smith"), Likeness.SHORTENED),
+        (("Katharine Hepburn", "Katherine Hepburn"), Likeness.SPELLING),
+        (("Philippe Burn", "Philipe Burn"), Likeness.SPELLING),
+    ],
+)
+def test_names_are_alike(names: tuple[str, str], likeness: Likeness) -> None:
+    assert ((0, 1), likeness) in set(alike_pairs(names))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("Apollo 11", "Apollo 1-1"),
+        ("Class 7 engine", "Class 8 engine"),
+        ("Legislature LX of Karv", "Legislature LXI of Karv"),
+        ("North America", "North American"),
+        ("ID", "I'd"),
+        ("J. Smith", "Karl Smith"),
+        ("CIBQ-FM", "CIBW-FM"),
+    ],
+)
+def test_names_are_not_alike(names: tuple[str, str]) -> None:
+    assert not set(alike_pairs(names))
+
+
+def test_an_ending_has_to_follow_several_names_and_to_be_set_off() -> None:
+    firms = ["Velm", "Karv", "Oster", "Velm GmbH", "Karv GmbH", "Oster GmbH", "Velm Island", "Karv Island"]
+    found = {pair for pair, likeness in alike_pairs(firms) if likeness is Likeness.ENDING}
+    assert found == {(0, 3), (1, 4), (2, 5)}
+    assert not set(alike_pairs(["Velm", "Velm GmbH"]))
+
+
+def test_a_proposal_has_its_evidence(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, [("V.W.K.", "made", "Falke"), ("VWK", "made", "Falke")])
+    (found,) = Review(graph).merges()
+    assert set(found.names) == {"V.W.K.", "VWK"}
+    assert found.likeness == (Likeness.LETTERS,)
+    assert [fact.split(" made ")[1] for fact in found.shared_facts] == ["Falke"]
+    assert sorted(found.passages) == [("p0",), ("p1",)]
+    assert found.score == 1.0
+
+
+def test_what_has_one_value_and_is_told_differently_speaks_against(tmp_path: Path) -> None:
+    born = [(f"Person {letter}", "was born in", f"Town {letter}") for letter in "ABCDEFGH"]
+    told = [("Katharine Berg", "was born in", "Karv"), ("Katherine Berg", "was born in", "Oster")]
+    shared = [("Katharine Berg", "wrote", "Salka"), ("Katherine Berg", "wrote", "Salka")]
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    alone = Review(graph_of(tmp_path / "a", [*born, *shared]))
+    assert [set(each.names) for each in alone.merges()] == [{"Katharine Berg", "Katherine Berg"}]
+    against = Review(graph_of(tmp_path / "b", [*born, *shared, *told]))
+    assert against.merges() == []
+    (found,) = against.merges(least=0.1)
+    assert found.contradictions == ("Katharine Berg was born in Karv / Katherine Berg was born in Oster",)
+
+
+def test_what_is_kept_apart_is_not_proposed(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path, [("IBM", "made", "Falke"), ("I.B.M.", "made", "Falke")])
+    assert Review(graph).merges()
+    assert not Review(graph, kept_apart=[("i.b.m", "ibm")]).merges()
+
+
+def test_a_name_with_two_dates_of_birth_in_two_documents_may_be_two(tmp_path: Path) -> None:
+    t = RelationType.TEMPORAL
+    born = [(f"Person {letter}", "was born in", f"18{i}0", t) for i, letter in enumerate("ABCDEFGHI", start=1)]
+    graph = graph_of(
+        tmp_path, [*born, ("John Smith", "was born in", "1902", t), ("John Smith", "was born in", "1977", t)]
+    )
+    (found,) = Review(graph).splits()
+    assert (found.name, found.predicate) == ("John Smith", "was born in")
+    assert sorted(value.passages for value in found.values) == [("p10",), ("p9",)]

@@ -1,0 +1,321 @@
+"""Corrections of a workspace: what questions find with them, through syncs, exports and kills."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.checks.doctor import examine_workspace
+from graph.corrections.kinds import Apart, Drop, Merge, Split, Statement, What
+from graph.errors import BadInput, WorkspaceLocked, WorkspaceMissing
+from graph.relationships.record import RelationshipRecord
+from graph.schema import entity_id
+from graph.storage.workspace import Workspace
+from tests.builders import HOLD_LOCK, Child
+from workflows.admin.corrections import (
+    correct,
+    export_corrections,
+    import_corrections,
+    list_corrections,
+    pinned,
+    read_statement,
+    undo,
+)
+from workflows.admin.inspection import published_graph
+from workflows.admin.review import review_names
+from workflows.ask import ask
+from workflows.context import Context
+from workflows.indexing import index_sources
+
+QUESTION = "Who founded the company that built the Kestrel Engine?"
+MAKERS = [
+    ("Falke", "Oster Guild", "Nils Hove"),
+    ("Sperber", "Tarn Yard", "Ole Grim"),
+    ("Habicht", "Vold Union", "Liv Aas"),
+    ("Milan", "Brek Shop", "Jan Dahl"),
+    ("Adler", "Senn Trust", "Eva Lund"),
+    ("Uhu", "Moor Forge", "Per Sand"),
+]
+ENGINES = [
+    ("engine", "Kestrel Engine", "The Kestrel Engine was built by K.M.W. in 1921."),
+    ("works", "Karst Motor Works", "Karst Motor Works was founded by Ida Brandt."),
+    *((f"e{i}", f"{e} Engine", f"The {e} Engine was built by {w} in 1921.") for i, (e, w, _) in enumerate(MAKERS)),
+    *((f"w{i}", w, f"{w} was founded by {p}.") for i, (_, w, p) in enumerate(MAKERS)),
+]
+STAFF = [
+    ("staff-smith", "", "John Smith works for the Payroll Office."),
+    ("payroll", "Payroll Office", "The Payroll Office is located in Leeds."),
+]
+SPORT = [
+    ("sport-smith", "", "John Smith plays for Velm Rovers."),
+    ("rovers", "Velm Rovers", "Velm Rovers is based in Karv."),
+]
+MERGE = Merge(("Karst Motor Works", "K.M.W."), "Karst Motor Works")
+
+
+def write(path: Path, rows: list[tuple[str, str, str]]) -> Path:
+    lines = [json.dumps({"id": key, "title": title, "text": text}) for key, title, text in rows]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def indexed(folder: Path, root: Path) -> Path:
+    """Bring a workspace in step with a folder of corpora."""
+    index_sources([folder], root, sync=True)
+    return root
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of documents about makers of engines."""
+    (tmp_path / "docs").mkdir()
+    write(tmp_path / "docs" / "engines.jsonl", ENGINES)
+    return tmp_path / "docs"
+
+
+@pytest.fixture
+def engines(folder: Path, tmp_path: Path) -> Path:
+    """These documents as a workspace."""
+    return indexed(folder, tmp_path / "workspace")
+
+
+def asked(root: Path, question: str) -> dict[str, Any]:
+    return dict(ask(question, Context(workspace=str(root), top_k=2, model="offline")))
+
+
+def entities(root: Path) -> dict[str, set[str]]:
+    """Return {entity: the passages it is linked with}."""
+    with published_graph(root) as (_, graph):
+        found: dict[str, set[str]] = {label: set() for label in graph.entity_labels}
+        for source, target in zip(graph.edges.source.tolist(), graph.edges.target.tolist(), strict=True):
+            if target >= graph.n_entities:
+                found[graph.entity_labels[source]].add(graph.passages[target - graph.n_entities].id)
+        return found
+
+
+class TestQuestions:
+    def test_names_that_are_one_let_a_question_of_two_hops_through(self, engines: Path) -> None:
+        for question in (QUESTION, "Who founded K.M.W.?"):
+            assert "Ida Brandt" not in asked(engines, question)["answer"]
+        done = correct(engines, [MERGE])
+        assert (done["passages"], done["made"][0]["passages"]) == (1, 1)
+        for question in (QUESTION, "Who founded K.M.W.?"):
+            assert "Ida Brandt" in asked(engines, question)["answer"]
+        undo(engines, [1])
+        assert "Ida Brandt" not in asked(engines, QUESTION)["answer"]
+
+    def test_two_people_of_one_name_are_no_way_from_one_document_to_the_other(self, tmp_path: Path) -> None:
+        (tmp_path / "docs").mkdir()
+        write(tmp_path / "docs" / "hr.jsonl", STAFF)
+        write(tmp_path / "docs" / "sport.jsonl", SPORT)
+        root = indexed(tmp_path / "docs", tmp_path / "workspace")
+
+        def mixed() -> float:
+            """Return how much of what a question about the club is given is about the office."""
+            context = Context(workspace=str(root), top_k=4, model="offline")
+            passages = ask("Who plays for Velm Rovers?", context)["passages"]
+            scores = {passage["id"]: passage["score"] for passage in passages}
+            return float((scores["staff-smith"] + scores["payroll"]) / sum(scores.values()))
+
+        assert entities(root)["John Smith"] == {"staff-smith", "sport-smith"}
+        before = mixed()
+        correct(root, [Split("John Smith", ("sport.jsonl",), "John Smith (sport)")])
+        held = entities(root)
+        assert (held["John Smith"], held["John Smith (sport)"]) == ({"staff-smith"}, {"sport-smith"})
+        with published_graph(root) as (_, graph):
+            ends = {name: place for place, name in enumerate(graph.entity_labels)}
+            pairs = zip(graph.edges.source.tolist(), graph.edges.target.tolist(), strict=True)
+            assert {ends["John Smith"], ends["John Smith (sport)"]} not in [{*pair} for pair in pairs]
+        assert mixed() < before / 2
+
+    def test_a_dropped_fact_is_none_and_a_pinned_one_is(self, engines: Path) -> None:
+        wrong, right = "Kestrel Engine | built by | K.M.W.", "Kestrel Engine | designed by | Ida Brandt"
+        correct(engines, [Drop(read_statement(engines, wrong)), pinned(engines, right, "engine")])
+        with published_graph(engines) as (_, graph):
+            texts = {fact.fact.text for fact in graph.facts.values()}
+        assert "Kestrel Engine designed by Ida Brandt" in texts
+        assert "Kestrel Engine built by K.M.W." not in texts
+
+    def test_a_fact_can_be_named_by_its_id(self, engines: Path) -> None:
+        with published_graph(engines) as (_, graph):
+            key, fact = next(iter(graph.facts.items()))
+        named = read_statement(engines, key)
+        assert (named.subject, named.relation) == (fact.fact.subject, fact.fact.relation.value)
+        for text, says in (("fact-0", "No passage states"), ("a | b", "names no fact"), ("a|b|c|d", "names no fact")):
+            with pytest.raises(BadInput, match=says):
+                read_statement(engines, text)
+        with pytest.raises(BadInput, match="is no relation type"):
+            read_statement(engines, "a | b | c", "SYNONYMY")
+
+
+@pytest.mark.usefixtures("embedder")
+class TestSurviving:
+    def test_corrections_hold_after_a_sync_that_changes_their_passages(self, folder: Path, engines: Path) -> None:
+        correct(engines, [MERGE, Drop(Statement("Karst Motor Works", "founded by", "Ida Brandt"))])
+        rows = [(key, title, f"{text} It ran for years.") for key, title, text in ENGINES]
+        write(folder / "engines.jsonl", rows)
+        indexed(folder, engines)
+        assert "K.M.W." not in entities(engines)
+        assert [each["passages"] for each in list_corrections(engines)["corrections"]] == [2, 1]
+
+    def test_one_whose_passages_went_stays_listed_and_holds_when_they_come_back(
+        self, folder: Path, engines: Path
+    ) -> None:
+        correct(engines, [MERGE])
+        write(folder / "engines.jsonl", ENGINES[1:])
+        indexed(folder, engines)
+        assert [each["passages"] for each in list_corrections(engines)["corrections"]] == [0]
+        write(folder / "engines.jsonl", ENGINES)
+        indexed(folder, engines)
+        assert [each["passages"] for each in list_corrections(engines)["corrections"]] == [1]
+        assert "K.M.W." not in entities(engines)
+
+    def test_an_unchanged_folder_is_unchanged_for_all_corrections(self, folder: Path, engines: Path) -> None:
+        correct(engines, [MERGE])
+        assert index_sources([folder], engines, sync=True).unchanged == len(ENGINES)
+
+    def test_what_was_exported_corrects_a_workspace_of_the_same_documents(
+        self, folder: Path, engines: Path, tmp_path: Path
+    ) -> None:
+        correct(engines, [MERGE, Apart(("Oster Guild", "Oster Gild"))], "seen in the register")
+        correct(engines, [Drop(Statement("a", "b", "c"))])
+        undo(engines, [3])
+        assert export_corrections(engines, tmp_path / "c.jsonl")["standing"] == 2
+        other = indexed(folder, tmp_path / "other")
+        done = import_corrections(other, tmp_path / "c.jsonl")
+        assert ([each["note"] for each in done["made"]], done["left_out"]) == (["seen in the register"] * 2, 1)
+        assert entities(other) == entities(engines)
+        again = import_corrections(other, tmp_path / "c.jsonl")
+        assert (again["made"], len(again["known"])) == ([], 2)
+
+    def test_the_record_is_in_order_and_puts_what_corrections_derive_right(self, engines: Path) -> None:
+        correct(engines, [MERGE])
+        assert examine_workspace(engines).ok
+        with Workspace(engines).open_record() as record, record.transaction():
+            record._db.execute("DELETE FROM corrected")
+        (finding,) = [each for each in examine_workspace(engines).findings if each.check == "corrected passages"]
+        assert not finding.ok
+        assert finding.repairable
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from graph.corrections.kinds import Merge
+from graph.storage.record import Record
+from workflows.admin import corrections
+place = sys.argv[2]
+def kill(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+if place == "within the transaction":
+    Record._count_up = kill
+else:
+    corrections.publish = kill
+corrections.correct(Path(sys.argv[1]), [Merge(("Karst Motor Works", "K.M.W."), "Karst Motor Works")])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("place", "made"), [("within the transaction", 0), ("before it is published", 1)])
+def test_a_correction_that_is_killed_was_made_whole_or_not_at_all(engines: Path, place: str, made: int) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(engines), place], check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert len(list_corrections(engines)["corrections"]) == made
+    assert ("Ida Brandt" in asked(engines, QUESTION)["answer"]) == bool(made)
+    assert len(correct(engines, [MERGE])["known"]) == made
+    assert "Ida Brandt" in asked(engines, QUESTION)["answer"]
+    assert examine_workspace(engines).ok
+
+
+HOSTILE = [
+    "'); DROP TABLE corrections; --",
+    '"; DELETE FROM passages WHERE "1"="1',
+    "${x} {0} %s",
+    "[bold]IBM[/]",
+    "IBM\u202e",
+    "\u200f",
+    "\\",
+    "a" * 990,
+]
+
+
+@pytest.mark.usefixtures("embedder")
+def test_names_are_only_ever_names(engines: Path, tmp_path: Path) -> None:
+    wanted: list[What] = []
+    for name, (passage, title, _) in zip(HOSTILE, ENGINES, strict=False):
+        fact = Statement(name, name, name)
+        wanted += [Merge((name, f"{name}{passage}"), name), Split(title, (passage,), name), Drop(fact, (passage,))]
+    correct(engines, wanted, HOSTILE[0])
+    held = entities(engines)
+    assert all(passage in held[name] for name, (passage, *_) in zip(HOSTILE, ENGINES, strict=False))
+    export_corrections(engines, tmp_path / "c.jsonl")
+    assert len(list_corrections(engines)["corrections"]) == len(wanted)
+    assert len(import_corrections(engines, tmp_path / "c.jsonl")["known"]) == len(wanted)
+    assert examine_workspace(engines).ok
+
+
+@pytest.mark.usefixtures("embedder")
+def test_the_relationship_graph_follows(engines: Path) -> None:
+    def concepts() -> set[str]:
+        with RelationshipRecord.of(engines) as relationships:
+            return {key for (key,) in relationships.execute("SELECT id FROM concept")}
+
+    assert entity_id("K.M.W.") in concepts()
+    correct(engines, [MERGE])
+    assert entity_id("K.M.W.") not in concepts()
+    undo(engines, [1])
+    assert entity_id("K.M.W.") in concepts()
+
+
+@pytest.mark.usefixtures("embedder")
+class TestRefusals:
+    def test_a_place_that_is_not_there(self, engines: Path) -> None:
+        with pytest.raises(BadInput, match="no source, document or passage 'hr"):
+            correct(engines, [Split("John Smith", ("hr.csv",), "Another")])
+        with pytest.raises(BadInput, match="is no passage"):
+            correct(engines, [pinned(engines, "a | b | c", "engines.jsonl")])
+
+    def test_no_workspace(self, tmp_path: Path) -> None:
+        for dry_run in (True, False):
+            with pytest.raises(WorkspaceMissing):
+                correct(tmp_path / "none", [MERGE], dry_run=dry_run)
+        with pytest.raises(WorkspaceMissing):
+            list_corrections(tmp_path / "none")
+
+    def test_another_writer_at_work(self, engines: Path) -> None:
+        with Child(HOLD_LOCK, engines) as other:
+            other.hear()
+            with pytest.raises(WorkspaceLocked):
+                correct(engines, [MERGE])
+
+    def test_a_dry_run_writes_nothing(self, engines: Path) -> None:
+        told = correct(engines, [MERGE], dry_run=True)
+        assert told["examples"][0]["now"]
+        assert not list_corrections(engines)["corrections"]
+
+    @pytest.mark.parametrize("line", ["{", "[]", '{"kind": "merge"}', "nonsense", '{"kind": "drop", "fact": 7}'])
+    def test_a_line_that_is_no_correction(self, engines: Path, tmp_path: Path, line: str) -> None:
+        export_corrections(engines, tmp_path / "c.jsonl")
+        (tmp_path / "c.jsonl").write_text(f'{{"kind": "apart", "names": ["a", "b"]}}\n{line}\n', encoding="utf-8")
+        with pytest.raises(BadInput, match="line 2"):
+            import_corrections(engines, tmp_path / "c.jsonl")
+        assert not list_corrections(engines)["corrections"]
+
+
+def test_a_review_leaves_out_what_was_decided(tmp_path: Path) -> None:
+    rows = [("a", "", "I.B.M. made the Falke."), ("b", "", "IBM made the Falke."), ("c", "", "IBM made the Uhu.")]
+    root = tmp_path / "workspace"
+    index_sources([write(tmp_path / "c.jsonl", rows)], root)
+    (found,) = review_names(root)["merges"]
+    assert (found["names"], found["likeness"]) == (("IBM", "I.B.M."), ("same letters",))
+    for what in (Apart(("IBM", "I.B.M.")), Merge(("IBM", "I.B.M."), "IBM")):
+        made = correct(root, [what])
+        assert not review_names(root)["merges"]
+        undo(root, [made["made"][0]["id"]])
+    assert review_names(root)["of_merges"] == 1

@@ -1,0 +1,40 @@
+"""Names of a workspace that may be one, or two, with what speaks for it, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from graph.corrections.apply import Corrections
+from graph.review.proposals import LEAST_SCORE, Review
+from workflows.admin.inspection import published_graph
+
+
+def review_names(root: Path, limit: int = 20, least: float = LEAST_SCORE) -> dict[str, Any]:
+    """Return proposals to merge and to split names, the likeliest first; nothing is written.
+
+    Pairs that are kept apart are left out; merged ones are one name already.
+
+    Args:
+        root: the workspace.
+        limit: how many of each kind, at most.
+        least: the score from which on a pair is proposed, 0 to 1.
+
+    Raises:
+        WorkspaceMissing: there is no workspace, or it is empty.
+        WorkspaceDamaged: it cannot be read.
+        WorkspaceLocked: no generation can be read, and another process is writing.
+    """
+    with published_graph(root) as (record, graph):
+        corrections = Corrections(record.corrections())
+        review = Review(graph, record.synonyms(), corrections.kept_apart())
+        merges, splits = review.merges(least), review.splits()
+        return {
+            "workspace": str(root),
+            "generation": graph.generation,
+            "merges": [asdict(each) for each in merges[:limit]],
+            "of_merges": len(merges),
+            "splits": [asdict(each) for each in splits[:limit]],
+            "of_splits": len(splits),
+        }
