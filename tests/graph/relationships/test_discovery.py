@@ -82,7 +82,10 @@ class TestForAUser:
         record.put_nodes([concept("Europe"), concept("Keel"), *(document(f"d-{n}") for n in range(9))])
         record.link_all(related("Nissan", name) for name in ("Europe", "Keel"))
         record.link_all([*(explains(f"d-{n}", "Europe") for n in range(8)), explains("d-8", "Keel")])
-        assert [each.id for each in discover(record, user_id="mia", k=20)].index("d-8") == 0
+        found = [each.id for each in discover(record, user_id="mia", k=20)]
+        assert found.index("d-8") < found.index("d-0")
+        as_published = [each.id for each in discover(record, user_id="mia", k=20, as_published=True)]
+        assert as_published.index("d-8") > as_published.index("d-0")
 
     def test_nothing_is_proposed_to_a_stranger(self, record: RelationshipRecord) -> None:
         assert discover(record, user_id="' OR ''='") == []
