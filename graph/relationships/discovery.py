@@ -1,7 +1,8 @@
 """What to read next: documents one or two concept steps away from what somebody asked for or read (003).
 
 From the seed concepts the search follows RELATED_TO once and twice; the documents that explain a concept so reached
-count by how many of them they explain. What was viewed is never proposed.
+count by how many of them they explain, a way through a concept that many documents explain for less. What was viewed is
+never proposed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
+from graph.dates import is_date
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.sight import Sight, named_document
@@ -35,6 +37,9 @@ NEIGHBOUR_LIMIT = 30
 
 CONCEPT_LIMIT = 300
 """Concepts beyond which no further ones are looked for; those fewer steps away come first."""
+
+COMMON = 1_000
+"""Documents from which on a concept is as common as any."""
 
 DOCUMENT_LIMIT = 50
 """Documents that one concept leads to, at most: those that explain it best."""
@@ -81,6 +86,10 @@ _EXPLAINED = """
     SELECT document.id FROM concept JOIN explains ON explains.target = concept.key
     JOIN document ON document.key = explains.source
     WHERE concept.id = ? ORDER BY explains.relevance_score DESC, explains.source"""
+_COMMONNESS = """
+    SELECT count(*) FROM (
+        SELECT 1 FROM concept JOIN explains ON explains.target = concept.key WHERE concept.id = ? LIMIT ?
+    )"""
 _VIEWED = """
     SELECT document.id FROM user JOIN viewed ON viewed.source = user.key JOIN document ON document.key = viewed.target
     WHERE user.id = ?"""
@@ -153,7 +162,7 @@ class Discovery:
 
     Attributes:
         relevance: how many concepts it explains that are one or two steps away.
-        paths: how each of these was reached, the nearest first.
+        paths: how each of these was reached, the nearest first, of those what counts most.
     """
 
     id: str
@@ -171,10 +180,13 @@ def discover(
     concepts: Sequence[str] = (),
     document_id: str = "",
     k: int = PROPOSED,
-    with_read: bool = True,
+    as_published: bool = False,
     sight: Sight | None = None,
 ) -> list[Discovery]:
-    """Return what to read next: the best ``k`` documents, by number of concepts, then steps, then id.
+    """Return what to read next: the best ``k`` documents.
+
+    Each concept that a document explains counts as 1/n, where n documents explain the most common concept on the way to
+    it; of documents that count the same, fewer steps come first, then the smaller id.
 
     Args:
         record: the relationship graph.
@@ -183,7 +195,7 @@ def discover(
         concepts: ids of concepts of a topic.
         document_id: the document whose concepts count, the best explained first; it is not proposed.
         k: how many are proposed at most.
-        with_read: whether the concepts of viewed documents count, beside those of questions.
+        as_published: whether to count as 003 does: from questions alone, each concept the same.
         sight: what a filter lets be seen; without one, everything.
 
     Raises:
@@ -196,13 +208,14 @@ def discover(
     seeds: dict[str, Seed] = {}
     wanted = [
         *_seeds_of_document(record, document_id),
-        *_seeds(record, user_id, conversation_id, concepts, with_read=with_read),
+        *_seeds(record, user_id, conversation_id, concepts, with_read=not as_published),
     ]
     for seed in _seen(wanted, sight):
         seeds.setdefault(seed.concept, seed)
     reached = _reached(record, list(seeds.values())[:SEED_LIMIT], sight)
     seen = _listed(record, _VIEWED, (user_id,)) | _listed(record, _CITED, (conversation_id,) * 2) | {document_id}
-    return _proposed(record, reached, seen, k, sight)
+    counts = dict.fromkeys(reached, 1.0) if as_published else _rarities(record, reached)
+    return _proposed(record, reached, counts, seen, k, sight)
 
 
 def _seeds_of_document(record: RelationshipRecord, document: str) -> Iterator[Seed]:
@@ -240,12 +253,14 @@ def _seen(seeds: Sequence[Seed], sight: Sight | None) -> list[Seed]:
 def _reached(record: RelationshipRecord, seeds: Sequence[Seed], sight: Sight | None) -> dict[str, ConceptPath]:
     """Return {concept: the shortest path to it} of the concepts one or two steps from a seed, nearest first.
 
-    No path comes back over the edge that it left by: a seed is reached from another seed alone.
+    Dates lead nowhere: documents that share a year are about different things. No path comes back over the edge that it
+    left by: a seed is reached from another seed alone.
     """
     ids = [seed.concept for seed in seeds]
     names = {str(key): str(name) for key, name in record.execute(_NAMES, (json.dumps(ids),))}
     if sight is not None:
         names = {key: sight.label(key) for key in names}
+    names = {key: name for key, name in names.items() if not is_date(name)}
     ways = {seed.concept: [ConceptPath(seed, names[seed.concept], ())] for seed in seeds if seed.concept in names}
     found: dict[str, ConceptPath] = {}
     for _ in range(STEPS):
@@ -277,14 +292,31 @@ def _related(record: RelationshipRecord, concept: str, sight: Sight | None) -> I
     forward, backward = (record.execute(query, (concept,)) for query in _RELATED)
     near = heapq.merge(forward, backward, key=lambda edge: (-edge[0], -edge[1]))
     for _, _, key, name, relation in near:
+        if is_date(name):
+            continue
         if sight is None:
             yield Step(relation, key, name)
         elif seen := sight.relations(concept, key):
             yield Step(relation if relation in seen else min(seen), key, sight.label(key))
 
 
+def _rarities(record: RelationshipRecord, reached: Mapping[str, ConceptPath]) -> dict[str, float]:
+    """Return {concept: 1/n}, where n documents explain the most common concept on the way to it."""
+    ways = {key: (path.seed.concept, *(step.concept for step in path.steps)) for key, path in reached.items()}
+    common = {
+        concept: max(1, record.execute(_COMMONNESS, (concept, COMMON)).fetchone()[0])
+        for concept in {concept for way in ways.values() for concept in way}
+    }
+    return {key: 1 / max(common[concept] for concept in way) for key, way in ways.items()}
+
+
 def _proposed(
-    record: RelationshipRecord, reached: Mapping[str, ConceptPath], seen: Set[str], k: int, sight: Sight | None
+    record: RelationshipRecord,
+    reached: Mapping[str, ConceptPath],
+    counts: Mapping[str, float],
+    seen: Set[str],
+    k: int,
+    sight: Sight | None,
 ) -> list[Discovery]:
     explained: dict[str, list[ConceptPath]] = defaultdict(list)
     shown = None if sight is None else sight.explaining(reached)
@@ -293,8 +325,16 @@ def _proposed(
         unread = (key for key in documents if key not in seen and (shown is None or key in shown.get(concept, ())))
         for document in islice(unread, DOCUMENT_LIMIT):
             explained[document].append(path)
-    best = heapq.nsmallest(k, explained.items(), key=lambda item: (-len(item[1]), _steps_of(item[1]), item[0]))
-    return [_discovery(record, document, paths, sight) for document, paths in best]
+
+    def rank(item: tuple[str, list[ConceptPath]]) -> tuple[float, int, str]:
+        document, paths = item
+        return -round(sum(counts[path.end.concept] for path in paths), 9), _steps_of(paths), document
+
+    best = heapq.nsmallest(k, explained.items(), key=rank)
+    return [
+        _discovery(record, document, sorted(paths, key=lambda path: -counts[path.end.concept]), sight)
+        for document, paths in best
+    ]
 
 
 def _steps_of(paths: Sequence[ConceptPath]) -> int:

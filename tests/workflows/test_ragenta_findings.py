@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -98,8 +97,9 @@ class TestFollowUps:
     def test_a_passage_that_was_kept_and_not_shown_for_want_of_room_is_judged_and_shown(
         self, chat_server: ScriptedServer, ragenta_settings: MakeContext, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        small = partial(ChatFinalPredictor, budget_characters=room_for("Tarn Dam", "Flood of 1871"))
-        monkeypatch.setattr(ragenta_nodes, "FINAL_PREDICTOR", replace(FINAL_PREDICTOR, chat=small))
+        room = room_for("Tarn Dam", "Flood of 1871")
+        small = replace(FINAL_PREDICTOR, chat=lambda model, run: ChatFinalPredictor(model, room))
+        monkeypatch.setattr(ragenta_nodes, "FINAL_PREDICTOR", small)
         for_the_question = judged_at({"Tarn Dam": 4.0, "Flood of 1871": 3.0, "Ada Brandt": 2.0})
 
         def judge(body: Mapping[str, Any]) -> ReplyLike:

@@ -38,11 +38,11 @@ class TestForAUser:
     def test_documents_count_by_the_concepts_one_or_two_steps_from_the_questions(
         self, record: RelationshipRecord
     ) -> None:
-        found = discover(record, user_id="mia", with_read=False, k=10)
+        found = discover(record, user_id="mia", as_published=True, k=10)
         assert list(counted(found).items()) == [("d-yokohama", 2), ("d-alliance", 1), ("d-nissan", 1), ("d-port", 1)]
 
     def test_three_are_proposed(self, record: RelationshipRecord) -> None:
-        assert list(counted(discover(record, user_id="mia", with_read=False))) == [
+        assert list(counted(discover(record, user_id="mia", as_published=True))) == [
             "d-yokohama",
             "d-alliance",
             "d-nissan",
@@ -56,7 +56,7 @@ class TestForAUser:
         assert counted(discover(record, user_id="mia")) == {"d-yokohama": 2, "d-alliance": 1, "d-nissan": 1}
 
     def test_each_comes_with_the_paths_that_led_there(self, record: RelationshipRecord) -> None:
-        best = discover(record, user_id="mia", with_read=False, k=1)[0]
+        best = discover(record, user_id="mia", as_published=True, k=1)[0]
         assert (best.path, best.title) == ("d-yokohama.md", "D-Yokohama")
         near, far = best.paths
         assert (near.seed.because, near.name) == (Because.ASKED, "Nissan")
@@ -69,6 +69,23 @@ class TestForAUser:
         found = discover(record, user_id="tom")
         assert counted(found) == {"d-yokohama": 2, "d-nissan": 1, "d-port": 1}
         assert {path.seed.document for each in found for path in each.paths} == {"d-silk"}
+
+    def test_a_year_that_two_documents_share_leads_from_none_to_the_other(self, record: RelationshipRecord) -> None:
+        before = discover(record, user_id="mia", k=10)
+        record.put_nodes([concept("1933"), document("d-of-that-year")])
+        record.link_all([related("Nissan", "1933", "TEMPORAL"), explains("d-of-that-year", "1933")])
+        assert discover(record, user_id="mia", k=10) == before
+
+    def test_what_everything_has_to_do_with_leads_to_nothing_before_what_is_rare(
+        self, record: RelationshipRecord
+    ) -> None:
+        record.put_nodes([concept("Europe"), concept("Keel"), *(document(f"d-{n}") for n in range(9))])
+        record.link_all(related("Nissan", name) for name in ("Europe", "Keel"))
+        record.link_all([*(explains(f"d-{n}", "Europe") for n in range(8)), explains("d-8", "Keel")])
+        found = [each.id for each in discover(record, user_id="mia", k=20)]
+        assert found.index("d-8") < found.index("d-0")
+        as_published = [each.id for each in discover(record, user_id="mia", k=20, as_published=True)]
+        assert as_published.index("d-8") > as_published.index("d-0")
 
     def test_nothing_is_proposed_to_a_stranger(self, record: RelationshipRecord) -> None:
         assert discover(record, user_id="' OR ''='") == []
@@ -116,7 +133,7 @@ class TestBounds:
     ) -> None:
         monkeypatch.setattr(discovery, "NEIGHBOUR_LIMIT", 1)
         record.link(related("Nissan", "Renault", confidence=0.5))
-        assert counted(discover(record, user_id="mia", with_read=False)) == {"d-nissan": 1, "d-yokohama": 1}
+        assert counted(discover(record, user_id="mia", as_published=True)) == {"d-nissan": 1, "d-yokohama": 1}
 
     def test_a_concept_leads_to_the_documents_that_explain_it_best(
         self, record: RelationshipRecord, monkeypatch: pytest.MonkeyPatch
@@ -157,7 +174,7 @@ def test_it_finds_what_the_search_of_003_finds(
         record.link_all(related(*pair) for pair in edges)
         record.link_all(explains(*pair) for pair in explained)
         record.link_all(viewed("u", key) for key in read)
-        found = counted(discover(record, user_id="u", concepts=list(map(entity_id, topic)), with_read=False, k=10))
+        found = counted(discover(record, user_id="u", concepts=list(map(entity_id, topic)), as_published=True, k=10))
     near = {name: {other for pair in edges for other in pair if name in pair and other != name} for name in NAMES}
     reached: set[str] = set()
     for seed in topic:

@@ -87,7 +87,7 @@ class TestDiscovery:
     @pytest.mark.parametrize("user_id", ["mia", "stranger"])
     def test_it_finds_what_the_record_finds(self, store: Queryable, record: RelationshipRecord, user_id: str) -> None:
         rows = store.query(queries.DISCOVERY, {"user_id": user_id}).rows
-        expected = discover(record, user_id=user_id, with_read=False)
+        expected = discover(record, user_id=user_id, as_published=True)
         assert [row[:3] for row in rows] == [(each.id, each.path, each.relevance) for each in expected]
 
 
