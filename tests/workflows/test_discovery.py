@@ -130,6 +130,18 @@ class TestReading:
         assert (views["count"], views["seconds"]) == (1, LONGEST_VIEW_S)
         assert read_beside(context(user_id="tom"), "of-a-one")["views"] is None
 
+    def test_what_stood_in_the_past_alone_is_not_counted(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        use_embedder(monkeypatch, HashEmbedder())
+        root, corpus = tmp_path / "workspace", tmp_path / "corpus.jsonl"
+        for year, tenant in (("2001", "b"), ("2010", "a")):
+            corpus.write_text("\n".join(map(json.dumps, CORPORA[tenant])), encoding="utf-8")
+            index_sources([corpus], root, sync=True, settings=IndexingContext(dated=f"{year}-01-01", replace_all=True))
+        past = Context(workspace=str(root), as_of="2005-01-01", user_id="rosa")
+        assert read_beside(past, "of-b-two") == {"document": "of-b-two", "views": None, "related": []}
+        assert not view_passage(past, "of-b-two", 9)
+        with pytest.raises(BadInput, match="any more"):
+            view_passage(Context(workspace=str(root), user_id="rosa"), "of-b-two", 9)
+
     def test_it_needs_a_user_and_a_passage_that_is_seen(self, context: Callable[..., Context]) -> None:
         with pytest.raises(BadInput, match="Nobody"):
             view_passage(context(), "of-a-one", 1)
