@@ -300,11 +300,22 @@ def _related(record: RelationshipRecord, concept: str, sight: Sight | None) -> I
             yield Step(relation if relation in seen else min(seen), key, sight.label(key))
 
 
+def commonness(record: RelationshipRecord, concept: str) -> int:
+    """Return how many documents explain a concept, counted up to `COMMON`."""
+    return int(record.execute(_COMMONNESS, (concept, COMMON)).fetchone()[0])
+
+
+def explaining(record: RelationshipRecord, concept: str) -> Iterator[str]:
+    """Yield the ids of the documents that explain a concept, those that explain it best first."""
+    for (document,) in record.execute(_EXPLAINED, (concept,)):
+        yield str(document)
+
+
 def _rarities(record: RelationshipRecord, reached: Mapping[str, ConceptPath]) -> dict[str, float]:
     """Return {concept: 1/n}, where n documents explain the most common concept on the way to it."""
     ways = {key: (path.seed.concept, *(step.concept for step in path.steps)) for key, path in reached.items()}
     common = {
-        concept: max(1, record.execute(_COMMONNESS, (concept, COMMON)).fetchone()[0])
+        concept: max(1, commonness(record, concept))
         for concept in {concept for way in ways.values() for concept in way}
     }
     return {key: 1 / max(common[concept] for concept in way) for key, way in ways.items()}
@@ -321,8 +332,11 @@ def _proposed(
     explained: dict[str, list[ConceptPath]] = defaultdict(list)
     shown = None if sight is None else sight.explaining(reached)
     for concept, path in reached.items():
-        documents = (str(key) for (key,) in record.execute(_EXPLAINED, (concept,)))
-        unread = (key for key in documents if key not in seen and (shown is None or key in shown.get(concept, ())))
+        unread = (
+            key
+            for key in explaining(record, concept)
+            if key not in seen and (shown is None or key in shown.get(concept, ()))
+        )
         for document in islice(unread, DOCUMENT_LIMIT):
             explained[document].append(path)
 

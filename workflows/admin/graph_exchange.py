@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -73,18 +73,23 @@ def export_graph(root: Path, path: Path, form: GraphFormat) -> dict[str, Any]:
         BadInput: there is no relationship graph, or the file cannot be written.
     """
     counts = {"nodes": 0, "edges": 0}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with RelationshipRecord.of(root) as record:
         record.execute("BEGIN")
-        try:
-            with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(_lines(_counted(parts_of(record), counts), form))
-            temporary.replace(path)
-        except OSError as fault:
-            raise BadInput(f"{path} cannot be written ({fault.strerror})", "Name another file") from fault
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_lines(path, _lines(_counted(parts_of(record), counts), form))
     return {"file": str(path), "format": form.value, **counts}
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a file and put it in place whole. Raises BadInput where it cannot be written."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+        temporary.replace(path)
+    except OSError as fault:
+        raise BadInput(f"{path} cannot be written ({fault.strerror})", "Name another file") from fault
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def import_graph(root: Path, path: Path, form: GraphFormat) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``mara graph``: the relationship graph of a workspace, asked in Cypher, as a file, and on a server."""
+"""``mara graph``: the relationship graph of a workspace, asked in Cypher, drawn, as a file, and on a server."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from rich.table import Table
 from graph.storage.workspace import default_workspace
 from workflows.admin.graph_exchange import GraphFormat, export_graph, import_graph, publish_graph
 from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, query_graph
-from workflows.cli import graph_upkeep
+from workflows.cli import graph_draw, graph_upkeep
 from workflows.cli.command import reports_errors, say, write
 from workflows.cli.options import JsonOption, WorkspaceOption, named_path
 from workflows.cli.render import escape
 from workflows.runtime.printable import visible_json
 
 graph = typer.Typer(
-    help="Ask the relationship graph of a workspace in Cypher, export it, or send it to a server.", no_args_is_help=True
+    help="Ask the relationship graph of a workspace in Cypher, draw it, export it, or send it to a server.",
+    no_args_is_help=True,
 )
 
 ParamOption = Annotated[
@@ -31,6 +32,7 @@ ParamOption = Annotated[
 FormatOption = Annotated[GraphFormat, typer.Option("--format", help="Form of the file.")]
 
 
+graph.command("draw")(graph_draw.draw)
 graph.command("evaluate")(graph_upkeep.evaluate)
 graph.command("prune")(graph_upkeep.prune)
 graph.command("restore")(graph_upkeep.restore)

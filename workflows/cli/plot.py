@@ -95,13 +95,13 @@ def degrees(out: OutOption, workspace: WorkspaceOption = None, as_json: JsonOpti
 def _show_walk(console: Console, drawn: Mapping[str, Any]) -> None:
     counts = ", ".join(f"{name} {count}" for name, count in drawn["nodes"].items())
     console.print(f"{counts}; {drawn['shown']['edges']} edges")
-    _show_picture(console, drawn)
+    show_picture(console, drawn)
 
 
 def _show_relations(console: Console, drawn: Mapping[str, Any]) -> None:
     for name, found in drawn["relations"].items():
         console.print(f"{name.lower():<12} {found['edges']:>9,} edges, weight {found['weight']:,.4g}")
-    _show_picture(console, drawn)
+    show_picture(console, drawn)
 
 
 def _show_degrees(console: Console, drawn: Mapping[str, Any]) -> None:
@@ -111,10 +111,11 @@ def _show_degrees(console: Console, drawn: Mapping[str, Any]) -> None:
     named = "; ".join(f"{each['entity']} {each['edges']:,}" for each in drawn["best_connected"])
     if named:
         console.print(f"best connected: {escape(named)}")
-    _show_picture(console, drawn)
+    show_picture(console, drawn)
 
 
-def _show_picture(console: Console, drawn: Mapping[str, Any]) -> None:
+def show_picture(console: Console, drawn: Mapping[str, Any]) -> None:
+    """Tell where a picture is, and which characters it lacks."""
     console.print(f"[dim]drawn in {escape(drawn['picture'])}[/]")
     if drawn["missing_characters"] and drawn["picture"].lower().endswith(".png"):
         told = f"{drawn['missing_characters']} characters are boxes: no installed font has them"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from xml.sax.saxutils import escape, quoteattr
 
 from graph.relationships.exchange.lines import Part
@@ -13,18 +14,19 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _KINDS = {PropertyKind.INTEGER: "long", PropertyKind.REAL: "double"}
 
 
-def to_graphml(parts: Iterable[Part]) -> Iterator[str]:
+def to_graphml(parts: Iterable[Part], counts: Mapping[str, int] = MappingProxyType({})) -> Iterator[str]:
     """Yield the lines of a GraphML file of some nodes and of the edges between them, nodes first.
 
-    A node has its type as ``kind`` and its id as ``ref``, an edge its type as ``kind``. Characters that XML cannot hold
-    become U+FFFD. What a node or an edge does not have is left out.
+    ``counts`` are numbers of the graph as a whole. A node has its type as ``kind`` and its id as ``ref``, an edge its
+    type as ``kind``. Characters that XML cannot hold become U+FFFD. What a node or an edge does not have is left out.
     """
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    for name, keys in (("node", _node_keys()), ("edge", _edge_keys())):
+    for name, keys in (("graph", dict.fromkeys(counts, "long")), ("node", _node_keys()), ("edge", _edge_keys())):
         for key, kind in keys.items():
             yield f'<key id="{name}_{key}" for="{name}" attr.name="{key}" attr.type="{kind}"/>\n'
     yield '<graph id="relationships" edgedefault="directed">\n'
+    yield f"{_data('graph', counts)}\n" if counts else ""
     numbers: dict[tuple[str, str], int] = {}
     for part in parts:
         if isinstance(part, Node):

@@ -93,6 +93,29 @@ class TestFiles:
         assert "Concept.name is missing" in mara("graph", "import", odd, "-w", root).err
 
 
+class TestDraw:
+    def test_a_document_is_drawn_with_what_it_shares(self, mara: Mara, root: Path) -> None:
+        pytest.importorskip("matplotlib")
+        shown = mara("graph", "draw", "d-nissan", "--out", root / "a.svg", "-w", root)
+        assert (shown.code, (root / "a.svg").read_bytes()[:5]) == (0, b"<?xml")
+        assert shown.out.splitlines()[:2] == [
+            "D-Nissan: passages 0 of 0, concepts 2 of 2, messages that cite it 0",
+            "D-Alliance  shares Nissan",
+        ]
+
+    def test_numbers_are_bounded_by_options(self, mara: Mara, root: Path) -> None:
+        options = ("--out", root / "a.graphml", "--concepts", "1", "--related", "1", "-w", root, "--json")
+        told = mara("graph", "draw", "d-nissan", *options).json
+        assert ([each["name"] for each in told["concepts"]], len(told["related"])) == (["Nissan"], 1)
+        assert mara("graph", "draw", "d-nissan", *options, "--related", "1000").code == 2
+
+    def test_an_unknown_document_is_refused_with_a_hint(self, mara: Mara, root: Path) -> None:
+        shown = mara("graph", "draw", "nobody", "--out", root / "a.graphml", "-w", root, "--json")
+        assert (shown.code, shown.json["error"]["kind"]) == (2, "BadInput")
+        assert "id of a document" in shown.json["error"]["hint"]
+        assert not (root / "a.graphml").exists()
+
+
 class TestServer:
     @pytest.mark.parametrize("command", [("publish",), ("query", "RETURN 1", "--server")])
     def test_it_has_to_be_configured(

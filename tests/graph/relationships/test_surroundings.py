@@ -1,0 +1,161 @@
+"""The surroundings of a document: what is next to it, in which order, how much of it, and nothing of people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graph.errors import BadInput
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType
+from graph.relationships.surroundings import Surroundings, surroundings_of
+from graph.schema import entity_id
+from tests.graph.relationships.small_graph import NOON, Properties, cite, concept, document, explains, say, small_record
+
+OF_PEOPLE = {NodeType.USER, NodeType.MESSAGE, NodeType.CONVERSATION, NodeType.QUERY}
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[RelationshipRecord]:
+    with small_record(tmp_path) as opened:
+        yield opened
+
+
+def add_chunks(record: RelationshipRecord, document_id: str, count: int) -> None:
+    for number in reversed(range(count)):
+        properties: Properties = {"chunk_index": number, "path": document_id, "fingerprint": "f", "created_at": NOON}
+        record.put_node(Node(NodeType.CHUNK, f"{document_id}#{number}", properties))
+        record.link(
+            Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, f"{document_id}#{number}"), (NodeType.DOCUMENT, document_id))
+        )
+
+
+def add_source(record: RelationshipRecord, document_id: str) -> None:
+    record.put_node(Node(NodeType.SOURCE, "s", {"name": "cars.md", "type": "file", "uri": "cars.md"}))
+    record.link(Edge(EdgeType.SOURCED_FROM, (NodeType.DOCUMENT, document_id), (NodeType.SOURCE, "s")))
+
+
+def names(found: Surroundings) -> list[object]:
+    return [node.properties["name"] for node in found.concepts]
+
+
+def related(found: Surroundings) -> list[str]:
+    return [node.id for node in found.related]
+
+
+class TestWhatIsNextToIt:
+    def test_sources_and_passages_in_their_order(self, record: RelationshipRecord) -> None:
+        add_chunks(record, "d-nissan", 3)
+        add_source(record, "d-nissan")
+        found = surroundings_of(record, "d-nissan", chunks=2)
+        assert [chunk.id for chunk in found.chunks] == ["d-nissan#0", "d-nissan#1"]
+        assert found.of_chunks == 3
+        assert [source.id for source in found.sources] == ["s"]
+
+    def test_concepts_by_relevance_with_the_type_of_the_explanation(self, record: RelationshipRecord) -> None:
+        found = surroundings_of(record, "d-nissan")
+        assert names(found) == ["Nissan", "Yokohama"]
+        explained = found.explains("d-nissan").values()
+        assert [edge.properties["relevance_score"] for edge in explained] == [1.0, 0.5]
+        assert {edge.properties["explanation_type"] for edge in explained} == {"mention"}
+
+    def test_documents_that_share_a_rare_concept_come_first(self, record: RelationshipRecord) -> None:
+        assert related(surroundings_of(record, "d-nissan")) == ["d-alliance", "d-yokohama"], "equal: by id"
+        record.put_node(document("d-more"))
+        record.link(explains("d-more", "Nissan"))
+        found = surroundings_of(record, "d-nissan")
+        assert related(found) == ["d-yokohama", "d-alliance", "d-more"], "1/2, then 1/3 each"
+        assert found.commonness == {entity_id("Nissan"): 3, entity_id("Yokohama"): 2}
+
+    def test_several_shared_concepts_add_up(self, record: RelationshipRecord) -> None:
+        record.link(explains("d-alliance", "Yokohama", 0.1))
+        found = surroundings_of(record, "d-nissan")
+        assert related(found) == ["d-alliance", "d-yokohama"], "1/2 + 1/3, then 1/3"
+        assert list(found.explains("d-alliance")) == [entity_id("Nissan"), entity_id("Yokohama")]
+
+    def test_a_date_is_explained_and_relates_nothing(self, record: RelationshipRecord) -> None:
+        record.put_node(concept("1933"))
+        record.link_all(explains(key, "1933", 0.9) for key in ("d-nissan", "d-silk", "d-alliance"))
+        found = surroundings_of(record, "d-nissan")
+        assert names(found) == ["Nissan", "1933", "Yokohama"]
+        assert related(found) == ["d-alliance", "d-yokohama"]
+        assert list(found.explains("d-alliance")) == [entity_id("Nissan")]
+
+    def test_a_document_that_explains_nothing_stands_alone(self, record: RelationshipRecord) -> None:
+        found = surroundings_of(record, "d-plain")
+        assert list(found.parts) == [found.document]
+
+    def test_all_edges_are_those_of_the_record_between_the_nodes_that_are_shown(
+        self, record: RelationshipRecord
+    ) -> None:
+        add_chunks(record, "d-nissan", 1)
+        add_source(record, "d-nissan")
+        found = surroundings_of(record, "d-nissan")
+        nodes = {(node.type, node.id) for node in found.parts if isinstance(node, Node)}
+        assert len(found.edges) == 6
+        for edge in found.edges:
+            assert {edge.source, edge.target} <= nodes
+            assert record.edge(edge.type, edge.source, edge.target) == edge
+
+
+class TestHowMuch:
+    def test_each_number_is_bounded(self, record: RelationshipRecord) -> None:
+        many = [f"Concept {number:02}" for number in range(30)]
+        record.put_nodes([*map(concept, many), *(document(f"x{number:02}") for number in range(30))])
+        for number, name in enumerate(many):
+            record.link_all([explains("d-plain", name, 1 - number / 100), explains(f"x{number:02}", name)])
+        add_chunks(record, "d-plain", 20)
+        found = surroundings_of(record, "d-plain", chunks=4, concepts=5, related=3)
+        assert (len(found.chunks), len(found.concepts), related(found)) == (4, 5, ["x00", "x01", "x02"])
+        assert (found.of_chunks, found.of_concepts) == (20, 30)
+
+    def test_the_rarest_shared_concept_is_shown_however_little_relevant(self, record: RelationshipRecord) -> None:
+        found = surroundings_of(record, "d-nissan", concepts=1)
+        assert names(found) == ["Nissan", "Yokohama"], "the second is all that d-yokohama shares"
+        assert names(surroundings_of(record, "d-nissan", concepts=1, related=1)) == ["Nissan"]
+        assert names(surroundings_of(record, "d-nissan", concepts=0, related=0)) == []
+
+
+class TestPeople:
+    def test_messages_that_cite_it_or_a_passage_of_it_are_counted_once(self, record: RelationshipRecord) -> None:
+        add_chunks(record, "d-nissan", 2)
+        cite(record, "m2", "d-nissan")
+        record.link(Edge(EdgeType.REFERENCES, (NodeType.MESSAGE, "m2"), (NodeType.CHUNK, "d-nissan#1"), {"number": 1}))
+        assert surroundings_of(record, "d-nissan").messages == 1
+        say(record, "thread", "m4", at=3)
+        record.link(Edge(EdgeType.REFERENCES, (NodeType.MESSAGE, "m4"), (NodeType.CHUNK, "d-nissan#0"), {"number": 1}))
+        assert surroundings_of(record, "d-nissan").messages == 2
+        assert surroundings_of(record, "d-renault").messages == 0, "a view is no message"
+
+    def test_no_message_no_conversation_and_no_user_is_part_of_it(self, record: RelationshipRecord) -> None:
+        cite(record, "m2", "d-renault")
+        found = surroundings_of(record, "d-renault")
+        assert found.messages == 1
+        kinds = {kind for part in found.parts for kind in kinds_of(part)}
+        assert kinds == {NodeType.DOCUMENT, NodeType.CONCEPT}
+        assert not kinds & OF_PEOPLE
+
+
+def kinds_of(part: Node | Edge) -> set[NodeType]:
+    return {part.type} if isinstance(part, Node) else {part.source[0], part.target[0]}
+
+
+class TestNames:
+    def test_a_passage_or_a_path_names_its_document(self, record: RelationshipRecord) -> None:
+        add_chunks(record, "d-nissan", 1)
+        assert surroundings_of(record, "d-nissan#0").document.id == "d-nissan"
+        assert surroundings_of(record, "d-port.md").document.id == "d-port"
+
+    def test_a_path_of_several_documents_names_none(self, record: RelationshipRecord) -> None:
+        record.put_node(Node(NodeType.DOCUMENT, "d-port-2", document("d-port").properties))
+        with pytest.raises(BadInput, match="Several documents") as refused:
+            surroundings_of(record, "d-port.md")
+        assert "'d-port'" in refused.value.hint
+
+    @pytest.mark.parametrize("name", ["", "nobody", "mia", "m1", "' OR 1=1 --", "%"])
+    def test_an_unknown_name_is_refused_with_a_hint(self, record: RelationshipRecord, name: str) -> None:
+        with pytest.raises(BadInput, match="knows no document") as refused:
+            surroundings_of(record, name)
+        assert "id of a document" in refused.value.hint
