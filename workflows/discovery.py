@@ -18,6 +18,7 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.sight import Sight, named_document
 from graph.retrieve.modes import Mode
 from graph.retrieve.search import rank_passages
+from graph.retrieve.selection import Selection
 from graph.schema import Passage, entity_id
 from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.context import Context, check_question
@@ -66,6 +67,32 @@ def what_to_read(context: Context, topic: str = "", k: int = PROPOSED) -> dict[s
             key: named_document(record, key, sight)[1] for key in read if sight is None or sight.sees_document(key)
         }
     return {"documents": [_proposal(each, titles) for each in found]}
+
+
+def related_documents(context: Context, document_id: str, k: int = PROPOSED) -> list[dict[str, str]]:
+    """Return documents one or two concept steps away from what a document explains, and why, as JSON.
+
+    Whether the user viewed them does not matter. As of a date, only what stood then is proposed.
+
+    Args:
+        context: the settings.
+        document_id: the document; where the settings' filter hides it, nothing is related to it.
+        k: how many documents are proposed at most.
+
+    Raises:
+        BadInput: there is no relationship graph; a setting cannot be used.
+        WorkspaceMissing: there is no workspace.
+    """
+    run = OpenRun(context)
+    graph, selection = run.index.graph, run.selection
+    if selection is None and context.as_of:
+        selection = Selection.of(graph, graph.passage_index)
+    sight = None if selection is None else Sight(selection)
+    with RelationshipRecord.of(resolve_workspace(context.workspace)) as record:
+        found = discover(record, document_id=document_id, k=k, sight=sight)
+    return [
+        {"document": each.id, "path": each.path, "title": each.title, "told": told(each.paths[0])} for each in found
+    ]
 
 
 def passage_provenance(context: Context, passage_id: str) -> dict[str, Any]:
@@ -185,6 +212,7 @@ def told(path: ConceptPath, read: str = "") -> str:
     began = {
         Because.ASKED: f"you asked about {path.name}",
         Because.READ: f"you read {read}, which explains {path.name}",
+        Because.DOCUMENT: f"this document explains {path.name}",
         Because.CONVERSATION: f"the conversation mentions {path.name}",
         Because.TOPIC: f"the topic is about {path.name}",
     }[path.seed.because]

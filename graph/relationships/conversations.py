@@ -51,6 +51,10 @@ SELECT c.id, c.title, c.created_at, c.updated_at, ({_FIRST_ASKER}),
     (SELECT count(*) FROM "{_PART_OF}" p WHERE p.target = c.key)
 FROM "{_CONVERSATION}" c
 """
+_VIEWS = f"""
+SELECT d.id, d.path, d.title, v.view_count, v.first_viewed_at, v.last_viewed_at, v.duration, v.relevance_score
+FROM "{_VIEWED}" v JOIN "{_USER}" u ON u.key = v.source JOIN "{_DOCUMENT}" d ON d.key = v.target
+"""
 _ASKED_IN = f"""EXISTS (
     SELECT 1 FROM "{_PART_OF}" p JOIN "{_CREATED}" made ON made.target = p.source
     JOIN "{_USER}" u ON u.key = made.source WHERE p.target = c.key AND u.id = ?
@@ -181,13 +185,14 @@ def last_turns(record: RelationshipRecord, conversation: str, most: int) -> list
 
 def views(record: RelationshipRecord, user: str) -> list[View]:
     """Return what a user viewed, the last first."""
-    rows = record.execute(
-        "SELECT d.id, d.path, d.title, v.view_count, v.first_viewed_at, v.last_viewed_at, v.duration, v.relevance_score"
-        f' FROM "{_VIEWED}" v JOIN "{_USER}" u ON u.key = v.source JOIN "{_DOCUMENT}" d ON d.key = v.target'
-        " WHERE u.id = ? ORDER BY v.last_viewed_at DESC, d.id",
-        (user,),
-    )
+    rows = record.execute(f"{_VIEWS} WHERE u.id = ? ORDER BY v.last_viewed_at DESC, d.id", (user,))
     return [View(*row) for row in rows]
+
+
+def view_of(record: RelationshipRecord, user: str, document: str) -> View | None:
+    """Return a user's views of one document; None where they never viewed it."""
+    row = record.execute(f"{_VIEWS} WHERE u.id = ? AND d.id = ?", (user, document)).fetchone()
+    return View(*row) if row else None
 
 
 def last_message(record: RelationshipRecord, conversation: str) -> tuple[str, int] | None:

@@ -65,6 +65,10 @@ _READ = """
         FROM read JOIN explains ON explains.source = read.key JOIN concept ON concept.key = explains.target
     )
     SELECT concept, document FROM placed WHERE place <= ? ORDER BY latest DESC, document, place"""
+_OWN = """
+    SELECT concept.id FROM document JOIN explains ON explains.source = document.key
+    JOIN concept ON concept.key = explains.target
+    WHERE document.id = ? ORDER BY explains.relevance_score DESC, concept.id LIMIT ?"""
 _TALKED = """
     SELECT concept.id, max(part_of.position) AS latest
     FROM conversation JOIN part_of ON part_of.target = conversation.key
@@ -109,6 +113,8 @@ class Because(StrEnum):
     """A document that the user viewed explains it."""
     CONVERSATION = "conversation"
     """A message of the conversation mentions it."""
+    DOCUMENT = "document"
+    """The document to which others are looked for explains it."""
     TOPIC = "topic"
     """The topic names it."""
 
@@ -119,7 +125,7 @@ class Seed:
 
     Attributes:
         concept: its id.
-        document: the id of the document that was read, where that is why.
+        document: the id of the document that explains it, where that is why.
     """
 
     concept: str
@@ -172,6 +178,7 @@ def discover(
     user_id: str = "",
     conversation_id: str = "",
     concepts: Sequence[str] = (),
+    document_id: str = "",
     k: int = PROPOSED,
     as_published: bool = False,
     sight: Sight | None = None,
@@ -186,24 +193,34 @@ def discover(
         user_id: whose questions and views count; what this user viewed is not proposed.
         conversation_id: whose messages count; what they cite is not proposed.
         concepts: ids of concepts of a topic.
+        document_id: the document whose concepts count, the best explained first; it is not proposed.
         k: how many are proposed at most.
         as_published: whether to count as 003 does: from questions alone, each concept the same.
         sight: what a filter lets be seen; without one, everything.
 
     Raises:
-        BadInput: neither a user, a conversation nor a concept is given, or ``k`` is less than 1.
+        BadInput: neither a user, a conversation, a concept nor a document is given, or ``k`` is less than 1.
     """
     if k < 1:
         raise BadInput(f"{k} documents are asked for", "Ask for at least one")
-    if not (user_id or conversation_id or concepts):
+    if not (user_id or conversation_id or concepts or document_id):
         raise BadInput("Nothing tells what to discover from", "Give a topic, a user or a conversation")
     seeds: dict[str, Seed] = {}
-    for seed in _seen(list(_seeds(record, user_id, conversation_id, concepts, with_read=not as_published)), sight):
+    wanted = [
+        *_seeds_of_document(record, document_id),
+        *_seeds(record, user_id, conversation_id, concepts, with_read=not as_published),
+    ]
+    for seed in _seen(wanted, sight):
         seeds.setdefault(seed.concept, seed)
     reached = _reached(record, list(seeds.values())[:SEED_LIMIT], sight)
-    seen = _listed(record, _VIEWED, (user_id,)) | _listed(record, _CITED, (conversation_id,) * 2)
+    seen = _listed(record, _VIEWED, (user_id,)) | _listed(record, _CITED, (conversation_id,) * 2) | {document_id}
     counts = dict.fromkeys(reached, 1.0) if as_published else _rarities(record, reached)
     return _proposed(record, reached, counts, seen, k, sight)
+
+
+def _seeds_of_document(record: RelationshipRecord, document: str) -> Iterator[Seed]:
+    for (concept,) in record.execute(_OWN, (document, SEED_LIMIT)):
+        yield Seed(concept, Because.DOCUMENT, document)
 
 
 def _seeds(
@@ -222,7 +239,7 @@ def _seeds(
 
 
 def _seen(seeds: Sequence[Seed], sight: Sight | None) -> list[Seed]:
-    """Return the seeds that a sight lets be seen: their concepts, and that what was read explains them."""
+    """Return the seeds that a sight lets be seen: their concepts, and that their document explains them."""
     if sight is None:
         return list(seeds)
     explaining = sight.explaining({seed.concept for seed in seeds if seed.document})

@@ -267,6 +267,20 @@ def track_user_viewed_document(
             ) from fault
 
 
+def record_view(record: RelationshipRecord, user_id: str, document_id: str, duration: int) -> None:
+    """Count a view that just ended, of that many seconds; the user is created where there is none.
+
+    Raises:
+        MissingEndpoint: there is no such document.
+        NotInSchema: the user's id is none that the schema allows.
+        WorkspaceLocked: other processes write for longer than one waits.
+    """
+    at = now()
+    with record.transaction():
+        _create(record, Node(NodeType.USER, user_id, {"created_at": at}))
+        track_user_viewed_document(record, user_id, document_id, at, duration)
+
+
 def _documents_of(record: RelationshipRecord, cited: Iterable[Cited]) -> dict[str, str]:
     """Return {passage: its document} of cited passages that the relationship graph holds."""
     found = {each.passage: record.execute(_DOCUMENT_OF, (each.passage,)).fetchone() for each in cited}

@@ -14,12 +14,15 @@ from pydantic import ValidationError
 from graph.errors import BadInput, NoAccess
 from tests.builders import HashEmbedder
 from tests.workflows.reading_world import read, reading_world, talk
-from tests.workflows.tenants import MARKERS
+from tests.workflows.tenants import CORPORA, MARKERS
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
-from workflows.discovery import passage_provenance, what_to_read
+from workflows.discovery import passage_provenance, related_documents, what_to_read
+from workflows.indexing import index_sources
+from workflows.reading import LONGEST_VIEW_S, read_beside, view_passage
 from workflows.retriever import discovery_tool, provenance_tool
 from workflows.runtime.resources import close_indexes
+from workflows.settings.indexing import IndexingContext
 
 OF_A = {"where": {"tenant": "a"}}
 
@@ -86,6 +89,69 @@ class TestWhatToRead:
         found = what_to_read(context(**OF_A, **who), topic, 10)
         assert set(proposed(found)) <= {"of-a-one", "of-a-two"}
         assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)]
+
+
+class TestRelatedDocuments:
+    def test_they_are_others_with_the_path_that_led_there(self, context: Callable[..., Context]) -> None:
+        found = related_documents(context(), "of-b-two", 10)
+        assert {"of-a-one", "of-b-one"} <= {each["document"] for each in found} <= {"of-a-one", "of-a-two", "of-b-one"}
+        assert all(each["told"].startswith("this document explains ") for each in found)
+
+    @pytest.mark.parametrize("document", ["of-a-one", "of-b-one", "of-b-two"])
+    def test_nothing_that_a_filter_hides_is_named(self, context: Callable[..., Context], document: str) -> None:
+        found = related_documents(context(**OF_A), document, 10)
+        assert {each["document"] for each in found} <= {"of-a-one", "of-a-two"}
+        assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)]
+        assert bool(found) == document.startswith("of-a")
+
+    def test_as_of_a_date_nothing_is_proposed_that_did_not_stand_then(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        use_embedder(monkeypatch, HashEmbedder())
+        root = tmp_path / "workspace"
+        for year, tenant in (("2001", "b"), ("2010", "a")):
+            corpus = tmp_path / f"{tenant}.jsonl"
+            corpus.write_text("\n".join(map(json.dumps, CORPORA[tenant])), encoding="utf-8")
+            index_sources([corpus], root, settings=IndexingContext(dated=f"{year}-01-01"))
+
+        def related(as_of: str = "") -> set[str]:
+            found = related_documents(Context(workspace=str(root), as_of=as_of), "of-b-two", 10)
+            assert as_of != "2005-01-01" or not [marker for marker in MARKERS["a"] if marker in json.dumps(found)]
+            return {each["document"] for each in found}
+
+        assert related() == related("2015-01-01") > related("2005-01-01") == {"of-b-one"}
+
+
+class TestReading:
+    def test_a_view_counts_at_most_an_hour(self, context: Callable[..., Context]) -> None:
+        assert read_beside(context(user_id="rosa"), "of-a-one")["views"] is None
+        assert view_passage(context(user_id="rosa"), "of-a-one", 9 * LONGEST_VIEW_S)
+        views = read_beside(context(user_id="rosa"), "of-a-one")["views"]
+        assert (views["count"], views["seconds"]) == (1, LONGEST_VIEW_S)
+        assert read_beside(context(user_id="tom"), "of-a-one")["views"] is None
+
+    def test_what_stood_in_the_past_alone_is_not_counted(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        use_embedder(monkeypatch, HashEmbedder())
+        root, corpus = tmp_path / "workspace", tmp_path / "corpus.jsonl"
+        for year, tenant in (("2001", "b"), ("2010", "a")):
+            corpus.write_text("\n".join(map(json.dumps, CORPORA[tenant])), encoding="utf-8")
+            index_sources([corpus], root, sync=True, settings=IndexingContext(dated=f"{year}-01-01", replace_all=True))
+        past = Context(workspace=str(root), as_of="2005-01-01", user_id="rosa")
+        assert read_beside(past, "of-b-two") == {"document": "of-b-two", "views": None, "related": []}
+        assert not view_passage(past, "of-b-two", 9)
+        with pytest.raises(BadInput, match="any more"):
+            view_passage(Context(workspace=str(root), user_id="rosa"), "of-b-two", 9)
+
+    def test_it_needs_a_user_and_a_passage_that_is_seen(self, context: Callable[..., Context]) -> None:
+        with pytest.raises(BadInput, match="Nobody"):
+            view_passage(context(), "of-a-one", 1)
+        with pytest.raises(BadInput) as hidden:
+            view_passage(context(**OF_A, user_id="tom"), "of-b-two", 1)
+        with pytest.raises(BadInput) as unknown:
+            view_passage(context(**OF_A, user_id="tom"), "unknown", 1)
+        assert str(hidden.value) == str(unknown.value)
+        with pytest.raises(BadInput, match="-1 seconds"):
+            view_passage(context(user_id="tom"), "of-a-one", -1)
 
 
 class TestProvenance:

@@ -17,8 +17,8 @@ from agents.answers.citations import quotable
 from agents.claim_verdicts import Verdict
 from graph.errors import MaraError
 from graph.sentences import sentence_spans
-from workflows.cli.moved import moved
 from workflows.indexing_run.report import IndexReport
+from workflows.runtime.moved import moved
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.enums import ResultKind
 

@@ -111,6 +111,15 @@ class TestForATopic:
     def test_a_concept_that_is_unknown_leads_nowhere(self, record: RelationshipRecord) -> None:
         assert discover(record, concepts=["entity-unknown", 'x"]; DROP TABLE concept; --']) == []
 
+    def test_a_document_leads_from_what_it_explains_and_not_to_itself(self, record: RelationshipRecord) -> None:
+        found = discover(record, document_id="d-silk", k=10)
+        assert counted(found) == {"d-yokohama": 2, "d-nissan": 1, "d-port": 1}
+        assert {(path.seed.because, path.seed.document) for each in found for path in each.paths} == {
+            (Because.DOCUMENT, "d-silk")
+        }
+        assert "d-nissan" not in counted(discover(record, document_id="d-nissan", k=10))
+        assert discover(record, document_id="unknown") == []
+
     def test_something_is_to_be_given(self, record: RelationshipRecord) -> None:
         with pytest.raises(BadInput, match="Nothing tells"):
             discover(record)

@@ -24,6 +24,7 @@ from graph.relationships.history import (
     add_message_with_references,
     create_or_get_concept,
     record_turn,
+    record_view,
     track_user_viewed_document,
 )
 from graph.relationships.record import RelationshipRecord
@@ -332,6 +333,19 @@ class TestAsIn003:
         (view,) = past.views(record, "ada")
         assert (view.view_count, view.first_viewed_at, view.last_viewed_at) == (3, at(1), at(9))
         assert (view.duration, view.relevance_score) == (42, None)
+
+    def test_a_view_that_ended_creates_its_user_and_is_found_by_its_document(self, record: RelationshipRecord) -> None:
+        for duration in (30, 12):
+            record_view(record, "ada", "nissan", duration)
+        view = past.view_of(record, "ada", "nissan")
+        assert view
+        assert (view.view_count, view.duration) == (2, 42)
+        assert past.view_of(record, "ada", "renault") is past.view_of(record, "ben", "nissan") is None
+
+    def test_a_view_of_no_document_creates_no_user(self, record: RelationshipRecord) -> None:
+        with pytest.raises(MissingEndpoint):
+            record_view(record, "ada", "gone", 1)
+        assert record.node(NodeType.USER, "ada") is None
 
     @pytest.mark.parametrize(("user", "document"), [("nobody", "nissan"), ("ada", "gone")])
     def test_a_view_needs_its_user_and_its_document(self, record: RelationshipRecord, user: str, document: str) -> None:

@@ -41,6 +41,7 @@ from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
 from workflows.serving.page.filters import known_values
 from workflows.serving.page.guard import Guard
 from workflows.serving.page.markdown import check_installed
+from workflows.serving.page.reading import source_beside, view_source
 from workflows.serving.page.site import Site
 from workflows.serving.page.turns import details, shown
 from workflows.settings.enums import Workflow
@@ -108,6 +109,7 @@ def setup(asked: Asked) -> dict[str, Any]:
         "modes": [each.value for each in Mode],
         "chat_model": chat_model_name(Context()),
         "question_limit": QUESTION_LIMIT,
+        "history": site.keeps_history(),
         "uploads": {"file_bytes": FILE_BYTES, "files": FILES_AT_ONCE} if site.may_upload(identity) else None,
     }
 
@@ -152,6 +154,17 @@ def delete_conversation(asked: Asked) -> dict[str, Any]:
 def read_turn(asked: Asked) -> dict[str, Any]:
     """Return all that is behind an answer."""
     return details(asked.site.conversations.turn(asked.identity.owner, asked.path["id"]))
+
+
+def read_source(asked: Asked) -> dict[str, Any]:
+    """Return what the history tells of a source that is open."""
+    return source_beside(asked.site, asked.identity, asked.path["id"], int(asked.path["number"]))
+
+
+def count_view(asked: Asked) -> dict[str, Any]:
+    """Count a view of a source that was open."""
+    seconds = asked.body.get("seconds")
+    return view_source(asked.site, asked.identity, asked.path["id"], int(asked.path["number"]), seconds)
 
 
 def ask(asked: Asked) -> Response:
@@ -261,6 +274,8 @@ def routes(site: Site) -> list[BaseRoute]:
             Route("/api/conversations/{id}", plain(delete_conversation), methods=["DELETE"]),
             Route("/api/turns", plain(ask), methods=["POST"]),
             Route("/api/turns/{id}", plain(read_turn)),
+            Route("/api/turns/{id}/sources/{number:int}", plain(read_source)),
+            Route("/api/turns/{id}/sources/{number:int}/views", plain(count_view), methods=["POST"]),
             Route("/api/documents", plain(index_documents), methods=["POST"]),
             Route("/api/documents/{name:path}", _told(site, partial(add_document, site)), methods=["PUT"]),
             Route("/explanation/{id}", plain(explanation), methods=["POST"]),

@@ -18,7 +18,7 @@ from workflows.serving.page.workspaces import Workspaces
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context
 
-_SETTINGS = ("workspace", "workflow", "mode", "where", "as_of")
+_SETTINGS = ("workspace", "workflow", "mode", "where", "as_of", "personalise")
 """What a visitor may set."""
 
 _LOG = logging.getLogger(__name__)
@@ -85,8 +85,20 @@ class Site:
         return Uploads(self.uploads / root.absolute().name, root)
 
     def in_history(self, context: Context, identity: Identity, conversation: str) -> Context:
-        """Return the settings of a question in a conversation of the history, where one is kept; else as they are."""
+        """Return the settings of a question in a conversation of the history, where one is kept; else as they are.
+
+        Raises BadInput for a personal ranking without a history.
+        """
+        if context.personalise:
+            self.check_keeps_history()
         return context.in_history(conversation, identity.name) if self.keeps_history() else context
+
+    def check_keeps_history(self) -> None:
+        """Raise BadInput where no history is kept, which is all that tells what somebody read."""
+        if not self.keeps_history():
+            raise BadInput(
+                "This page keeps no history", "Whoever runs the server can let it keep one: `mara serve --history`"
+            )
 
     def context(self, identity: Identity, settings: Mapping[str, Any]) -> Context:
         """Return the settings of a question, within what its asker may see. Raises BadInput."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from workflows.results import TOTAL
+from workflows.runtime.moved import moved
 from workflows.runtime.printable import visible
 from workflows.serving.page.conversations import KeptTurn
 from workflows.serving.page.markdown import to_html
@@ -91,6 +92,7 @@ def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
             "cited": hit["number"] in marks,
             "metadata": {visible(key): value for key, value in hit["metadata"].items()},
             "score": round(hit["score"], 4),
+            "moved": visible(moved(hit)),
         }
         for hit in result["passages"]
     ]

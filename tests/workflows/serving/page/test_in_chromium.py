@@ -473,7 +473,7 @@ def test_a_phone_has_all_of_it(page: Window) -> None:
     assert page.violations() == []
     page.click("Close the panel")
     labels = [label for label in page.all(".setting label") if label.is_displayed()]
-    assert [label.text for label in labels][-2:] == ["Workflow", "Ranking"]
+    assert [label.text for label in labels][-3:] == ["Workflow", "Ranking", "As of"]
     assert all(label.size["width"] > 20 for label in labels)
     assert len({select.location["y"] for select in page.all(".setting select") if select.is_displayed()}) == 1
     page.click("Filter")

@@ -4,6 +4,7 @@ import { announce, fill, find, make, settle } from "./dom.js";
 import { setUpDocuments } from "./documents.js";
 import { setConditions, setUpFilters, where } from "./filters.js";
 import { closePanel, openPassage, openReasons, setUpPanel } from "./panel.js";
+import { personal, setUpReading } from "./reading.js";
 import { get, onTrouble, patch, remove, stream } from "./server.js";
 import { Draft, drawTurn } from "./turns.js";
 
@@ -97,7 +98,7 @@ function settings() {
   if (!chosen.mode) delete chosen.mode;
   // Not kept for the next visit: whoever comes back asks about today.
   if (find("as_of").value) chosen.as_of = find("as_of").value;
-  return { ...chosen, where: where() };
+  return { ...chosen, ...personal(), where: where() };
 }
 
 async function ask(question, how = {}) {
@@ -371,6 +372,7 @@ async function start() {
   setUpFilters(() => find("workspace").value, () => {});
   const told = await setUpWithServer();
   setUpSettings(told);
+  setUpReading(told.history, say);
   setUpDocuments(told.uploads, () => find("workspace").value);
   await openConversation(conversationInAddress());
   loadThreads();

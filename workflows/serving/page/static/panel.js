@@ -1,6 +1,7 @@
 // The panel beside the conversation: the passages of an answer, and the reasons for it.
 
 import { button, fill, find, make, name, plural } from "./dom.js";
+import { closeSource, openSource } from "./reading.js";
 import { get, key } from "./server.js";
 
 const RELATIONS = { entity_entity: "Between names", entity_passage: "From names to passages" };
@@ -23,6 +24,7 @@ export async function openPassage(turn, number, from) {
   find("panel-body").querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
   const mark = find("panel-body").querySelector(".chosen mark");
   mark?.scrollIntoView({ block: "nearest" });
+  openSource(turn, number, find("panel-body").querySelector(".chosen .reading"));
 }
 
 export async function openReasons(turn, from) {
@@ -33,6 +35,7 @@ export async function openReasons(turn, from) {
 
 export function closePanel() {
   if (find("panel").hidden) return false;
+  closeSource();
   find("panel").hidden = true;
   document.body.classList.remove("with-panel");
   opener?.removeAttribute("aria-expanded");
@@ -42,6 +45,7 @@ export function closePanel() {
 }
 
 async function show(turn, from, title) {
+  closeSource();
   opener?.removeAttribute("aria-expanded");
   opener = from;
   if (from.classList.contains("citation")) from.setAttribute("aria-expanded", "true");
@@ -67,8 +71,10 @@ function passage(each, isChosen) {
     { className: isChosen ? "passage chosen" : "passage" },
     make("h3", {}, `[${each.number}] `, name(each.title)),
     make("p", { className: "note" }, name(each.source)),
+    each.moved ? make("p", { className: "note" }, name(each.moved[0].toUpperCase() + each.moved.slice(1))) : null,
     text,
     pairs.length ? table(pairs) : null,
+    isChosen ? make("div", { className: "reading" }) : null,
   );
 }
 

@@ -50,6 +50,8 @@ const withBody = (method, body) => ({ method, body: JSON.stringify(body), header
 
 export const get = async (path) => (await send(path)).json();
 export const post = async (path, body) => (await send(path, withBody("POST", body))).json();
+// Arrives even where the page is being closed.
+export const postLast = async (path, body) => (await send(path, { ...withBody("POST", body), keepalive: true })).json();
 export const patch = async (path, body) => (await send(path, withBody("PATCH", body))).json();
 export const remove = async (path) => (await send(path, { method: "DELETE" })).json();
 export const put = async (path, file) => (await send(path, { method: "PUT", body: file })).json();

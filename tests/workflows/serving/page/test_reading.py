@@ -1,0 +1,170 @@
+"""A source that is open on the page: what its visitor read, what is related, and that opening it counts as a view."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.builders import HashEmbedder
+from tests.workflows.reading_world import reading_world
+from tests.workflows.remembering import copy_of, views
+from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, site_of
+from tests.workflows.tenants import MARKERS
+from workflows.reading import LONGEST_VIEW_S
+from workflows.runtime.resources import close_indexes
+from workflows.serving.identity import Identity
+from workflows.serving.page.app import make_app
+
+QUESTION = "Who surveyed Lake Sund?"
+OF_A = {"tenant": "a"}
+
+
+@pytest.fixture(scope="module")
+def reading(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return reading_world(tmp_path_factory.mktemp("page-reading"))
+
+
+@pytest.fixture
+def root(reading: Path, tmp_path: Path, embedder: HashEmbedder) -> Iterator[Path]:
+    yield copy_of(reading, tmp_path)
+    close_indexes()
+
+
+def visitors(root: Path, tmp_path: Path, *, keeps_history: bool = True) -> dict[str, Visitor]:
+    """Return visitors with a key each of one page: Ada and Ben see everything, Olga what is of tenant a."""
+    rack = KeyRack(ada=Identity("ada"), ben=Identity("ben"), olga=Identity("olga", where=OF_A))
+    client = TestClient(
+        make_app(site_of(root, tmp_path, keyring=lambda: rack, keeps_history=lambda: keeps_history)),
+        base_url="http://localhost",
+    )
+    return {name: Visitor(client, {"Authorization": f"Bearer {name}"}) for name in ("ada", "ben", "olga")}
+
+
+def asked(visitor: Visitor, **settings: Any) -> str:
+    """Ask, and return the turn's id. Its first passage is found and not cited, so no view of it is written yet."""
+    turn: str = visitor.answer(QUESTION, settings=settings)["id"]
+    return turn
+
+
+def send(visitor: Visitor, turn: str, number: int, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Say that a source was open; return status and reply."""
+    reply = visitor.client.post(f"/page/api/turns/{turn}/sources/{number}/views", json=body, headers=visitor.headers)
+    return reply.status_code, reply.json()
+
+
+def durations(root: Path, user: str) -> dict[str, tuple[int, int | None]]:
+    return {view.document: (view.view_count, view.duration) for view in views(root, user)}
+
+
+class TestViews:
+    def test_a_source_that_was_open_counts_with_its_seconds(self, root: Path, tmp_path: Path) -> None:
+        ada = visitors(root, tmp_path)["ada"]
+        turn = asked(ada)
+        before = durations(root, "ada")
+        for seconds in (12, 30):
+            assert send(ada, turn, 1, {"seconds": seconds}) == (200, {"counted": True})
+        assert durations(root, "ada") == {**before, "of-b-one": (2, 42)}
+        told = ada.get(f"turns/{turn}/sources/1")["views"]
+        assert (told["count"], told["seconds"]) == (2, 42)
+        assert told["first"] <= told["last"]
+
+    def test_a_night_counts_as_an_hour(self, root: Path, tmp_path: Path) -> None:
+        ada = visitors(root, tmp_path)["ada"]
+        turn = asked(ada)
+        send(ada, turn, 1, {"seconds": 10**12})
+        assert {seconds for _, seconds in durations(root, "ada").values()} <= {None, LONGEST_VIEW_S}
+        assert ada.get(f"turns/{turn}/sources/1")["views"]["seconds"] == LONGEST_VIEW_S
+
+    @pytest.mark.parametrize("seconds", [-1, 1.5, True, "9", None])
+    def test_other_durations_are_refused(self, root: Path, tmp_path: Path, seconds: object) -> None:
+        ada = visitors(root, tmp_path)["ada"]
+        turn = asked(ada)
+        before = durations(root, "ada")
+        assert send(ada, turn, 1, {"seconds": seconds})[0] == 400
+        assert durations(root, "ada") == before
+
+    def test_a_view_counts_for_who_opened_the_source_and_nobody_else(self, root: Path, tmp_path: Path) -> None:
+        known = visitors(root, tmp_path)
+        turn = asked(known["ada"])
+        before = durations(root, "ada")
+        assert send(known["ben"], turn, 1, {"seconds": 9})[0] == 404
+        assert send(known["ada"], turn, 1, {"seconds": 9, "user_id": "ben"})[0] == 200
+        assert durations(root, "ben") == {}
+        assert durations(root, "ada") != before
+        own = asked(known["ben"])
+        assert known["ben"].get(f"turns/{own}/sources/1")["views"] is None
+
+    def test_a_source_that_the_turn_does_not_have_cannot_be_opened(self, root: Path, tmp_path: Path) -> None:
+        ada = visitors(root, tmp_path)["ada"]
+        turn = asked(ada)
+        assert send(ada, turn, 99, {"seconds": 9})[0] == 404
+        assert send(ada, new_id(), 1, {"seconds": 9})[0] == 404
+
+    def test_other_sites_count_nothing(self, root: Path, tmp_path: Path) -> None:
+        ada = visitors(root, tmp_path)["ada"]
+        turn = asked(ada)
+        elsewhere = Visitor(ada.client, {**ada.headers, "Origin": "https://elsewhere.example"})
+        assert send(elsewhere, turn, 1, {"seconds": 9})[0] == 403
+
+    def test_without_a_history_nothing_is_told_or_counted(self, root: Path, tmp_path: Path) -> None:
+        ada = visitors(root, tmp_path, keeps_history=False)["ada"]
+        turn = asked(ada)
+        assert ada.get("setup")["history"] is False
+        status, told = send(ada, turn, 1, {"seconds": 9})
+        assert (status, "keeps no history" in told["error"]["message"]) == (400, True)
+        path = f"/page/api/turns/{turn}/sources/1"
+        assert ada.client.get(path, headers=ada.headers).status_code == 400
+        assert durations(root, "ada") == {}
+
+
+class TestRelated:
+    def test_it_names_other_documents_and_why(self, root: Path, tmp_path: Path) -> None:
+        ada = visitors(root, tmp_path)["ada"]
+        turn = asked(ada)
+        related = ada.get(f"turns/{turn}/sources/1")["related"]
+        assert related
+        assert all(each["told"].startswith("this document explains ") for each in related)
+        assert all(" → " in each["told"] for each in related)
+
+    @pytest.mark.parametrize("who", ["olga", "ada"])
+    def test_nothing_outside_the_filter_in_force_is_named(self, root: Path, tmp_path: Path, who: str) -> None:
+        visitor = visitors(root, tmp_path)[who]
+        turn = asked(visitor, **({} if who == "olga" else {"where": OF_A}))
+        told = [visitor.get(f"turns/{turn}/sources/{number}") for number in (1, 2)]
+        assert any(each["related"] for each in told)
+        assert not [marker for marker in MARKERS["b"] if marker in json.dumps(told)]
+
+
+class TestPersonalRanking:
+    def test_a_passage_that_moved_tells_why(self, root: Path, tmp_path: Path) -> None:
+        ada = visitors(root, tmp_path)["ada"]
+        plain = asked(ada)
+        assert {each["moved"] for each in ada.get(f"turns/{plain}")["passages"]} == {""}
+        ada.answer("Who founded the Amstel Office?")
+        turn = asked(ada, personalise=True)
+        moved = {each["title"]: each["moved"] for each in ada.get(f"turns/{turn}")["passages"]}
+        assert re.fullmatch(r"moved up from [34]: you asked about Amstel Office", moved["Olaf Amstel"])
+
+    def test_it_needs_a_history(self, root: Path, tmp_path: Path) -> None:
+        ada = visitors(root, tmp_path, keeps_history=False)["ada"]
+        body = {"conversation": new_id(), "turn": new_id(), "question": QUESTION, "settings": {"personalise": True}}
+        reply = ada.client.post("/page/api/turns", json=body, headers=ada.headers)
+        assert (reply.status_code, "keeps no history" in reply.text) == (400, True)
+
+    def test_a_personal_answer_is_explained_and_deleted_where_the_history_has_ended(
+        self, root: Path, tmp_path: Path
+    ) -> None:
+        talk = new_id()
+        turn = visitors(root, tmp_path)["ada"].answer(QUESTION, talk, settings={"personalise": True})
+        ada = visitors(root, tmp_path, keeps_history=False)["ada"]
+        explained = ada.client.post(
+            f"/page/explanation/{turn['id']}", data={"key": "ada"}, headers={"Origin": "http://localhost"}
+        )
+        assert explained.status_code == 200
+        assert ada.client.delete(f"/page/api/conversations/{talk}", headers=ada.headers).status_code == 200

@@ -1,0 +1,91 @@
+"""A source in a real Chromium, on a page that keeps a history: views, related documents, the personal ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.builders import HashEmbedder
+from tests.workflows.explanation.browser import chromium
+from tests.workflows.reading_world import read, reading_world
+from tests.workflows.remembering import views
+from tests.workflows.serving.page.site import on_a_port, site_of
+from tests.workflows.serving.page.window import Window
+from workflows.runtime.resources import close_indexes
+
+pytestmark = pytest.mark.slow
+
+QUESTION, OTHER = "Who surveyed Lake Sund?", "Who founded the Amstel Office?"
+LOCAL = "local"
+
+
+@pytest.fixture
+def root(tmp_path: Path, embedder: HashEmbedder) -> Iterator[Path]:
+    yield reading_world(tmp_path)
+    close_indexes()
+
+
+@pytest.fixture
+def page(root: Path, tmp_path: Path) -> Iterator[Window]:
+    """A page that keeps a history; afterwards the browser has no complaint."""
+    with (
+        chromium(tmp_path / "profile") as driver,
+        on_a_port(site_of(root, tmp_path, keeps_history=lambda: True)) as address,
+    ):
+        window = Window(driver)
+        window.resize(1360, 860)
+        window.open(address)
+        yield window
+        assert window.complaints() == []
+
+
+def n_views(root: Path) -> int:
+    return sum(view.view_count for view in views(root, LOCAL))
+
+
+def test_a_source_tells_what_was_read_and_counts_when_it_is_closed_or_replaced(page: Window, root: Path) -> None:
+    page.ask(QUESTION)
+    page.answered(1)
+    before = n_views(root)
+    page.all(".turn .citation")[0].click()
+    assert "This document 1 time, the last on" in page.text(".chosen .reading .note")
+    assert "this document explains" in page.text(".chosen .reading .listed")
+    assert page.violations() == []
+    assert n_views(root) == before
+    page.press(Keys.ESCAPE)
+    page.until(lambda: n_views(root) == before + 1)
+    page.find(".turn .sources button").click()
+    assert "This document 2 times" in page.text(".chosen .reading .note")
+    page.click("Why this answer?")
+    page.until(lambda: n_views(root) == before + 2)
+    page.find(".turn .sources button").click()
+    page.find(".chosen .reading .listed")
+    page.driver.get("about:blank")
+    page.until(lambda: n_views(root) == before + 3)
+    assert all(view.duration is None or 0 <= view.duration < 600 for view in views(root, LOCAL))
+
+
+def test_a_personal_ranking_is_chosen_and_tells_what_moved_on_a_phone_too(page: Window, root: Path) -> None:
+    page.resize(360, 740)
+    read(root, LOCAL, "of-a-two")
+    choice = page.find("#personalise")
+    assert not choice.is_selected()
+    choice.click()
+    page.driver.refresh()
+    page.until(lambda: page.find("#personalise").is_selected())
+    page.ask(OTHER)
+    page.answered(1)
+    page.ask(QUESTION)
+    page.answered(2)
+    assert page.width_over() == 0
+    assert page.violations() == []
+    page.all(".turn .citation")[-1].click()
+    page.find(".chosen .reading .listed")
+    page.click("Show 3 passages that were found and not cited")
+    told = page.run("return [...document.querySelectorAll('.passage .note')].map((each) => each.textContent)")
+    assert [each for each in told if each.startswith("Moved up from ") and "you asked about Amstel Office" in each]
+    assert page.width_over() == 0
+    assert page.violations() == []
