@@ -21,6 +21,7 @@ from graph.embedding.minilm import MiniLMEmbedder
 from graph.publish import derive
 from graph.storage import writer
 from graph.storage.record import Record
+from workflows import indexing
 from workflows.indexing import index_sources
 from workflows.indexing_run import session
 
@@ -65,6 +66,7 @@ def main() -> None:
     clock.watch(GraphBuilder, "sparse", "BM25")
     clock.watch(derive, "save", "save graph")
     clock.watch(derive._Derivation, "_write_embedded", "Chroma")
+    clock.watch(indexing, "related", "relationships")
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         report = index_sources([arguments.corpus], Path(folder) / "w", arguments.triples)

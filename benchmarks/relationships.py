@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,11 +29,12 @@ from numpy.typing import NDArray
 
 from benchmarks.machine import describe_machine
 from graph.relationships.conversation_search import conversation_search
+from graph.relationships.conversations import Cited
 from graph.relationships.discovery import discover
 from graph.relationships.explanations import RELATED_PER_CONCEPT, ExplanationType
-from graph.relationships.history import NewTurn, Reference, record_turn
+from graph.relationships.history import NewTurn, record_turn
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Edge, EdgeType, Node, NodeType, time_text
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.schema import ENTITY_RELATIONS
 
 EXPLAINED, RELATED = 5, 3
@@ -64,10 +66,15 @@ class World:
         for n in range(max(1, self.documents // 100)):
             yield Node(NodeType.SOURCE, f"source-{n}", {"name": f"{n}.jsonl", "type": "file", "uri": f"{n}.jsonl"})
         for n in range(self.documents):
-            times = {"created_at": now, "updated_at": now, "version": 1}
+            times: dict[str, PropertyValue] = {"created_at": now, "updated_at": now, "version": 1}
             path = f"{n // 100}.jsonl"
             yield Node(NodeType.DOCUMENT, _document(n), {"path": path, "title": f"Title {n}", **times})
-            chunk = {"chunk_index": 0, "path": path, "fingerprint": f"entry-{n:024x}", "created_at": now}
+            chunk: dict[str, PropertyValue] = {
+                "chunk_index": 0,
+                "path": path,
+                "fingerprint": f"entry-{n:024x}",
+                "created_at": now,
+            }
             yield Node(NodeType.CHUNK, _document(n), chunk)
         for n in range(self.concepts):
             yield Node(NodeType.CONCEPT, _concept(n), {"name": f"Concept {n}"})
@@ -116,7 +123,7 @@ class World:
                 answered_at=time_text(at + timedelta(seconds=3)),
                 conversation=f"conversation-{conversation}",
                 user=f"user-{conversation // _CONVERSATIONS_A_USER}",
-                references=[Reference(place, _document(each)) for place, each in enumerate(cited, start=1)],
+                cited=[Cited(place, _document(each)) for place, each in enumerate(cited, start=1)],
             )
 
     def _zipf(self, shape: tuple[int, ...]) -> Ints:
@@ -164,16 +171,16 @@ def measure(root: Path, documents: int, rounds: int, seconds: float) -> dict[str
         for turn in world.turns(n_turns):
             record_turn(record, turn, NamedConcepts())
         counts = record.counts()
-    opening = [_timed(lambda: _open(root)) for _ in range(5)]
+    opening = [_timed(_open, root) for _ in range(5)]
     with RelationshipRecord.of(root) as record:
         similarities = _similarities(documents)
         searched, discovered, recorded = [], [], []
         for number, turn in enumerate(world.turns(rounds, first=n_turns)):
             of = number * 37 % (n_turns // _TURNS_A_CONVERSATION)
-            searched.append(_timed(lambda of=of: conversation_search(record, f"conversation-{of}", similarities)))
+            searched.append(_timed(conversation_search, record, f"conversation-{of}", similarities))
             user = f"user-{of // _CONVERSATIONS_A_USER}"
-            discovered.append(_timed(lambda user=user: discover(record, user_id=user)))
-            recorded.append(_timed(lambda turn=turn: record_turn(record, turn, NamedConcepts())))
+            discovered.append(_timed(partial(discover, record, user_id=user)))
+            recorded.append(_timed(record_turn, record, turn, NamedConcepts()))
     figures = {
         "open": opening,
         "record a turn (two messages)": recorded,
@@ -219,7 +226,7 @@ def _load(items: Iterable[Item], put: Callable[[list[Item]], None]) -> float:
     """Write all items, page by page; return how many a second, their making left out."""
     seconds, count, left = 0.0, 0, iter(items)
     while page := list(islice(left, _PAGE)):
-        seconds += _timed(lambda page=page: put(page)) / 1000
+        seconds += _timed(put, page) / 1000
         count += len(page)
     return count / seconds
 
@@ -239,7 +246,7 @@ def _at_once(root: Path, world: World, first: int, seconds: float) -> dict[str, 
         ended = time.perf_counter() + seconds
         while time.perf_counter() < ended:
             turn = next(turns)
-            written.append(_timed(lambda turn=turn: record_turn(record, turn, NamedConcepts())))
+            written.append(_timed(record_turn, record, turn, NamedConcepts()))
             time.sleep(0.01)
     told_by = [json.loads(reader.communicate()[0]) for reader in readers]
     reads = [each for one in told_by for each in one["ms"]]
@@ -261,7 +268,7 @@ def _read(root: Path, documents: int, seconds: float) -> None:
             number += 1
             of = f"conversation-{number * 31 % n_conversations}"
             try:
-                times.append(_timed(lambda of=of: conversation_search(record, of, similarities)))
+                times.append(_timed(conversation_search, record, of, similarities))
             except Exception as fault:
                 print(fault, file=sys.stderr)
                 errors += 1
@@ -274,10 +281,10 @@ def _similarities(documents: int) -> dict[str, float]:
     return {_document(n): share for n, share in enumerate(shares.tolist())}
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _timed(work: Callable[..., object], *arguments: object) -> float:
     """Return the milliseconds that some work takes."""
     began = time.perf_counter()
-    work()
+    work(*arguments)
     return (time.perf_counter() - began) * 1000
 
 

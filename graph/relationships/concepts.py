@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.retrieve.seeds import spelled_names
+from graph.retrieve.seeds import COMMON_NOUN_SHARE, spelled_names
 from graph.schema import Extraction, Passage, entity_id
 
 NAME_ALONE = 0.5
@@ -32,14 +32,14 @@ class SpelledConcepts:
     def concepts_in(self, text: str) -> Mapping[str, float]:
         """Return {concept id: confidence} as `ConceptExtractor` says.
 
-        The confidence is the share in which documents write the name as a name, times `spelled_names`'s share: 1 for
-        what is always a name, less for words that are common nouns as well.
+        The confidence is the share in which documents write the name as a name, at least `COMMON_NOUN_SHARE`, times
+        `spelled_names`'s share: 1 for what is always a name, less for words that are common nouns as well.
         """
         graph = self._graph
         found = spelled_names(text, graph.names)
         return _ordered(
             {
-                entity_id(graph.entity_names[entity]): share * float(graph.name_shares[entity])
+                entity_id(graph.entity_names[entity]): share * max(COMMON_NOUN_SHARE, float(graph.name_shares[entity]))
                 for entity, share in found.items()
             }
         )

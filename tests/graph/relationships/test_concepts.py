@@ -52,8 +52,8 @@ def test_every_confidence_is_a_share_and_the_surest_stands_first(extractor: Conc
     assert all(0 < confidence <= 1 for confidence in found)
 
 
-def test_a_word_that_documents_write_small_is_no_name(index: Index) -> None:
-    assert SpelledConcepts(index.graph).concepts_in("Who drinks tea?") == {}
+def test_a_word_that_documents_write_small_counts_for_a_quarter(index: Index) -> None:
+    assert SpelledConcepts(index.graph).concepts_in("Who drinks tea?") == {entity_id("tea"): COMMON_NOUN_SHARE}
 
 
 def test_a_name_in_small_letters_counts_less_beside_one_with_a_capital(index: Index) -> None:

@@ -97,7 +97,8 @@ class Page:
         """Return the addresses that the page asked for since it opened, its own and those of data among them."""
         events = [json.loads(message)["message"] for message in self._log("performance")]
         asked = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
-        return [request["request"]["url"] for request in asked if not request["documentURL"].startswith("chrome:")]
+        own = ("chrome:", "chrome-untrusted:")
+        return [request["request"]["url"] for request in asked if not request["documentURL"].startswith(own)]
 
     def _log(self, kind: str) -> list[str]:
         read: Callable[[str], list[dict[str, Any]]] = self.driver.get_log
