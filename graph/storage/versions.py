@@ -210,6 +210,26 @@ class Versions:
         """Return the ids of present passages that did not stand at a moment as they do now."""
         return [key for (key,) in self._query(f"SELECT id FROM {_PRESENT} WHERE {self._since()} > ?", moment)]
 
+    def times(self, passage_ids: Collection[str]) -> dict[str, tuple[str, str]]:
+        """Return {passage: the first moment at which it is known to have stood, when it last changed or ended}.
+
+        Either is `graph.moments.ALWAYS` where nobody knows it. Passages of which nothing is known are left out.
+        """
+        if not self.are_kept:
+            return {}
+        found: dict[str, tuple[str, str]] = {}
+        wanted = json.dumps([*passage_ids])
+        named = "id IN (SELECT value FROM json_each(?))"
+        for key, first, last in self._query(
+            f"SELECT id, {self._since()} AS since, {self._since()} FROM {_PRESENT} WHERE {named}"
+            f" UNION ALL SELECT id, min(since), max(until) FROM past_passages WHERE {named} GROUP BY id",
+            wanted,
+            wanted,
+        ):
+            known = found.get(key, (first, last))
+            found[key] = (min(first, known[0]), max(last, known[1]))
+        return found
+
     def still_stands(self, moment: str) -> bool:
         """Tell whether what stood at a moment is what stands now."""
         ended = self._query("SELECT 1 FROM past_passages WHERE since <= ? AND until > ? LIMIT 1", moment, moment)

@@ -1,0 +1,53 @@
+"""Conditions on provenance in a loaded history: they go by its dates, and as of a date by what stood then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.moments import first_moment, shown
+from tests.workflows.velmora_shop import load_history
+from workflows.ask import ask
+from workflows.context import make_context
+from workflows.discovery import passage_provenance
+from workflows.runtime.resources import close_indexes
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The workspace of the shop, with its three states."""
+    folder = tmp_path_factory.mktemp("shop")
+    load_history(folder / "papers", folder / "workspace")
+    yield folder / "workspace"
+    close_indexes()
+
+
+def found(root: Path, as_of: str = "", **provenance: Any) -> set[str]:
+    """Return the texts of the passages that a search finds under conditions."""
+    context = make_context(workspace=str(root), as_of=as_of, provenance=provenance, top_k=50)
+    return {hit["text"] for hit in ask("What does it cost?", context)["passages"]}
+
+
+LAMP, SHELF, STOOL = (
+    "The Torvik lamp costs 52 euros.",
+    "The Mora shelf costs 80 euros.",
+    "The Karv stool costs 35 euros.",
+)
+
+
+def test_newer_goes_by_the_dates_of_the_versions(shop: Path) -> None:
+    assert {LAMP, SHELF} <= found(shop, newer_than="2023")
+    newer = found(shop, newer_than="2024")
+    assert LAMP in newer
+    assert SHELF not in newer
+    assert found(shop, newer_than="2025") == set()
+
+
+def test_provenance_tells_the_date_of_the_version(shop: Path) -> None:
+    context = make_context(workspace=str(shop))
+    hits = ask("What does the Torvik lamp cost?", context)["passages"]
+    told = passage_provenance(context, next(hit["id"] for hit in hits if hit["text"] == LAMP))
+    assert shown(first_moment(told["document"]["updated_at"])) == told["versions"][-1]["since"] == "2025-03-01"
