@@ -25,9 +25,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     close_indexes()
 
 
-def found(root: Path, as_of: str = "", **provenance: Any) -> set[str]:
+def found(root: Path, as_of: str = "", who: str = "", **provenance: Any) -> set[str]:
     """Return the texts of the passages that a search finds under conditions."""
-    context = make_context(workspace=str(root), as_of=as_of, provenance=provenance, top_k=50)
+    context = make_context(workspace=str(root), as_of=as_of, user_id=who, provenance=provenance, top_k=50)
     return {hit["text"] for hit in ask("What does it cost?", context)["passages"]}
 
 
@@ -51,3 +51,24 @@ def test_provenance_tells_the_date_of_the_version(shop: Path) -> None:
     hits = ask("What does the Torvik lamp cost?", context)["passages"]
     told = passage_provenance(context, next(hit["id"] for hit in hits if hit["text"] == LAMP))
     assert shown(first_moment(told["document"]["updated_at"])) == told["versions"][-1]["since"] == "2025-03-01"
+
+
+def test_as_of_a_date_newer_goes_by_what_stood_then(shop: Path) -> None:
+    newer = found(shop, "2024-06-01", newer_than="2023")
+    assert {"The Torvik lamp costs 45 euros.", SHELF} <= newer
+    assert not {"The Sandby desk costs 210 euros.", LAMP, STOOL} & newer
+    assert found(shop, "2024-06-01", newer_than="2024-02-01") == set()
+    assert "The Sandby desk costs 210 euros." in found(shop, "2024-06-01", newer_than="2022")
+
+
+def test_as_of_a_date_a_source_is_what_it_was_then(shop: Path) -> None:
+    assert STOOL in found(shop, "2023-06-01", source="prices.csv")
+    assert found(shop, "2023-06-01", source="stool") == {STOOL}
+    assert found(shop, source="stool") == set()
+    assert found(shop, "2023-06-01", source="shelf") == set()
+
+
+def test_all_conditions_hold_as_of_a_date(shop: Path) -> None:
+    both = found(shop, "2024-06-01", source="prices.csv", newer_than="2023")
+    assert both == {"The Torvik lamp costs 45 euros.", SHELF}
+    assert found(shop, "2024-06-01", cited_before=True, source="prices.csv", who="mia") == set()
