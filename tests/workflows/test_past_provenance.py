@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from graph.errors import BadInput
 from graph.moments import first_moment, shown
+from tests.workflows.command_line import Mara
 from tests.workflows.velmora_shop import load_history
 from workflows.ask import ask
 from workflows.context import make_context
 from workflows.discovery import passage_provenance
+from workflows.runtime.history import HISTORY_UNWRITTEN
 from workflows.runtime.resources import close_indexes
 
 
@@ -72,3 +75,29 @@ def test_all_conditions_hold_as_of_a_date(shop: Path) -> None:
     both = found(shop, "2024-06-01", source="prices.csv", newer_than="2023")
     assert both == {"The Torvik lamp costs 45 euros.", SHELF}
     assert found(shop, "2024-06-01", cited_before=True, source="prices.csv", who="mia") == set()
+
+
+def test_of_a_passage_of_the_past_it_is_told_where_it_came_from_and_when_it_stood(shop: Path) -> None:
+    told = passage_provenance(make_context(workspace=str(shop)), "stool")
+    assert told["versions"] == [{"since": "2023-01-01", "until": "2024-02-01"}]
+    assert [source["name"] for source in told["sources"]] == ["prices.csv"]
+    assert told["document"]["updated_at"] == "2024-02-01"
+    hidden = make_context(workspace=str(shop), where={"source": "another.csv"})
+    with pytest.raises(BadInput, match="no passage of that id"):
+        passage_provenance(hidden, "stool")
+
+
+def test_the_command_shows_a_passage_of_the_past(mara: Mara, shop: Path) -> None:
+    shown_lines = mara("provenance", "stool", "-w", shop).out.splitlines()
+    assert any(line.startswith("stood") and line.endswith("2023-01-01 to 2024-02-01") for line in shown_lines)
+
+
+def test_a_turn_that_cites_the_past_is_not_told_to_index_again(shop: Path) -> None:
+    context = make_context(
+        workspace=str(shop), as_of="2023-06-01", conversation_id="past", user_id="ada", model="offline"
+    )
+    result = ask("What does the Karv stool cost?", context)
+    told = [each["message"] for each in result["errors"] if each["kind"] == HISTORY_UNWRITTEN]
+    assert len(told) == 1
+    assert "stood in the past only" in told[0]
+    assert result["recorded"] is not None
