@@ -117,3 +117,15 @@ def truncated(path: str) -> Damage:
         (workspace.root / path).write_bytes(content[: len(content) // 2])
 
     return cut
+
+
+def damage_pages(path: Path, table: str = "document_chunk") -> None:
+    """Overwrite the first pages of a table and its indexes in a SQLite file, which can still be opened."""
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        pages = db.execute("SELECT rootpage FROM sqlite_master WHERE tbl_name = ?", (table,)).fetchall()
+        ((size,),) = db.execute("PRAGMA page_size")
+    with path.open("r+b") as file:
+        for (page,) in pages:
+            file.seek((page - 1) * size)
+            file.write(b"\xff" * size)

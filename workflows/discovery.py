@@ -5,7 +5,7 @@ Both see what a run with the same settings sees: what a filter hides is neither 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,15 @@ import numpy as np
 from graph.relationships.conversations import check_open_to
 from graph.relationships.discovery import PROPOSED, Because, ConceptPath, Discovery, discover
 from graph.relationships.passage_account import Account, account_of, unknown_passage
+from graph.relationships.provenance import origin_of, source_nodes
 from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import PropertyValue
 from graph.relationships.sight import Sight, named_document
 from graph.retrieve.modes import Mode
 from graph.retrieve.search import rank_passages
 from graph.retrieve.selection import Selection
 from graph.schema import Passage, entity_id
+from graph.storage.versions import Span
 from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.context import Context, check_question
 from workflows.runtime.resources import OpenRun
@@ -98,14 +101,18 @@ def related_documents(context: Context, document_id: str, k: int = PROPOSED) -> 
 def passage_provenance(context: Context, passage_id: str) -> dict[str, Any]:
     """Return where a passage comes from, what it is about, and which answers cite it, as JSON.
 
+    Of one that stood in the past only it is told where it came from then, and since when and until when it stood.
+
     Raises:
         BadInput: there is no such passage, or the settings' filter hides it; there is no relationship graph.
         WorkspaceMissing: there is no workspace.
     """
     run = OpenRun(context)
+    root = resolve_workspace(context.workspace)
+    if past := _past_provenance(root, run, passage_id):
+        return past
     if not sees(passage_id, run):
         raise unknown_passage()
-    root = resolve_workspace(context.workspace)
     with RelationshipRecord.of(root) as record:
         account = account_of(record, passage_id, context.user_id, own_only=context.own_only)
     graph = run.index.graph
@@ -149,15 +156,63 @@ def _linked(run: OpenRun, passage_id: str) -> list[dict[str, str]]:
 
 def _versions(root: Path, run: OpenRun, passage_id: str) -> list[dict[str, str | None]]:
     """Return since when and until when each version of a passage stood that the settings' filter lets be seen."""
+    with Workspace(root).open_record() as record, record.as_it_stands():
+        return _times(_seen(record.versions.spans([passage_id]), run))
+
+
+def _past_provenance(root: Path, run: OpenRun, passage_id: str) -> dict[str, Any] | None:
+    """Return the provenance of a passage that stood in the past only; None where it stands, or is not to be seen."""
+    if run.context.provenance_filter:
+        return None
+    with Workspace(root).open_record() as record, record.as_it_stands():
+        spans = record.versions.spans([passage_id])
+        seen = _seen(spans, run)
+        if not seen or any(span.until is None for span in spans):
+            return None
+        passage = record.versions.entry(seen[-1]).passage
+    origin, times = origin_of(passage), _times(seen)
+    sources = source_nodes([origin.path] if origin.path != origin.document else [])
+    return {
+        "passage": passage.id,
+        "title": passage.title,
+        "position": _position(passage, origin.number),
+        "document": {
+            "id": origin.document,
+            "path": origin.path,
+            "title": origin.title,
+            "content_type": origin.content_type,
+            "created_at": times[0]["since"],
+            "updated_at": times[-1]["until"],
+            "version": len(seen),
+        },
+        "sources": [{"id": source.id, **source.properties} for source in sources],
+        "vector": {"id": "", "store": None},
+        "viewers": 0,
+        "cited_in": [],
+        "concepts": [],
+        "versions": times,
+    }
+
+
+def _seen(spans: Iterable[Span], run: OpenRun) -> list[Span]:
+    """Return the times of passages that the settings' filter lets be seen, the earliest first."""
     from graph.metadata_filter import read_conditions
     from graph.metadata_match import meets
-    from graph.moments import shown
 
     conditions = read_conditions(run.context.where)
-    with Workspace(root).open_record() as record, record.as_it_stands():
-        spans = [span for span in record.versions.spans([passage_id]) if meets(conditions, span.source, span.metadata)]
-    spans.sort(key=lambda span: span.since)
+    return sorted(
+        (span for span in spans if meets(conditions, span.source, span.metadata)), key=lambda span: span.since
+    )
+
+
+def _times(spans: Iterable[Span]) -> list[dict[str, str | None]]:
+    from graph.moments import shown
+
     return [{"since": shown(span.since), "until": shown(span.until) if span.until else None} for span in spans]
+
+
+def _position(passage: Passage, number: PropertyValue) -> dict[str, Any]:
+    return {"chunk": number, **{key: passage.metadata[key] for key in _POSITION if key in passage.metadata}}
 
 
 def _told(account: Account, passage: Passage) -> dict[str, Any]:
@@ -165,10 +220,7 @@ def _told(account: Account, passage: Passage) -> dict[str, Any]:
     return {
         "passage": passage.id,
         "title": passage.title,
-        "position": {
-            "chunk": account.chunk.properties["chunk_index"],
-            **{key: passage.metadata[key] for key in _POSITION if key in passage.metadata},
-        },
+        "position": _position(passage, account.chunk.properties["chunk_index"]),
         "document": {"id": account.document.id, **account.document.properties},
         "sources": [{"id": source.id, **source.properties} for source in account.sources],
         "vector": {"id": account.vector, "store": {"id": store.id, **store.properties} if store else None},

@@ -6,11 +6,13 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from graph.construction.knowledge_graph import KnowledgeGraph
+from graph.moments import ALWAYS
 from graph.relationships.provenance import Origin, origin_of, source_id, source_node
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.storage.entry import content_hash
 from graph.storage.record import Record
 
@@ -73,6 +75,20 @@ class DocumentStep:
         changed = [key for key, made in fingerprints.items() if known.get(key) != made]
         self._changes = {key: self._change(key, fingerprints[key]) for key in changed}
         self._before = self._chunks([*self._gone, *(key for key in changed if key in known)])
+        self._known = record.versions.times([*self._gone, *changed])
+        self._times = self._times_of_documents()
+
+    def _times_of_documents(self) -> dict[str, tuple[str, str]]:
+        """Return {document: since when a passage of it stood, when one last changed or ended}, by known versions."""
+        found: dict[str, tuple[str, str]] = {}
+        for key, (first, last) in self._known.items():
+            change, was = self._changes.get(key), self._before.get(key)
+            document = change.origin.document if change else was.document if was else None
+            if document is None or last == ALWAYS:
+                continue
+            earliest, latest = found.get(document, (first or last, last))
+            found[document] = (min(first or last, earliest), max(last, latest))
+        return {key: (_property_of(first), _property_of(last)) for key, (first, last) in found.items()}
 
     def take(self) -> InStep:
         """Write the step, within a transaction of the caller's."""
@@ -168,12 +184,13 @@ class DocumentStep:
             self._to.execute("UPDATE document SET id = ?, revision = ? WHERE id = ?", (after, revision, before))
 
     def _document(self, origin: Origin, before: Node | None) -> Node:
+        created_at, updated_at = self._times.get(origin.document, (self._now, self._now))
         properties: dict[str, PropertyValue] = {
             "path": origin.path,
             "title": origin.title,
             "content_type": origin.content_type,
-            "created_at": self._now,
-            "updated_at": self._now,
+            "created_at": created_at,
+            "updated_at": updated_at,
             "version": 1,
         }
         if before is not None:
@@ -188,7 +205,7 @@ class DocumentStep:
             "path": change.origin.path,
             "fingerprint": change.fingerprint,
             "content_hash": change.content_hash,
-            "created_at": was.created_at if was else self._now,
+            "created_at": was.created_at if was else self._first(key),
         }
         return Node(NodeType.CHUNK, key, properties)
 
@@ -223,11 +240,18 @@ class DocumentStep:
         """Count the version up of documents that only lost passages; return them."""
         lost = {self._before[key].document for key in self._gone if key in self._before} - set(written)
         nodes = [node for key in sorted(lost) if (node := self._to.node(NodeType.DOCUMENT, key)) is not None]
-        changed = {"updated_at": self._now}
         self._to.put_nodes(
-            Node(node.type, node.id, {**node.properties, **changed, "version": _next(node)}) for node in nodes
+            Node(node.type, node.id, {**node.properties, "updated_at": self._updated(node.id), "version": _next(node)})
+            for node in nodes
         )
         return [node.id for node in nodes]
+
+    def _first(self, passage: str) -> str:
+        first, last = self._known.get(passage, (ALWAYS, ALWAYS))
+        return _property_of(first or last) if last != ALWAYS else self._now
+
+    def _updated(self, document: str) -> str:
+        return self._times.get(document, ("", self._now))[1]
 
     def _write_sources(self, documents: Sequence[str]) -> None:
         """Write where documents come from and which pages they link to; sources that nothing names any more go."""
@@ -297,6 +321,11 @@ def _alone(places: Iterable[tuple[tuple[str, ...], str]]) -> dict[tuple[str, ...
     for place, document in places:
         found[place].append(document)
     return {place: documents[0] for place, documents in found.items() if len(documents) == 1}
+
+
+def _property_of(moment: str) -> str:
+    """Return a moment of the record as properties of the graph hold times."""
+    return time_text(datetime.fromisoformat(moment))
 
 
 def _next(node: Node) -> int:

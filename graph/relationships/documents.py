@@ -56,7 +56,7 @@ def bring_in_step(
 
     Documents come first, in one transaction; concepts and their edges follow in transactions of a few thousand. A
     document that takes the place of another of the same path keeps its node, and so what was viewed and cited of it:
-    its version counts up.
+    its version counts up. Documents have the times of their versions; where the record keeps none, that of the change.
 
     Args:
         relationships: written to.

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from graph.errors import BadInput
 from graph.metadata_filter import date_span
+from graph.moments import ALWAYS
+from graph.relationships.provenance import Origin, origin_of, source_node
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import time_text
+from graph.schema import Passage
+from graph.storage.versions import Stood
 
 _OF_SOURCE = """
     SELECT chunk.id FROM source JOIN sourced_from ON sourced_from.target = source.key
@@ -85,6 +90,44 @@ def passages_of(record: RelationshipRecord, provenance: ProvenanceFilter) -> fro
         raise BadInput("Nothing tells where a passage was cited before", "Give a conversation or a user")
     wanted = ((provenance.source, _OF_SOURCE), (provenance.newer_than, _SINCE), (provenance.cited_before, _CITED))
     return frozenset.intersection(*(_ids(record.execute(query, values)) for given, query in wanted if given))
+
+
+def passages_that_stood(stood: Iterable[Stood], of_documents: ProvenanceFilter) -> frozenset[str]:
+    """Return the ids of those passages that meet the conditions on documents, as the documents were at a moment.
+
+    Args:
+        stood: what stood at the moment.
+        of_documents: the conditions, of which those on citations do not count. A document is newer than a date where a
+            passage of it that stood had come, or had changed, after it.
+
+    Raises:
+        BadInput: the date is none.
+    """
+    moment = first_moment_after(of_documents.newer_than) if of_documents.newer_than else ""
+    passages: dict[str, list[str]] = defaultdict(list)
+    named, newer = set(), set()
+    for each in stood:
+        origin = origin_of(Passage(each.passage_id, "", "", each.source, each.metadata))
+        passages[origin.document].append(each.passage_id)
+        if of_documents.source in _names_of(origin):
+            named.add(origin.document)
+        if moment and each.since != ALWAYS and time_text(datetime.fromisoformat(each.since)) >= moment:
+            newer.add(origin.document)
+    found = passages.keys()
+    if of_documents.source:
+        found &= named
+    if moment:
+        found &= newer
+    return frozenset(key for document in found for key in passages[document])
+
+
+def _names_of(origin: Origin) -> Iterator[str]:
+    """Yield what a source or a document may be called by."""
+    yield origin.document
+    yield origin.path
+    if origin.path != origin.document:
+        source = source_node(origin.path)
+        yield from (source.id, str(source.properties["name"]))
 
 
 def first_moment_after(date: str) -> str:

@@ -7,14 +7,14 @@ another store can be brought up to date.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
-from graph.errors import BadInput, MissingEndpoint, WorkspaceDamaged, WorkspaceLocked
+from graph.errors import BadInput, MaraError, MissingEndpoint, WorkspaceDamaged, WorkspaceLocked
 from graph.relationships.schema import (
     EDGES,
     NODES,
@@ -39,6 +39,27 @@ _BUSY_TIMEOUT_S = 30.0
 _LOG_TIMEOUT_MS = 500
 _PAGE = 5_000
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
+
+
+class _Cursor(sqlite3.Cursor):
+    """A cursor that names faults in the file: SQLite finds most of them only when rows are read."""
+
+    named: Callable[[sqlite3.DatabaseError], MaraError]
+
+    def __next__(self) -> Any:
+        try:
+            return super().__next__()
+        except sqlite3.DatabaseError as fault:
+            raise self.named(fault) from fault
+
+    def fetchone(self) -> Any:
+        return next(self, None)
+
+    def fetchall(self) -> list[Any]:
+        try:
+            return super().fetchall()
+        except sqlite3.DatabaseError as fault:
+            raise self.named(fault) from fault
 
 
 class RelationshipRecord:
@@ -141,9 +162,14 @@ class RelationshipRecord:
             raise
 
     def execute(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Cursor:
-        """Run one statement; what comes from outside is among ``values``, never in the statement."""
+        """Run one statement; what comes from outside is among ``values``, never in the statement.
+
+        Raises as the constructor does, also when the rows are read.
+        """
         with self._faults_named():
-            return self._db.execute(query, values)
+            cursor = self._db.cursor(_Cursor)
+            cursor.named = self._named
+            return cursor.execute(query, values)
 
     def put_node(self, node: Node) -> None:
         """Create a node, or give the one of that id these properties. Raises NotInSchema."""

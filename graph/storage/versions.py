@@ -83,6 +83,16 @@ class Span:
         return "chunk" in self.metadata and "start" in self.metadata
 
 
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """The origin of a passage that stood at a moment, and since when."""
+
+    passage_id: str
+    since: str
+    source: str
+    metadata: Mapping[str, MetadataValue]
+
+
 class Versions:
     """The versions that a record keeps."""
 
@@ -209,6 +219,36 @@ class Versions:
     def not_yet(self, moment: str) -> list[str]:
         """Return the ids of present passages that did not stand at a moment as they do now."""
         return [key for (key,) in self._query(f"SELECT id FROM {_PRESENT} WHERE {self._since()} > ?", moment)]
+
+    def times(self, passage_ids: Collection[str]) -> dict[str, tuple[str, str]]:
+        """Return {passage: the first moment at which it is known to have stood, when it last changed or ended}.
+
+        Either is `graph.moments.ALWAYS` where nobody knows it. Passages of which nothing is known are left out.
+        """
+        if not self.are_kept:
+            return {}
+        found: dict[str, tuple[str, str]] = {}
+        wanted = json.dumps([*passage_ids])
+        named = "id IN (SELECT value FROM json_each(?))"
+        for key, first, last in self._query(
+            f"SELECT id, {self._since()} AS since, {self._since()} FROM {_PRESENT} WHERE {named}"
+            f" UNION ALL SELECT id, min(since), max(until) FROM past_passages WHERE {named} GROUP BY id",
+            wanted,
+            wanted,
+        ):
+            known = found.get(key, (first, last))
+            found[key] = (min(first, known[0]), max(last, known[1]))
+        return found
+
+    def stood(self, moment: str) -> Iterator[Stood]:
+        """Yield what is known of the origin of each passage that stood at a moment."""
+        rows = self._query(
+            f"SELECT id, {self._since()}, source, metadata FROM {_PRESENT} WHERE {self._since()} <= ?"
+            " UNION ALL SELECT id, since, source, metadata FROM past_passages WHERE since <= ? AND until > ?",
+            *(moment,) * 3,
+        )
+        for key, since, source, metadata in rows:
+            yield Stood(key, since, source, json.loads(metadata))
 
     def still_stands(self, moment: str) -> bool:
         """Tell whether what stood at a moment is what stands now."""

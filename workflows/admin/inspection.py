@@ -144,12 +144,18 @@ def _open_published(workspace: Workspace) -> tuple[KnowledgeGraph, GenerationHol
         return None
 
 
-def _relationship_counts(root: Path) -> dict[str, int]:
-    """Return the number of nodes and edges of each type in the relationship graph; nothing where there is none."""
+def _relationship_counts(root: Path) -> dict[str, int | str]:
+    """Return the number of nodes and edges of each type in the relationship graph; nothing where there is none.
+
+    Where it cannot be read, ``problem`` says why: the index can be asked all the same.
+    """
     if not (root / RELATIONSHIPS_FILE).exists():
         return {}
-    with RelationshipRecord.of(root, read_only=True) as relationships:
-        return {**relationships.counts(), "pruned": n_pruned(relationships)}
+    try:
+        with RelationshipRecord.of(root, read_only=True) as relationships:
+            return {**relationships.counts(), "pruned": n_pruned(relationships)}
+    except MaraError as fault:
+        return {"problem": f"{fault.message}. {fault.hint}"}
 
 
 def _graph_counts(graph: KnowledgeGraph) -> dict[str, Any]:

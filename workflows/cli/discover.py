@@ -69,13 +69,15 @@ def _show_documents(console: Console, found: Mapping[str, Any]) -> None:
 
 
 def _show_provenance(console: Console, found: Mapping[str, Any]) -> None:
+    from graph.moments import first_moment, shown
+
     document, store = found["document"], found["vector"]["store"]
     sources = ", ".join(source["uri"] for source in found["sources"])
     rows = {
         "passage": found["passage"],
         "document": f"{document['title']} ({document['id']})",
         "source": sources or document["path"],
-        "updated": f"{document['updated_at']}, version {document['version']}",
+        "updated": f"{shown(first_moment(document['updated_at']))}, version {document['version']}",
         "position": ", ".join(f"{key} {value}" for key, value in found["position"].items()),
         "vector": f"{found['vector']['id']}, {store['model']} ({store['dimension']})" if store else "",
         "concepts": ", ".join(concept["name"] for concept in found["concepts"]),

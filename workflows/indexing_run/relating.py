@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import asdict
 from typing import Any
 
-from graph.errors import MaraError
+from graph.errors import MaraError, WorkspaceDamaged
 from graph.relationships.documents import relate
 from graph.relationships.record import RELATIONSHIPS_FILE
 from graph.storage.record import Record
@@ -23,6 +23,8 @@ def related(workspace: Workspace, record: Record) -> dict[str, Any]:
     """
     try:
         return asdict(relate(workspace, record))
+    except WorkspaceDamaged as fault:
+        return {"problem": f"{fault.message}. {fault.hint}"}
     except MaraError as fault:
         return {"problem": f"{fault.message}. {MENDING}"}
     except sqlite3.Error as fault:

@@ -12,7 +12,7 @@ from graph.relationships.erasure import erase_conversation
 from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.server_clients import without_folders
-from graph.storage.workspace import resolve_workspace
+from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sending, erase_on_graph_server
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import sees
@@ -96,8 +96,7 @@ def record_answer(state: Recording, run: OpenRun) -> Update:
         answer=done.answer,
         viewed=list(done.viewed),
     )
-    unlinked = f"{len(done.unlinked)} cited passages are not in the relationship graph, and not linked: index again"
-    errors = [run.error(HISTORY_UNWRITTEN, unlinked)] if done.unlinked else []
+    errors = [run.error(HISTORY_UNWRITTEN, each) for each in _unlinked(done.unlinked, context)]
     if behind := behind_after_sending(resolve_workspace(context.workspace)):
         errors.append(run.error(GRAPH_SERVER_BEHIND, behind))
     return {"recorded": recorded, "errors": errors}
@@ -127,6 +126,18 @@ def told(fault: Exception, context: Context) -> str:
         return type(fault).__name__
     root = resolve_workspace(context.workspace)
     return without_folders(f"{fault.kind}: {fault.message}", root.parent, root.absolute().parent)
+
+
+def _unlinked(passages: Sequence[str], context: Context) -> Iterator[str]:
+    """Tell which cited passages the relationship graph does not hold: those of the past alone, and those it lacks."""
+    if not passages:
+        return
+    with Workspace(resolve_workspace(context.workspace)).open_record() as record:
+        standing = {span.passage_id for span in record.versions.spans(passages) if span.until is None}
+    if past := len(passages) - len(standing):
+        yield f"{past} cited passages stood in the past only: the answer keeps their numbers, and nothing is linked"
+    if standing:
+        yield f"{len(standing)} cited passages are not in the relationship graph, and not linked: index again"
 
 
 def _write(turn: NewTurn, run: OpenRun) -> RecordedTurn:

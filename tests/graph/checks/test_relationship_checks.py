@@ -14,7 +14,7 @@ from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.relationships.schema import NodeType
 from graph.storage.workspace import Workspace
 from tests.builders import publish_workspace
-from tests.damages import PASSAGES, TRIPLES
+from tests.damages import PASSAGES, TRIPLES, damage_pages
 from tests.relationship_graphs import sample_node
 
 pytestmark = pytest.mark.usefixtures("no_embedder")
@@ -89,6 +89,15 @@ def test_a_file_that_cannot_be_read_is_named_and_keeps_nothing_else_from_repair(
     (related.root / "manifest.json").unlink()
     _, done, _ = repair_workspace(related.root)
     assert done == ["Wrote manifest.json again"]
+
+
+def test_a_file_of_which_pages_are_damaged_is_told_and_not_repaired(related: Workspace) -> None:
+    damage_pages(related.root / RELATIONSHIPS_FILE)
+    found = finding_of(related)
+    assert (found.ok, found.repairable) == (False, False)
+    assert "backup" in found.advice
+    _, done, after = repair_workspace(related.root)
+    assert (done, after.ok) == ([], False)
 
 
 def test_deriving_the_index_again_keeps_it_in_step(related: Workspace) -> None:

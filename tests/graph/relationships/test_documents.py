@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from graph.construction.builder import GraphBuilder
 from graph.errors import BadInput
+from graph.moments import first_moment
 from graph.relationships import concept_edges
 from graph.relationships.document_step import METRIC, InStep
 from graph.relationships.documents import bring_in_step, forget_step, is_in_step, relate
@@ -415,3 +416,44 @@ def test_a_workspace_that_was_emptied_has_no_documents(tmp_path: Path) -> None:
         write_passages(record, [], {}, HashEmbedder(), ["p"])
         workspace.withdraw(record)
         assert relate(workspace, record).gone == 1
+
+
+class TestTimes:
+    """Documents have the times of the record's versions, whenever the step is taken."""
+
+    def dated(self, step: Step, date: str, *passages: Passage, removed: Sequence[str] = ()) -> None:
+        with step.record.transaction():
+            step.record.versions.begin(first_moment("2020"))
+        step.record.stand_from(first_moment(date))
+        step.write(passages, removed=removed)
+
+    def times(self, step: Step) -> dict[str, tuple[str, str]]:
+        nodes = step.to.nodes(NodeType.DOCUMENT)
+        return {
+            node.id: (str(node.properties["created_at"])[:10], str(node.properties["updated_at"])[:10])
+            for node in nodes
+        }
+
+    def test_a_loaded_history_counts_by_its_dates_in_one_step_and_in_many(self, step: Step, tmp_path: Path) -> None:
+        for each, in_many in ((step, False), (Step(tmp_path / "other"), True)):
+            self.dated(each, "2021", NISSAN, DATSUN)
+            for date in ("2022", "2023"):
+                if in_many:
+                    each.take()
+                self.dated(each, date, replace(NISSAN, text=f"Nissan in {date}."))
+            each.take(LATER)
+            assert self.times(each) == {"nissan": ("2021-01-01", "2023-01-01"), "datsun": ("2021-01-01", "2021-01-01")}
+            assert each.take(LATER) == InStep()
+
+    def test_a_document_that_lost_a_passage_changed_then(self, step: Step) -> None:
+        parts = [passage_of(f"part-{n}", "Report", f"Part {n}.", document="report", chunk=n) for n in range(2)]
+        self.dated(step, "2021", *parts)
+        step.take()
+        self.dated(step, "2022", removed=["part-1"])
+        step.take(LATER)
+        assert self.times(step) == {"report": ("2021-01-01", "2022-01-01")}
+
+    def test_without_versions_the_time_of_the_step_counts(self, step: Step) -> None:
+        step.write([NISSAN])
+        step.take(LATER)
+        assert self.times(step) == {"nissan": (time_text(LATER)[:10],) * 2}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
@@ -15,12 +16,14 @@ from graph.construction.knowledge_graph import SNAPSHOT_VERSION
 from graph.embedding import embeddings
 from graph.errors import DependencyMissing, WorkspaceLocked, WorkspaceMissing
 from graph.publish.derive import publish
+from graph.relationships.record import RELATIONSHIPS_FILE
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Extraction, Passage, RelationType
 from graph.storage.record import FORMAT_VERSION
 from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer
 from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, write_passages
 from tests.cases import mostly_slow
+from tests.damages import damage_pages
 from tests.workflows.small_world import PASSAGES, TRIPLES, write_lines
 from tests.workflows.workspaces import KARV, ROWS, Indexer, content_of, use_embedder
 from workflows.admin.inspection import workspace_stats
@@ -39,6 +42,18 @@ def test_the_small_world_in_numbers(small_workspace: Path) -> None:
     assert stats["workspace"] == str(small_workspace)
     assert len(stats["workspace_id"]) == 32
     assert json.loads(json.dumps(stats)) == stats
+
+
+@pytest.mark.parametrize("damage", [damage_pages, lambda path: path.write_bytes(b"no database at all" * 100)])
+def test_a_relationship_graph_that_cannot_be_read_leaves_the_numbers_of_the_index(
+    index: Indexer, root: Path, embedder: HashEmbedder, damage: Callable[[Path], object]
+) -> None:
+    index(ROWS)
+    damage(root / RELATIONSHIPS_FILE)
+    stats = workspace_stats(root)
+    assert stats["passages"] == len(ROWS)
+    assert stats["relationships"].keys() == {"problem"}
+    assert "delete it" in stats["relationships"]["problem"]
 
 
 def test_edges_are_counted_by_type_and_by_link(small_workspace: Path) -> None:

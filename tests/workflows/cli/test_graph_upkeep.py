@@ -9,6 +9,7 @@ import pytest
 
 from tests.workflows.command_line import Mara
 from tests.workflows.workspaces import BRANDT, SUND, VELM, Indexer
+from workflows.cli import graph_upkeep
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
@@ -30,7 +31,7 @@ def test_what_would_go_goes_and_comes_back(mara: Mara, workspace: Path) -> None:
     assert told.code == 0
     assert "would be pruned" in told.out
     assert values(mara, workspace) == before
-    done = json.loads(mara("graph", "prune", "--below", "0.45", "-w", workspace, "--json").out)
+    done = json.loads(mara("graph", "prune", "--below", "0.45", "--yes", "-w", workspace, "--json").out)
     after = values(mara, workspace)
     for each in done["types"]:
         assert after[each["type"]]["pruned"] == each["pruned"]
@@ -53,7 +54,42 @@ def test_a_workspace_without_a_relationship_graph_is_named(mara: Mara, index: In
 
 
 def test_stats_count_nodes_edges_and_what_was_pruned(mara: Mara, workspace: Path) -> None:
-    mara("graph", "prune", "--below", "0.45", "-w", workspace)
+    mara("graph", "prune", "--below", "0.45", "--yes", "-w", workspace)
     found = json.loads(mara("stats", "-w", workspace, "--json").out)["relationships"]
     assert found["Document"] == found["DocumentChunk"] == 3
     assert found["pruned"] == sum(each["pruned"] for each in values(mara, workspace).values())
+
+
+def test_nothing_goes_where_nobody_can_be_asked(mara: Mara, workspace: Path) -> None:
+    before = values(mara, workspace)
+    told = mara("graph", "prune", "--below", "0.45", "-w", workspace)
+    assert told.code == 0
+    assert "would be pruned" in told.out
+    assert "give --yes" in told.err
+    assert values(mara, workspace) == before
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2)])
+def test_what_would_go_is_shown_before_it_is_asked(
+    mara: Mara,
+    workspace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: str,
+    code: int,
+) -> None:
+    asked: list[str] = []
+
+    def confirm(question: str, **_: object) -> bool:
+        shown = capsys.readouterr()
+        assert "would be pruned" in shown.err
+        assert shown.out == ""
+        asked.append(question)
+        return answer == "y"
+
+    before = values(mara, workspace)
+    monkeypatch.setattr(graph_upkeep, "_somebody_answers", lambda: True)
+    monkeypatch.setattr(graph_upkeep.typer, "confirm", confirm)
+    assert mara("graph", "prune", "--below", "0.45", "-w", workspace).code == code
+    assert len(asked) == 1
+    assert (values(mara, workspace) == before) is (answer == "n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from graph.relationships.schema import NodeType
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder
+from tests.damages import damage_pages
 from tests.workflows.command_line import Mara
 from tests.workflows.workspaces import KARV, SUND, VELM, Indexer, ask, use_embedder
 from workflows.admin.removal import remove_passages
@@ -78,12 +79,19 @@ def test_a_failure_is_told_loses_nothing_and_is_made_good_by_the_next_run(
     assert index([VELM]).relationships["new"] == 1
 
 
-def test_a_damaged_file_loses_no_run(index: Indexer, root: Path) -> None:
-    root.mkdir()
-    (root / RELATIONSHIPS_FILE).write_bytes(b"no database at all" * 100)
-    report = index([VELM])
-    assert report.passages == 1
-    assert "cannot be read" in str(report.relationships["problem"])
+@pytest.mark.parametrize("damage", [damage_pages, lambda path: path.write_bytes(b"no database at all" * 100)])
+def test_a_damaged_file_loses_no_run_which_tells_what_helps(
+    index: Indexer, root: Path, damage: Callable[[Path], object]
+) -> None:
+    index([SUND])
+    damage(root / RELATIONSHIPS_FILE)
+    report = index([SUND, VELM])
+    assert report.passages == 2
+    problem = str(report.relationships["problem"])
+    assert "cannot be read" in problem
+    assert problem.endswith("delete it: conversations and views in it are then lost")
+    (root / RELATIONSHIPS_FILE).unlink()
+    assert index([SUND, VELM]).relationships["new"] == 2
 
 
 def test_removing_brings_it_in_step_and_makes_none(index: Indexer, root: Path) -> None:
