@@ -262,9 +262,7 @@ def _shown_passages(result: Mapping[str, Any], cited: Collection[int]) -> list[M
     kept = (cited or set(result["written_from"])) if "judgements" in result else ()
     if judged := [passage for passage in passages if passage["number"] in kept]:
         return judged
-    return [
-        passage for place, passage in enumerate(passages) if place < _SHOWN_PASSAGES or passage["number"] in cited
-    ]
+    return [passage for place, passage in enumerate(passages) if place < _SHOWN_PASSAGES or passage["number"] in cited]
 
 
 def judged(console: Console, result: Mapping[str, Any]) -> None:
