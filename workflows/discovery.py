@@ -52,7 +52,7 @@ def what_to_read(context: Context, topic: str = "", k: int = PROPOSED) -> dict[s
     """
     run = OpenRun(context)
     sight = None if run.selection is None else Sight(run.selection)
-    concepts = _concepts_of(check_question(topic), run) if topic else []
+    concepts, named = _concepts_of(check_question(topic), run) if topic else ([], True)
     with RelationshipRecord.of(resolve_workspace(context.workspace)) as record:
         check_open_to(record, context.conversation_id, context.user_id, own_only=context.own_only)
         if topic and not (concepts or context.user_id or context.conversation_id):
@@ -62,6 +62,7 @@ def what_to_read(context: Context, topic: str = "", k: int = PROPOSED) -> dict[s
             user_id=context.user_id,
             conversation_id=context.conversation_id,
             concepts=concepts,
+            named=named,
             k=k,
             sight=sight,
         )
@@ -124,18 +125,19 @@ def passage_provenance(context: Context, passage_id: str) -> dict[str, Any]:
     }
 
 
-def _concepts_of(topic: str, run: OpenRun) -> list[str]:
-    """Return the concepts that a topic names; where it names none, those of the titles nearest to it."""
+def _concepts_of(topic: str, run: OpenRun) -> tuple[list[str], bool]:
+    """Return the concepts that a topic names; where it names none, those of the passages nearest to it; and which."""
     from graph.relationships.concepts import SpelledConcepts
 
     extractor = run.context.own_concept_extractor or SpelledConcepts(run.index.graph)
     if named := list(extractor.concepts_in(topic)):
-        return named
+        return named, True
     if run.selection is not None and run.selection.is_empty:
-        return []
+        return [], False
     nearest = rank_passages(run.index, topic, Mode.DENSE, NEAREST, 1.0, run.selection)
     graph = run.index.graph
-    return list(dict.fromkeys(key for row, _ in nearest for key in _entities_of(run, row) if key in graph.entity_index))
+    linked = (key for row, _ in nearest for key in _entities_of(run, row) if key in graph.entity_index)
+    return list(dict.fromkeys(linked)), False
 
 
 def _entities_of(run: OpenRun, row: int) -> list[str]:
@@ -267,6 +269,7 @@ def told(path: ConceptPath, read: str = "") -> str:
         Because.DOCUMENT: f"this document explains {path.name}",
         Because.CONVERSATION: f"the conversation mentions {path.name}",
         Because.TOPIC: f"the topic is about {path.name}",
+        Because.NEAR: f"near to your topic: {path.name}",
     }[path.seed.because]
     return " → ".join([began, *(step.name for step in path.steps)])
 

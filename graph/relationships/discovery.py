@@ -117,6 +117,8 @@ class Because(StrEnum):
     """The document to which others are looked for explains it."""
     TOPIC = "topic"
     """The topic names it."""
+    NEAR = "near"
+    """The topic names no concept, and a passage near to it is linked with this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,7 @@ def discover(
     user_id: str = "",
     conversation_id: str = "",
     concepts: Sequence[str] = (),
+    named: bool = True,
     document_id: str = "",
     k: int = PROPOSED,
     as_published: bool = False,
@@ -193,6 +196,7 @@ def discover(
         user_id: whose questions and views count; what this user viewed is not proposed.
         conversation_id: whose messages count; what they cite is not proposed.
         concepts: ids of concepts of a topic.
+        named: whether the topic names them, or they are those of passages near to it.
         document_id: the document whose concepts count, the best explained first; it is not proposed.
         k: how many are proposed at most.
         as_published: whether to count as 003 does: from questions alone, each concept the same.
@@ -208,7 +212,8 @@ def discover(
     seeds: dict[str, Seed] = {}
     wanted = [
         *_seeds_of_document(record, document_id),
-        *_seeds(record, user_id, conversation_id, concepts, with_read=not as_published),
+        *(Seed(concept, Because.TOPIC if named else Because.NEAR) for concept in concepts),
+        *_seeds(record, user_id, conversation_id, with_read=not as_published),
     ]
     for seed in _seen(wanted, sight):
         seeds.setdefault(seed.concept, seed)
@@ -223,12 +228,8 @@ def _seeds_of_document(record: RelationshipRecord, document: str) -> Iterator[Se
         yield Seed(concept, Because.DOCUMENT, document)
 
 
-def _seeds(
-    record: RelationshipRecord, user_id: str, conversation_id: str, concepts: Sequence[str], *, with_read: bool
-) -> Iterator[Seed]:
+def _seeds(record: RelationshipRecord, user_id: str, conversation_id: str, *, with_read: bool) -> Iterator[Seed]:
     """Yield the concepts to start from, those that tell most of what is wanted first; one may come twice."""
-    for concept in concepts:
-        yield Seed(concept, Because.TOPIC)
     for concept, _ in record.execute(_TALKED, (conversation_id, SEED_LIMIT)):
         yield Seed(concept, Because.CONVERSATION)
     for concept, *_ in record.execute(_ASKED, (user_id, SEED_LIMIT)):

@@ -81,7 +81,7 @@ def plan_corrections(record: Record, wanted: Sequence[tuple[What, str]]) -> Plan
     made = tuple(Correction(first + i, what, note, _now()) for i, (what, note) in enumerate(new.items()))
     before = Corrections(held)
     after = Corrections((*held, *made))
-    _check_consistent(after)
+    _check_consistent(after, first)
     known = tuple(dict.fromkeys(standing[what] for what, _ in wanted if what in standing))
     return Plan(made, (), known, _restated(record, before, after, after, made))
 
@@ -121,8 +121,8 @@ def _restated(
     return tuple(found)
 
 
-def _check_consistent(corrections: Corrections) -> None:
-    """Raise BadInput where names are merged that are kept apart."""
+def _check_consistent(corrections: Corrections, first_new: int) -> None:
+    """Raise BadInput where names are merged that are kept apart; from ``first_new`` on, none is made yet."""
     for each in corrections.standing:
         what = each.what
         names = what.names if isinstance(what, Apart) else (what.name, what.into) if isinstance(what, Split) else ()
@@ -131,11 +131,18 @@ def _check_consistent(corrections: Corrections) -> None:
             other = meant.setdefault(normalise_name(corrections.meaning(name)), name)
             if other != name:
                 merges = corrections.merges_of(name) | corrections.merges_of(other)
-                ids = ", ".join(map(str, sorted(merges)))
+                merged, apart = (_cited(ids, first_new) for ids in (merges, {each.id}))
                 raise BadInput(
-                    f"{other!r} and {name!r} would be merged (correction {ids}) and kept apart (correction {each.id})",
-                    "Undo one of them first: `mara correct undo ID`",
+                    f"{other!r} and {name!r} would be merged ({merged}) and kept apart ({apart})",
+                    "Leave the new one out, or undo those that it contradicts: `mara correct undo ID`",
                 )
+
+
+def _cited(ids: Collection[int], first_new: int) -> str:
+    """Return the numbers of corrections; one that is not made yet has none that could be undone."""
+    made = [str(id) for id in sorted(ids) if id < first_new]
+    parts = [f"correction {', '.join(made)}"] if made else []
+    return " and ".join(parts + ["the new one"] * (len(made) < len(ids)))
 
 
 def _now() -> str:

@@ -71,7 +71,14 @@ class TestWhatToRead:
     def test_a_topic_that_names_nothing_is_what_the_nearest_passages_are_about(
         self, context: Callable[..., Context]
     ) -> None:
-        assert proposed(what_to_read(context(), "somewhere to swim"))
+        reasons = [each for found in _documents(context, "somewhere to swim") for each in found["reasons"]]
+        assert {each["because"] for each in reasons} == {"near"}
+        assert all(each["told"].startswith("near to your topic: ") for each in reasons)
+
+    def test_only_of_what_a_topic_names_it_is_said_to_be_about(self, context: Callable[..., Context]) -> None:
+        reasons = [each for found in _documents(context, "Lake Sund") for each in found["reasons"]]
+        assert {each["because"] for each in reasons} == {"topic"}
+        assert all(each["told"].startswith("the topic is about ") for each in reasons)
 
     def test_the_conversation_of_another_is_refused(self, context: Callable[..., Context]) -> None:
         with pytest.raises(NoAccess):
@@ -89,6 +96,12 @@ class TestWhatToRead:
         found = what_to_read(context(**OF_A, **who), topic, 10)
         assert set(proposed(found)) <= {"of-a-one", "of-a-two"}
         assert not [marker for marker in MARKERS["b"] if marker in json.dumps(found)]
+
+
+def _documents(context: Callable[..., Context], topic: str) -> list[dict[str, Any]]:
+    documents: list[dict[str, Any]] = what_to_read(context(), topic, 10)["documents"]
+    assert documents
+    return documents
 
 
 class TestRelatedDocuments:

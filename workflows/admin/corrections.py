@@ -155,14 +155,15 @@ def read_statement(root: Path, text: str, relation: str = "") -> Statement:
 def pinned(root: Path, text: str, passage: str, relation: str = "") -> Pin:
     """Return the correction that pins a fact in a passage; without a relation type, of the one that its words tell.
 
-    Raises as `read_statement`.
+    A source or document of one passage stands for that passage. Raises as `read_statement`.
     """
     fact = read_statement(root, text, relation)
-    if not fact.relation:
-        with Workspace(root).open_record() as record:
+    with Workspace(root).open_record() as record:
+        if not fact.relation:
             told, _ = type_triple(fact.subject, fact.predicate, fact.object, declared_types(record))
-        fact = replace(fact, relation=told.value)
-    return Pin(fact, passage)
+            fact = replace(fact, relation=told.value)
+        within = [] if record.states([passage]) else _passages_of(record, passage)
+    return Pin(fact, within[0] if len(within) == 1 else passage)
 
 
 def _carry_out(root: Path, plan_of: Callable[[Record], Plan], *, dry_run: bool) -> dict[str, Any]:
@@ -234,7 +235,17 @@ def _check_places(record: Record, wanted: Iterable[What]) -> None:
         )
     for what in wanted:
         if isinstance(what, Pin) and not record.states([what.passage]):
-            raise BadInput(f"{what.passage!r} is no passage", "A fact is pinned in one passage: give its id")
+            within = _passages_of(record, what.passage)
+            more = f" and {len(within) - _NAMED} more" if len(within) > _NAMED else ""
+            raise BadInput(
+                f"{what.passage!r} is no passage, but has {len(within)}",
+                f"A fact is pinned in one passage: give its id, one of {', '.join(within[:_NAMED])}{more}",
+            )
+
+
+def _passages_of(record: Record, place: str) -> list[str]:
+    """Return the ids of the passages of a source or document."""
+    return sorted({key for each in (record.sources(), record.documents()) for key, of in each.items() if of == place})
 
 
 def _places(what: What) -> tuple[str, ...]:

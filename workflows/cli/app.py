@@ -71,6 +71,7 @@ from workflows.cli.options import (
     WorkflowOption,
     WorkspaceOption,
     asking_settings,
+    given_text,
     indexing_settings,
     named_path,
     words_of_question,
@@ -398,7 +399,9 @@ def mcp(
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Who asks: write their conversations and views to the history."),
+        typer.Option(
+            parser=given_text, metavar="NAME", help="Who asks: write their conversations and views to the history."
+        ),
     ] = None,
 ) -> None:
     """Serve a workspace to MCP clients over stdio, with the tools ask and retrieve."""

@@ -11,7 +11,7 @@ import typer
 from graph.corrections.kinds import Apart, Change, Drop, Merge, Split, What
 from graph.storage.workspace import default_workspace
 from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WorkspaceOption, named_path
+from workflows.cli.options import JsonOption, WorkspaceOption, given_text, named_path
 from workflows.cli.render import escape, relationships_problem
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ correct = typer.Typer(
 _FACT = '"SUBJECT | PREDICATE | OBJECT", or the id of a fact.'
 
 FactArgument = Annotated[str, typer.Argument(metavar="FACT", help=_FACT)]
-NameOption = Annotated[str | None, typer.Option("--as", metavar="NAME", help="Name of the entity.")]
+NameOption = Annotated[str | None, typer.Option("--as", parser=given_text, metavar="NAME", help="Name of the entity.")]
 PlacesOption = Annotated[
     list[str] | None,
     typer.Option("--in", metavar="PLACE", help="Source, document or passage that this is about. Repeatable."),

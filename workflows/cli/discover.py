@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WhereOption, WorkspaceOption, asking_settings
+from workflows.cli.options import JsonOption, WhereOption, WorkspaceOption, asking_settings, given_text
 from workflows.cli.render import escape
 
 if TYPE_CHECKING:
@@ -20,14 +20,22 @@ _REASONS_SHOWN = 3
 @reports_errors
 def discover(
     topic: Annotated[
-        str | None, typer.Argument(help="What it is to be about (default: what the user or conversation is about).")
+        str | None,
+        typer.Argument(
+            parser=given_text,
+            metavar="TOPIC",
+            help="What it is to be about (default: what the user or conversation is about).",
+        ),
     ] = None,
     workspace: WorkspaceOption = None,
     user: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Start from what this user asked and read; leave that out.")
+        str | None,
+        typer.Option(
+            parser=given_text, metavar="NAME", help="Start from what this user asked and read; leave that out."
+        ),
     ] = None,
     conversation: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Start from what this conversation mentions.")
+        str | None, typer.Option(parser=given_text, metavar="NAME", help="Start from what this conversation mentions.")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, max=200, help="Number of documents to propose.")] = 3,
     where: WhereOption = None,
@@ -46,7 +54,10 @@ def provenance(
     passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="ID of a passage, as results have it.")],
     workspace: WorkspaceOption = None,
     user: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Also show in which conversations of this user it was cited.")
+        str | None,
+        typer.Option(
+            parser=given_text, metavar="NAME", help="Also show in which conversations of this user it was cited."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -12,7 +12,7 @@ import typer
 from graph.errors import BadInput
 from graph.storage.workspace import default_workspace
 from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WorkspaceOption, named_path
+from workflows.cli.options import JsonOption, WorkspaceOption, given_text, named_path
 from workflows.cli.render import escape
 
 if TYPE_CHECKING:
@@ -32,11 +32,20 @@ PageFileOption = Annotated[
 @reports_errors
 def history(
     conversation: Annotated[
-        str | None, typer.Argument(help="Conversation to show (default: list all).", show_default=False)
+        str | None,
+        typer.Argument(
+            parser=given_text,
+            metavar="CONVERSATION",
+            help="Conversation to show (default: list all).",
+            show_default=False,
+        ),
     ] = None,
     workspace: WorkspaceOption = None,
     user: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Show what is kept of this user: conversations and views.")
+        str | None,
+        typer.Option(
+            parser=given_text, metavar="NAME", help="Show what is kept of this user: conversations and views."
+        ),
     ] = None,
     export: Annotated[
         Path | None,

@@ -38,6 +38,13 @@ def named_path(text: str) -> Path:
     return Path(text)
 
 
+def given_text(text: str) -> str:
+    """Return a text given on the command line. Raises BadParameter for an empty one, as of an unset variable."""
+    if not text.strip():
+        raise typer.BadParameter("it is empty: give a value, or leave the option out")
+    return text
+
+
 QuestionArgument = Annotated[
     list[str], typer.Argument(metavar="QUESTION", help="Question, in quotes (at most 10,000 characters).")
 ]
@@ -119,12 +126,17 @@ WhereOption = Annotated[
 ConversationOption = Annotated[
     str | None,
     typer.Option(
-        "--conversation", metavar="NAME", help="Ask in this conversation of the history: go on with it, or begin it."
+        "--conversation",
+        parser=given_text,
+        metavar="NAME",
+        help="Ask in this conversation of the history: go on with it, or begin it.",
     ),
 ]
 UserOption = Annotated[
     str | None,
-    typer.Option("--user", metavar="NAME", help="Who asks: write their questions and views to the history."),
+    typer.Option(
+        "--user", parser=given_text, metavar="NAME", help="Who asks: write their questions and views to the history."
+    ),
 ]
 RememberOption = Annotated[
     list[str] | None,
@@ -137,6 +149,7 @@ AsOfOption = Annotated[
     str | None,
     typer.Option(
         "--as-of",
+        parser=given_text,
         metavar="DATE",
         help="Answer from what stood at this date and nothing else: ISO 8601, a day counts to its end, UTC.",
     ),
@@ -144,7 +157,9 @@ AsOfOption = Annotated[
 DatedOption = Annotated[
     str | None,
     typer.Option(
-        metavar="DATE", help="Date from which on what is indexed stands, to load history: ISO 8601, UTC (default now)."
+        parser=given_text,
+        metavar="DATE",
+        help="Date from which on what is indexed stands, to load history: ISO 8601, UTC (default now).",
     ),
 ]
 KeepVersionsOption = Annotated[
@@ -170,11 +185,18 @@ PersonalOption = Annotated[
 ]
 SourceFilterOption = Annotated[
     str | None,
-    typer.Option("--source", metavar="NAME", help="Use only passages of this source: a file, a page, or a website."),
+    typer.Option(
+        "--source",
+        parser=given_text,
+        metavar="NAME",
+        help="Use only passages of this source: a file, a page, or a website.",
+    ),
 ]
 NewerThanOption = Annotated[
     str | None,
-    typer.Option("--newer-than", metavar="DATE", help="Use only documents that were updated after this date."),
+    typer.Option(
+        "--newer-than", parser=given_text, metavar="DATE", help="Use only documents that were updated after this date."
+    ),
 ]
 CitedBeforeOption = Annotated[
     bool,

@@ -257,10 +257,12 @@ def _fact(fact: Mapping[str, Any]) -> str:
 
 
 def _shown_passages(result: Mapping[str, Any], cited: Collection[int]) -> list[Mapping[str, Any]]:
-    """Return the first passages; where they were judged, the cited ones, else the kept ones, if any."""
+    """Return the first passages and all that are cited; where they were judged, the cited, else the kept, if any."""
     passages = result["passages"]
     kept = (cited or set(result["written_from"])) if "judgements" in result else ()
-    return [passage for passage in passages if passage["number"] in kept] or list(passages[:_SHOWN_PASSAGES])
+    if judged := [passage for passage in passages if passage["number"] in kept]:
+        return judged
+    return [passage for place, passage in enumerate(passages) if place < _SHOWN_PASSAGES or passage["number"] in cited]
 
 
 def judged(console: Console, result: Mapping[str, Any]) -> None:

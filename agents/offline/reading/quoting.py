@@ -18,7 +18,7 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
     is no evidence, and why.
     """
     notes = tuple(dict.fromkeys(note for each in found for note in _notes(each)))
-    excerpts = list(dict.fromkeys(excerpt for each in found for excerpt in each.excerpts))
+    excerpts = _each_once(found)
     if not excerpts:
         nothing = refusal()
         return Answer(nothing.text, nothing.plain_text, (), refused=True, notes=notes)
@@ -30,6 +30,14 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
         citations.setdefault(passage.number, Citation(passage.number, passage.id, excerpt.start, excerpt.end))
     plain, cited = ("\n\n".join(texts) for texts in zip(*shown, strict=True))
     return Answer(cited, plain, tuple(citations.values()), is_evidence=True, notes=notes)
+
+
+def _each_once(found: Sequence[Evidence]) -> list[Excerpt]:
+    """Return the excerpts of all parts, those of one place once: each part reads the sentences of a passage anew."""
+    placed: dict[tuple[int, int, int], Excerpt] = {}
+    for excerpt in (excerpt for each in found for excerpt in each.excerpts):
+        placed.setdefault((excerpt.passage.number, excerpt.start, excerpt.end), excerpt)
+    return list(placed.values())
 
 
 def _notes(found: Evidence) -> list[str]:

@@ -72,6 +72,14 @@ def test_a_source_is_shown_by_its_first_words_without_the_signs_of_its_lines() -
     assert len(shown(text="Karv " * 100_000)) < 1_000
 
 
+def test_the_first_passages_are_listed_and_beyond_them_the_cited_ones() -> None:
+    hits = [{"number": n, "id": f"p{n}", "title": "", "text": "", "source": "", "metadata": {}} for n in range(1, 11)]
+    cited = [{"number": number, "passage": f"p{number}"} for number in (2, 7, 10)]
+    lines = shown({"passages": hits, "citations": cited, "answer": "It is so. [2] [7] [10]"}).splitlines()
+    listed = [line for line in lines if line.endswith(tuple(hit["id"] for hit in hits))]
+    assert listed == ["  [1] p1", "● [2] p2", "  [3] p3", "  [4] p4", "  [5] p5", "● [7] p7", "● [10] p10"]
+
+
 def test_with_verbose_a_passage_is_shown_with_its_id() -> None:
     lines = shown(verbose=True, title="Karv", source="towns.jsonl").splitlines()
     assert "● [1] Karv · p1 · towns.jsonl" in lines

@@ -43,8 +43,8 @@ def test_excerpts_are_paragraphs() -> None:
 
 
 def test_the_parts_of_a_question_follow_each_other_and_what_is_quoted_for_both_is_quoted_once() -> None:
-    rent, notice = read(RENT, LEASE), read("How much notice does the lease need?", LEASE)
-    answer = quote_evidence([rent, notice, rent])
+    rent, notice, again = (read(asked, LEASE) for asked in (RENT, "How much notice does the lease need?", RENT))
+    answer = quote_evidence([rent, notice, again])
     assert answer.plain_text.count("monthly rent") == answer.plain_text.count("six months") == 1
 
 
