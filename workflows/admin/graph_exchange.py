@@ -44,6 +44,12 @@ _READERS: dict[GraphFormat, Callable[[str], Part | None]] = {
 }
 
 
+def form_of(path: Path) -> GraphFormat:
+    """Return the form that the ending of a file names; JSON lines where it names none."""
+    ending = path.suffix.removeprefix(".").lower()
+    return next((form for form in GraphFormat if form.value == ending), GraphFormat.JSONL)
+
+
 def configured_server() -> ServerSettings:
     """Return how to reach the graph server that the environment names. Raises BadInput where it names none."""
     settings = ServerSettings.from_environment()
@@ -90,21 +96,32 @@ def export_graph(root: Path, path: Path, form: GraphFormat) -> dict[str, Any]:
 def import_graph(root: Path, path: Path, form: GraphFormat) -> dict[str, Any]:
     """Write the nodes and edges of a file that `export_graph` wrote into a workspace's relationship graph, all or none.
 
+    The folder of the workspace is made where there is none.
+
     Raises:
-        BadInput: the file cannot be read, or is of a form that cannot be imported.
+        BadInput: the file cannot be read, is of a form that cannot be imported, or the folder cannot be made.
         NotInSchema: the schema does not know what it holds.
         MissingEndpoint: an edge links a node that is neither in the file nor in the workspace.
     """
     if form not in _READERS:
         raise BadInput(f"{form} cannot be imported", f"Import {' or '.join(_READERS)}")
     try:
-        with path.open(encoding="utf-8") as file, RelationshipRecord.of(root, create=True) as record:
-            nodes, edges = import_lines(record, file, _READERS[form])
+        with path.open(encoding="utf-8") as file:
+            _make_folder(root)
+            with RelationshipRecord.of(root, create=True) as record:
+                nodes, edges = import_lines(record, file, _READERS[form])
     except UnicodeDecodeError as fault:
         raise BadInput(f"{path} is not UTF-8 text", "Import what `mara graph export` wrote") from fault
     except OSError as fault:
         raise BadInput(f"{path} cannot be read ({fault.strerror})", "Check the path") from fault
     return {"file": str(path), "nodes": nodes, "edges": edges}
+
+
+def _make_folder(root: Path) -> None:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise BadInput(f"{root} cannot be made ({fault.strerror})", "Name another folder with --workspace") from fault
 
 
 def _lines(parts: Iterator[Part], form: GraphFormat) -> Iterator[str]:

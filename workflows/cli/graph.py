@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from graph.storage.workspace import default_workspace
-from workflows.admin.graph_exchange import GraphFormat, export_graph, import_graph, publish_graph
+from workflows.admin.graph_exchange import GraphFormat, export_graph, form_of, import_graph, publish_graph
 from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, query_graph
 from workflows.cli import graph_upkeep
 from workflows.cli.command import reports_errors, say, write
@@ -28,7 +28,10 @@ ParamOption = Annotated[
     typer.Option(metavar="NAME=VALUE", help="Value of a $NAME of the query: a number, a list, or a text. Repeatable."),
 ]
 
-FormatOption = Annotated[GraphFormat, typer.Option("--format", help="Form of the file.")]
+FormatOption = Annotated[
+    GraphFormat | None,
+    typer.Option("--format", help="Form of the file (default: that of its ending, else jsonl).", show_default=False),
+]
 
 
 graph.command("evaluate")(graph_upkeep.evaluate)
@@ -75,11 +78,11 @@ def publish(
 def export(
     file: Annotated[Path, typer.Argument(parser=named_path, metavar="FILE", help="File to write.")],
     workspace: WorkspaceOption = None,
-    form: FormatOption = GraphFormat.JSONL,
+    form: FormatOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write the relationship graph, conversations and all, into a file."""
-    done = export_graph(workspace or default_workspace(), file, form)
+    done = export_graph(workspace or default_workspace(), file, form or form_of(file))
     write(done, lambda console: _show_exchanged(console, done), as_json=as_json)
 
 
@@ -88,11 +91,11 @@ def export(
 def import_(
     file: Annotated[Path, typer.Argument(parser=named_path, metavar="FILE", help="File of an export.")],
     workspace: WorkspaceOption = None,
-    form: FormatOption = GraphFormat.JSONL,
+    form: FormatOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add the nodes and edges of an export (jsonl, cypher) to the relationship graph, all or none."""
-    done = import_graph(workspace or default_workspace(), file, form)
+    done = import_graph(workspace or default_workspace(), file, form or form_of(file))
     write(done, lambda console: _show_exchanged(console, done), as_json=as_json)
 
 

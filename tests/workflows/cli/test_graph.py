@@ -77,6 +77,21 @@ class TestFiles:
         mara("graph", "export", root / "again", "--format", form, "-w", other)
         assert (root / "again").read_bytes() == file.read_bytes()
 
+    @pytest.mark.parametrize("form", ["jsonl", "cypher"])
+    def test_the_ending_tells_the_form_and_the_folder_is_made(self, mara: Mara, root: Path, form: str) -> None:
+        file, other = root / f"out.{form}", root / "not" / "there"
+        wrote = mara("graph", "export", file, "-w", root, "--json").json
+        assert wrote["format"] == form
+        read = mara("graph", "import", file, "-w", other, "--json").json
+        assert (read["nodes"], read["edges"]) == (wrote["nodes"], wrote["edges"])
+
+    def test_a_folder_that_cannot_be_made_is_told(self, mara: Mara, root: Path) -> None:
+        file = root / "out.jsonl"
+        mara("graph", "export", file, "-w", root)
+        told = mara("graph", "import", file, "-w", file / "below")
+        assert told.code == 2
+        assert "cannot be made" in told.err
+
     def test_graphml_goes_out_alone(self, mara: Mara, root: Path) -> None:
         file = root / "out.graphml"
         assert mara("graph", "export", file, "--format", "graphml", "-w", root).code == 0
