@@ -113,7 +113,7 @@ def passages_that_stood(stood: Iterable[Stood], of_documents: ProvenanceFilter) 
             named.add(origin.document)
         if moment and each.since != ALWAYS and time_text(datetime.fromisoformat(each.since)) >= moment:
             newer.add(origin.document)
-    found = passages.keys()
+    found = set(passages)
     if of_documents.source:
         found &= named
     if moment:
