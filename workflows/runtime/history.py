@@ -13,6 +13,7 @@ from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.server_clients import without_folders
 from graph.storage.workspace import resolve_workspace
+from graph.text import counted
 from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sending, erase_on_graph_server
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import sees
@@ -96,7 +97,8 @@ def record_answer(state: Recording, run: OpenRun) -> Update:
         answer=done.answer,
         viewed=list(done.viewed),
     )
-    unlinked = f"{len(done.unlinked)} cited passages are not in the relationship graph, and not linked: index again"
+    cited = counted(len(done.unlinked), "cited passage is", "cited passages are")
+    unlinked = f"{cited} not in the relationship graph, and not linked: index again"
     errors = [run.error(HISTORY_UNWRITTEN, unlinked)] if done.unlinked else []
     if behind := behind_after_sending(resolve_workspace(context.workspace)):
         errors.append(run.error(GRAPH_SERVER_BEHIND, behind))
