@@ -24,6 +24,11 @@ _UNSPACED_TOKEN = regex.compile(rf"[{_UNSPACED}]")
 _TRAILING_PARENTHESIS = re.compile(r"\([^()]*\)\s*$")
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, which takes an s, or its own plural, unless there is exactly one."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 @lru_cache(maxsize=50_000)
 def normalise_name(name: str) -> str:
     """Return the normal form under which spellings of one name meet.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from graph.text import is_unspaced, name_length, normalise_name, title_name, token_spans, tokens
+from graph.text import counted, is_unspaced, name_length, normalise_name, title_name, token_spans, tokens
 from tests.growth import grows_with_length_alone
 
 SCRIPTS = {
@@ -161,3 +161,15 @@ def test_pathological_text_takes_no_longer_than_its_length_explains(text: str) -
         token_spans(piece)
 
     assert grows_with_length_alone(work, len(text) // 8)
+
+
+def test_a_noun_is_singular_beside_one_alone() -> None:
+    told = [counted(count, "passage") for count in (0, 1, 2, 1_200)]
+    assert told == [
+        "0 passages",
+        "1 passage",
+        "2 passages",
+        "1,200 passages",
+    ]
+    assert counted(1, "passage is", "passages are") == "1 passage is"
+    assert counted(2, "passage is", "passages are") == "2 passages are"

@@ -10,7 +10,8 @@ from typing import Any
 from graph.corrections.apply import Corrections
 from graph.errors import BadInput
 from graph.moments import ALWAYS, shown
-from graph.storage.entry import Entry, facts_of
+from graph.schema import Fact
+from graph.storage.entry import Entry
 from graph.storage.versions import Span, Versions, of_documents
 from graph.storage.workspace import Workspace
 
@@ -106,15 +107,22 @@ def _named(
 
 
 def _facts(corrections: Corrections, old: Iterable[Entry], new: Iterable[Entry]) -> dict[str, list[str]]:
-    """Return the facts that are new in a version and those that it drops, in words."""
-    said_before, said = (
-        {key: text for e in held for key, text in facts_of(corrections.stated(e.passage, e.extraction)).items()}
-        for held in (old, new)
-    )
+    """Return the facts that are new in a version and those that it drops, as `mara correct` takes them."""
+    said_before, said = (_said(corrections, held) for held in (old, new))
     return {
         "new_facts": sorted(text for key, text in said.items() if key not in said_before),
         "dropped_facts": sorted(text for key, text in said_before.items() if key not in said),
     }
+
+
+def _said(corrections: Corrections, held: Iterable[Entry]) -> dict[str, str]:
+    """Return {fact id: the fact between bars}, spelled as the first passage that states it has it."""
+    said: dict[str, str] = {}
+    for entry in held:
+        for each in corrections.stated(entry.passage, entry.extraction).triples:
+            fact = Fact(each.subject, each.predicate, each.object, each.relation)
+            said.setdefault(fact.id, f"{each.subject} | {each.predicate} | {each.object}")
+    return said
 
 
 def _diff(old: Iterable[Entry], new: Iterable[Entry]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from graph.text import counted
 from workflows.cli import render
 from workflows.cli.live_answer import spent
 from workflows.cli.render import escape
@@ -53,7 +54,7 @@ def sources(console: Console, result: Result, *, all_of_them: bool) -> None:
         console.print("The answer cites nothing" if result["passages"] else "No passage was found")
     render.passages(console, shown, cited)
     if left := len(result["passages"]) - len(shown):
-        console.print(f"[dim]{left} passages found beside: /sources all shows them[/]")
+        console.print(f"[dim]{counted(left, 'passage')} found beside: /sources all shows them[/]")
 
 
 def passage(console: Console, result: Result, hit: Mapping[str, Any]) -> None:

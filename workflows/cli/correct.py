@@ -10,6 +10,7 @@ import typer
 
 from graph.corrections.kinds import Apart, Change, Drop, Merge, Split, What
 from graph.storage.workspace import default_workspace
+from graph.text import counted
 from workflows.cli.command import reports_errors, write
 from workflows.cli.options import JsonOption, WorkspaceOption, given_text, named_path
 from workflows.cli.render import escape, relationships_problem
@@ -174,7 +175,9 @@ def export_file(
     from workflows.admin.corrections import export_corrections
 
     done = export_corrections(workspace or default_workspace(), file)
-    told = f"{done['standing']} corrections and {done['undone']} that were undone are in {escape(done['file'])}"
+    told = (
+        f"{counted(done['standing'], 'correction')} and {done['undone']} that were undone are in {escape(done['file'])}"
+    )
     write(done, lambda console: console.print(told), as_json=as_json)
 
 
@@ -214,7 +217,7 @@ def show_done(console: Console, done: Mapping[str, Any]) -> None:
         for sign, key in (("-", "was"), ("+", "now")):
             for line in example[key]:
                 console.print(f"    {sign} {escape(line)}")
-    told = f"{done['passages']} passages {'would change' if done['dry_run'] else 'changed'}"
+    told = f"{counted(done['passages'], 'passage')} {'would change' if done['dry_run'] else 'changed'}"
     console.print(f"{told}; {'nothing was written' if done['dry_run'] else 'generation ' + str(done['generation'])}")
     relationships_problem(console, done["relationships"])
     if done.get("left_out"):
@@ -227,8 +230,8 @@ def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
             console.print(f"[dim]{_line(each)}  undone {each['undone_at']}[/]")
             continue
         # Names that are kept apart change no passage.
-        counted = "" if each["kind"] == "apart" else f"  [dim]{each['passages']} passages[/]"
-        console.print(f"{_line(each)}{counted}")
+        changed = "" if each["kind"] == "apart" else f"  [dim]{counted(each['passages'], 'passage')}[/]"
+        console.print(f"{_line(each)}{changed}")
     if not listed["corrections"]:
         console.print(f"No correction in {escape(listed['workspace'])}")
 

@@ -17,6 +17,7 @@ from agents.answers.citations import quotable
 from agents.claim_verdicts import Verdict
 from graph.errors import MaraError
 from graph.sentences import sentence_spans
+from graph.text import counted
 from workflows.indexing_run.report import IndexReport
 from workflows.runtime.moved import moved
 from workflows.runtime.resources import OFFLINE
@@ -144,9 +145,10 @@ def preview(console: Console, found: Mapping[str, Any]) -> None:
 
 def removal(console: Console, done: Mapping[str, Any]) -> None:
     """Print what was removed."""
-    past = f" and {done['versions']} past versions" if done["versions"] else ""
+    past = f" and {counted(done['versions'], 'past version')}" if done["versions"] else ""
     console.print(
-        f"{len(done['removed'])} passages{past} removed; {done['passages']} left in {escape(done['workspace'])}"
+        f"{counted(len(done['removed']), 'passage')}{past} removed;"
+        f" {done['passages']} left in {escape(done['workspace'])}"
     )
     relationships_problem(console, done["relationships"])
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _QUOTED = str.maketrans({'"': '\\"', "\\": "\\\\", "$": "\\$", "`": "\\`"})
 
 
+_MERGES = {"y": 0, "1": 0, "2": 1}
+"""Answers that merge a pair, with the place of the name that stays."""
+
+
 @reports_errors
 def review(
     workspace: WorkspaceOption = None,
@@ -30,7 +34,11 @@ def review(
         float, typer.Option(min=0, max=1, help="Score from which on names are proposed to be merged.")
     ] = 0.5,
     decide: Annotated[
-        bool, typer.Option("--decide", help="Ask about each pair: y merges, n keeps apart, Enter skips.")
+        bool,
+        typer.Option(
+            "--decide",
+            help="Ask about each pair: y or 1 merges under the first name, 2 under the second, n keeps apart.",
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -57,16 +65,18 @@ def _decide(root: Path, found: Mapping[str, Any]) -> None:
         if answer == "q":
             break
         names = tuple(each["names"])
-        if answer in ("y", "n"):
-            decided.append(Merge(names, names[0]) if answer == "y" else Apart(names))
+        if answer in _MERGES:
+            decided.append(Merge(names, names[_MERGES[answer]]))
+        elif answer == "n":
+            decided.append(Apart(names))
     if decided:
         done = correct(root, decided, "mara review")
         write(done, lambda console: show_done(console, done), as_json=False)
 
 
 def _asked() -> str:
-    """Return y, n, q, or nothing for a pair that is skipped; q where the input ends."""
-    print("one name? [y/n, Enter skips, q ends] ", end="", flush=True)  # noqa: T201
+    """Return y, 1, 2, n, q, or nothing for a pair that is skipped; q where the input ends."""
+    print("one name? [y: the first, 2: the second, n: keep apart, Enter skips, q ends] ", end="", flush=True)  # noqa: T201
     line = sys.stdin.readline()
     return line.strip().casefold()[:1] if line else "q"
 

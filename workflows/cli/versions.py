@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from graph.storage.workspace import default_workspace
+from graph.text import counted
 from workflows.cli.command import reports_errors, write
 from workflows.cli.options import JsonOption, WorkspaceOption
 from workflows.cli.render import escape
@@ -34,7 +35,7 @@ def versions(
 
 def _print_versions(console: Console, found: Mapping[str, Any]) -> None:
     for version in found["versions"]:
-        console.print(f"[bold]{version['date'] or 'now'}[/]  [dim]{version['passages']} passages[/]")
+        console.print(f"[bold]{version['date'] or 'now'}[/]  [dim]{counted(version['passages'], 'passage')}[/]")
         _print_changes(console, version)
     if found["kept_from"]:
         console.print(f"[yellow]Versions are kept from {found['kept_from']} on[/]")
@@ -48,7 +49,7 @@ def _print_changes(console: Console, version: Mapping[str, Any]) -> None:
             named = " ".join(part for part in (passage["title"], f"({passage['id']})") if part)
             console.print(f"  {mark} {kind} {escape(named)}: {escape(passage['text'])}")
     if version["moved"]:
-        console.print(f"  [dim]with other metadata: {len(version['moved'])} passages[/]")
+        console.print(f"  [dim]with other metadata: {counted(len(version['moved']), 'passage')}[/]")
     for kind in ("new_facts", "dropped_facts"):
         for fact in version[kind]:
             console.print(f"  [dim]{kind.removesuffix('s').replace('_', ' ')}: {escape(fact)}[/]")

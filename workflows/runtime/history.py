@@ -13,6 +13,7 @@ from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.server_clients import without_folders
 from graph.storage.workspace import Workspace, resolve_workspace
+from graph.text import counted
 from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sending, erase_on_graph_server
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import sees
@@ -135,9 +136,11 @@ def _unlinked(passages: Sequence[str], context: Context) -> Iterator[str]:
     with Workspace(resolve_workspace(context.workspace)).open_record() as record:
         standing = {span.passage_id for span in record.versions.spans(passages) if span.until is None}
     if past := len(passages) - len(standing):
-        yield f"{past} cited passages stood in the past only: the answer keeps their numbers, and nothing is linked"
+        cited = counted(past, "cited passage")
+        yield f"{cited} stood in the past only: the answer keeps the numbers, and nothing is linked"
     if standing:
-        yield f"{len(standing)} cited passages are not in the relationship graph, and not linked: index again"
+        cited = counted(len(standing), "cited passage is", "cited passages are")
+        yield f"{cited} not in the relationship graph, and not linked: index again"
 
 
 def _write(turn: NewTurn, run: OpenRun) -> RecordedTurn:

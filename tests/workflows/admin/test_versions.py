@@ -65,8 +65,8 @@ class TestVersions:
 
     def test_tell_the_facts_that_came_and_went(self, shop: Path) -> None:
         second = document_versions(shop, "lamp")["versions"][1]
-        assert second["new_facts"] == ["torvik lamp costs 45 euros"]
-        assert second["dropped_facts"] == ["torvik lamp costs 40 euros"]
+        assert second["new_facts"] == ["Torvik lamp | costs | 45 euros"]
+        assert second["dropped_facts"] == ["Torvik lamp | costs | 40 euros"]
 
     def test_tell_the_lines_that_changed_where_asked(self, shop: Path) -> None:
         second = document_versions(shop, "lamp", with_text=True)["versions"][1]
@@ -81,8 +81,8 @@ class TestVersions:
 
     def test_on_the_command_line(self, shop: Path, mara: Mara) -> None:
         out = mara("versions", "lamp", "-w", shop, "--diff").out
-        assert "2024-02-01  1 passages" in out
-        assert "dropped fact: torvik lamp costs 40 euros" in out
+        assert "2024-02-01  1 passage\n" in out
+        assert "dropped fact: Torvik lamp | costs | 40 euros" in out
         assert "+The Torvik lamp costs 52 euros." in out
         assert mara("versions", "lamp", "-w", shop, "--json").json == document_versions(shop, "lamp")
 

@@ -28,7 +28,7 @@ def test_corrections_are_made_listed_and_undone(mara: Mara, sund: Path, tmp_path
     at = ("-w", sund)
     merged = mara("correct", "merge", "Lake Sund", "Lake-Sund", "--note", "one lake", *at)
     assert "merge  Lake Sund, Lake-Sund → Lake Sund (one lake)" in merged.out
-    assert "1 passages changed" in merged.out
+    assert "1 passage changed" in merged.out
     mara("correct", "split", "Ostra", "--in", "p1", "--as", "Ostra (county)", *at)
     mara("correct", "apart", "Velm", "Velma", *at)
     mara("correct", "change", "Velm | flows into | Lake Sund", "--to", "Velm | leaves | Lake Sund", *at)
@@ -84,7 +84,7 @@ def test_a_review_proposes_with_evidence_and_a_command(mara: Mara, sund: Path) -
     assert {*found["merges"][0]["names"]} == {"Lake Sund", "Lake-Sund"}
 
 
-@pytest.mark.parametrize(("answer", "kind"), [("y", "merge"), ("n", "apart")])
+@pytest.mark.parametrize(("answer", "kind"), [("y", "merge"), ("2", "merge"), ("n", "apart")])
 def test_a_pair_that_is_decided_becomes_a_correction(
     mara: Mara, sund: Path, monkeypatch: pytest.MonkeyPatch, answer: str, kind: str
 ) -> None:
@@ -92,6 +92,7 @@ def test_a_pair_that_is_decided_becomes_a_correction(
     mara("review", "--decide", "-w", sund)
     (made,) = mara("correct", "list", "--json", "-w", sund).json["corrections"]
     assert (made["kind"], made["note"]) == (kind, "mara review")
+    assert kind != "merge" or made["name"] == made["names"][answer == "2"]
     assert mara("review", "--json", "-w", sund).json["merges"] == []
 
 

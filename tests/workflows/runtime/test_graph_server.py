@@ -13,7 +13,7 @@ from tests.bolt_server import MISSING, PASSWORD, USER, BoltEndpoint, is_installe
 from tests.builders import passage_of, publish_workspace
 from tests.chroma_server import free_port
 from tests.graph.relationships.small_graph import small_record, user
-from workflows.admin.history import forget_user
+from workflows.admin.history import NO_SERVER, forget_user
 from workflows.runtime.graph_server import behind_after_sending, erase_on_graph_server, send_to_graph_server
 
 
@@ -44,7 +44,10 @@ class TestAServerThatIsDown:
 
     def test_what_is_forgotten_here_is_said_to_be_still_there(self, root: Path) -> None:
         with pytest.raises(GraphUnavailable, match="still holds it"):
-            forget_user(root, "mia")
+            erase_on_graph_server(root)
+
+    def test_what_was_never_sent_is_forgotten_without_it(self, root: Path) -> None:
+        assert forget_user(root, "mia")["graph_server"] == NO_SERVER
         with RelationshipRecord.of(root) as record:
             assert record.counts()["User"] == 0
 
