@@ -137,7 +137,7 @@ def _unlinked(passages: Sequence[str], context: Context) -> Iterator[str]:
         standing = {span.passage_id for span in record.versions.spans(passages) if span.until is None}
     if past := len(passages) - len(standing):
         cited = counted(past, "cited passage")
-        yield f"{cited} stood in the past only: the answer keeps the numbers, and nothing is linked"
+        yield f"{cited} stood in the past only: the answer keeps their numbers, and nothing is linked"
     if standing:
         cited = counted(len(standing), "cited passage is", "cited passages are")
         yield f"{cited} not in the relationship graph, and not linked: index again"
