@@ -264,7 +264,7 @@ def test_a_turn_that_ended_here_is_not_loaded_again(page: Window) -> None:
     page.answered(1)
     page.ask("Who built the Tarn Dam?")
     page.answered(2)
-    loaded = "return performance.getEntriesByType('resource').map((each) => each.name.split('/api/')[1])"
+    loaded = "return performance.getEntriesByType('resource').map((each) => each.name.split('/api/')[1] ?? '')"
 
     def known() -> set[str]:
         return {name.partition("?")[2] for name in page.run(loaded) if name.startswith("conversations/")}
