@@ -140,12 +140,13 @@ def _run(arguments: list[str], folder: Path, at: Step | None) -> None:
     vars(embeddings)["_embedder"] = lambda *configured: NoTies()
     vars(indexing)["COMMIT_PASSAGES"] = _PASSAGES_A_COMMIT
     if at is not None:
-        _kill_at(at)
+        kill_at(at)
     sys.argv = ["mara", *arguments]
     app.main()
 
 
-def _kill_at(step: Step) -> None:
+def kill_at(step: Step) -> None:
+    """Let this process kill itself at a step."""
     left = step.time
 
     def look(frame: FrameType, event: str, argument: object) -> None:

@@ -169,6 +169,19 @@ class TestATurn:
         bring_in_step(root)
         assert kinds(ask(FOUNDED, context_of(root, conversation_id="other"))) == []
 
+    def test_no_answer_is_lost_where_what_it_lacks_cannot_be_told(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(*args: object) -> None:
+            raise RuntimeError("the record of passages cannot be read")
+
+        (root / RELATIONSHIPS_FILE).unlink()
+        monkeypatch.setattr(history, "_unlinked", broken)
+        result = ask(FOUNDED, context_of(root))
+        assert result["answer"]
+        assert result["recorded"]
+        assert kinds(result) == [history.HISTORY_UNWRITTEN]
+
     def test_names_that_cannot_be_kept_are_refused(self, root: Path) -> None:
         for name in (" ", "a\nb", 1_001 * "c"):
             with pytest.raises(BadInput, match="conversation_id"):

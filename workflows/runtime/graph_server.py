@@ -29,8 +29,9 @@ def behind_after_sending(root: Path) -> str:
     """Send as `send_to_graph_server` does; return what to tell where that fails, without an address, else nothing."""
     try:
         send_to_graph_server(root)
-    except MaraError as fault:
-        return f"The graph server lacks this turn ({fault.kind}); `mara graph publish` tells why and sends it"
+    except Exception as fault:
+        kind = fault.kind if isinstance(fault, MaraError) else type(fault).__name__
+        return f"The graph server lacks this turn ({kind}); `mara graph publish` tells why and sends it"
     return ""
 
 

@@ -97,7 +97,10 @@ def record_answer(state: Recording, run: OpenRun) -> Update:
         answer=done.answer,
         viewed=list(done.viewed),
     )
-    errors = [run.error(HISTORY_UNWRITTEN, each) for each in _unlinked(done.unlinked, context)]
+    try:
+        errors = [run.error(HISTORY_UNWRITTEN, each) for each in _unlinked(done.unlinked, context)]
+    except Exception as fault:
+        errors = [run.error(HISTORY_UNWRITTEN, f"Some cited passages are not linked ({told(fault, context)})")]
     if behind := behind_after_sending(resolve_workspace(context.workspace)):
         errors.append(run.error(GRAPH_SERVER_BEHIND, behind))
     return {"recorded": recorded, "errors": errors}

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
-import sys
-import threading
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -16,7 +12,7 @@ from graph.retrieve.open_index import IndexPool
 from graph.retrieve.past import PastIndexes
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder, passage_of, write_dated
-from tests.killing import KILLED, Step
+from tests.killing import KILLED, Step, kill_at
 
 pytestmark = pytest.mark.slow
 
@@ -46,27 +42,12 @@ def shop(tmp_path: Path) -> Workspace:
 
 def derive(root: Path, at: Step | None = None) -> None:
     if at is not None:
-        _kill_at(at)
+        kill_at(at)
     pool = IndexPool()
     index = PastIndexes(pool).get(root, HashEmbedder(), "2023")
     right = [passage.text for passage in index.graph.passages] == ["The lamp costs 40 euros."]
     pool.close()
     os._exit(0 if right else 1)
-
-
-def _kill_at(step: Step) -> None:
-    left = step.time
-
-    def look(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal left
-        code = frame.f_code
-        if event == "call" and code.co_name == step.function and code.co_filename.endswith(step.file):
-            left -= 1
-            if not left:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.setprofile(look)
-    sys.setprofile(look)
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: f"{step.function}-{step.time}")
