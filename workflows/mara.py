@@ -27,7 +27,8 @@ from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, VALID, WorkflowB
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context, Question
 from workflows.states.conversion import answer_update, notes_of, numbered
-from workflows.states.shared import Answering, AnswerReply, AnswerToCheck, Asked, Output, State, Update
+from workflows.states.records import Update
+from workflows.states.shared import Answering, AnswerReply, AnswerToCheck, Asked, Output, State
 
 WORKFLOW = "mara"
 

@@ -33,7 +33,8 @@ from workflows.settings.mara import Context, Question
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.checks import check_shape
 from workflows.states.ragenta import FollowUpsPlanned, Kept, LinedUp, OnePassage, RagentaOutput, RagentaState, Searching
-from workflows.states.shared import AnswerReply, AnswerToCheck, Asked, Update
+from workflows.states.records import Update
+from workflows.states.shared import AnswerReply, AnswerToCheck, Asked
 
 WORKFLOW = "ragenta"
 

@@ -9,7 +9,8 @@ from agents.chat.usage import Prices
 from agents.roles import Turn
 from workflows.settings.enums import Workflow
 from workflows.states.ragenta import Judged, RagentaOutput
-from workflows.states.shared import Answer, ClaimOutput, usage_of
+from workflows.states.records import usage_of
+from workflows.states.shared import Answer, ClaimOutput
 
 TOTAL = "total"
 """The key of a result's timings that tells of the whole run."""

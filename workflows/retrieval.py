@@ -41,8 +41,8 @@ from workflows.runtime.workflow_graph import (
 )
 from workflows.settings.mara import Context, Question
 from workflows.states.checks import mode_of
+from workflows.states.records import FIRST_NODE
 from workflows.states.shared import (
-    FIRST_NODE,
     Asked,
     FilterReply,
     ManagerReply,

@@ -24,7 +24,7 @@ from workflows.runtime.personal import RELATIONSHIPS_UNREAD
 from workflows.runtime.resources import OpenRun, close_indexes
 from workflows.runtime.visibility import within_filter
 from workflows.settings.enums import Workflow
-from workflows.states.shared import PersonalPlace, PersonalReason
+from workflows.states.records import PersonalPlace, PersonalReason
 
 QUESTION = "What happened at the lake?"
 

@@ -46,7 +46,7 @@ from tests.workflows.small_world import TEXTS, run, shown_to_model
 from workflows import ask, mara, ragenta
 from workflows.context import Context
 from workflows.runtime.resources import OFFLINE
-from workflows.states.shared import NO_USAGE
+from workflows.states.records import NO_USAGE
 
 ABSTAINED = {
     "judge_outcome": "nothing supports",

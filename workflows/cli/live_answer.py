@@ -15,7 +15,7 @@ from rich.text import Text
 from workflows.context import Context
 from workflows.results import TOTAL, Result
 from workflows.runtime.printable import VisibleConsole, visible
-from workflows.states.shared import UsageRecord
+from workflows.states.records import UsageRecord
 
 if TYPE_CHECKING:
     from workflows.streaming import Event

@@ -9,7 +9,7 @@ from langchain_core.messages.ai import UsageMetadata
 
 from workflows.results import Result
 from workflows.states.chat import METADATA, AnswerMetadata, SourceRecord
-from workflows.states.shared import CitationMark, PassageHit
+from workflows.states.records import CitationMark, PassageHit
 
 EXCERPT_LIMIT = 300
 """Characters of a source's excerpt, of its title, and of a note."""

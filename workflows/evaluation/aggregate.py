@@ -30,7 +30,7 @@ from workflows.evaluation.metrics import (
     total_usage,
 )
 from workflows.runs.run_folder import Row, rounded
-from workflows.states.shared import usage_of
+from workflows.states.records import usage_of
 
 _DECIMALS = 6
 _COPIED = ("questions", "workspace_id", "generation", "models", "versions", "retrieval_only", "top_k")

@@ -27,7 +27,7 @@ from workflows.runs.question_files import AskedQuestion
 from workflows.runs.run_folder import Answered, Row, rounded
 from workflows.runs.runner import OF_ALL_QUESTIONS, check_generation, failure
 from workflows.runtime.resources import OFFLINE, open_workspace_index
-from workflows.states.shared import NO_USAGE, UsageRecord, add_usage, usage_record
+from workflows.states.records import NO_USAGE, UsageRecord, add_usage, usage_record
 
 SHOWN_PASSAGE_SEEDS = 20
 """The number of passage seeds, heaviest first, in a row of results."""

@@ -12,7 +12,8 @@ from workflows.runtime.resources import OpenRun
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, WorkflowBuilder
 from workflows.settings.mara import Context
 from workflows.states.conversion import passage_hits
-from workflows.states.shared import FIRST_NODE, Asked, Output, State, Update
+from workflows.states.records import FIRST_NODE, Update
+from workflows.states.shared import Asked, Output, State
 
 WORKFLOW = "given passages"
 

@@ -32,7 +32,7 @@ from workflows.evaluation.metrics import (
     reciprocal_rank,
     token_f1,
 )
-from workflows.states.shared import usage_of
+from workflows.states.records import usage_of
 
 if TYPE_CHECKING:
     from langsmith import Client

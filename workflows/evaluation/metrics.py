@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graph.errors import BadInput
-from workflows.states.shared import NO_USAGE, UsageRecord, add_usage
+from workflows.states.records import NO_USAGE, UsageRecord, add_usage
 
 DEPTHS = (1, 2, 5, 10, 20)
 """The numbers of passages at which recall, precision and their F1 are told."""

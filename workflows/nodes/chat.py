@@ -20,7 +20,7 @@ from workflows.runtime.own_run import on_its_own
 from workflows.settings.chat import ANSWER, WorkflowChoice, context_of_chat
 from workflows.settings.mara import Context
 from workflows.states.chat import Conversation
-from workflows.states.shared import Update
+from workflows.states.records import Update
 from workflows.streaming import Answered, Event, NodeStarted, Progress, Token, aask_stream, ask_stream
 
 Events = TypeVar("Events")

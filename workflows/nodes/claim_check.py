@@ -34,21 +34,16 @@ from workflows.settings.mara import Context
 from workflows.settings.problems import problems_of
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.conversion import answer_update, numbered
-from workflows.states.shared import (
+from workflows.states.records import (
     AssessmentRecord,
-    ClaimCheckOutput,
-    ClaimInput,
-    ClaimJudging,
     ClaimRecord,
-    ClaimReply,
-    ClaimSettling,
     ClaimSpan,
-    ClaimState,
     ComponentRecord,
     DraftRecord,
     FollowUpRecord,
     Update,
 )
+from workflows.states.shared import ClaimCheckOutput, ClaimInput, ClaimJudging, ClaimReply, ClaimSettling, ClaimState
 
 BY_WORDS = "words"
 """Who checked the claims where the claim judge's replies stayed malformed; no reason to refuse an answer."""

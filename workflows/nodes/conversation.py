@@ -9,17 +9,8 @@ from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun, models_of
 from workflows.runtime.visibility import sees
 from workflows.settings.enums import ResultKind
-from workflows.states.shared import (
-    OUTSIDE_FILTER,
-    AskingBack,
-    ErrorRecord,
-    RewritingInput,
-    Searching,
-    TurnRecord,
-    Understood,
-    Update,
-    searched_words,
-)
+from workflows.states.records import OUTSIDE_FILTER, ErrorRecord, TurnRecord, Understood, Update
+from workflows.states.shared import AskingBack, RewritingInput, Searching, searched_words
 
 TURNS_READ = 4
 """The last turns that a question may lean on."""

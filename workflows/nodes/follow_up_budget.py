@@ -9,7 +9,7 @@ from agents.chat.budget import budget_of_question
 from workflows.runtime.resources import OFFLINE, chat_model_name
 from workflows.settings.mara import Context
 from workflows.settings.ragenta import RagentaContext
-from workflows.states.shared import NO_USAGE, usage_of
+from workflows.states.records import NO_USAGE, usage_of
 
 CALLS_A_PASSAGE = 2
 """The predictor's and the judge's."""

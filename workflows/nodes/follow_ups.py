@@ -35,7 +35,7 @@ from workflows.states.ragenta import (
     Searching,
     SettledAnswer,
 )
-from workflows.states.shared import FIRST_NODE, ErrorRecord, FollowUpRecord, PassageHit, Update
+from workflows.states.records import FIRST_NODE, ErrorRecord, FollowUpRecord, PassageHit, Update
 
 ASKED = "asked"
 FOUND = "found"

@@ -12,7 +12,8 @@ from workflows.runtime.node import Node, node
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import RETRIEVED
 from workflows.runtime.workflow_graph import WorkflowBuilder
-from workflows.states.shared import Ended, Recording, Update
+from workflows.states.records import Update
+from workflows.states.shared import Ended, Recording
 
 RECORD_TURN = "record_turn"
 """The node that writes to the history."""

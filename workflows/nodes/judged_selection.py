@@ -12,7 +12,7 @@ from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import JUDGED
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.ragenta import BarRecord, JudgementRecord, Keeping
-from workflows.states.shared import Update
+from workflows.states.records import Update
 
 NOT_JUDGED = "not judged"
 """What came of passages that nobody judged."""

@@ -32,7 +32,7 @@ from workflows.states.ragenta import (
     PredictorReply,
     Scoring,
 )
-from workflows.states.shared import Update
+from workflows.states.records import Update
 
 UNJUDGED = "unjudged"
 """What a judgement is made by that nobody made."""

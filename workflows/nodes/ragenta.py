@@ -18,7 +18,7 @@ from workflows.runtime.visibility import JUDGED
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.conversion import answer_update, notes_of, numbered
 from workflows.states.ragenta import Candidate, Predicted, RecordingJudged, Showing
-from workflows.states.shared import ComponentRecord, Update
+from workflows.states.records import ComponentRecord, Update
 
 
 @node(filtered=JUDGED)

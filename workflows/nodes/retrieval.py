@@ -48,21 +48,8 @@ from workflows.states.conversion import (
     ranking_of,
     seed_set,
 )
-from workflows.states.shared import (
-    Asked,
-    ErrorRecord,
-    FactHit,
-    Factors,
-    Filtering,
-    Searching,
-    Seeding,
-    SeedSet,
-    Update,
-    Walking,
-    WalkReport,
-    Weighing,
-    searched_words,
-)
+from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, Update, WalkReport
+from workflows.states.shared import Asked, Filtering, Searching, Seeding, Walking, Weighing, searched_words
 
 
 def fresh_state() -> Update:

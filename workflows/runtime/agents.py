@@ -60,7 +60,7 @@ from workflows.runtime.tracing import (
     weights_shown,
 )
 from workflows.settings.mara import Context
-from workflows.states.shared import Update, feedback_from, refusal_of
+from workflows.states.records import Update, feedback_from, refusal_of
 
 _RETRIES: Mapping[type[MaraError], int] = {SlowReply: 1, BudgetSpent: 0}
 """How often an agent is asked again after a fault, where the settings do not say less."""

@@ -18,7 +18,8 @@ from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sen
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import sees
 from workflows.settings.mara import Context
-from workflows.states.shared import ErrorRecord, RecordedRecord, Recording, Update
+from workflows.states.records import ErrorRecord, RecordedRecord, Update
+from workflows.states.shared import Recording
 
 HISTORY_UNREAD = "HistoryUnread"
 """The kind of an error that tells that the turns of a conversation could not be read."""

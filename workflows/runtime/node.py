@@ -20,7 +20,7 @@ from workflows.runtime.tracing import about_run, about_update, described
 from workflows.runtime.visibility import within_filter
 from workflows.settings.mara import Context
 from workflows.states.checks import check_shape
-from workflows.states.shared import FIRST_NODE, Update, spent_record, usage_record
+from workflows.states.records import FIRST_NODE, Update, spent_record, usage_record
 
 _EVENTS: Mapping[str, str] = {"MalformedReply": "malformed", "SlowReply": "slow", "BudgetSpent": "over"}
 

@@ -18,7 +18,7 @@ from langgraph.runtime import get_runtime
 
 from workflows.runtime.node import Node
 from workflows.settings.mara import Context
-from workflows.states.shared import Update
+from workflows.states.records import Update
 
 THREADS = 32
 """The number of such nodes that run at once in a process, under event loops."""

@@ -24,7 +24,7 @@ from graph.storage.workspace import resolve_workspace
 from workflows.runtime.history import told
 from workflows.runtime.resources import OpenRun
 from workflows.states.conversion import passage_hits
-from workflows.states.shared import ErrorRecord, PassageHit, PersonalPlace, PersonalReason
+from workflows.states.records import ErrorRecord, PassageHit, PersonalPlace, PersonalReason
 
 RELATIONSHIPS_UNREAD = "RelationshipsUnread"
 """The kind of an error that tells that the relationship graph could not be read, and so did not count."""

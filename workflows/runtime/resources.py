@@ -24,7 +24,7 @@ from graph.walk.strengths import UNTUNED, Tuning, workspace_tuning
 from workflows.runtime.provenance import passages_by_provenance
 from workflows.settings.indexing import IndexingContext
 from workflows.settings.mara import Context
-from workflows.states.shared import ErrorRecord, Models, error_of
+from workflows.states.records import ErrorRecord, Models, error_of
 
 OFFLINE = "offline"
 """The name of the offline agents where a chat model could stand."""

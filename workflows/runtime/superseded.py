@@ -9,7 +9,7 @@ from graph.moments import last_moment
 from graph.retrieve.superseded import superseded_facts, superseded_passages
 from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.runtime.resources import OpenRun
-from workflows.states.shared import Update
+from workflows.states.records import Update
 
 _TOLD = {"passages": superseded_passages, "facts": superseded_facts}
 

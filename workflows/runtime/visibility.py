@@ -20,7 +20,7 @@ from workflows.runtime.resources import OpenRun, open_workspace_index
 from workflows.settings.mara import Context
 from workflows.states.conversion import fact_hit
 from workflows.states.ragenta import add_found, add_judgements
-from workflows.states.shared import OUTSIDE_FILTER, ErrorRecord, FactHit, Update
+from workflows.states.records import OUTSIDE_FILTER, ErrorRecord, FactHit, Update
 
 RETRIEVED = ("passages", "facts", "seeds", "passage_candidates")
 """What of the state names passages, once they are retrieved."""

@@ -34,7 +34,7 @@ from workflows.runtime.visibility import keep_seeds
 from workflows.settings.forms import Share
 from workflows.settings.mara import SHOWN_SEEDS, QuestionText
 from workflows.states.conversion import beta_of, seeds_named
-from workflows.states.shared import Factors
+from workflows.states.records import Factors
 
 _ENTITY_ID = re.compile(r"entity-[0-9a-f]{24}")
 _DESCRIPTION = (

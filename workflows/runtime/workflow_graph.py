@@ -22,7 +22,7 @@ from workflows.runtime.question_budget import one_budget
 from workflows.runtime.resources import index_pool
 from workflows.settings.mara import Context
 from workflows.states.checks import is_final
-from workflows.states.shared import Refusal, Update
+from workflows.states.records import Refusal, Update
 
 TRANSPORT_RETRIES = RetryPolicy(max_attempts=3, initial_interval=1.0, retry_on=TransportFault)
 """Faults of the endpoint are tried again as they are; a malformed reply takes the retry edge instead."""

@@ -26,7 +26,7 @@ from workflows.runtime.resources import close_indexes
 from workflows.runtime.visibility import check_keys
 from workflows.serving.conversations import Conversations, new_key
 from workflows.settings.problems import problems_of
-from workflows.states.shared import NO_USAGE, UsageRecord, add_usage
+from workflows.states.records import NO_USAGE, UsageRecord, add_usage
 from workflows.streaming import Answered, NodeStarted, aask_stream
 
 if TYPE_CHECKING:

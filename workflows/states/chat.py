@@ -9,7 +9,7 @@ from langgraph.graph.message import Messages, add_messages
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
 from graph.errors import BadInput
-from workflows.states.shared import Understood, UsageRecord
+from workflows.states.records import Understood, UsageRecord
 
 METADATA = "mara"
 """The key of an answer's ``response_metadata`` that holds its `AnswerMetadata`."""

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from workflows.settings.problems import problems_of
-from workflows.states.shared import Refusal
+from workflows.states.records import Refusal
 
 _HINT = "Correct the edit, or ask again from the start"
 

@@ -18,7 +18,7 @@ from graph.retrieve.search import Ranking, Seeds, weigh_every_passage
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, entity_id
 from workflows.settings.enums import ResultKind
-from workflows.states.shared import (
+from workflows.states.records import (
     EntitySeed,
     ErrorRecord,
     FactHit,
@@ -26,9 +26,9 @@ from workflows.states.shared import (
     PassageHit,
     PassageSeed,
     SeedSet,
-    Walking,
     error_of,
 )
+from workflows.states.shared import Walking
 
 
 def fact_hit(fact: GraphFact, score: float, *, kept: bool) -> FactHit:

@@ -8,25 +8,27 @@ from pydantic import Field, FiniteFloat
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
 from workflows.states.checks import check_shape
+from workflows.states.records import (
+    CitationMark,
+    ClaimRecord,
+    ComponentRecord,
+    DraftRecord,
+    FollowUpRecord,
+    PassageHit,
+    Refusal,
+    Tally,
+    UsageRecord,
+)
 from workflows.states.shared import (
     Answer,
     AnswerAttempts,
     AnswerText,
-    CitationMark,
     ClaimOutput,
-    ClaimRecord,
-    ComponentRecord,
-    DraftRecord,
     Ended,
-    FollowUpRecord,
-    PassageHit,
     Recording,
-    Refusal,
     Retrieved,
     Running,
     State,
-    Tally,
-    UsageRecord,
 )
 
 Round = Annotated[int, Field(ge=0)]

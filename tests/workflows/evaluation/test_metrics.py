@@ -36,7 +36,7 @@ from workflows.evaluation import (
     token_f1,
     total_usage,
 )
-from workflows.states.shared import usage_of
+from workflows.states.records import usage_of
 
 IDS = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 GOLD = st.sets(st.sampled_from("abcdefgh"), min_size=1)

@@ -41,7 +41,7 @@ from workflows.states.ragenta import (
     add_found,
     add_judgements,
 )
-from workflows.states.shared import DraftRecord
+from workflows.states.records import DraftRecord
 
 ROUND = [
     *("encode_question", "retrieve_passages", "line_up_passages", "judge_passage", "keep_passages", "write_answer"),

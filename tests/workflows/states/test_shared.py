@@ -26,7 +26,7 @@ from tests.workflows.small_world import (
 )
 from workflows import mara
 from workflows.context import Context
-from workflows.states.shared import (
+from workflows.states.records import (
     FIRST_NODE,
     NO_USAGE,
     add_errors,
