@@ -35,7 +35,9 @@ from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.storage.generation import Layer
 from graph.storage.lease import claim_lease, holder_of
 from graph.storage.read_only import open_read_only
-from graph.storage.record import RESTORE, DerivedRows, Record, RecordReader
+from graph.storage.record import Record
+from graph.storage.record_reader import RecordReader
+from graph.storage.record_tables import RESTORE, DerivedRows
 from graph.storage.workspace import REPLY_CACHE, Workspace, manifest_of
 
 _ATTEMPTS = 3

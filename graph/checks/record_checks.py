@@ -20,7 +20,8 @@ from graph.schema import RelationType
 from graph.storage.correction_table import Corrected
 from graph.storage.entry import Entry, facts_of, names_of
 from graph.storage.own_types import declared_types
-from graph.storage.record import HELD_BY, RESTORE, DerivedRows, RecordReader
+from graph.storage.record_reader import RecordReader
+from graph.storage.record_tables import HELD_BY, RESTORE, DerivedRows
 from graph.storage.writer import SYNONYM_COSINE
 from graph.text import has_controls, without_controls
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -37,6 +36,7 @@ from graph.storage.entry import (
     to_row,
 )
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
+from graph.storage.record_tables import HELD_BY, SCHEMA, TEXT_COLUMN, DerivedRows, NewVectors, State
 from graph.storage.versions import Versions
 
 FORMAT_VERSION = 2
@@ -46,84 +46,6 @@ _PAGE_BYTES = 8192
 _VECTORS = "vectors"
 _PAGE = 5_000
 """Ids that one statement asks for: SQLite takes 32,766 parameters."""
-
-
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE passages (
-    id TEXT NOT NULL UNIQUE, title TEXT NOT NULL, text TEXT NOT NULL, source TEXT NOT NULL, metadata TEXT NOT NULL,
-    fingerprint TEXT NOT NULL, extractor TEXT NOT NULL, entities TEXT NOT NULL, triples TEXT NOT NULL,
-    notes TEXT NOT NULL, failure TEXT NOT NULL, windows INTEGER NOT NULL, vector BLOB NOT NULL
-);
-CREATE TABLE names (id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, vector BLOB NOT NULL);
-CREATE TABLE facts (id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, vector BLOB NOT NULL);
-CREATE TABLE passage_names (
-    passage_id TEXT NOT NULL REFERENCES passages(id) ON DELETE CASCADE, name_id TEXT NOT NULL,
-    PRIMARY KEY (passage_id, name_id)
-) WITHOUT ROWID;
-CREATE INDEX passages_of_name ON passage_names (name_id);
-CREATE TABLE passage_facts (
-    passage_id TEXT NOT NULL REFERENCES passages(id) ON DELETE CASCADE, fact_id TEXT NOT NULL,
-    PRIMARY KEY (passage_id, fact_id)
-) WITHOUT ROWID;
-CREATE INDEX passages_of_fact ON passage_facts (fact_id);
-CREATE TABLE synonyms (
-    a TEXT NOT NULL REFERENCES names(id) ON DELETE CASCADE, b TEXT NOT NULL REFERENCES names(id) ON DELETE CASCADE,
-    cosine REAL NOT NULL, PRIMARY KEY (a, b), CHECK (a < b)
-) WITHOUT ROWID;
-CREATE INDEX synonyms_of_b ON synonyms (b);
-"""
-
-HELD_BY = {"names": "name_id", "facts": "fact_id"}
-"""The tables whose rows passages hold, and the column of ``passage_names`` or ``passage_facts`` that refers to them."""
-
-_TEXT_COLUMN = {"names": "name", "facts": "text"}
-_UNIT_TOLERANCE = 1e-3
-RESTORE = "Restore record.sqlite from a backup, or index the documents into a new workspace"
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """The state of an entry, to compare with the wanted one.
-
-    Attributes:
-        fingerprint: of all that was given and extracted.
-        extractor: who extracted.
-        failure: why nothing could be extracted; empty otherwise.
-        content_hash: of what was given.
-    """
-
-    fingerprint: str
-    extractor: str
-    failure: str
-    content_hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class NewVectors:
-    """Vectors of names or facts that the record does not hold yet; texts and rows correspond."""
-
-    texts: Mapping[str, str]
-    vectors: NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class DerivedRows:
-    """The rows of a record that follow from its passages and vectors.
-
-    Attributes:
-        texts: by table, {id: text} of the names and facts that passages hold.
-        links: by table, (passage id, id of what it holds).
-        synonyms: {(smaller id, larger id) of two names: their cosine}.
-        renamed: {id of a passage: the one to keep it under}, where the id holds a control character.
-        corrected: {id of a passage: what corrections made of it}, where they change it.
-    """
-
-    texts: Mapping[str, Mapping[str, str]]
-    links: Mapping[str, set[tuple[str, str]]]
-    synonyms: Mapping[tuple[str, str], float]
-    renamed: Mapping[str, str]
-    corrected: Mapping[str, correction_table.Corrected] = field(default_factory=dict)
 
 
 class Record:
@@ -421,7 +343,7 @@ class Record:
                 self._db.executemany(f"INSERT INTO passage_{table} VALUES (?,?)", rows.links[table])
                 self._db.execute(f"DELETE FROM {table} WHERE id NOT IN (SELECT {column} FROM passage_{table})")
                 texts = ((text, key, text) for key, text in rows.texts[table].items())
-                text_column = _TEXT_COLUMN[table]
+                text_column = TEXT_COLUMN[table]
                 self._db.executemany(f"UPDATE {table} SET {text_column} = ? WHERE id = ? AND {text_column} <> ?", texts)
             self._db.execute("DELETE FROM synonyms")
             synonyms = ((a, b, cosine) for (a, b), cosine in rows.synonyms.items())
@@ -643,73 +565,6 @@ class Record:
             raise WorkspaceDamaged(
                 f"{self._path} cannot be read ({fault})", "Restore it from a backup, or index into a new workspace"
             ) from fault
-
-
-class RecordReader(Record):
-    """A record as it stands at one moment, whatever a writer does meanwhile, with rows that may be broken.
-
-    Nothing is written, neither to the file nor beside it.
-
-    Attributes:
-        pinned: whether the moment lasts; else nobody was writing, and that is to be looked at again afterwards.
-    """
-
-    def __init__(self, path: Path, scratch: Path) -> None:
-        """Open the record at ``path``; where it cannot be read in place, a copy in the folder ``scratch``.
-
-        Raises:
-            WorkspaceDamaged: there is none, it is no SQLite file, or of another format.
-            BadInput: it may not be read.
-        """
-        if not path.exists():
-            raise WorkspaceDamaged(f"There is no record at {path}", RESTORE)
-        self._path = path
-        self._fence = None
-        with self._damage_named():
-            self._db, self.pinned = open_read_only(path, scratch)
-        self._check_format()
-
-    def faults_of_file(self) -> tuple[list[str], set[str]]:
-        """Return what SQLite says against the file, and which tables have rows that refer to rows that are not there.
-
-        Raises:
-            WorkspaceDamaged: SQLite cannot even say that.
-        """
-        said = [str(line) for (line,) in self._rows("PRAGMA integrity_check") if line != "ok"]
-        return said, {str(row[0]) for row in self._rows("PRAGMA foreign_key_check")}
-
-    def settings(self) -> dict[str, str]:
-        """Return the record's settings."""
-        return dict(self._rows("SELECT key, value FROM meta"))
-
-    def raw_passages(self) -> list[dict[str, Any]]:
-        """Return id, metadata, entities, triples, notes and windows of every passage, as they are stored."""
-        columns = ("id", "metadata", "entities", "triples", "notes", "windows")
-        rows = self._rows(f"SELECT {', '.join(columns)} FROM passages")
-        return [dict(zip(columns, row, strict=True)) for row in rows]
-
-    def texts(self, table: str) -> dict[str, str]:
-        """Return {id: text} of the ``names`` or the ``facts``."""
-        return dict(self._rows(f"SELECT id, {_TEXT_COLUMN[table]} FROM {table}"))
-
-    def links(self, table: str) -> set[tuple[str, str]]:
-        """Return (passage id, id) of those who hold ``names`` or ``facts``."""
-        return set(self._rows(f"SELECT passage_id, {HELD_BY[table]} FROM passage_{table}"))
-
-    def odd_vectors(self, table: str) -> list[str]:
-        """Return the ids of rows whose vector is of another length than the others', not finite or no unit vector."""
-        return [key for key, blob in self._rows(f"SELECT id, vector FROM {table}") if not self._is_unit(blob)]
-
-    def odd_past_vectors(self) -> list[str]:
-        """Return the ids of the past versions whose vector, by the present model, is none; see `odd_vectors`."""
-        query = "SELECT id, vector FROM past_passages WHERE embedding_model = ?"
-        return [key for key, blob in self._rows(query, self.embedding_model) if not self._is_unit(blob)]
-
-    def _is_unit(self, blob: object) -> bool:
-        if not isinstance(blob, bytes) or len(blob) != 4 * self.dimension:
-            return False
-        norm = np.linalg.norm(np.frombuffer(blob, dtype=np.float32).astype(np.float64))
-        return bool(abs(norm - 1) <= _UNIT_TOLERANCE)
 
 
 def _pages(ids: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:

@@ -14,7 +14,8 @@ from graph.corrections.apply import Corrections, Stated
 from graph.embedding.embeddings import Embedder, check_dimension, check_embedder
 from graph.schema import Extraction, Passage, Triple
 from graph.storage.entry import Entry, facts_of, names_of
-from graph.storage.record import NewVectors, Record
+from graph.storage.record import Record
+from graph.storage.record_tables import NewVectors
 from graph.text import name_length, normalise_name
 
 SYNONYM_COSINE = 0.8

@@ -13,7 +13,8 @@ import numpy as np
 
 from graph.errors import BadInput
 from graph.publish.derive import forget_derivations, is_behind, publish
-from graph.storage.record import NewVectors, Record
+from graph.storage.record import Record
+from graph.storage.record_tables import NewVectors
 from graph.storage.versions import Span, of_documents
 from graph.storage.workspace import Workspace
 from workflows.indexing_run.relating import related_if_there

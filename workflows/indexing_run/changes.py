@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from graph.schema import Passage
 from graph.sources.triples import ImportedTriples
 from graph.storage.entry import content_hash, fingerprint
-from graph.storage.record import Record, State
+from graph.storage.record import Record
+from graph.storage.record_tables import State
 from graph.storage.writer import clean_extraction
 
 

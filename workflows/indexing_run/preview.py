@@ -12,7 +12,7 @@ from agents.chat.reply_cache import ReplyCache
 from agents.extraction.estimate import estimate_extraction
 from agents.extractor import ChatExtractor
 from graph.schema import Passage
-from graph.storage.record import RecordReader
+from graph.storage.record_reader import RecordReader
 from graph.storage.workspace import REPLY_CACHE
 from workflows.indexing_run.changes import Changes
 from workflows.indexing_run.session import Session, extraction_run

@@ -12,7 +12,8 @@ from graph.corrections.apply import Stated
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from graph.storage.entry import MAX_METADATA, Entry, facts_of, fingerprint, names_of
-from graph.storage.record import NewVectors, Record
+from graph.storage.record import Record
+from graph.storage.record_tables import NewVectors
 from tests.builders import DIMENSION, HashEmbedder, extraction_of, facts_in, passage_of, write_passages
 from tests.damages import rename_passage
 
