@@ -75,11 +75,6 @@ class RelevantDocument:
     score: float
 
 
-def concepts_of_thread(record: RelationshipRecord, conversation_id: str, sight: Sight | None = None) -> list[str]:
-    """Return the ids of the concepts that the messages of a conversation mention, ascending."""
-    return sorted(_thread(record, conversation_id, sight))
-
-
 def documents_of_thread(record: RelationshipRecord, conversation_id: str, sight: Sight | None = None) -> dict[str, int]:
     """Return {document: how many concepts of the conversation it explains}; documents with none are left out.
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from graph.storage.workspace import default_workspace
 from workflows.admin.graph_exchange import GraphFormat, export_graph, form_of, import_graph, publish_graph
 from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, query_graph
-from workflows.cli import graph_draw, graph_upkeep
+from workflows.cli import graph_draw, graph_search, graph_upkeep
 from workflows.cli.command import reports_errors, say, write
 from workflows.cli.options import JsonOption, WorkspaceOption, named_path
 from workflows.cli.render import escape
@@ -36,6 +36,7 @@ FormatOption = Annotated[
 
 
 graph.command("draw")(graph_draw.draw)
+graph.command("search")(graph_search.search)
 graph.command("evaluate")(graph_upkeep.evaluate)
 graph.command("prune")(graph_upkeep.prune)
 graph.command("restore")(graph_upkeep.restore)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from graph.errors import BadInput
 from graph.relationships.conversation_search import (
-    concepts_of_thread,
     conversation_search,
     documents_of_thread,
     relevances,
+    thread_concepts,
 )
 from graph.relationships.record import RelationshipRecord
 from graph.schema import entity_id
@@ -30,7 +30,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> RelationshipRecord:
 
 class TestConceptsOfAThread:
     def test_they_are_those_that_its_messages_mention_each_once(self, record: RelationshipRecord) -> None:
-        assert concepts_of_thread(record, "thread") == sorted([entity_id("Nissan"), entity_id("Renault")])
+        assert sorted(thread_concepts(record, "thread")) == sorted([entity_id("Nissan"), entity_id("Renault")])
 
     def test_documents_count_by_how_many_of_them_they_explain(self, record: RelationshipRecord) -> None:
         assert documents_of_thread(record, "thread") == {"d-nissan": 1, "d-renault": 1, "d-alliance": 2}
