@@ -202,6 +202,18 @@ class TestProvenance:
             passage_provenance(context(), "' OR 1=1 --")
         assert str(hidden.value) == str(unknown.value)
 
+    def test_a_source_of_several_passages_names_those_that_are_seen(self, context: Callable[..., Context]) -> None:
+        with pytest.raises(BadInput, match="has 2 passages") as several:
+            passage_provenance(context(**OF_A), "corpus.jsonl")
+        assert "of-a-one" in str(several.value)
+        assert "of-b" not in str(several.value)
+
+    def test_a_source_of_one_passage_stands_for_it(self, tmp_path: Path, context: Callable[..., Context]) -> None:
+        (tmp_path / "leave.md").write_text("# Leave\n\nStaff of the Marn Works have 28 days of leave.\n")
+        index_sources([tmp_path / "leave.md"], tmp_path / "own")
+        found = passage_provenance(Context(workspace=str(tmp_path / "own")), "leave.md")
+        assert found["sources"][0]["uri"] == "leave.md"
+
     def test_concepts_are_spelled_as_a_filter_shows_them(self, context: Callable[..., Context]) -> None:
         found = passage_provenance(context(**OF_A), "of-a-one")
         assert "lake sund" in {concept["name"] for concept in found["concepts"]}

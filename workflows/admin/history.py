@@ -11,6 +11,7 @@ from typing import Any
 
 from graph.errors import BadInput, WorkspaceMissing
 from graph.relationships.conversations import (
+    Cited,
     Conversation,
     Message,
     conversation,
@@ -30,6 +31,11 @@ from graph.storage.workspace import Workspace, write_atomically
 from workflows.runtime.graph_server import erase_on_graph_server
 from workflows.serving.page.conversations import FILE_NAME, Conversations, KeptTurn
 from workflows.serving.page.conversations import Conversation as PageConversation
+
+_DOCUMENT_OF = """
+    SELECT document.title, document.path FROM document_chunk
+    JOIN chunk_of ON chunk_of.source = document_chunk.key JOIN document ON document.key = chunk_of.target
+    WHERE document_chunk.id = ?"""
 
 NO_SERVER, SERVER_NOT_NAMED, ERASED_ON_SERVER = "none", "not named", "erased"
 """What forgetting tells of a graph server: none has a copy; one has, but none is named; it is erased there, too."""
@@ -186,9 +192,17 @@ def _opened(root: Path) -> Iterator[RelationshipRecord | None]:
 
 
 def _with_messages(record: RelationshipRecord, found: Conversation) -> dict[str, Any]:
-    return {**asdict(found), "messages": [_message(each) for each in messages(record, found.id)]}
+    return {**asdict(found), "messages": [_message(record, each) for each in messages(record, found.id)]}
 
 
-def _message(message: Message) -> dict[str, Any]:
-    """Return a message within its conversation, less what is empty for its role."""
-    return {name: value for name, value in asdict(message).items() if name != "conversation" and value not in ("", ())}
+def _message(record: RelationshipRecord, message: Message) -> dict[str, Any]:
+    """Return a message within its conversation, less what is empty for its role; what it cites has its document."""
+    told = {name: value for name, value in asdict(message).items() if name != "conversation" and value not in ("", ())}
+    return {**told, "cited": [_cited(record, each) for each in message.cited]} if message.cited else told
+
+
+def _cited(record: RelationshipRecord, cited: Cited) -> dict[str, Any]:
+    """Return a cited passage with the title and path of its document; these are empty where it is no more."""
+    row = record.execute(_DOCUMENT_OF, (cited.passage,)).fetchone()
+    title, path = row or ("", "")
+    return {**asdict(cited), "title": title, "path": path}

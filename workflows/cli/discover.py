@@ -51,7 +51,7 @@ def discover(
 
 @reports_errors
 def provenance(
-    passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="ID of a passage, as results have it.")],
+    passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="ID of a passage, or a source that has one.")],
     workspace: WorkspaceOption = None,
     user: Annotated[
         str | None,
@@ -94,7 +94,9 @@ def _show_provenance(console: Console, found: Mapping[str, Any]) -> None:
         "concepts": ", ".join(concept["name"] for concept in found["concepts"]),
         "stood": "; ".join(f"{each['since']} to {each['until'] or 'now'}" for each in found["versions"]),
         "viewed by": "1 user" if found["viewers"] == 1 else f"{found['viewers']} users",
-        "cited in": "; ".join(f"{each['conversation']} [{each['number']}]" for each in found["cited_in"]),
+        "cited in": "; ".join(
+            f"{each['conversation']} [{each['number']}], {each['at'][:10]}" for each in found["cited_in"]
+        ),
     }
     for name, value in rows.items():
         if value:

@@ -120,7 +120,10 @@ def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
         when = escape(each["updated_at"][:16].replace("T", " "))
         console.print(f"{when}  [bold]{escape(each['id'])}[/]{owner}  {escape(each['title'])}")
     for each in listed.get("questions", ()):
-        console.print(f"{escape(each['created_at'][:16].replace('T', ' '))}  {escape(_shortened(each['content']))}")
+        said = escape(_shortened(each["content"]))
+        is_question = each["role"] == "user"
+        when = escape(each["created_at"][:16].replace("T", " ")) if is_question else " " * 16
+        console.print(f"{when}  [bold]> {said}[/]" if is_question else f"{when}  {said}")
     if views := listed.get("views"):
         console.print("Documents viewed:")
         for each in views:
@@ -136,7 +139,8 @@ def _show_conversation(console: Console, found: Mapping[str, Any]) -> None:
         else:
             console.print(escape(each["content"]))
             for cited in each.get("cited", ()):
-                console.print(f"[dim]\\[{cited['number']}] {escape(cited['passage'])}[/]")
+                named = " · ".join(filter(None, (cited["title"], cited["path"]))) or cited["passage"]
+                console.print(f"[dim]\\[{cited['number']}] {escape(named)}[/]")
             console.print()
 
 

@@ -201,6 +201,8 @@ class TestExport:
         assert [message["role"] for message in shown["messages"]] == ["user", "assistant"]
         cited = {mark["passage_id"] for mark in result["citations"]}
         assert {each["passage"] for each in shown["messages"][1]["cited"]} == cited
+        titles = {hit["id"]: hit["title"] for hit in result["passages"]}
+        assert all(each["title"] == titles[each["passage"]] for each in shown["messages"][1]["cited"])
         with pytest.raises(BadInput, match="no such conversation"):
             read_conversation(root, "other")
 

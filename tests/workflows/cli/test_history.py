@@ -83,6 +83,14 @@ def test_history_lists_conversations_and_shows_one(mara: Mara, asked: Path) -> N
     assert mara("history", "marn", "--user", "ada", "-w", asked).code == 2
 
 
+def test_questions_outside_of_conversations_are_told_from_their_answers(mara: Mara, root: Path) -> None:
+    answer = mara("ask", FOUNDED, "-w", root, "--user", "ada", "--json").json["answer"]
+    shown = mara("history", "-w", root, "--user", "ada").out
+    assert f"> {FOUNDED}" in shown
+    assert answer.splitlines()[0][:30] in shown
+    assert shown.count("> ") == 1
+
+
 def test_history_of_a_workspace_without_any_writes_nothing(mara: Mara, root: Path) -> None:
     (root / RELATIONSHIPS_FILE).unlink()
     assert mara("history", "-w", root, "--json").json["conversations"] == []
