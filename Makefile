@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCAL_STAMP := $(VENV)/.installed-local
 BOLT_STAMP := $(VENV)/.installed-bolt
+SCALE_STAMP := $(VENV)/.installed-scale
 SAMPLE := .mara-demo
 
-.PHONY: demo test test-slow test-model local bolt soak lint format dev drawings setup lock bench clean
+.PHONY: demo test test-slow test-model local bolt scale soak lint format dev drawings setup lock bench clean
 
 demo: setup
 	@$(BIN)/mara demo --workspace $(SAMPLE)
@@ -15,7 +16,7 @@ demo: setup
 test: setup
 	@$(BIN)/python -m pytest -m "not slow and not model" -n 2 --dist loadfile
 
-test-slow: setup bolt
+test-slow: setup bolt scale
 	@$(BIN)/python -m pytest -m slow -n 2 --dist loadfile -o faulthandler_timeout=0
 
 # With a real model, the packaged one: under ten minutes on two cores.
@@ -110,6 +111,21 @@ $(BOLT_STAMP): requirements-bolt.lock
 	  echo "No Bolt endpoint on this machine (see above): the tests of graph servers are skipped." >&2; \
 	fi
 
+# The engines past one machine, beside the others: only `mara index --engine ray` and the like need them, and slow tests.
+scale: setup
+	@$(MAKE) --no-print-directory $(SCALE_STAMP)
+
+$(SCALE_STAMP): requirements-scale.lock
+	@echo "Installing the packages of requirements-scale.lock (Ray, Arrow, DuckDB, faiss, clients of servers; 200 MB)"
+	@if { command -v uv >/dev/null 2>&1 \
+	    && uv pip install --quiet --python $(BIN)/python --no-deps --only-binary :all: -r requirements-scale.lock; } \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+	    -r requirements-scale.lock; then \
+	  touch $@; \
+	else \
+	  echo "No engines past one machine here (see above): their tests are skipped." >&2; \
+	fi
+
 # The lock leaves out sentence-transformers, and so torch, and playwright: see [tool.uv] in pyproject.toml.
 lock:
 	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --extra mcp --extra auth --extra serve --extra graph --group dev pyproject.toml \
@@ -119,6 +135,9 @@ lock:
 	  --output-file requirements-local.lock --no-annotate --custom-compile-command "make lock"
 	uv pip compile --universal --python-version 3.11 --group pyproject.toml:bolt \
 	  --output-file requirements-bolt.lock --no-annotate --custom-compile-command "make lock"
+	uv pip compile --universal --python-version 3.11 --extra ray --extra postgres --extra qdrant --extra large pyproject.toml \
+	  --constraint requirements.lock --no-emit-package mara-rag --output-file - --quiet --no-annotate --no-header \
+	  | grep -vxFf requirements.lock > requirements-scale.lock
 
 clean:
 	rm -rf $(VENV) $(SAMPLE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api

@@ -24,7 +24,7 @@ from graph.embedding.bert import DIMENSION, unit_rows
 from graph.embedding.embeddings import configured_embedder
 from graph.embedding.minilm import MiniLMEmbedder
 from graph.publish.derive import publish
-from graph.retrieve.open_index import IndexPool
+from graph.retrieve.index_pool import IndexPool
 from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple
 from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer

@@ -26,7 +26,8 @@ from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceM
 from graph.moments import last_moment, shown
 from graph.own_types import OWN_TYPES
 from graph.publish.derive import is_published, publish
-from graph.retrieve.open_index import Index, IndexPool
+from graph.retrieve.index_pool import IndexPool
+from graph.retrieve.open_index import Index
 from graph.schema import stable_id
 from graph.storage.entry import Entry
 from graph.storage.generation import GenerationHold, Layer

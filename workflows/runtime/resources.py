@@ -15,8 +15,9 @@ from agents.roles import Extractor
 from graph.embedding.embeddings import configured_embedder
 from graph.endpoints.openai_protocol import thinking_tokens, timeout_s
 from graph.own_types import NO_TYPES, OwnTypes
+from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.modes import Mode
-from graph.retrieve.open_index import Index, IndexPool
+from graph.retrieve.open_index import Index
 from graph.retrieve.past import PastIndexes
 from graph.retrieve.selection import Selection
 from graph.storage.workspace import resolve_workspace

@@ -14,7 +14,8 @@ import pytest
 from graph.errors import MaraError, StoreUnavailable, WorkspaceLocked
 from graph.publish.derive import publish
 from graph.publish.vector_store import Vectors, VectorStore
-from graph.retrieve.open_index import Index, IndexPool, open_index
+from graph.retrieve.index_pool import IndexPool
+from graph.retrieve.open_index import Index, open_index
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
 from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, Silent, chroma_of, passage_of, publish_workspace
@@ -26,7 +27,8 @@ READER = """
 import json, sys
 from pathlib import Path
 from graph.errors import MaraError
-from graph.retrieve.open_index import IndexPool, open_index
+from graph.retrieve.index_pool import IndexPool
+from graph.retrieve.open_index import open_index
 from tests.builders import HashEmbedder
 root, pool = Path(sys.argv[1]), IndexPool()
 

@@ -12,7 +12,8 @@ import pytest
 from graph.errors import BadInput, EmbeddingMismatch
 from graph.publish.derive import publish
 from graph.retrieve import past
-from graph.retrieve.open_index import Index, IndexPool
+from graph.retrieve.index_pool import IndexPool
+from graph.retrieve.open_index import Index
 from graph.retrieve.past import PastIndexes
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.retrieve.open_index import IndexPool
+from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.past import PastIndexes
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder, passage_of, write_dated
