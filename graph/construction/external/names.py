@@ -6,7 +6,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graph.construction.columns import TextTable
 from graph.construction.corrected_names import CorrectedNames
-from graph.construction.external.arrays import Columns, TextWriter, join_arrays, joined, strings_of
+from graph.construction.external.arrays import ArrayWriter, Columns, TextWriter, join_arrays, joined, strings_of
 from graph.construction.external.ids import Ids
 from graph.construction.external.layout import Layout, Slice, ids_of, rows_of, slices_of_ids
 from graph.construction.names import findable
@@ -179,3 +179,12 @@ def _read_run(columns: Columns, name: str, start: int) -> Iterator[tuple[str, in
     for begin in range(0, len(entities), _BLOCK):
         block = (entities[begin : begin + _BLOCK] + start).tolist()
         yield from zip(strings_of(texts, begin, begin + len(block)), block, strict=True)
+
+
+def write_aliases(layout: Layout, folder: Path) -> None:
+    """Write the full titles, and the names that corrections make another of, each with its entity."""
+    with TextWriter(folder, "aliases") as texts, ArrayWriter(folder / "alias_entities.npy", np.int32) as entities:
+        pairs = merged_runs(layout, "alias")
+        while block := list(islice(pairs, _BLOCK)):
+            texts.append([text for text, _ in block])
+            entities.append(np.array([entity for _, entity in block], dtype=np.int32))

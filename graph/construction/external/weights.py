@@ -18,7 +18,7 @@ from graph.construction.edge_weights import (
     link_terms,
 )
 from graph.construction.edges import EDGE_KINDS
-from graph.construction.external.arrays import ArrayWriter, Columns
+from graph.construction.external.arrays import ArrayWriter, Columns, join_arrays
 from graph.construction.external.ids import Ids
 from graph.construction.external.layout import Layout
 from graph.storage.workspace import Workspace
@@ -50,6 +50,14 @@ def read_vectors(task: VectorsTask) -> None:
     ):
         for start in range(0, len(ids.high), _READ):
             vectors.append(record.name_vectors(ids.take(slice(start, start + _READ)).strings("entity")))
+
+
+def join_vectors(layout: Layout, dimension: int) -> None:
+    """Write the vectors of all entities as one matrix."""
+    parts = [layout.of_part("names", part).folder / "vectors.npy" for part in range(layout.parts)]
+    join_arrays(parts, layout.whole.folder / "vectors.npy", np.float32, (dimension,))
+    for part in parts:
+        part.unlink()
 
 
 @dataclass(frozen=True, slots=True)
