@@ -7,12 +7,10 @@ in ranges of their sources. What stays in memory is a few numbers an entity and 
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 
@@ -22,7 +20,7 @@ from graph.construction.corrected_names import CorrectedNames
 from graph.construction.edge_weights import PassageClasses
 from graph.construction.edges import EDGE_KINDS
 from graph.construction.external import edges, facts, mentions, names, terms, weights
-from graph.construction.external.arrays import ArrayWriter, TextWriter, join_arrays
+from graph.construction.external.arrays import TextWriter
 from graph.construction.external.counts import count, count_passages
 from graph.construction.external.layout import Layout
 from graph.construction.external.shards import ScanTask, cuts_of, prune_cache, scan_shard, shards_of
@@ -113,7 +111,9 @@ class _Build:
         ).save(self._folder)
 
     def _scan(self) -> Layout:
-        cache = self._workspace.build_cache
+        # What is derived of the past is derived once.
+        past = self._workspace.is_past
+        cache = self._folder / _SCRATCH / "read" if past else self._workspace.build_cache
         cache.mkdir(exist_ok=True)
         cuts = cuts_of(self._record, self._sizes.shard)
         root = self._workspace.root
@@ -152,9 +152,7 @@ class _Build:
         count_passages(layout, self._folder, self._record.dimension)
         kinds = {relation: len(EDGE_KINDS) + place for place, relation in enumerate(own.relation_types)}
         shards = range(len(layout.shards))
-        self._workers.run(
-            weights.weigh, [weights.WeighTask(layout, index, self._folder, kinds) for index in shards]
-        )
+        self._workers.run(weights.weigh, [weights.WeighTask(layout, index, self._folder, kinds) for index in shards])
         classes = PassageClasses(self._record.note(PASSAGE_CLASSES) or PassageClasses.THIRDS)
         cuts = weights.class_cuts(layout, classes)
         apart = CorrectedNames(Corrections(self._corrections)).apart
@@ -171,9 +169,7 @@ class _Build:
 
     def _merge_facts(self, layout: Layout, own: OwnTypes) -> int:
         places = {str(relation): place for place, relation in enumerate(own.relation_types)}
-        self._workers.run(
-            facts.merge_facts, [facts.FactsTask(layout, part, places) for part in range(layout.parts)]
-        )
+        self._workers.run(facts.merge_facts, [facts.FactsTask(layout, part, places) for part in range(layout.parts)])
         return facts.join_facts(layout, self._folder)
 
     def _score_terms(self, layout: Layout) -> None:

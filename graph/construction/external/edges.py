@@ -19,7 +19,7 @@ from graph.construction.edge_weights import (
     near_name_edges,
 )
 from graph.construction.edges import EDGE_TYPES, Edges, sort_edges
-from graph.construction.external.arrays import Array, Columns, join_arrays, joined
+from graph.construction.external.arrays import Array, Columns, join_arrays, joined, read_array
 from graph.construction.external.ids import Ids
 from graph.construction.external.layout import Layout, rows_of
 from graph.construction.external.names import entity_ids
@@ -191,7 +191,7 @@ def _synonym_edges(task: EdgesTask) -> Edges:
         highs.append(run.array("high")[kept])
         cosines.append(run.array("cosine")[kept])
         start += len(low)
-    in_triples = np.load(task.folder / "triple_passages.npy", mmap_mode="r")
+    in_triples = read_array(task.folder / "triple_passages.npy")
     low, high = joined(lows, np.int32), joined(highs, np.int32)
     return near_name_edges(low, high, joined(cosines, np.float64), in_triples)
 
