@@ -36,7 +36,7 @@ class NamesPart:
 
 
 def merge_names(task: NamesPart) -> None:
-    """Write the entities of a range of ids: names, labels, types, spellings; and which of them each shard's names are."""
+    """Write the entities of a range of ids: names, labels, types, spellings; and of each shard's names, which one."""
     slices = slices_of_ids(task.layout, "name", task.part)
     ids = ids_of(slices, "name")
     first, entity_of = ids.groups()

@@ -179,5 +179,5 @@ def test_a_build_that_fails_leaves_no_snapshot_and_nothing_to_tidy_up(
     with pytest.raises(WorkspaceDamaged, match="lacks the vectors"):
         built(workspace, record, tmp_path / "failed", processes=1)
     assert not (tmp_path / "failed" / "building").exists()
-    with pytest.raises(OSError, match="snapshot.json"):
+    with pytest.raises(OSError, match=r"snapshot\.json"):
         load(tmp_path / "failed")
