@@ -24,6 +24,7 @@ from graph.publish.layered_store import SearchIndex, open_layers
 from graph.publish.vector_store import Vectors, VectorStore, passage_metadata, stored_fingerprint, wipe_unused
 from graph.storage.generation import GenerationHold, Layer
 from graph.storage.record import Record
+from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace
 
 _COLLECTIONS = ("facts", "passages")
@@ -42,6 +43,7 @@ def publish(workspace: Workspace, record: Record) -> int:
     if again:
         record.advance_generation()
         forget_derivations()
+    settle_synonyms(record)
     workspace.prune()
     try:
         _derive(workspace, record, from_scratch=again)
