@@ -44,6 +44,8 @@ _BUSY_TIMEOUT_S = 30.0
 _LOG_TIMEOUT_MS = 1_000
 _PAGE_BYTES = 8192
 _VECTORS = "vectors"
+SYNONYMS = "synonyms"
+"""The note of the record that says how pairs of synonyms are found."""
 _PAGE = 5_000
 """Ids that one statement asks for: SQLite takes 32,766 parameters."""
 
@@ -226,6 +228,17 @@ class Record:
     def synonyms(self) -> list[tuple[str, str, float]]:
         """Return (name id, name id, cosine) for each pair once, the smaller id first."""
         return list(self._rows("SELECT a, b, cosine FROM synonyms ORDER BY a, b"))
+
+    def replace_synonyms(self, synonyms: Iterable[tuple[str, str, float]], found_by: str) -> None:
+        """Put these pairs in place of all present ones and note how they are found; this counts as no commit."""
+        with self.transaction():
+            self._db.execute("DELETE FROM synonyms")
+            self._db.executemany("INSERT INTO synonyms VALUES (?,?,?)", synonyms)
+            self.set_note(SYNONYMS, found_by)
+
+    def count_names(self) -> int:
+        """Return how many names the record holds."""
+        return self._count("names")
 
     def count_passages(self) -> int:
         """Return how many passages the record holds."""
