@@ -95,12 +95,17 @@ class FactTable(SortedMapping[GraphFact]):
         folder: Path, n_facts: int, n_entities: int, n_passages: int, own: Sequence[RelationType] = ()
     ) -> FactTable:
         """Read a table. Raises OSError or ValueError when it is damaged."""
-        table = TextTable.load(folder, "facts", FactTable._WIDTH, n_facts)
+        table = FactTable.load_texts(folder, n_facts)
         ends = load_array(folder / "fact_ends.npy", np.int32, (n_facts, 2))
         relations = load_array(folder / "fact_relations.npy", np.uint8, (n_facts,))
         passages = IntLists.load(folder, "fact_passages", n_facts, n_passages)
         check_range(relations, len(BUILT_IN) + len(own))
         return FactTable(table, check_range(ends, n_entities), relations, passages, own)
+
+    @staticmethod
+    def load_texts(folder: Path, n_facts: int) -> TextTable:
+        """Read id, subject, predicate and object of each fact alone. Raises OSError or ValueError when damaged."""
+        return TextTable.load(folder, "facts", FactTable._WIDTH, n_facts)
 
     def _fact(self, place: int) -> GraphFact:
         """Return one fact. Raises ValueError where its text cannot be read."""
