@@ -11,6 +11,7 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -238,6 +239,12 @@ class Record:
     def fact_vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of some facts as `name_vectors` does."""
         return self._vectors("facts", ids)
+
+    def all_fact_vectors(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+        """Yield ids and vectors of all facts, by id, some thousand at a time: all at once may not fit into memory."""
+        rows = self._rows("SELECT id, vector FROM facts ORDER BY id")
+        while page := list(islice(rows, _PAGE)):
+            yield [key for key, _ in page], np.array([np.frombuffer(blob, dtype=np.float32) for _, blob in page])
 
     def synonyms(self) -> list[tuple[str, str, float]]:
         """Return (name id, name id, cosine) for each pair once, the smaller id first."""
