@@ -29,6 +29,7 @@ from graph.construction.edges import EDGE_KINDS, Edges, kinds_with, sort_edges
 from graph.construction.evidence import Evidence, Floats, Handles, Links, Names, Writings, read_evidence
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
 from graph.construction.names import IncrementalMatcher
+from graph.construction.synonym_columns import synonym_columns
 from graph.corrections.apply import Corrections
 from graph.own_types import OwnTypes
 from graph.schema import Fact, RelationType, entity_id
@@ -306,10 +307,9 @@ class GraphBuilder:
         )
 
     def _synonym_edges(self, record: Record, entity_of: Ints, triple_passages: Ints) -> Edges:
-        pairs = [pair for pair in record.synonyms() if pair[:2] not in self._corrected.apart]
-        a = entity_of[np.array([self._names.known(name) for name, _, _ in pairs], dtype=np.int64)]
-        b = entity_of[np.array([self._names.known(name) for _, name, _ in pairs], dtype=np.int64)]
-        return synonym_edges(a, b, np.array([cosine for _, _, cosine in pairs]), triple_passages)
+        pairs = synonym_columns(record).without(self._corrected.apart)
+        entities = entity_of[np.array([self._names.known(name) for name in pairs.ids], dtype=np.int64)]
+        return synonym_edges(entities[pairs.first], entities[pairs.second], pairs.cosines, triple_passages)
 
     def _passage_edges(self, record: Record, links: PassageLinks, n_entities: int) -> Edges:
         lengths = np.array([len(evidence.passage.content) for evidence in self._in_order], dtype=np.int32)

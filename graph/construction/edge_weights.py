@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, PassageLink
 from graph.schema import PASSAGE_RELATIONS, RelationType
+from graph.synonyms import SYNONYMS_PER_NAME
 
 ROLE_SHARE, SIMILARITY_SHARE, POSITION_SHARE = 0.4, 0.4, 0.2
 SUBJECT_ROLE, OBJECT_ROLE, UNTRIPLED_ROLE = 1.0, 0.7, 0.5
 ABSENT_POSITION = 0.5
-SYNONYMS_PER_NAME = 100
 CLASS_QUANTILES = (1 / 3, 2 / 3)
 PUBLISHED_CUTS = (0.3, 0.6)
 _FREQUENT_PASSAGES, _FREQUENT_SHARE = 20, 0.01

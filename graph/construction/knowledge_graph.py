@@ -320,6 +320,35 @@ def load(folder: Path, *, thorough: bool = False) -> KnowledgeGraph:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotRows:
+    """The facts, the passages and their vectors, for who needs nothing else of a snapshot.
+
+    Attributes:
+        facts: id, subject, predicate and object of each, by id.
+        passages: id, title, text, source and metadata of each, by id.
+        passage_vectors: unit vectors, (n_passages, dimension).
+    """
+
+    facts: TextTable
+    passages: TextTable
+    passage_vectors: NDArray[np.float32]
+
+    def passage(self, row: int) -> Passage:
+        """Return one passage. Raises ValueError where its text or metadata cannot be read."""
+        return _StoredPassages(self.passages).at(row)
+
+
+def load_rows(folder: Path) -> SnapshotRows:
+    """Open facts and passages of a snapshot. Raises as `load` does."""
+    header = load_header(folder)
+    return SnapshotRows(
+        facts=FactTable.load_texts(folder, header["facts"], thorough=False),
+        passages=TextTable.load(folder, "passages", _StoredPassages.WIDTH, header["passages"], thorough=False),
+        passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (header["passages"], None)),
+    )
+
+
 def _check_order(graph: KnowledgeGraph) -> None:
     ids = graph.known_ids or [entity_id(name) for name in graph.entity_names]
     if list(ids) != sorted(set(ids)):

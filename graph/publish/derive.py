@@ -16,8 +16,9 @@ from graph.construction.external.settings import build_processes, is_built_on_di
 from graph.construction.knowledge_graph import load, load_header, save
 from graph.errors import WorkspaceDamaged
 from graph.out_of_resources import shortage_behind
-from graph.publish.search_indexes import SearchIndexWriter, Wanted
+from graph.publish.search_indexes import SearchIndexWriter, Wanted, is_to_move
 from graph.storage.record import Record
+from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace
 
 
@@ -32,6 +33,7 @@ def publish(workspace: Workspace, record: Record) -> int:
     if again:
         record.advance_generation()
         forget_derivations()
+    settle_synonyms(record)
     workspace.prune()
     try:
         _derive(workspace, record, from_scratch=again)
@@ -45,8 +47,8 @@ def publish(workspace: Workspace, record: Record) -> int:
 
 
 def is_published(workspace: Workspace, record: Record) -> bool:
-    """Tell whether the current generation was derived from the record as it stands."""
-    if workspace.current() != record.generation:
+    """Tell whether the current generation was derived from the record as it stands, for the store that is set."""
+    if workspace.current() != record.generation or is_to_move(workspace):
         return False
     try:
         header = load_header(workspace.index_folder(record.generation))

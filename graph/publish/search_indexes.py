@@ -9,16 +9,23 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.knowledge_graph import KnowledgeGraph, load
+from graph.errors import BadInput
 from graph.publish.layered_store import SearchIndex, open_layers
+from graph.publish.mapped_store import MappedStore
+from graph.publish.mapped_writing import changes_since, is_base, write_layer, write_whole
 from graph.publish.vector_store import Vectors, VectorStore, passage_metadata, stored_fingerprint, wipe_unused
-from graph.storage.generation import GenerationHold, Layer
+from graph.storage.generation import GenerationHold, Layer, VectorStoreName
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
+
+VECTORS_VARIABLE = "MARA_VECTORS"
+"""Says what holds the vectors of generations that are published from now on."""
 
 _COLLECTIONS = ("facts", "passages")
 _LARGE_INDEX = 5_000
@@ -26,17 +33,54 @@ _MOST_IN_LAYER = 500
 
 
 def open_store(workspace: Workspace, workspace_id: str, generation: int) -> SearchIndex:
-    """Open the search index: the server that ``MARA_CHROMA_URL`` names, or the generation's embedded one."""
-    if url := _server_of(workspace):
-        return VectorStore.server(url, workspace_id)
+    """Open the search index that a generation was published with.
+
+    Where that is Chroma: the server that ``MARA_CHROMA_URL`` names, or the generation's embedded one.
+    """
     folder = workspace.index_folder(generation)
     layer = Layer.load(folder)
     base = workspace.index_folder(layer.base) if layer is not None and layer.base != generation else None
+    if layer is not None and layer.store == "mapped":
+        return open_layers(folder, base, layer, MappedStore.open)
+    if url := _server_of(workspace):
+        return VectorStore.server(url, workspace_id)
     return open_layers(folder / "chroma", base and base / "chroma", layer)
 
 
+def store_to_write(workspace: Workspace) -> VectorStoreName:
+    """Return what the next generation's vectors go to: what ``MARA_VECTORS`` says, else what holds the current one's.
+
+    What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
+
+    Raises:
+        BadInput: the variable names no store.
+    """
+    store = _wanted_store() or _store_of(workspace)
+    return "chroma" if workspace.is_past and store == "qdrant" else store
+
+
+def is_to_move(workspace: Workspace) -> bool:
+    """Tell whether ``MARA_VECTORS`` says otherwise than what holds the current generation's vectors."""
+    return store_to_write(workspace) != _store_of(workspace)
+
+
+def _wanted_store() -> VectorStoreName | None:
+    name = os.environ.get(VECTORS_VARIABLE) or None
+    if name is not None and name not in get_args(VectorStoreName):
+        raise BadInput(
+            f"{VECTORS_VARIABLE} is {name!r}", f"Set it to one of {', '.join(get_args(VectorStoreName))}, or unset it"
+        )
+    return cast(VectorStoreName | None, name)
+
+
+def _store_of(workspace: Workspace) -> VectorStoreName:
+    current = workspace.current()
+    layer = None if current is None else Layer.load(workspace.index_folder(current))
+    return "chroma" if layer is None else layer.store
+
+
 def _server_of(workspace: Workspace) -> str:
-    """Return the address of the server that holds a workspace's vectors; empty where it holds them itself.
+    """Return the address of the Chroma server that holds a workspace's vectors; empty where it holds them itself.
 
     What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
     """
@@ -87,6 +131,10 @@ class SearchIndexWriter:
         With ``from_scratch``, nothing is taken over from an older generation.
         """
         record = wanted.record
+        if store_to_write(workspace) == "mapped":
+            self._known = None
+            _write_mapped(workspace, record, folder, from_scratch=from_scratch)
+            return
         if url := _server_of(workspace):
             self._write_to_server(VectorStore.server(url, record.workspace_id), workspace, wanted)
             return
@@ -142,6 +190,20 @@ class SearchIndexWriter:
         surplus = {name: dict.fromkeys(chain.from_iterable(ids.values()), "") for name, ids in spared.items()}
         held = {name: {**surplus[name], **wanted.contents[name]} for name in _COLLECTIONS}
         self._known = _Known(Layer(record.generation, commit, record.vectors_id), held)
+
+
+def _write_mapped(workspace: Workspace, record: Record, folder: Path, *, from_scratch: bool) -> None:
+    """Write a layer of what changed since the last whole index, or a whole one; only the snapshot is read for it."""
+    current = workspace.current()
+    layer = Layer.load(workspace.index_folder(current)) if current is not None and not from_scratch else None
+    if layer is not None and is_base(base := workspace.index_folder(layer.base), layer, record):
+        changes, size = changes_since(base, folder, _MOST_IN_LAYER)
+        if changes is not None and size >= _LARGE_INDEX and len(changes) <= min(_MOST_IN_LAYER, size // 2):
+            write_layer(folder, record, changes.new)
+            replace(layer, removed=changes.gone).save(folder)
+            return
+    write_whole(folder, record)
+    Layer(record.generation, record.commit_id, record.vectors_id, store="mapped").save(folder)
 
 
 def _fill(folder: Path, record: Record, wanted: Mapping[str, Vectors]) -> None:

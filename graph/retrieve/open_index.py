@@ -208,7 +208,7 @@ class Index:
             mine = [hit for hit in hits if hit[0] in selection.facts]
             if len(mine) >= k:
                 return mine[:k]
-        return self._store.search("facts", vector, k, within=list(selection.facts))
+        return self._store.search("facts", vector, k, within=selection.facts)
 
     def _search(
         self, name: str, vector: NDArray[np.float32], k: int, known: Mapping[str, object]
