@@ -25,6 +25,7 @@ from graph.construction.external.counts import count, count_passages
 from graph.construction.external.layout import Layout
 from graph.construction.external.shards import ScanTask, cuts_of, prune_cache, scan_shard, shards_of
 from graph.construction.external.spellings import write_spellings
+from graph.construction.external.synonyms import write_synonyms
 from graph.construction.external.workers import Workers
 from graph.construction.knowledge_graph import SnapshotHeader
 from graph.corrections.apply import Corrections
@@ -125,8 +126,10 @@ class _Build:
         return Layout(self._folder / _SCRATCH, shards, 1 + rows // self._sizes.names)
 
     def _merge_names(self, layout: Layout) -> int:
-        parts = range(layout.parts)
-        self._workers.run(names.merge_names, [names.NamesPart(layout, part, self._corrections) for part in parts])
+        parts, model = range(layout.parts), self._record.embedding_model
+        self._workers.run(
+            names.merge_names, [names.NamesPart(layout, part, self._corrections, model) for part in parts]
+        )
         n_entities = names.join_entities(layout, self._folder)
         dimension, root = self._record.dimension, self._workspace.root
         self._workers.run(weights.read_vectors, [weights.VectorsTask(layout, part, root, dimension) for part in parts])
@@ -155,8 +158,7 @@ class _Build:
         self._workers.run(weights.weigh, [weights.WeighTask(layout, index, self._folder, kinds) for index in shards])
         classes = PassageClasses(self._record.note(PASSAGE_CLASSES) or PassageClasses.THIRDS)
         cuts = weights.class_cuts(layout, classes)
-        apart = CorrectedNames(Corrections(self._corrections)).apart
-        synonyms = edges.write_synonyms(self._record.each_synonym(), apart, layout)
+        synonyms = write_synonyms(self._record, CorrectedNames(Corrections(self._corrections)).apart, layout)
         bounds = edges.ranges_of_entities(layout, n_entities, synonyms, self._sizes.edges)
         tasks = [
             edges.EdgesTask(layout, self._folder, part, start, end, n_entities, synonyms, cuts)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from graph.construction.builder import PASSAGE_CLASSES, GraphBuilder
 from graph.construction.edge_weights import PassageClasses
+from graph.construction.edges import EDGE_KINDS
 from graph.construction.external.build import Sizes, build_on_disk
 from graph.construction.knowledge_graph import load, save
 from graph.corrections.kinds import Apart, Merge, Pin, Split, Statement, What
@@ -20,6 +21,7 @@ from graph.errors import WorkspaceDamaged
 from graph.schema import Extraction, Passage, RelationType
 from graph.storage.correcting import plan_corrections
 from graph.storage.record import Record
+from graph.storage.synonym_pairs import are_left_to_build
 from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer
 from tests.builders import HashEmbedder, passage_of, publish_workspace, write_passages
@@ -143,6 +145,19 @@ def test_more_than_a_hundred_near_names_lose_the_same_pairs(tmp_path: Path) -> N
         write_passages(record, corpus, {}, HashEmbedder())
         assert len(GraphBuilder().build(record).edges) - len(corpus) < len(record.synonyms())
         assert_same_files(workspace, record, sizes=Sizes(shard=32, names=50, edges=4_000))
+
+
+def test_pairs_that_the_record_leaves_to_the_build_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph.synonyms.EXACT_NAMES", 10)
+    corpus = [passage_of(f"p{n}", f"{'Nissan' if n % 2 else 'Datsun'} {n}", "Nissan 3 and Datsun 4") for n in range(30)]
+    workspace = publish_workspace(tmp_path / "workspace", corpus)
+    with workspace.open_record() as record:
+        plan_corrections(record, [(Apart(("Nissan 1", "Nissan 3")), "")]).commit(record, HashEmbedder())
+        assert are_left_to_build(record)
+        assert any(EDGE_KINDS[kind].relation == "SYNONYMY" for kind in GraphBuilder().build(record).edges.kind)
+        assert_same_files(workspace, record, sizes=Sizes(shard=8, names=20, edges=100))
 
 
 def test_the_sample_corpus_gives_the_same_files(tmp_path: Path) -> None:
