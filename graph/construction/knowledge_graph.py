@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from graph.construction.columns import (
     check_range,
     load_array,
 )
-from graph.construction.edges import IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind, Edges, kinds_with
+from graph.construction.edges import EDGE_TYPES, IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind, Edges, kinds_with
 from graph.construction.fact_table import BUILT_IN
 from graph.construction.fact_table import FactTable as FactTable
 from graph.construction.fact_table import GraphFact as GraphFact
@@ -169,14 +169,6 @@ class _StoredPassages(LazySequence[Passage]):
         return Passage(key, title, text, source, json.loads(metadata))
 
 
-_EDGE_TYPES = {
-    "source": np.int32,
-    "target": np.int32,
-    "kind": np.uint8,
-    "weight": np.float32,
-    "count": np.float32,
-    "offset": np.int32,
-}
 _HEADER_TYPES = {
     **dict.fromkeys(("generation", "passages", "entities", "facts", "edges"), int),
     **dict.fromkeys(("commit_id", "embedding_model"), str),
@@ -206,7 +198,7 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     np.save(folder / "passage_vectors.npy", graph.passage_vectors)
     if graph.own.entities:
         np.save(folder / "entity_types.npy", graph.entity_types)
-    for name in _EDGE_TYPES:
+    for name in EDGE_TYPES:
         np.save(folder / f"edge_{name}.npy", getattr(graph.edges, name))
     write_arcs(folder, graph.n_nodes)
     passages = (
@@ -218,19 +210,42 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     np.save(folder / "alias_entities.npy", np.array([entity for _, entity in graph.aliases], dtype=np.int32))
     _save_lists(graph.names.indices, folder, "spellings")
     _save_lists(graph.names.lengths, folder, "first_words")
-    header = {
-        "snapshot_version": SNAPSHOT_VERSION,
-        "generation": graph.generation,
-        "commit_id": graph.commit_id,
-        "embedding_model": graph.embedding_model,
-        "passages": len(graph.passages),
-        "entities": graph.n_entities,
-        "facts": len(graph.facts),
-        "edges": len(graph.edges),
-        **_numbered(graph.own),
-        **({"own_types": graph.own.to_mapping()} if graph.own else {}),
-    }
-    (folder / "snapshot.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
+    header = SnapshotHeader(
+        generation=graph.generation,
+        commit_id=graph.commit_id,
+        embedding_model=graph.embedding_model,
+        passages=len(graph.passages),
+        entities=graph.n_entities,
+        facts=len(graph.facts),
+        edges=len(graph.edges),
+        own=graph.own,
+    )
+    header.save(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotHeader:
+    """What a snapshot says of itself: of what it was derived, how much it holds, what its numbers stand for."""
+
+    generation: int
+    commit_id: str
+    embedding_model: str
+    passages: int
+    entities: int
+    facts: int
+    edges: int
+    own: OwnTypes
+
+    def save(self, folder: Path) -> None:
+        """Write it as the last file of a snapshot: without it there is none."""
+        told = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "own"}
+        header = {
+            "snapshot_version": SNAPSHOT_VERSION,
+            **told,
+            **_numbered(self.own),
+            **({"own_types": self.own.to_mapping()} if self.own else {}),
+        }
+        (folder / "snapshot.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
 
 
 def load_header(folder: Path) -> dict[str, Any]:
@@ -354,7 +369,7 @@ def _load_entity_types(folder: Path, n_entities: int, own: OwnTypes, *, thorough
 
 
 def _load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes, *, thorough: bool) -> Edges:
-    columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in _EDGE_TYPES.items()}
+    columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in EDGE_TYPES.items()}
     n_kinds = len(kinds_with(own.relation_types))
     for name, limit in (("source", n_entities), ("target", n_nodes), ("kind", n_kinds)):
         check_range(columns[name], limit, thorough=thorough)

@@ -14,6 +14,7 @@ from graph.errors import WorkspaceDamaged
 from graph.out_of_resources import shortage_behind
 from graph.publish.search_indexes import SearchIndexWriter, Wanted, is_to_move
 from graph.storage.record import Record
+from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace
 
 
@@ -28,6 +29,7 @@ def publish(workspace: Workspace, record: Record) -> int:
     if again:
         record.advance_generation()
         forget_derivations()
+    settle_synonyms(record)
     workspace.prune()
     try:
         _derive(workspace, record, from_scratch=again)
