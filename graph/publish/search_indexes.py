@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import cast, get_args
@@ -85,6 +86,19 @@ def _server_of(workspace: Workspace) -> str:
     What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
     """
     return "" if workspace.is_past else os.environ.get("MARA_CHROMA_URL") or ""
+
+
+def is_on_server(workspace: Workspace, generation: int) -> bool:
+    """Tell whether the vectors of a generation are on a server, in collections that all generations share."""
+    layer = Layer.load(workspace.index_folder(generation))
+    return bool(_server_of(workspace)) and (layer is None or layer.store == "chroma")
+
+
+def drop_shared(workspace: Workspace, workspace_id: str) -> None:
+    """Delete a workspace's collections on the server that the next generation's vectors go to, if they go to one."""
+    if store_to_write(workspace) == "chroma" and (url := _server_of(workspace)):
+        with closing(VectorStore.server(url, workspace_id)) as store:
+            store.drop()
 
 
 def ids_of_generations(workspace: Workspace) -> dict[str, Mapping[str, Collection[str]]]:
@@ -221,8 +235,12 @@ class Wanted:
         self.record = record
         self._graph = graph
         self._fingerprints = fingerprints
-        passages = {key: stored_fingerprint(content) for key, content in fingerprints.items()}
-        self.contents: Contents = {"facts": dict.fromkeys(graph.facts, ""), "passages": passages}
+
+    @cached_property
+    def contents(self) -> Contents:
+        """By collection, {id: what tells whether it changed}."""
+        passages = {key: stored_fingerprint(content) for key, content in self._fingerprints.items()}
+        return {"facts": dict.fromkeys(self._graph.facts, ""), "passages": passages}
 
     def changes(self, name: str, held: Mapping[str, str]) -> tuple[list[str], set[str]]:
         """Return the ids that are to be written, and those that are to go, where so much is held already."""
