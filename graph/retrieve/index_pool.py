@@ -7,13 +7,13 @@ where the open ones would take more than the process may take (`graph.retrieve.o
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import Embedder
@@ -71,9 +71,11 @@ class IndexPool:
     def __init__(self, budget: OpenCost | None = None) -> None:
         """``budget`` is what the open indexes may take together; None: what the environment and the machine give."""
         self._budget = budget
-        self._lock = threading.Lock()
+        self.sharing = 1
+        """How many processes like this one share the machine, where the budget is a share of it."""
+        self._lock = Lock()
         self._open: OrderedDict[_Place, list[Index]] = OrderedDict()
-        self._opening: weakref.WeakValueDictionary[_Place, _Opening] = weakref.WeakValueDictionary()
+        self._opening: weakref.WeakValueDictionary[_Place, Lock] = weakref.WeakValueDictionary()
         self._runs: set[_Run] = set()
         self._replaced: list[_Replaced] = []
         self._parts: dict[OpenFiles, Parts] = {}
@@ -82,8 +84,6 @@ class IndexPool:
 
     def get(self, root: Path, embedder: Embedder, generation: int | None = None, run: str = "") -> Index:
         """Return a workspace's index: that of ``generation`` while it is still open, else the newest.
-
-        While `warm` opens the newest, the one before is returned.
 
         Args:
             root: the workspace.
@@ -97,26 +97,13 @@ class IndexPool:
         self._note_use(place, run)
         if (index := self._standing(place, generation)) is not None:
             return index
-        opening = self._opening_of(place)
-        if opening.is_in_background and (before := self._present(place)):
-            return before[0]
-        return self._opened(place, root, embedder, opening, generation)
-
-    def is_behind(self, root: Path, embedder: Embedder) -> bool:
-        """Tell whether a workspace is open here, and its newest generation is not."""
-        place = _place_of(root, embedder)
-        with self._lock:
-            is_open = bool(self._open.get(place))
-        return is_open and self._standing(place, None) is None
-
-    def warm(self, root: Path, embedder: Embedder) -> Index:
-        """Open a workspace's newest generation; who asks for it meanwhile gets the one before, without waiting.
-
-        Raises what `open_index` raises.
-        """
-        place = _place_of(root, embedder)
-        with self._opening_of(place).in_background() as opening:
-            return self._standing(place, None) or self._opened(place, root, embedder, opening, None)
+        with self._opening_of(place):
+            if (index := self._standing(place, generation)) is not None:
+                return index
+            latest = open_index(root, embedder)
+            self._keep(place, latest)
+        self.close_unused()
+        return latest
 
     @contextmanager
     def run(self, name: str = "") -> Iterator[None]:
@@ -179,9 +166,10 @@ class IndexPool:
                 if each.name == run:
                     each.places.add(place)
 
-    def _opening_of(self, place: _Place) -> _Opening:
+    def _opening_of(self, place: _Place) -> Lock:
+        """Return what one thread at a time holds that opens a workspace."""
         with self._lock:
-            return self._opening.setdefault(place, _Opening())
+            return self._opening.setdefault(place, Lock())
 
     def _standing(self, place: _Place, generation: int | None) -> Index | None:
         """Return the open index of a generation, else the newest one if that is open."""
@@ -199,18 +187,6 @@ class IndexPool:
             held += [replaced.index for replaced in self._replaced if replaced.place == place]
         workspace = Workspace(place[0])
         return [index for index in held if _is_what_stands(workspace, index)]
-
-    def _opened(
-        self, place: _Place, root: Path, embedder: Embedder, opening: _Opening, generation: int | None
-    ) -> Index:
-        """Return the newest index, opened unless another thread has just done it."""
-        with opening.lock:
-            if (index := self._standing(place, generation)) is not None:
-                return index
-            latest = open_index(root, embedder)
-            self._keep(place, latest)
-        self.close_unused()
-        return latest
 
     def _keep(self, place: _Place, latest: Index) -> None:
         parts = parts_of(latest.files.folder)
@@ -231,7 +207,7 @@ class IndexPool:
     def _make_room(self) -> None:
         """Let go of what was used least recently until the rest fits."""
         if self._budget is None:
-            self._budget = budget_of_environment()
+            self._budget = budget_of_environment(self.sharing)
         dropped = OpenCost()
         while not (self._taken.total - dropped).fits(self._budget) and (index := self._least_used()) is not None:
             dropped += sum(self._parts[index.files].values(), OpenCost())
@@ -263,28 +239,3 @@ class IndexPool:
             each.close()
             with self._lock:
                 self._taken.remove(self._parts.pop(each, {}))
-
-
-class _Opening:
-    """The opening of a workspace: by one thread at a time."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self._counting = threading.Lock()
-        self._in_background = 0
-
-    @property
-    def is_in_background(self) -> bool:
-        """Whether nobody has to wait for it."""
-        return self._in_background > 0
-
-    @contextmanager
-    def in_background(self) -> Iterator[_Opening]:
-        """Let nobody wait for it meanwhile."""
-        with self._counting:
-            self._in_background += 1
-        try:
-            yield self
-        finally:
-            with self._counting:
-                self._in_background -= 1

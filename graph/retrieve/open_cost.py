@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,11 @@ _PER_VECTOR_BYTE = 1.1
 _DATABASE_CONNECTIONS = 3
 _DATABASE_CACHE = 2_000_000
 """What each connection to Chroma's database keeps of it, at most."""
+
+_OWN_FILES = 8
+
+_PER_MAPPED_BYTE = 1.0
+"""Of memory for each byte of a mapped index: what questions touch of it."""
 
 _PER_BYTE = 2.0
 """Of memory for each byte of the other files: mapped pages, and what is derived from them once questions are asked."""
@@ -82,9 +87,13 @@ Parts = Mapping[Path, OpenCost]
 def parts_of(folder: Path) -> Parts:
     """Return what an open generation takes, by what it consists of."""
     layer = Layer.load(folder)
-    stores = {folder / "chroma", *([folder.parent / str(layer.base) / "chroma"] if layer else ())}
-    own = OpenCost(_PER_BYTE * _size(folder), files=2)
-    return {folder: own, **{store: _cost_of_chroma(store) for store in stores if store.is_dir()}}
+    generations = {folder, *([folder.parent / str(layer.base)] if layer else ())}
+    parts = {folder: OpenCost(_PER_BYTE * _size(folder), files=_OWN_FILES)}
+    for generation in generations:
+        for name, cost_of in _STORES.items():
+            if (store := generation / name).is_dir():
+                parts[store] = cost_of(store)
+    return parts
 
 
 def _cost_of_chroma(folder: Path) -> OpenCost:
@@ -98,13 +107,21 @@ def _cost_of_chroma(folder: Path) -> OpenCost:
     return OpenCost(_CHROMA_BYTES + cached + _PER_VECTOR_BYTE * vectors, _CHROMA_FILES, _CHROMA_THREADS)
 
 
+def _cost_of_mapped(folder: Path) -> OpenCost:
+    return OpenCost(_PER_MAPPED_BYTE * _size(folder), len(list(folder.iterdir())))
+
+
+_STORES: Mapping[str, Callable[[Path], OpenCost]] = {"chroma": _cost_of_chroma, "vectors": _cost_of_mapped}
+"""What the search index in a folder of a generation takes, by the folder's name."""
+
+
 def _size(folder: Path) -> int:
     """Return the bytes of the files in a folder and, but for a search index, in those below it."""
     total = 0
     for each in os.scandir(folder):
         if each.is_file():
             total += each.stat().st_size
-        elif each.name != "chroma":
+        elif each.name not in _STORES:
             total += _size(Path(each.path))
     return total
 
@@ -132,15 +149,18 @@ class Taken:
                 self.total -= cost
 
 
-def budget_of_environment() -> OpenCost:
+def budget_of_environment(sharing: int = 1) -> OpenCost:
     """Return what the open workspaces of this process may take: ``MARA_OPEN_BYTES``, or half of what there is.
+
+    Args:
+        sharing: how many processes share what the machine, or its container, has.
 
     Raises:
         BadInput: ``MARA_OPEN_BYTES`` is no number of bytes.
     """
     told = os.environ.get(OPEN_BYTES_VARIABLE)
-    memory = _bytes_in(told) if told else _SHARE * _memory()
-    return OpenCost(memory, _SHARE * _files(), _SHARE * _threads())
+    memory = _bytes_in(told) if told else _SHARE * _memory() / sharing
+    return OpenCost(memory, _SHARE * _files(), _SHARE * _threads() / sharing)
 
 
 def _bytes_in(text: str) -> float:

@@ -199,24 +199,6 @@ def test_a_workspace_that_opens_slowly_keeps_nobody_waiting_who_asks_for_another
     assert answers == [["nissan", "sund"]]
 
 
-class TestANewGenerationInTheBackground:
-    def test_who_asks_meanwhile_gets_the_one_before(self, pool: IndexPool, tenants: list[Path]) -> None:
-        root = tenants[0]
-        before = pool.get(root, HashEmbedder())
-        assert not pool.is_behind(root, HashEmbedder())
-        publish_workspace(root, [passage_of("new", "New", "text")])
-        assert pool.is_behind(root, HashEmbedder())
-        opening = pool._opening_of((root.absolute(), HashEmbedder().model_id, ""))
-        with opening.in_background():
-            assert pool.get(root, HashEmbedder()) is before
-        assert pool.warm(root, HashEmbedder()).graph.generation == 2
-        assert not pool.is_behind(root, HashEmbedder())
-        assert pool.get(root, HashEmbedder()).graph.generation == 2
-
-    def test_a_workspace_that_nobody_asked_for_is_not_behind(self, pool: IndexPool, tenants: list[Path]) -> None:
-        assert not pool.is_behind(tenants[0], HashEmbedder())
-
-
 def test_threads_that_ask_for_many_workspaces_get_each_its_own(tmp_path: Path) -> None:
     roots = [publish_workspace(tmp_path / f"w{i}", [passage_of(f"p{i}", "Title", f"Text {i}")]).root for i in range(6)]
     one = cost_of(roots[0])
