@@ -29,33 +29,50 @@ class SparseIndex:
 
         The scores are those of bm25s, all computed at once: a small change of a large corpus needs them anew.
         """
-        import bm25s
         from scipy.sparse import csr_array
 
         n_passages, n_terms = max(1, len(passages)), len(vocabulary)
         lengths = np.array([len(found) for found in passages] or [0])
-        # A passage without any term counts as one that holds the unmatchable term.
-        mean = np.maximum(1, lengths).mean()
         terms_held = np.concatenate([*passages, np.zeros(0, dtype=np.int32)])
         starts = np.concatenate([[0], np.cumsum(lengths)])
         once = np.ones(len(terms_held), dtype=np.int32)
         counts = csr_array((once, terms_held, starts), shape=(n_passages, n_terms)).tocsc()
         counts.sum_duplicates()
         passage, frequency = counts.indices, np.diff(counts.indptr)
-        idf = np.log1p((n_passages - frequency + 0.5) / (frequency + 0.5))
-        length_part = _K1 * (1 - _B + _B * lengths[passage] / mean)
-        scores = np.repeat(idf, frequency) * counts.data / (counts.data + length_part)
+        idf = np.repeat(inverse_frequency(n_passages, frequency), frequency)
+        scores = term_scores(idf, counts.data, lengths[passage], mean_length(lengths))
+        return SparseIndex.of_scores(scores, passage, counts.indptr, vocabulary, len(passages))
+
+    @staticmethod
+    def of_scores(
+        scores: NDArray[np.float32],
+        passages: NDArray[np.integer],
+        starts: NDArray[np.integer],
+        vocabulary: Iterable[str],
+        n_passages: int,
+    ) -> SparseIndex:
+        """Return the index of computed scores.
+
+        Args:
+            scores: of each term in each passage that holds it, term by term.
+            passages: of each score.
+            starts: where the scores of each term start, and the end.
+            vocabulary: the terms.
+            n_passages: how many passages there are.
+        """
+        import bm25s
+
         bm25 = bm25s.BM25(k1=_K1, b=_B, method="lucene")
         bm25.scores = {
-            "data": scores.astype(np.float32),
-            "indices": passage.astype(np.int32),
-            "indptr": counts.indptr.astype(np.int64),
-            "num_docs": n_passages,
+            "data": scores.astype(np.float32, copy=False),
+            "indices": passages.astype(np.int32, copy=False),
+            "indptr": starts.astype(np.int64, copy=False),
+            "num_docs": max(1, n_passages),
         }
         bm25.vocab_dict = {term: number for number, term in enumerate(vocabulary)} or {_UNMATCHABLE: 0}
         bm25.unique_token_ids_set = set(bm25.vocab_dict.values())
         bm25.nonoccurrence_array = None
-        return SparseIndex(bm25, len(passages))
+        return SparseIndex(bm25, n_passages)
 
     def save(self, folder: Path) -> None:
         """Write the index into a folder."""
@@ -74,6 +91,31 @@ class SparseIndex:
         if not known:
             return np.zeros(self._n_passages)
         return np.asarray(self._bm25.get_scores(known), dtype=np.float64)
+
+
+def mean_length(lengths: NDArray[np.integer]) -> float:
+    """Return the mean number of terms; a passage without any counts as one that holds the unmatchable term."""
+    return float(np.maximum(1, lengths).mean())
+
+
+def inverse_frequency(n_passages: int, frequency: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the weight of terms that so many of all passages hold."""
+    return np.log1p((n_passages - frequency + 0.5) / (frequency + 0.5))
+
+
+def term_scores(
+    idf: NDArray[np.float64], times: NDArray[np.integer], lengths: NDArray[np.integer], mean: float
+) -> NDArray[np.float32]:
+    """Return the scores of terms in passages, one element each.
+
+    Args:
+        idf: of the term.
+        times: how often the passage holds it.
+        lengths: how many terms the passage has.
+        mean: of the lengths of all passages.
+    """
+    length_part = _K1 * (1 - _B + _B * lengths / mean)
+    return (idf * times / (times + length_part)).astype(np.float32)
 
 
 def terms(text: str) -> list[str]:

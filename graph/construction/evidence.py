@@ -197,11 +197,13 @@ def read_evidence(
     words = f" {' '.join(tokens)} "
     subjects, objects = [subject for _, subject, _ in triples], [object_ for _, _, object_ in triples]
     full = normalise_name(passage.title)
+    held = set(handles)
+    typed = ((names.spelled(name), entity_type) for name, entity_type in stated.types.items())
     return Evidence(
         passage=passage,
         fingerprint=fingerprint,
         vector=entry.vector,
-        typed=tuple((names.spelled(name), entity_type) for name, entity_type in stated.types.items()),
+        typed=tuple((handle, entity_type) for handle, entity_type in typed if handle in held),
         spelled=_ints(handles),
         spellings=tuple([sys.intern(name.strip()) for _, name in spelled]),
         words=words,

@@ -209,7 +209,9 @@ def _take_search_index(workspace: Workspace, unfinished: Workspace) -> None:
         base = layer and Layer.load(workspace.index_folder(layer.base))
         if base is not None:
             place = unfinished.index_folder(base.base)
-            shutil.copytree(workspace.index_folder(base.base) / "chroma", place / "chroma")
+            if base.store == "chroma":
+                shutil.copytree(workspace.index_folder(base.base) / "chroma", place / "chroma")
+            place.mkdir(parents=True, exist_ok=True)
             base.save(place)
             (unfinished.root / "CURRENT").write_text(f"{base.base}\n", encoding="ascii")
     finally:

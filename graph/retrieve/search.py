@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType
 from graph.walk.factors import EdgeFactors, edge_factors
 from graph.walk.pagerank import Engine, Walk, walk
+from graph.walk.sparse import SparseVector
 
 ANCHOR_WEIGHT = 1.0
 """A name in the question that weighs this much anchors the facts that hold it: as much as a fact's entity may weigh."""
@@ -40,14 +42,14 @@ Ranking = list[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seeds:
-    """The seeds of a walk: the weight of each entity seed, by index, and of every passage, shape (n_passages,)."""
+    """The seeds of a walk: the weight of each entity seed, by index, and those of passages."""
 
     entities: dict[int, float]
-    passages: NDArray[np.float64]
+    passages: SparseVector
 
     def __bool__(self) -> bool:
         """Whether there is anything to start from."""
-        return any(self.entities.values()) or bool(self.passages.any())
+        return any(self.entities.values()) or bool(self.passages)
 
 
 def find_facts(
@@ -209,14 +211,12 @@ def weigh_passage_seeds(ranking: Ranking, settings: WalkSettings, weight: float)
 
 def weigh_every_passage(
     index: Index, question: str, settings: WalkSettings, weight: float, selection: Selection | None = None
-) -> NDArray[np.float64]:
-    """Return the weight of every passage where all are seeds, shape (n_passages,); 0 outside the selection."""
-    rows = None if selection is None else selection.rows
-    weights = np.zeros(len(index.graph.passages))
-    weights[slice(None) if rows is None else rows] = seed_weights(
-        index.score_passages(question, rows), weight, settings.seed_sharpness
-    )
-    return weights
+) -> SparseVector:
+    """Return the weight of every passage where all are seeds; 0 outside the selection."""
+    n_passages = len(index.graph.passages)
+    rows = np.arange(n_passages) if selection is None else selection.rows
+    scores = index.score_passages(question, None if selection is None else rows)
+    return SparseVector(n_passages, rows, seed_weights(scores, weight, settings.seed_sharpness))
 
 
 def effective_passage_weight(settings: WalkSettings, adaptive_weight: float | None) -> float:
@@ -268,7 +268,7 @@ def walk_passages(
         engine,
         top_k=k if selection is None else None,
     )
-    return best(found.scores[index.graph.n_entities :], k, selection), found
+    return best_reached(found.reached, index.graph.n_entities, k, selection), found
 
 
 def walked_graph(graph: KnowledgeGraph, settings: WalkSettings) -> TypedGraph:
@@ -278,19 +278,41 @@ def walked_graph(graph: KnowledgeGraph, settings: WalkSettings) -> TypedGraph:
     return graph.with_links(titles=settings.title_edges, mentions=settings.mention_edges)
 
 
-def restart_of(graph: KnowledgeGraph, seeds: Seeds) -> NDArray[np.float64]:
-    """Return the restart vector of seeds, one weight a node, not normalised."""
-    restart = np.zeros(graph.n_nodes)
-    for entity, weight in seeds.entities.items():
-        restart[entity] = weight
-    restart[graph.n_entities :] = seeds.passages
-    return restart
+def restart_of(graph: KnowledgeGraph, seeds: Seeds) -> SparseVector:
+    """Return the restart vector of seeds, not normalised: entities ascending, and passages after them."""
+    entities, weights = sorted(seeds.entities), seeds.passages.nonzero()
+    order = np.argsort(weights.places)
+    return SparseVector(
+        graph.n_nodes,
+        np.concatenate([np.array(entities, dtype=np.int64), graph.n_entities + weights.places[order]]),
+        np.concatenate([[seeds.entities[entity] for entity in entities], weights.values[order]]),
+    )
 
 
 def best(scores: NDArray[np.float64], k: int, selection: Selection | None = None) -> Ranking:
     """Return the best ``k`` passages by score, ties by index."""
     rows = np.arange(len(scores)) if selection is None else selection.rows
     return _ranked(rows, scores[rows], k)
+
+
+def best_reached(reached: SparseVector, n_entities: int, k: int, selection: Selection | None = None) -> Ranking:
+    """Return the best ``k`` passages of a walk, ties by index; those that it did not reach come last.
+
+    Args:
+        reached: the scores of the nodes that it reached.
+        n_entities: the node of the first passage.
+        k: how many are wanted.
+        selection: passages that are shown.
+    """
+    passages = reached.places >= n_entities
+    rows, scores = reached.places[passages].astype(np.int64) - n_entities, reached.values[passages]
+    shown = scores > 0 if selection is None else (scores > 0) & selection.passages[rows]
+    ranking = _ranked(rows[shown], scores[shown], k)
+    if len(ranking) < k:
+        others = range(reached.length - n_entities) if selection is None else selection.rows.tolist()
+        found = {passage for passage, _ in ranking}
+        ranking += islice(((row, 0.0) for row in others if row not in found), k - len(ranking))
+    return ranking
 
 
 def _rank_dense(index: Index, question: str, k: int, selection: Selection | None, *, exactly: bool) -> Ranking:
@@ -313,8 +335,8 @@ def _rank_sparse(index: Index, question: str, k: int, selection: Selection | Non
 
 
 def _ranked(rows: NDArray[np.intp], scores: NDArray[np.float64], k: int) -> Ranking:
-    """Return the best ``k`` of some passages, whose scores come in the same order; ties go to the earlier."""
+    """Return the best ``k`` of some passages, whose scores come in the same order; ties go to the lower index."""
     least = np.partition(scores, -k)[-k] if 0 < k < len(scores) else -np.inf
     near = np.flatnonzero(scores >= least)
-    order = near[np.argsort(-scores[near], kind="stable")[:k]]
+    order = near[np.lexsort((rows[near], -scores[near]))[:k]]
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
