@@ -24,6 +24,7 @@ from graph.storage.workspace import resolve_workspace
 from graph.walk.strengths import UNTUNED, Tuning, workspace_tuning
 from workflows.runtime.fresh_generations import FreshGenerations
 from workflows.runtime.provenance import passages_by_provenance
+from workflows.runtime.question_budget import question_under_way
 from workflows.settings.indexing import IndexingContext
 from workflows.settings.mara import Context
 from workflows.states.records import ErrorRecord, Models, error_of
@@ -94,9 +95,10 @@ def open_workspace_index(context: Context, generation: int | None = None) -> Ind
     Where the context asks for what stood at a date, that is an index of its own.
     """
     root, embedder = resolve_workspace(context.workspace), configured_embedder()
+    run = question_under_way()
     if context.as_of:
-        return _PAST.get(root, embedder, context.as_of, generation)
-    return _FRESH.get(root, embedder) if generation is None else _POOL.get(root, embedder, generation)
+        return _PAST.get(root, embedder, context.as_of, generation, run)
+    return _FRESH.get(root, embedder, run) if generation is None else _POOL.get(root, embedder, generation, run)
 
 
 def fresh_generations() -> FreshGenerations:

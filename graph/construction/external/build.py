@@ -152,9 +152,7 @@ class _Build:
         count_passages(layout, self._folder, self._record.dimension)
         kinds = {relation: len(EDGE_KINDS) + place for place, relation in enumerate(own.relation_types)}
         shards = range(len(layout.shards))
-        self._workers.run(
-            weights.weigh, [weights.WeighTask(layout, index, self._folder, kinds) for index in shards]
-        )
+        self._workers.run(weights.weigh, [weights.WeighTask(layout, index, self._folder, kinds) for index in shards])
         classes = PassageClasses(self._record.note(PASSAGE_CLASSES) or PassageClasses.THIRDS)
         cuts = weights.class_cuts(layout, classes)
         apart = CorrectedNames(Corrections(self._corrections)).apart
@@ -171,9 +169,7 @@ class _Build:
 
     def _merge_facts(self, layout: Layout, own: OwnTypes) -> int:
         places = {str(relation): place for place, relation in enumerate(own.relation_types)}
-        self._workers.run(
-            facts.merge_facts, [facts.FactsTask(layout, part, places) for part in range(layout.parts)]
-        )
+        self._workers.run(facts.merge_facts, [facts.FactsTask(layout, part, places) for part in range(layout.parts)])
         return facts.join_facts(layout, self._folder)
 
     def _score_terms(self, layout: Layout) -> None:
