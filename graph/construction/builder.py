@@ -286,7 +286,7 @@ class GraphBuilder:
         for evidence in self._in_order:
             for handle, entity_type in evidence.typed:
                 found[handle][entity_type] += 1
-        return {handle: _most_frequent(types) for handle, types in found.items()}
+        return {handle: most_frequent(types) for handle, types in found.items()}
 
     def _typed_entities(self, entity_of: Ints, own: OwnTypes) -> NDArray[np.uint8]:
         """Return of each entity the place of its type among the own ones, from 1; 0 where it has none."""
@@ -326,7 +326,7 @@ class GraphBuilder:
             for handle, spelling in zip(evidence.spelled.tolist(), evidence.spellings, strict=True):
                 if handle in sought:
                     found[handle][spelling] += 1
-        self._labels.update((handle, _most_frequent(spellings)) for handle, spellings in found.items())
+        self._labels.update((handle, most_frequent(spellings)) for handle, spellings in found.items())
         return tuple([self._labels[handle] for handle in entities])
 
     def _statements(self, facts: Sequence[int]) -> list[Fact]:
@@ -387,7 +387,7 @@ def _lists(pairs: NDArray[np.int64], base: int, n_lists: int) -> IntLists:
     )
 
 
-def _most_frequent(spellings: Mapping[str, int]) -> str:
+def most_frequent(spellings: Mapping[str, int]) -> str:
     """Return what is found most often, such as a spelling of a name; the smallest where several are."""
     return min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
 
