@@ -38,10 +38,13 @@ from graph.storage.own_types import declare_types, declared_types
 from graph.storage.record import Record
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
+from workflows.distributed.engine import Totals
+from workflows.distributed.run import DistributedRun
 from workflows.indexing_run.changes import Changes, plan_changes
 from workflows.indexing_run.dating import check_date, keep_versions
 from workflows.indexing_run.source_paths import resolve_source
 from workflows.runtime.resources import extractor_for
+from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, RunKey, extraction_of, found_in, found_in_file
 
@@ -99,19 +102,31 @@ class Session:
         """
         if context.replace_all and serves_clients():
             raise BadInput("A client may not replace everything", "Leave replace_all out: it is for the command line")
+        self._held = ExitStack()
+        self._workers = workers_of(context)
+        if self._workers is not None:
+            self._held.callback(self._workers.close)
+        try:
+            self._begin(key, context)
+        except BaseException:
+            self._held.close()
+            raise
+
+    def _begin(self, key: RunKey, context: IndexingContext) -> None:
         self.key = key
         self.context = context
         self.prices = context.prices()
         self.root = resolve_workspace(context.workspace)
         check_may_be_written(self.root)
         self._sources = [resolve_source(name) for name in key["sources"]]
-        self.documents = read_documents(self._sources, context.read_options())
+        read_files = self._workers.engine.read if self._workers is not None else None
+        self.documents = read_documents(self._sources, context.read_options(), read_files)
         self.workspace = Workspace(self.root)
         self.own = self._own_types()
         self.imported = read_triples(resolve_source(key["triples"]), self.own) if key["triples"] else None
         if not self.documents.passages:
             raise BadInput(_nothing_found(self._sources, self.documents), READABLE_HINT)
-        self.embedder = configured_embedder()
+        self.embedder = self._workers.embedder if self._workers is not None else configured_embedder()
         self.extractor: Extractor = extractor_for(context, self.own)
         self.pending: dict[str, Passage] = {}
         self.failed = self.tokens = 0
@@ -125,7 +140,6 @@ class Session:
         self._writer: Writer | None = None
         self._embedded: tuple[list[str], EmbeddedBatch] | None = None
         self._removed: tuple[str, ...] = ()
-        self._held = ExitStack()
         self._lease: Lease | None = None
         self._run: ExtractionRun | None = None
 
@@ -159,18 +173,26 @@ class Session:
                 self._keep_own_types()
                 self.changes = self.plan(self.record)
                 keep_versions(self.workspace, self.record, self.context)
-                cache = ReplyCache(self.root / REPLY_CACHE) if isinstance(self.extractor, ChatExtractor) else None
-                if cache is not None:
-                    self._held.callback(cache.close)
-                self._run = extraction_run(self.extractor, self.context, cache)
+                self.pending = {key: self.documents.passages[key] for key in self.changes.to_write}
+                self._begin_extraction()
             except BaseException:
                 self.close()
                 raise
-            self.pending = {key: self.documents.passages[key] for key in self.changes.to_write}
             self._removed = self.changes.removed
             self._total = len(self.pending)
             self._started = time.monotonic()
             self.opened = True
+
+    def _begin_extraction(self) -> None:
+        """Make what extracts ready: workers, which begin at once, or a run of the extractor in this process."""
+        if self._workers is not None:
+            given = {p.id: found for p in self.pending.values() if (found := self.imported_for(p))}
+            self._workers.begin(self.root, [*self.pending.values()], given, self.extractor, self.own)
+            return
+        cache = ReplyCache(self.root / REPLY_CACHE) if isinstance(self.extractor, ChatExtractor) else None
+        if cache is not None:
+            self._held.callback(cache.close)
+        self._run = extraction_run(self.extractor, self.context, cache)
 
     def plan(self, record: Record) -> Changes:
         """Return what the run changes.
@@ -225,8 +247,10 @@ class Session:
         Raises:
             ModelUnavailable: the model's endpoint refuses the key or the model, or fails every passage.
         """
-        assert self._run is not None
         passages = [self.pending[key] for key in ids if key in self.pending]
+        if self._workers is not None:
+            return self._workers.found([p.id for p in passages], lambda made: self._count_made(made, emit))
+        assert self._run is not None
         given = {p.id: found for p in passages if (found := self.imported_for(p))}
         asked = [passage for passage in passages if passage.id not in given]
 
@@ -264,6 +288,8 @@ class Session:
             self._embedded, self._removed = None, ()
             for key in ids:
                 del self.pending[key]
+            if self._workers is not None:
+                self._workers.committed(ids)
         counts = {
             "written": len(ids),
             "replaced": len(set(ids).intersection(self.changes.changed)),
@@ -303,6 +329,8 @@ class Session:
         """Send no more requests, from any thread; threads waiting to send one get an error."""
         if self._run is not None:
             self._run.cancel()
+        if self._workers is not None:
+            self._workers.close()
 
     def close(self) -> None:
         """Stop and release everything, the lease last, after requests in flight have ended."""
@@ -367,6 +395,29 @@ class Session:
                 self.failed += extracted.extraction is None
                 self.tokens += extracted.usage.prompt_tokens + extracted.usage.completion_tokens
             emit("extract", min(self._extracted, self._total), self._total)
+
+    def _count_made(self, made: Totals, emit: Progress) -> None:
+        """Tell of the passages in the shards that workers have made, and keep the lease."""
+        self.renew()
+        with self._counting:
+            if self._extracted == made.passages:
+                return
+            self._extracted, self.failed, self.tokens = made.passages, made.failed, made.tokens
+            emit("extract", min(self._extracted, self._total), self._total)
+
+
+def workers_of(context: IndexingContext) -> DistributedRun | None:
+    """Return the workers of a run whose engine is Ray.
+
+    Raises:
+        BadInput: a client of a server named a cluster.
+        DependencyMissing: the packages of the extra are not installed.
+    """
+    if context.engine is not IndexingEngine.RAY:
+        return None
+    if context.address and serves_clients():
+        raise BadInput("A client may not name a Ray cluster", "Leave address out: it is for the command line")
+    return DistributedRun(context)
 
 
 def extraction_run(extractor: Extractor, context: IndexingContext, cache: ReplyCache | None) -> ExtractionRun:
