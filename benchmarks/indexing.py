@@ -18,7 +18,7 @@ from benchmarks.machine import describe_machine
 from graph.construction.builder import GraphBuilder
 from graph.embedding import embeddings
 from graph.embedding.minilm import MiniLMEmbedder
-from graph.publish import derive
+from graph.publish import derive, search_indexes
 from graph.storage import writer
 from graph.storage.record import Record
 from workflows import indexing
@@ -65,7 +65,7 @@ def main() -> None:
     clock.watch(GraphBuilder, "graph", "build graph")
     clock.watch(GraphBuilder, "sparse", "BM25")
     clock.watch(derive, "save", "save graph")
-    clock.watch(derive._Derivation, "_write_embedded", "Chroma")
+    clock.watch(search_indexes.SearchIndexWriter, "_write_embedded", "Chroma")
     clock.watch(indexing, "related", "relationships")
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()

@@ -14,7 +14,7 @@ import pytest
 from graph.checks import doctor
 from graph.checks.doctor import Examination
 from graph.embedding import embeddings
-from graph.publish.derive import open_store
+from graph.publish.search_indexes import open_store
 from graph.publish.vector_store import VectorStore
 from graph.storage.workspace import Workspace
 from tests.builders import TripleParts, passage_of

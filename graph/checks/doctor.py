@@ -27,8 +27,9 @@ from graph.checks.relationship_checks import RELATIONSHIPS, check_relationships
 from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.publish.derive import forget_derivations, ids_of_generations, open_store, publish
+from graph.publish.derive import forget_derivations, publish
 from graph.publish.layered_store import SearchIndex, open_layers
+from graph.publish.search_indexes import ids_of_generations, open_store
 from graph.publish.vector_store import VectorStore
 from graph.relationships.documents import forget_step, relate
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord

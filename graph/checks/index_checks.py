@@ -26,9 +26,9 @@ _WEIGHTS = ("weight", "count")
 
 
 def open_snapshot(folder: Path) -> tuple[Finding, KnowledgeGraph | None]:
-    """Read a snapshot, all of its texts, too."""
+    """Read a snapshot, all of its numbers and texts."""
     try:
-        graph = load(folder)
+        graph = load(folder, thorough=True)
         for texts in (
             graph.entity_names,
             graph.entity_labels,

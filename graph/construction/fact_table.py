@@ -92,15 +92,25 @@ class FactTable(SortedMapping[GraphFact]):
 
     @staticmethod
     def load(
-        folder: Path, n_facts: int, n_entities: int, n_passages: int, own: Sequence[RelationType] = ()
+        folder: Path,
+        n_facts: int,
+        n_entities: int,
+        n_passages: int,
+        own: Sequence[RelationType] = (),
+        *,
+        thorough: bool = True,
     ) -> FactTable:
-        """Read a table. Raises OSError or ValueError when it is damaged."""
-        table = TextTable.load(folder, "facts", FactTable._WIDTH, n_facts)
+        """Read a table. Raises OSError or ValueError when it is damaged.
+
+        Without ``thorough``, of what is large only the ends are looked at.
+        """
+        table = TextTable.load(folder, "facts", FactTable._WIDTH, n_facts, thorough=thorough)
         ends = load_array(folder / "fact_ends.npy", np.int32, (n_facts, 2))
         relations = load_array(folder / "fact_relations.npy", np.uint8, (n_facts,))
-        passages = IntLists.load(folder, "fact_passages", n_facts, n_passages)
-        check_range(relations, len(BUILT_IN) + len(own))
-        return FactTable(table, check_range(ends, n_entities), relations, passages, own)
+        passages = IntLists.load(folder, "fact_passages", n_facts, n_passages, thorough=thorough)
+        check_range(relations, len(BUILT_IN) + len(own), thorough=thorough)
+        check_range(ends, n_entities, thorough=thorough)
+        return FactTable(table, ends, relations, passages, own)
 
     def _fact(self, place: int) -> GraphFact:
         """Return one fact. Raises ValueError where its text cannot be read."""

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.construction.arcs import NodeArcs, load_arcs, write_arcs
 from graph.construction.columns import (
+    CHECKED_TO,
     IntLists,
     LazySequence,
     SortedMapping,
@@ -34,7 +36,7 @@ from graph.metadata_filter import askable_keys
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
 from graph.schema import Passage, entity_id
 
-SNAPSHOT_VERSION = 5
+SNAPSHOT_VERSION = 6
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class KnowledgeGraph:
             stands for none at all.
         commit_id: the record's commit that it was derived from.
         known_ids: the entities' ids, where they are there already.
+        arcs: of its edges, where a snapshot holds them.
     """
 
     generation: int
@@ -79,6 +82,7 @@ class KnowledgeGraph:
     entity_types: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     commit_id: str = ""
     known_ids: Sequence[str] | None = None
+    arcs: NodeArcs | None = None
 
     @property
     def n_entities(self) -> int:
@@ -126,7 +130,7 @@ class KnowledgeGraph:
     @cached_property
     def typed(self) -> TypedGraph:
         """What a walk reads."""
-        return TypedGraph.of(self.edges, self.n_entities, len(self.passages), kinds=self.kinds)
+        return TypedGraph.of(self.edges, self.n_entities, len(self.passages), kinds=self.kinds, arcs=self.arcs)
 
     @cached_property
     def counted(self) -> TypedGraph:
@@ -204,6 +208,7 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
         np.save(folder / "entity_types.npy", graph.entity_types)
     for name in _EDGE_TYPES:
         np.save(folder / f"edge_{name}.npy", getattr(graph.edges, name))
+    write_arcs(folder, graph.n_nodes)
     passages = (
         (p.id, p.title, p.text, p.source, json.dumps(dict(p.metadata), ensure_ascii=False)) for p in graph.passages
     )
@@ -247,8 +252,13 @@ def _own_types(header: Mapping[str, Any]) -> OwnTypes:
     return own_types_of(header.get("own_types", {}))
 
 
-def load(folder: Path) -> KnowledgeGraph:
-    """Open a snapshot; what is large stays on disk, memory-mapped.
+def load(folder: Path, *, thorough: bool = False) -> KnowledgeGraph:
+    """Open a snapshot; what is large stays on disk, memory-mapped, and is not read.
+
+    Args:
+        folder: holds it.
+        thorough: look at every number of what is large, too. Without, such a file has to have the right size, and
+            what is wrong inside shows when it is read.
 
     Raises:
         OSError: a file cannot be read.
@@ -257,10 +267,13 @@ def load(folder: Path) -> KnowledgeGraph:
     """
     header = load_header(folder)
     n_entities, n_passages, n_facts, own = header["entities"], header["passages"], header["facts"], _own_types(header)
-    entities = TextTable.load(folder, "entities", 2, n_entities)
-    aliases = TextTable.load(folder, "aliases", 1)
+    entities = TextTable.load(folder, "entities", 2, n_entities, thorough=thorough)
+    aliases = TextTable.load(folder, "aliases", 1, thorough=thorough)
     alias_names = aliases.column(0)
-    alias_entities = check_range(load_array(folder / "alias_entities.npy", np.int32, (len(aliases),)), n_entities)
+    alias_entities = load_array(folder / "alias_entities.npy", np.int32, (len(aliases),))
+    check_range(alias_entities, n_entities, thorough=thorough)
+    passages = TextTable.load(folder, "passages", _StoredPassages.WIDTH, n_passages, thorough=thorough)
+    edges = _load_edges(folder, header["edges"], n_entities, n_entities + n_passages, own, thorough=thorough)
     return KnowledgeGraph(
         generation=header["generation"],
         commit_id=header["commit_id"],
@@ -270,16 +283,25 @@ def load(folder: Path) -> KnowledgeGraph:
         triple_passages=load_array(folder / "triple_passages.npy", np.int32, (n_entities,)),
         name_passages=load_array(folder / "name_passages.npy", np.int32, (n_entities,)),
         name_shares=load_array(folder / "name_shares.npy", np.float32, (n_entities,)),
-        passages=_StoredPassages(TextTable.load(folder, "passages", _StoredPassages.WIDTH, n_passages)),
+        passages=_StoredPassages(passages),
         passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (n_passages, None)),
-        facts=FactTable.load(folder, n_facts, n_entities, n_passages, own.relation_types),
+        facts=FactTable.load(folder, n_facts, n_entities, n_passages, own.relation_types, thorough=thorough),
         aliases=LazySequence(len(aliases), lambda index: (alias_names[index], alias_entities.item(index))),
         names=NameMatcher(
-            _load_lists(folder, "spellings", n_entities), _load_lists(folder, "first_words", np.iinfo(np.int32).max)
+            _load_lists(folder, "spellings", n_entities, thorough=thorough),
+            _load_lists(folder, "first_words", np.iinfo(np.int32).max, thorough=thorough),
         ),
-        edges=_load_edges(folder, header["edges"], n_entities, n_entities + n_passages, own),
+        edges=edges,
         own=own,
-        entity_types=_load_entity_types(folder, n_entities, own),
+        entity_types=_load_entity_types(folder, n_entities, own, thorough=thorough),
+        arcs=load_arcs(
+            folder,
+            (edges.target, edges.kind, edges.weight),
+            n_entities,
+            n_entities + n_passages,
+            len(kinds_with(own.relation_types)),
+            thorough=thorough,
+        ),
     )
 
 
@@ -295,19 +317,19 @@ def _check_order(graph: KnowledgeGraph) -> None:
         raise ValueError("edges are to be in the order of source, target and kind: see sort_edges")
 
 
-def _load_entity_types(folder: Path, n_entities: int, own: OwnTypes) -> NDArray[np.uint8]:
+def _load_entity_types(folder: Path, n_entities: int, own: OwnTypes, *, thorough: bool) -> NDArray[np.uint8]:
     if not own.entities:
         return np.zeros(0, dtype=np.uint8)
     types = load_array(folder / "entity_types.npy", np.uint8, (n_entities,))
-    return check_range(types, len(own.entities) + 1)
+    return check_range(types, len(own.entities) + 1, thorough=thorough)
 
 
-def _load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes) -> Edges:
+def _load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes, *, thorough: bool) -> Edges:
     columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in _EDGE_TYPES.items()}
     n_kinds = len(kinds_with(own.relation_types))
     for name, limit in (("source", n_entities), ("target", n_nodes), ("kind", n_kinds)):
-        check_range(columns[name], limit)
-    if (columns["source"][1:] < columns["source"][:-1]).any():
+        check_range(columns[name], limit, thorough=thorough)
+    if (thorough or n_edges <= CHECKED_TO) and (columns["source"][1:] < columns["source"][:-1]).any():
         raise ValueError("the edges are not in the order of their sources")
     return Edges(**columns)
 
@@ -318,6 +340,7 @@ def _save_lists(lists: Mapping[str, Sequence[int]], folder: Path, name: str) -> 
     IntLists.of(lists[key] for key in keys).save(folder, f"{name}.numbers")
 
 
-def _load_lists(folder: Path, name: str, limit: int) -> SortedMapping[Sequence[int]]:
-    table = TextTable.load(folder, name, 1)
-    return SortedMapping(table.column(0), IntLists.load(folder, f"{name}.numbers", len(table), limit))
+def _load_lists(folder: Path, name: str, limit: int, *, thorough: bool) -> SortedMapping[Sequence[int]]:
+    table = TextTable.load(folder, name, 1, thorough=thorough)
+    lists = IntLists.load(folder, f"{name}.numbers", len(table), limit, thorough=thorough)
+    return SortedMapping(table.column(0), lists)

@@ -26,8 +26,9 @@ from graph.embedding.embeddings import (
 from graph.errors import MaraError, WorkspaceDamaged, WorkspaceLocked
 from graph.metadata_filter import Condition, canonical, read_conditions, to_chroma
 from graph.out_of_resources import shortage_behind
-from graph.publish.derive import is_published, open_store, publish
+from graph.publish.derive import is_published, publish
 from graph.publish.layered_store import SearchIndex
+from graph.publish.search_indexes import open_store
 from graph.publish.vector_store import Stamp, passage_metadata
 from graph.retrieve.selection import Selection
 from graph.storage.generation import GenerationHold

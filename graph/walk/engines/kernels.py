@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graph.construction.typed_graph import Arcs
+from graph.construction.arcs import Arcs
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -114,12 +114,12 @@ def push_mass(
             returned += damping * mass
             continue
         share = damping * mass / degree
-        for e in range(np.uint32(forward.starts[u]), np.uint32(forward.starts[u + np.uint32(1)])):
+        for e in range(np.uint64(forward.starts[u]), np.uint64(forward.starts[u + np.uint32(1)])):
             v = np.uint32(forward.node[e])
             residual[v] += share * forward.weight[e] * factors[side, forward.kind[e]]
             if residual[v] > threshold * n_arcs[v] and waits[v] == 0:
                 line_up(v, frontier)
-        for e in range(np.uint32(backward.starts[u]), np.uint32(backward.starts[u + np.uint32(1)])):
+        for e in range(np.uint64(backward.starts[u]), np.uint64(backward.starts[u + np.uint32(1)])):
             v = np.uint32(backward.node[e])
             residual[v] += share * backward.weight[e] * factors[side, backward.kind[e]]
             if residual[v] > threshold * n_arcs[v] and waits[v] == 0:

@@ -276,7 +276,7 @@ def layers(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = Path(shutil.copytree(template, tmp_path_factory.mktemp("layers") / "workspace"))
     new = [passage_of("ef", "Title ef", "ef is another text", year=1900), passage_of("ij", "ij", "new", year=1901)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("graph.publish.derive._LARGE_INDEX", 1)
+        patched.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
         publish_workspace(root, new, {"ef": [("ef thing", "is", "another text")]})
     assert (root / "index" / "1" / "chroma").is_dir()
     return root

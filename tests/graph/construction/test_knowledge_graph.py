@@ -218,6 +218,7 @@ def overwritten(path: Path) -> None:
 FILES = [
     "snapshot.json",
     *(f"edge_{name}.npy" for name in ("source", "target", "kind", "weight", "count", "offset")),
+    *(f"arc_{name}.npy" for name in ("forward", "backward", "counts", "node", "kind", "weight")),
     *("triple_passages.npy", "name_passages.npy", "name_shares.npy", "passage_vectors.npy", "alias_entities.npy"),
     *("fact_ends.npy", "fact_relations.npy", "fact_passages.starts.npy", "fact_passages.values.npy"),
     *(f"{name}.{part}.npy" for name in ("entities", "passages", "facts", "aliases") for part in ("text", "bounds")),
@@ -262,6 +263,7 @@ class TestDamage:
         [
             *("edge_source", "edge_target", "edge_kind", "fact_ends", "fact_relations", "alias_entities"),
             *("fact_passages.values", "fact_passages.starts", "spellings.numbers.values", "first_words.numbers.starts"),
+            *("arc_forward", "arc_backward", "arc_node", "arc_kind"),
             *("entities.bounds", "passages.bounds", "facts.bounds", "aliases.bounds", "spellings.bounds"),
         ],
     )
@@ -272,6 +274,19 @@ class TestDamage:
         np.save(folder / f"{name}.npy", array)
         with pytest.raises(ValueError, match=r"\w"):
             load(folder)
+
+    @pytest.mark.parametrize("name", ["edge_target", "arc_node", "fact_passages.values", "passages.bounds"])
+    def test_what_is_large_is_looked_at_where_that_is_asked_for(
+        self, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A process that opens a snapshot reads no column of millions; `mara doctor` does."""
+        array = np.load(folder / f"{name}.npy")
+        array[len(array) // 2] = -1
+        np.save(folder / f"{name}.npy", array)
+        monkeypatch.setattr(columns, "CHECKED_TO", 0)
+        load(folder)
+        with pytest.raises(ValueError, match=r"\w"):
+            load(folder, thorough=True)
 
     def test_edges_out_of_order_are_refused(self, folder: Path) -> None:
         source = np.load(folder / "edge_source.npy")

@@ -136,7 +136,7 @@ def test_a_workspace_of_an_older_version_answers_for_dates_once_it_is_written_to
         return {**metadata, "source": source, "mara_fingerprint": fingerprint}
 
     with monkeypatch.context() as patch:
-        patch.setattr("graph.publish.derive.passage_metadata", as_before)
+        patch.setattr("graph.publish.search_indexes.passage_metadata", as_before)
         publish_workspace(tmp_path, [passage_of("old", "Old", "text", day="2020-05-31")])
     forget_derivations()
     publish_workspace(tmp_path, [passage_of("new", "New", "text", day="2021-05-31")])
