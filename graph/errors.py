@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 from graph.server_clients import told
 
@@ -28,16 +28,6 @@ class MaraError(RuntimeError):
     def kind(self) -> str:
         """The name of the error in JSON output and in the state's ``errors``."""
         return type(self).__name__
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Let errors cross from one process to another with all that they say."""
-        return _remade, (type(self), self.args, self.__dict__)
-
-
-def _remade(kind: type[MaraError], words: tuple[Any, ...], said: dict[str, Any]) -> MaraError:
-    error = kind.__new__(kind, *words)
-    error.__dict__.update(said)
-    return error
 
 
 class BadInput(MaraError, ValueError):

@@ -296,7 +296,9 @@ def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
                 documents.refuse(here / name, "is a link to a folder, which is not followed")
         is_workspace = _is_workspace(here)
         folders[:] = [
-            name for name in shown if not _is_workspace(here / name) and not (is_workspace and name == "index")
+            name
+            for name in shown
+            if not _is_workspace(here / name) and not (is_workspace and name in _WORKSPACE_FOLDERS)
         ]
         for name in sorted(files):
             path, suffix = here / name, Path(name).suffix.lower()
@@ -316,6 +318,7 @@ NO_TEXT = "documents without text"
 LINK_TO_NOTHING = "is a link to nothing"
 """The reason for a link whose document is gone, rather than out of reach for a moment."""
 
+_WORKSPACE_FOLDERS = frozenset({"index", "shards"})
 _WORKSPACE_FILE = re.compile(
     r"manifest\.json|CURRENT|lock|(?:record|replies|relationships|feedback)\.sqlite(?:-wal|-shm)?"
 )

@@ -2,23 +2,34 @@
 
 It is a process of its own so that Ray's threads, signals and logs stay out of the one that indexes, which is often a
 command or a server; and so that Ray can end, for whatever reason, and be started again. It ends with its parent.
-Messages are pickled objects; both ends are the same installation.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from queue import SimpleQueue
-from typing import BinaryIO
 
 from workflows.distributed import pipeline
-from workflows.distributed.messages import Event, FilesRead, Job, JobDone, ReadJob, Ready, ShardMade
+from workflows.distributed.messages import (
+    Cluster,
+    Event,
+    FilesRead,
+    Job,
+    JobDone,
+    MakeJob,
+    ReadJob,
+    Ready,
+    ShardMade,
+    receive,
+    send,
+)
 from workflows.distributed.shard_files import ShardFolder
+from workflows.distributed.wire import Failed
 from workflows.distributed.work import as_error
 
 _PATIENCE_S = 8.0
@@ -29,30 +40,31 @@ def main() -> None:
     """Connect to Ray, and do jobs until standard input ends."""
     events = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever libraries print goes to the log
-    cluster: pipeline.Cluster = pickle.load(sys.stdin.buffer)
+    cluster = receive(sys.stdin.buffer)
+    assert isinstance(cluster, Cluster)
     jobs: SimpleQueue[Job | None] = SimpleQueue()
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         workers = pipeline.connect(cluster)
-        _tell(events, Ready(workers))
+        send(events, Ready(workers))
         while (job := jobs.get()) is not None:
             for event in _events_of(job, workers):
-                _tell(events, event)
-            _tell(events, JobDone())
+                send(events, event)
+            send(events, JobDone())
     except Exception as fault:
-        _tell(events, as_error(fault))
+        send(events, Failed.of(as_error(fault)))
     finally:
         _end()
 
 
 def _events_of(job: Job, workers: int) -> Iterator[Event]:
     if isinstance(job, ReadJob):
-        for number, outcomes in pipeline.read_files(job.tasks):
-            yield FilesRead(number, outcomes)
+        for number, files in pipeline.read_files(job.tasks):
+            yield FilesRead(number, files)
         return
-    folder = ShardFolder(job.root)
-    for made in pipeline.make_shards(job.work, job.tasks, workers, job.replies):
+    folder = ShardFolder(Path(job.root))
+    for made in pipeline.make_shards(job, workers):
         folder.put(made.key, made.content)
         yield ShardMade(made.key, made.passages, made.failed, made.tokens)
 
@@ -61,8 +73,10 @@ def _receive(jobs: SimpleQueue[Job | None]) -> None:
     """Take in jobs; when the parent has closed its end, or is gone, end Ray and this process, whatever it is doing."""
     while True:
         try:
-            jobs.put(pickle.load(sys.stdin.buffer))
-        except (EOFError, pickle.UnpicklingError, OSError):
+            job = receive(sys.stdin.buffer)
+            assert isinstance(job, ReadJob | MakeJob)
+            jobs.put(job)
+        except EOFError:
             jobs.put(None)
             threading.Timer(_PATIENCE_S, os._exit, [1]).start()
             _end()
@@ -73,11 +87,6 @@ def _end() -> None:
     import ray
 
     ray.shutdown()
-
-
-def _tell(events: BinaryIO, event: Event) -> None:
-    pickle.dump(event, events)
-    events.flush()
 
 
 if __name__ == "__main__":

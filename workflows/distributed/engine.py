@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import signal
 import subprocess
@@ -15,17 +14,29 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
-from typing import Any
 
 from agents.chat.throttle import Cancelled
 from graph.endpoints.address import censored
-from graph.errors import BadInput, ClusterUnavailable, MaraError
+from graph.errors import BadInput, ClusterUnavailable
 from graph.sources.documents import FileRead, ReadOptions, ToRead, read_each
-from workflows.distributed.messages import Event, FilesRead, Job, JobDone, MakeJob, ReadJob, Ready, ShardMade, received
-from workflows.distributed.pipeline import Cluster
+from workflows.distributed.messages import (
+    Cluster,
+    FilesRead,
+    Job,
+    JobDone,
+    MakeJob,
+    Message,
+    ReadJob,
+    Ready,
+    ShardMade,
+    receive,
+    send,
+)
 from workflows.distributed.shard_files import check_arrow
 from workflows.distributed.shards import ShardTask
+from workflows.distributed.wire import Failed, files_from_json, reading_to_json, task_to_json, work_to_json
 from workflows.distributed.work import Work, read_tasks
+from workflows.settings.indexing import IndexingContext
 
 READ_FILES = 32
 READ_BYTES = 8 * 2**20
@@ -34,7 +45,7 @@ READ_BYTES = 8 * 2**20
 WAVE_SHARDS = 256
 """Shards that are given to Ray at once, at least."""
 
-_SHARDS_A_WORKER = 64
+SHARDS_A_WORKER = 64
 _GLANCE_S = 1.0
 _END_S = 15.0
 _LOST_IN_VAIN = 3
@@ -80,19 +91,19 @@ class Coordinator:
             )
         self._send(Cluster(address, workers, str(self.folder / "r")))
 
-    def ask(self, job: Job) -> Iterator[Event]:
+    def ask(self, job: Job) -> Iterator[FilesRead | ShardMade]:
         """Have a job done; yield what is told of it. Raises MaraError as told, EOFError where the process ended."""
         self._send(job)
         assert self._process.stdout is not None
         while True:
-            event = received(self._process.stdout)
-            if isinstance(event, MaraError):
-                raise event
+            event = receive(self._process.stdout)
+            if isinstance(event, Failed):
+                raise event.remade()
             if isinstance(event, Ready):
                 self.workers, self.is_ready = event.workers, True
             elif isinstance(event, JobDone):
                 return
-            else:
+            elif isinstance(event, FilesRead | ShardMade):
                 yield event
 
     def last_words(self) -> str:
@@ -117,12 +128,11 @@ class Coordinator:
                 self._process.stdout.close()
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _send(self, message: Any) -> None:
+    def _send(self, message: Message) -> None:
         """Send a message; a process that is gone is noticed when it is listened to."""
         assert self._process.stdin is not None
         with suppress(OSError, ValueError):
-            pickle.dump(message, self._process.stdin)
-            self._process.stdin.flush()
+            send(self._process.stdin, message)
 
 
 _RAY_SETTINGS = {
@@ -136,11 +146,12 @@ _RAY_SETTINGS = {
 class RayEngine:
     """The workers of one run: started when they are first needed, and again where Ray ends before its time."""
 
-    def __init__(self, address: str, workers: int) -> None:
-        """``address`` is that of a running cluster, or empty; ``workers`` is 0 for as many as there are cores."""
+    def __init__(self, context: IndexingContext) -> None:
+        """Take the cluster and the workers of a run's settings. Raises DependencyMissing without the packages."""
         check_arrow()
-        self._address = address
-        self._workers = workers if address else workers or os.cpu_count() or 1
+        self._context = context
+        self._address = context.address
+        self._workers = context.workers if context.address else context.workers or os.cpu_count() or 1
         self._coordinator: Coordinator | None = None
         self._changed = threading.Condition()
         self._made: set[str] = set()
@@ -156,43 +167,44 @@ class RayEngine:
         return self._coordinator.workers if self._coordinator else self._workers
 
     def read(self, files: Sequence[ToRead], options: ReadOptions) -> Iterator[FileRead | BadInput]:
-        """Yield what each file holds, in order; what workers cannot read is read here."""
-        tasks = [*read_tasks(files, options, READ_FILES, READ_BYTES)]
+        """Yield what each file holds, in order; what workers cannot read is read here.
+
+        Args:
+            files: to read.
+            options: how, as the settings of the run say.
+        """
+        tasks = [*read_tasks(files, self._context, READ_FILES, READ_BYTES)]
         found: dict[int, list[FileRead | None]] = {}
 
-        def take(event: Event) -> None:
-            if isinstance(event, FilesRead):
-                found[event.number] = pickle.loads(event.outcomes)
+        def next_job() -> Job | None:
+            if len(found) == len(tasks):
+                return None
+            found.clear()
+            return ReadJob([*map(reading_to_json, tasks)])
 
-        packed = tuple(map(pickle.dumps, tasks))
-        self._persist(lambda: ReadJob(packed) if packed and not found else None, take)
+        def take(event: FilesRead | ShardMade) -> None:
+            if isinstance(event, FilesRead):
+                found[event.number] = files_from_json(event.files)
+
+        self._persist(next_job, take)
         outcomes = (outcome for number in range(len(tasks)) for outcome in found.pop(number))
         for file, outcome in zip(files, outcomes, strict=True):
             yield outcome if outcome is not None else next(read_each([file], options))
 
     def make(self, work: Work, tasks: Sequence[ShardTask], root: Path, replies: Path | None) -> None:
-        """Begin to make shards, wave by wave; `wait` tells when one is there.
-
-        Raises BadInput where the run's own extractor cannot be sent to other processes.
-        """
-        try:
-            packed = pickle.dumps(work)
-        except Exception as fault:
-            raise BadInput(
-                f"The extractor cannot be sent to other processes ({type(fault).__name__})",
-                "Give one that can be pickled, or use the engine `local`",
-            ) from fault
+        """Begin to make shards, wave by wave; `wait` tells when one is there."""
+        told = work_to_json(work)
         left = deque(tasks)
         wave: dict[str, ShardTask] = {}
 
         def next_job() -> Job | None:
-            while left and len(wave) < max(WAVE_SHARDS, _SHARDS_A_WORKER * self.workers):
+            while left and len(wave) < max(WAVE_SHARDS, SHARDS_A_WORKER * self.workers):
                 task = left.popleft()
                 wave[task.key] = task
-            packed_tasks = tuple((key, pickle.dumps(task)) for key, task in wave.items())
-            return MakeJob(packed, packed_tasks, root, replies) if wave else None
+            tasks_told = {key: task_to_json(task) for key, task in wave.items()}
+            return MakeJob(told, work.extractors, tasks_told, str(root), str(replies or "")) if wave else None
 
-        def take(event: Event) -> None:
+        def take(event: FilesRead | ShardMade) -> None:
             if isinstance(event, ShardMade):
                 wave.pop(event.key, None)
                 with self._changed:
@@ -242,17 +254,19 @@ class RayEngine:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_END_S)
 
-    def _persist(self, next_job: Callable[[], Job | None], take: Callable[[Event], None]) -> None:
+    def _persist(self, next_job: Callable[[], Job | None], take: Callable[[FilesRead | ShardMade], None]) -> None:
         """Have jobs done until there is none; start Ray again where it ended, unless it does so in vain."""
         in_vain = 0
         while not self._closed and (job := next_job()) is not None:
+            if in_vain == _LOST_IN_VAIN:
+                raise ClusterUnavailable("Ray says that all is done, and nothing is", "Run it again")
             coordinator = self._running()
+            in_vain += 1
             try:
                 for event in coordinator.ask(job):
                     take(event)
                     in_vain = 0
             except (EOFError, ClusterUnavailable) as fault:
-                in_vain += 1
                 refused = isinstance(fault, ClusterUnavailable) and not coordinator.is_ready
                 self._lose(coordinator, fault, last=refused or in_vain == _LOST_IN_VAIN)
 

@@ -6,17 +6,18 @@ coordinator's process alone, which is the only one that imports Ray beside Ray's
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.chat.reply_cache import KeptReply, ReplyCache
-from graph.errors import ClusterUnavailable, MaraError
+from graph.errors import ClusterUnavailable
+from workflows.distributed.messages import Cluster, MakeJob
 from workflows.distributed.shard_files import to_parquet
-from workflows.distributed.shards import ShardTask
-from workflows.distributed.work import Work, Worker, as_error, read_task
+from workflows.distributed.wire import Failed, files_to_json, reading_from_json, task_from_json, work_from_json
+from workflows.distributed.work import Worker, as_error, read_task
 
 if TYPE_CHECKING:
     import pyarrow
@@ -26,21 +27,6 @@ _TASK_RETRIES = 32
 """Deaths that one shard survives: a machine that takes its worker with it each time ends the run at last."""
 
 _START_HINT = "Run it again: finished shards are kept. `--engine local` needs no cluster"
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """Where the workers are.
-
-    Attributes:
-        address: of a running cluster; empty for one on this machine, for the length of the run.
-        workers: how many cores are to work; 0 for all that there are.
-        folder: for sockets and logs of a local one; its path is short.
-    """
-
-    address: str
-    workers: int
-    folder: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,78 +69,74 @@ def connect(cluster: Cluster) -> int:
     settings = DataContext.get_current()
     settings.enable_progress_bars = False
     settings.print_on_execution_start = False
-    cores = int(ray.cluster_resources().get("CPU", 0))
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    cores = int(resources.get("CPU", 0))
     return max(1, min(cluster.workers or cores, cores))
 
 
-def read_files(tasks: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield (number of a task, pickled outcomes of its files), as they finish."""
-    rows = [{"number": [number], "task": [task]} for number, task in enumerate(tasks)]
-    for row in _run(_dataset(rows).map_batches(_read, batch_size=1, batch_format="pyarrow", num_cpus=1)):
-        yield row["number"], _outcome(row["outcome"])
+def read_files(tasks: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield (number of a task, what its files hold), as they finish."""
+    data = _dataset([{"number": [number], "task": [task]} for number, task in enumerate(tasks)])
+    for row in _run(data.map_batches(_read, batch_size=1, batch_format="pyarrow", num_cpus=1)):
+        _check(row)
+        yield row["number"], row["files"]
 
 
-def make_shards(work: bytes, tasks: Sequence[tuple[str, bytes]], workers: int, path: Path | None) -> Iterator[Made]:
-    """Yield the shards of tasks, as they finish.
+def make_shards(job: MakeJob, workers: int) -> Iterator[Made]:
+    """Yield the shards of a job, as they finish.
 
     Args:
-        work: a pickled `Work`.
-        tasks: keys, and pickled tasks.
+        job: what to make.
         workers: how many actors embed, a core each.
-        path: the file of kept replies, where a model extracts.
 
     Raises:
         MaraError: what a worker raised.
         ClusterUnavailable: workers died again and again.
     """
-    data = _dataset([{"key": [key], "task": [task]} for key, task in tasks])
-    known: Work = pickle.loads(work)
-    if path is not None:
-        replies = _reply_keeper(path)
-        data = _stage(data, Extracting, min(known.extractors, len(tasks)), 0, {"work": work, "replies": replies})
-    data = _stage(data, Embedding, min(workers, len(tasks)), 1, {"work": work})
+    data = _dataset([{"key": [key], "task": [task]} for key, task in job.tasks.items()])
+    if job.replies:
+        arguments = {"work": job.work, "replies": _reply_keeper(Path(job.replies))}
+        data = _stage(data, Extracting, min(job.extractors, len(job.tasks)), 0, arguments)
+    data = _stage(data, Embedding, min(workers, len(job.tasks)), 1, {"work": job.work})
     for row in _run(data):
-        yield Made(row["key"], _outcome(row["outcome"]), row["passages"], row["failed"], row["tokens"])
+        _check(row)
+        yield Made(row["key"], row["content"], row["passages"], row["failed"], row["tokens"])
 
 
 class Extracting:
     """A stage's actor: asks a model about the passages of shards."""
 
-    def __init__(self, work: bytes, replies: Any) -> None:
-        self._worker = Worker(pickle.loads(work), RemoteReplies(replies))
+    def __init__(self, work: str, replies: Any) -> None:
+        self._worker = Worker(work_from_json(work), RemoteReplies(replies))
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
         """Add to a task what was found in its passages."""
-        import pyarrow as pa
 
-        task = batch["task"][0].as_py()
-        found = _pickled(lambda: self._worker.extract(pickle.loads(task)))
-        return pa.table({"key": batch["key"], "task": pa.array([task], pa.binary()), "found": [found]})
+        def extract(row: dict[str, Any]) -> dict[str, Any]:
+            found = self._worker.extract(task_from_json(row["task"]))
+            return {"key": row["key"], "task": row["task"], "found": json.dumps(found)}
+
+        return _told(batch, extract, ("key", "task", "found"))
 
 
 class Embedding:
     """A stage's actor: embeds shards and, where no model was asked before, extracts them."""
 
-    def __init__(self, work: bytes) -> None:
-        self._worker = Worker(pickle.loads(work))
+    def __init__(self, work: str) -> None:
+        self._worker = Worker(work_from_json(work))
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
         """Turn a task into the content of a shard's file."""
-        import pyarrow as pa
 
-        row = batch.to_pylist()[0]
-        numbers = {"passages": 0, "failed": 0, "tokens": 0}
-
-        def make() -> bytes:
-            task: ShardTask = pickle.loads(row["task"])
-            found = _outcome(row["found"]) if "found" in row else self._worker.extract(task)
+        def make(row: dict[str, Any]) -> dict[str, Any]:
+            _check(row)
+            task = task_from_json(row["task"])
+            found = json.loads(row["found"]) if "found" in row else self._worker.extract(task)
             shard = self._worker.embed(task, found)
-            numbers.update(passages=len(shard.found), failed=shard.failed, tokens=shard.tokens)
-            return to_parquet(shard)
+            numbers = {"passages": len(shard.found), "failed": shard.failed, "tokens": shard.tokens}
+            return {"key": task.key, "content": to_parquet(shard), **numbers}
 
-        outcome = _pickled(make)
-        columns = {name: [number] for name, number in numbers.items()}
-        return pa.table({"key": [row["key"]], "outcome": pa.array([outcome], pa.binary()), **columns})
+        return _told(batch, make, ("key", "content", "passages", "failed", "tokens"))
 
 
 class RemoteReplies:
@@ -197,8 +179,8 @@ def _reply_keeper(path: Path) -> Any:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    keeper = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)(ReplyCache)
-    return keeper.remote(path)
+    keeper: Any = ray.remote(ReplyCache)
+    return keeper.options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here).remote(path)
 
 
 def _stage(data: Any, actor: type, size: int, cores: float, arguments: dict[str, Any]) -> Any:
@@ -216,7 +198,7 @@ def _stage(data: Any, actor: type, size: int, cores: float, arguments: dict[str,
     )
 
 
-def _dataset(rows: Sequence[dict[str, list[Any]]]) -> Any:
+def _dataset(rows: Sequence[Mapping[str, Sequence[Any]]]) -> Any:
     """Return a dataset of one block a row, so that a shard is what is scheduled, and retried."""
     import pyarrow as pa
     import ray
@@ -237,23 +219,34 @@ def _run(data: Any) -> Iterator[dict[str, Any]]:
 
 
 def _read(batch: pyarrow.Table) -> pyarrow.Table:
+    def read(row: dict[str, Any]) -> dict[str, Any]:
+        return {"number": row["number"], "files": files_to_json(read_task(reading_from_json(row["task"])))}
+
+    return _told(batch, read, ("number", "files"))
+
+
+_TYPES = {"content": "large_binary", "number": "int64", "passages": "int64", "failed": "int64", "tokens": "int64"}
+
+
+def _told(
+    batch: pyarrow.Table, work: Callable[[dict[str, Any]], dict[str, Any]], columns: Sequence[str]
+) -> pyarrow.Table:
+    """Return the table of what some work makes of a row, or of its error: see `_check`."""
     import pyarrow as pa
 
-    outcome = _pickled(lambda: read_task(pickle.loads(batch["task"][0].as_py())))
-    return pa.table({"number": batch["number"], "outcome": pa.array([outcome], pa.binary())})
-
-
-def _pickled(work: Any) -> bytes:
-    """Return what some work gives, or its error, to be taken out by `_outcome`."""
+    row = batch.to_pylist()[0]
+    values: dict[str, Any] = {}
+    error = None
     try:
-        return pickle.dumps(work())
+        values = work(row)
     except Exception as fault:
-        return pickle.dumps(as_error(fault))
+        error = json.dumps(asdict(Failed.of(as_error(fault))))
+    types = {name: pa.type_for_alias(_TYPES.get(name, "large_string")) for name in (*columns, "error")}
+    told = {**dict.fromkeys(columns), **values, "error": error}
+    return pa.table({name: pa.array([told[name]], kind) for name, kind in types.items()})
 
 
-def _outcome(pickled: bytes) -> Any:
-    """Return what some work gave. Raises its error."""
-    outcome = pickle.loads(pickled)
-    if isinstance(outcome, MaraError):
-        raise outcome
-    return outcome
+def _check(row: dict[str, Any]) -> None:
+    """Raise the error that a row tells, if it does."""
+    if row.get("error"):
+        raise Failed(**json.loads(row["error"])).remade()

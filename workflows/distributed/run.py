@@ -11,7 +11,7 @@ from agents.chat.local_model import is_local
 from agents.extractor import ChatExtractor
 from agents.roles import Extractor
 from graph.embedding.embeddings import configured_embedder
-from graph.errors import ClusterUnavailable
+from graph.errors import BadInput, ClusterUnavailable
 from graph.own_types import OwnTypes
 from graph.schema import Extraction, Passage
 from graph.storage.workspace import REPLY_CACHE
@@ -37,9 +37,16 @@ class DistributedRun:
     """
 
     def __init__(self, context: IndexingContext) -> None:
-        """Raises DependencyMissing where the packages of the extra are not installed."""
+        """Take the settings of a run.
+
+        Raises:
+            BadInput: a caller gives an extractor of its own, which cannot be sent to other processes.
+            DependencyMissing: the packages of the extra are not installed.
+        """
+        if context.own_extractor is not None:
+            raise BadInput("Workers of Ray cannot have an extractor of a caller", "Use the engine `local`")
         self._context = context
-        self.engine = RayEngine(context.address, context.workers)
+        self.engine = RayEngine(context)
         self.embedder = ShardVectors(configured_embedder())
         self.reused = 0
         self._folder: ShardFolder

@@ -15,7 +15,7 @@ from graph.embedding.embeddings import Embedder
 from graph.schema import Extraction, Passage, stable_id
 from graph.storage.entry import content_hash, facts_of, fingerprint, names_of
 from graph.storage.writer import clean_extraction
-from workflows.states.indexing import FoundInPassage, extraction_of
+from workflows.states.indexing import FoundInPassage, extraction_of, found_in_file
 
 SHARD_FORMAT = 1
 """Part of every key: shards that another version wrote are made again."""
@@ -31,12 +31,12 @@ class ShardTask:
     Attributes:
         key: names the shard, and its file.
         passages: in the order of the commit.
-        given: imported extractions, by passage id.
+        given: what a file of triples says of passages, by their ids: these are not extracted.
     """
 
     key: str
     passages: tuple[Passage, ...]
-    given: Mapping[str, Extraction]
+    given: Mapping[str, FoundInPassage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,15 +143,9 @@ def embedded(task: ShardTask, found: Sequence[FoundInPassage], passages: Embedde
 def _task(
     passages: Sequence[Passage], given: Mapping[str, Extraction], extractor: str, embedding_model: str
 ) -> ShardTask:
-    mine = {passage.id: given[passage.id] for passage in passages if passage.id in given}
-    parts = (
-        part
-        for passage in passages
-        for part in (
-            passage.id,
-            content_hash(passage),
-            fingerprint(passage, mine[passage.id]) if passage.id in mine else "",
-        )
-    )
+    held = [(passage, given[passage.id]) for passage in passages if passage.id in given]
+    mine = {passage.id: found_in_file(passage, extraction) for passage, extraction in held}
+    told = {passage.id: fingerprint(passage, extraction) for passage, extraction in held}
+    parts = (part for each in passages for part in (each.id, content_hash(each), told.get(each.id, "")))
     key = stable_id("shard", str(SHARD_FORMAT), extractor, embedding_model, *parts)
     return ShardTask(key, tuple(passages), mine)

@@ -18,11 +18,11 @@ from graph.embedding.embeddings import Embedder, TextCache, check_embedder, conf
 from graph.endpoints.address import censored
 from graph.errors import BadInput, ClusterUnavailable, MaraError
 from graph.own_types import OwnTypes
-from graph.sources.documents import FileRead, ReadOptions, ToRead, read_each
+from graph.sources.documents import FileRead, ToRead, read_each
 from workflows.distributed.shards import Shard, ShardTask, embedded
 from workflows.runtime.resources import extractor_for
 from workflows.settings.indexing import IndexingContext
-from workflows.states.indexing import FoundInPassage, found_in, found_in_file
+from workflows.states.indexing import FoundInPassage, found_in
 
 _CACHED_TEXTS = 50_000
 """Names and facts whose vectors a worker keeps: names come again in other shards. 77 MB with 384 dimensions."""
@@ -87,9 +87,7 @@ class Worker:
         asked = [passage for passage in task.passages if passage.id not in task.given]
         results = {one.passage_id: one for one in self._run.extract_all(asked)} if asked else {}
         return [
-            found_in_file(each, task.given[each.id])
-            if each.id in task.given
-            else found_in(each, results[each.id], self._work.extractor)
+            task.given[each.id] if each.id in task.given else found_in(each, results[each.id], self._work.extractor)
             for each in task.passages
         ]
 
@@ -159,12 +157,12 @@ class ReadTask:
     Attributes:
         files: by absolute paths.
         sizes: their bytes, as the machine of the run sees them.
-        options: how they are read.
+        context: the settings of the run, which say how they are read.
     """
 
     files: tuple[ToRead, ...]
     sizes: tuple[int, ...]
-    options: ReadOptions
+    context: IndexingContext
 
 
 def read_task(task: ReadTask) -> list[FileRead | None]:
@@ -173,24 +171,27 @@ def read_task(task: ReadTask) -> list[FileRead | None]:
     The machine of the run reads these itself, and says what is wrong with them.
     """
     there = [_size(file.path) == size for file, size in zip(task.files, task.sizes, strict=True)]
-    outcomes = read_each([file for file, here in zip(task.files, there, strict=True) if here], task.options)
+    present = [file for file, here in zip(task.files, there, strict=True) if here]
+    outcomes = read_each(present, task.context.read_options())
     found = (outcome if isinstance(outcome, FileRead) else None for outcome in outcomes)
     return [next(found) if here else None for here in there]
 
 
-def read_tasks(files: Sequence[ToRead], options: ReadOptions, most_files: int, most_bytes: int) -> Iterator[ReadTask]:
+def read_tasks(
+    files: Sequence[ToRead], context: IndexingContext, most_files: int, most_bytes: int
+) -> Iterator[ReadTask]:
     """Yield tasks of neighbouring files, each within the limits unless it is of one file."""
     batch: list[ToRead] = []
     sizes: list[int] = []
     for file in files:
         size = _size(file.path)
         if batch and (len(batch) == most_files or sum(sizes) + size > most_bytes):
-            yield ReadTask(tuple(batch), tuple(sizes), options)
+            yield ReadTask(tuple(batch), tuple(sizes), context)
             batch, sizes = [], []
         batch.append(ToRead(file.path.absolute(), file.source))
         sizes.append(size)
     if batch:
-        yield ReadTask(tuple(batch), tuple(sizes), options)
+        yield ReadTask(tuple(batch), tuple(sizes), context)
 
 
 def _size(path: Path) -> int:

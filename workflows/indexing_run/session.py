@@ -6,18 +6,15 @@ the sources and compares them with the record again; committed passages then cou
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from threading import Lock, RLock
 
 from agents.chat.reply_cache import ReplyCache
-from agents.chat.throttle import Throttle
-from agents.extraction.run import Extracted, ExtractionRun, Retries
+from agents.extraction.run import Extracted, ExtractionRun
 from agents.extractor import ChatExtractor
 from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
@@ -27,9 +24,7 @@ from graph.errors import BadInput, WorkspaceLocked
 from graph.own_types import NO_TYPES, OwnTypes
 from graph.schema import Extraction, Passage
 from graph.server_clients import serves_clients
-from graph.sources.documents import LINK_TO_NOTHING, READABLE_HINT, Documents, read_documents
-from graph.sources.loaders.files import readable_path
-from graph.sources.loaders.links import is_link_list
+from graph.sources.documents import READABLE_HINT, Documents, read_documents
 from graph.sources.own_types_file import read_own_types
 from graph.sources.triples import read_triples
 from graph.storage.entry import content_hash
@@ -39,12 +34,12 @@ from graph.storage.record import Record
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
 from workflows.distributed.engine import Totals
-from workflows.distributed.run import DistributedRun
 from workflows.indexing_run.changes import Changes, plan_changes
 from workflows.indexing_run.dating import check_date, keep_versions
+from workflows.indexing_run.extracting import extraction_run, workers_of
+from workflows.indexing_run.refusals import nothing_found, refused_sources
 from workflows.indexing_run.source_paths import resolve_source
 from workflows.runtime.resources import extractor_for
-from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, RunKey, extraction_of, found_in, found_in_file
 
@@ -53,8 +48,6 @@ NO_OWN_TYPES = "none"
 
 SLICE_PASSAGES = 8
 """Passages per node where a model extracts several at once."""
-
-_ENTRY = re.compile(r", (?:line|row|item) [0-9]+\Z")
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, the number of its passages that are done, and their total."""
@@ -125,7 +118,7 @@ class Session:
         self.own = self._own_types()
         self.imported = read_triples(resolve_source(key["triples"]), self.own) if key["triples"] else None
         if not self.documents.passages:
-            raise BadInput(_nothing_found(self._sources, self.documents), READABLE_HINT)
+            raise BadInput(nothing_found(self._sources, self.documents), READABLE_HINT)
         self.embedder = self._workers.embedder if self._workers is not None else configured_embedder()
         self.extractor: Extractor = extractor_for(context, self.own)
         self.pending: dict[str, Passage] = {}
@@ -206,7 +199,7 @@ class Session:
             self.extractor.name,
             self.imported,
             remove_others=self.key["sync"],
-            keep_sources=self._refused_sources(),
+            keep_sources=refused_sources(self.documents, self._sources),
         )
         if changes.removed and len(changes.removed) == record.count_passages() and not self.context.replace_all:
             places = ", ".join(self.key["sources"])
@@ -361,18 +354,6 @@ class Session:
         elif declared_types(self.record) != self.own:
             raise WorkspaceLocked(f"Another run gave {self.root} other types meanwhile", "Run this one again")
 
-    def _refused_sources(self) -> set[str]:
-        """Return the sources that could not be read, as their passages name them: relative to the folder given.
-
-        The passages of a list of web pages name the pages: where one could not be read whole, none of them goes.
-        """
-        refused = [one for one in self.documents.refused if not one.reason.endswith(LINK_TO_NOTHING)]
-        names = {_ENTRY.sub("", one.source) for one in refused}
-        for folder in map(readable_path, self._sources):
-            prefix = f"{folder.rstrip('/')}/"
-            names |= {name.removeprefix(prefix) if name != folder else "." for name in tuple(names)}
-        return names | {"http:", "https:"} if any(is_link_list(Path(name)) for name in names) else names
-
     def _open_writer(self) -> Writer:
         if self._writer is None:
             self._writer = Writer(self.record, self.embedder)
@@ -404,36 +385,3 @@ class Session:
                 return
             self._extracted, self.failed, self.tokens = made.passages, made.failed, made.tokens
             emit("extract", min(self._extracted, self._total), self._total)
-
-
-def workers_of(context: IndexingContext) -> DistributedRun | None:
-    """Return the workers of a run whose engine is Ray.
-
-    Raises:
-        BadInput: a client of a server named a cluster.
-        DependencyMissing: the packages of the extra are not installed.
-    """
-    if context.engine is not IndexingEngine.RAY:
-        return None
-    if context.address and serves_clients():
-        raise BadInput("A client may not name a Ray cluster", "Leave address out: it is for the command line")
-    return DistributedRun(context)
-
-
-def extraction_run(extractor: Extractor, context: IndexingContext, cache: ReplyCache | None) -> ExtractionRun:
-    """Return an extractor's run under a run's limits; one that asks no model works in the caller's thread."""
-    return ExtractionRun(
-        extractor,
-        concurrency=context.concurrency if isinstance(extractor, ChatExtractor) else 1,
-        cache=cache,
-        throttle=Throttle(requests_per_minute=context.requests_per_minute, tokens_per_minute=context.tokens_per_minute),
-        retries=Retries(malformed=context.max_json_retries),
-    )
-
-
-def _nothing_found(sources: Sequence[Path], documents: Documents) -> str:
-    places = ", ".join(map(str, sources))
-    if documents.refused:
-        reasons = "; ".join(refused.reason for refused in documents.refused[:3])
-        return f"Nothing at {places} could be read: {reasons}"
-    return f"There is no text at {places}"
