@@ -7,8 +7,8 @@ texts and facts become Python objects when they are asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,17 +26,24 @@ from graph.construction.columns import (
     check_range,
     load_array,
 )
-from graph.construction.edges import IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind, Edges, kinds_with
+from graph.construction.edges import EDGE_TYPES, IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind, Edges, kinds_with
 from graph.construction.fact_table import BUILT_IN
 from graph.construction.fact_table import FactTable as FactTable
 from graph.construction.fact_table import GraphFact as GraphFact
 from graph.construction.names import NameMatcher
+from graph.construction.stored_ids import StoredIds
 from graph.construction.typed_graph import TypedGraph
 from graph.metadata_filter import askable_keys
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
 from graph.schema import Passage, entity_id
 
 SNAPSHOT_VERSION = 6
+
+_HELD_IDS = 100_000
+"""Passages up to which a process holds their ids as objects: that takes 150 bytes each."""
+
+_LOOKED_UP = 20
+"""Ids are looked up one by one unless they are more than this part of all: then all are gone through."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +115,45 @@ class KnowledgeGraph:
     def passage_ids(self) -> Sequence[str]:
         """The passages' ids, in their order: without reading the passages themselves."""
         passages = self.passages
-        return tuple(passages.ids if isinstance(passages, _StoredPassages) else (passage.id for passage in passages))
+        if not isinstance(passages, _StoredPassages):
+            return tuple(passage.id for passage in passages)
+        return tuple(passages.ids) if self._stored_ids is None else self._stored_ids.ids
 
     @cached_property
     def passage_index(self) -> Mapping[str, int]:
         """Passage id -> position among the passages."""
+        if self._stored_ids is not None:
+            return self._stored_ids
         return {key: index for index, key in enumerate(self.passage_ids)}
+
+    @cached_property
+    def _stored_ids(self) -> StoredIds | None:
+        """The ids as they lie on disk, where there are too many for each process to hold."""
+        passages = self.passages
+        if not isinstance(passages, _StoredPassages) or len(passages) <= _HELD_IDS:
+            return None
+        return StoredIds(passages.ids)
+
+    def passages_of(self, passage_ids: Collection[str]) -> NDArray[np.intp]:
+        """Return the places of some passages, ascending; ids that the graph does not know are left out."""
+        if len(passage_ids) * _LOOKED_UP < len(self.passages):
+            known = self.passage_index
+            found = {known[key] for key in passage_ids if key in known}
+            return np.array(sorted(found), dtype=np.intp)
+        wanted = frozenset(passage_ids)
+        places = (place for place, key in enumerate(self.passage_ids) if key in wanted)
+        return np.fromiter(places, dtype=np.intp)
+
+    def entities_in(self, passage: int) -> NDArray[np.int32]:
+        """Return the entities that a passage is linked with, one for each link, ascending."""
+        arcs, node = self.typed.backward, self.n_entities + passage
+        return arcs.node[arcs.starts.item(node) : arcs.starts.item(node + 1)]
+
+    def passages_with(self, entity: int) -> NDArray[np.int32]:
+        """Return the passages that an entity is linked with, one for each link, ascending."""
+        arcs = self.typed.forward
+        ends = arcs.node[arcs.starts.item(entity) : arcs.starts.item(entity + 1)]
+        return ends[ends >= self.n_entities] - np.int32(self.n_entities)
 
     @cached_property
     def metadata_keys(self) -> frozenset[str]:
@@ -169,14 +209,6 @@ class _StoredPassages(LazySequence[Passage]):
         return Passage(key, title, text, source, json.loads(metadata))
 
 
-_EDGE_TYPES = {
-    "source": np.int32,
-    "target": np.int32,
-    "kind": np.uint8,
-    "weight": np.float32,
-    "count": np.float32,
-    "offset": np.int32,
-}
 _HEADER_TYPES = {
     **dict.fromkeys(("generation", "passages", "entities", "facts", "edges"), int),
     **dict.fromkeys(("commit_id", "embedding_model"), str),
@@ -206,7 +238,7 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     np.save(folder / "passage_vectors.npy", graph.passage_vectors)
     if graph.own.entities:
         np.save(folder / "entity_types.npy", graph.entity_types)
-    for name in _EDGE_TYPES:
+    for name in EDGE_TYPES:
         np.save(folder / f"edge_{name}.npy", getattr(graph.edges, name))
     write_arcs(folder, graph.n_nodes)
     passages = (
@@ -218,19 +250,42 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     np.save(folder / "alias_entities.npy", np.array([entity for _, entity in graph.aliases], dtype=np.int32))
     _save_lists(graph.names.indices, folder, "spellings")
     _save_lists(graph.names.lengths, folder, "first_words")
-    header = {
-        "snapshot_version": SNAPSHOT_VERSION,
-        "generation": graph.generation,
-        "commit_id": graph.commit_id,
-        "embedding_model": graph.embedding_model,
-        "passages": len(graph.passages),
-        "entities": graph.n_entities,
-        "facts": len(graph.facts),
-        "edges": len(graph.edges),
-        **_numbered(graph.own),
-        **({"own_types": graph.own.to_mapping()} if graph.own else {}),
-    }
-    (folder / "snapshot.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
+    header = SnapshotHeader(
+        generation=graph.generation,
+        commit_id=graph.commit_id,
+        embedding_model=graph.embedding_model,
+        passages=len(graph.passages),
+        entities=graph.n_entities,
+        facts=len(graph.facts),
+        edges=len(graph.edges),
+        own=graph.own,
+    )
+    header.save(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotHeader:
+    """What a snapshot says of itself: of what it was derived, how much it holds, what its numbers stand for."""
+
+    generation: int
+    commit_id: str
+    embedding_model: str
+    passages: int
+    entities: int
+    facts: int
+    edges: int
+    own: OwnTypes
+
+    def save(self, folder: Path) -> None:
+        """Write it as the last file of a snapshot: without it there is none."""
+        told = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "own"}
+        header = {
+            "snapshot_version": SNAPSHOT_VERSION,
+            **told,
+            **_numbered(self.own),
+            **({"own_types": self.own.to_mapping()} if self.own else {}),
+        }
+        (folder / "snapshot.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
 
 
 def load_header(folder: Path) -> dict[str, Any]:
@@ -305,6 +360,35 @@ def load(folder: Path, *, thorough: bool = False) -> KnowledgeGraph:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotRows:
+    """The facts, the passages and their vectors, for who needs nothing else of a snapshot.
+
+    Attributes:
+        facts: id, subject, predicate and object of each, by id.
+        passages: id, title, text, source and metadata of each, by id.
+        passage_vectors: unit vectors, (n_passages, dimension).
+    """
+
+    facts: TextTable
+    passages: TextTable
+    passage_vectors: NDArray[np.float32]
+
+    def passage(self, row: int) -> Passage:
+        """Return one passage. Raises ValueError where its text or metadata cannot be read."""
+        return _StoredPassages(self.passages).at(row)
+
+
+def load_rows(folder: Path) -> SnapshotRows:
+    """Open facts and passages of a snapshot. Raises as `load` does."""
+    header = load_header(folder)
+    return SnapshotRows(
+        facts=FactTable.load_texts(folder, header["facts"], thorough=False),
+        passages=TextTable.load(folder, "passages", _StoredPassages.WIDTH, header["passages"], thorough=False),
+        passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (header["passages"], None)),
+    )
+
+
 def _check_order(graph: KnowledgeGraph) -> None:
     ids = graph.known_ids or [entity_id(name) for name in graph.entity_names]
     if list(ids) != sorted(set(ids)):
@@ -325,7 +409,7 @@ def _load_entity_types(folder: Path, n_entities: int, own: OwnTypes, *, thorough
 
 
 def _load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes, *, thorough: bool) -> Edges:
-    columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in _EDGE_TYPES.items()}
+    columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in EDGE_TYPES.items()}
     n_kinds = len(kinds_with(own.relation_types))
     for name, limit in (("source", n_entities), ("target", n_nodes), ("kind", n_kinds)):
         check_range(columns[name], limit, thorough=thorough)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from graph.construction.builder import GraphBuilder
-from graph.construction.knowledge_graph import load_header, save
+from graph.construction.external.build import build_on_disk
+from graph.construction.external.settings import build_processes, is_built_on_disk
+from graph.construction.knowledge_graph import load, load_header, save
 from graph.errors import WorkspaceDamaged
 from graph.out_of_resources import shortage_behind
-from graph.publish.search_indexes import SearchIndexWriter, Wanted
+from graph.publish.search_indexes import SearchIndexWriter, Wanted, is_to_move
 from graph.storage.record import Record
+from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace
 
 
@@ -28,6 +33,7 @@ def publish(workspace: Workspace, record: Record) -> int:
     if again:
         record.advance_generation()
         forget_derivations()
+    settle_synonyms(record)
     workspace.prune()
     try:
         _derive(workspace, record, from_scratch=again)
@@ -41,8 +47,8 @@ def publish(workspace: Workspace, record: Record) -> int:
 
 
 def is_published(workspace: Workspace, record: Record) -> bool:
-    """Tell whether the current generation was derived from the record as it stands."""
-    if workspace.current() != record.generation:
+    """Tell whether the current generation was derived from the record as it stands, for the store that is set."""
+    if workspace.current() != record.generation or is_to_move(workspace):
         return False
     try:
         header = load_header(workspace.index_folder(record.generation))
@@ -93,13 +99,26 @@ class _Derivation:
         """
         folder = workspace.index_folder(record.generation)
         folder.mkdir(parents=True)
+        if is_built_on_disk(record):
+            wanted = self._build_on_disk(workspace, record, folder)
+        else:
+            wanted = self._build_in_memory(workspace, record, folder)
+        self._search.write(workspace, wanted, folder, from_scratch=from_scratch)
+
+    def _build_in_memory(self, workspace: Workspace, record: Record, folder: Path) -> Wanted:
         with _without_garbage_collection():
             self._builder.update(record)
             self._builder.sparse().save(folder / "bm25")
             graph = self._builder.graph(record)
             save(graph, folder)
-        wanted = Wanted(record, graph, self._builder.fingerprints())
-        self._search.write(workspace, wanted, folder, from_scratch=from_scratch)
+        # What a build on disk keeps of passages is not to outlive them.
+        shutil.rmtree(workspace.build_cache, ignore_errors=True)
+        return Wanted(record, graph, self._builder.fingerprints())
+
+    def _build_on_disk(self, workspace: Workspace, record: Record, folder: Path) -> Wanted:
+        self._builder = GraphBuilder()
+        build_on_disk(workspace, record, folder, processes=build_processes())
+        return Wanted(record, load(folder), dict(record.stated_in_order()))
 
 
 def _give_memory_back() -> None:

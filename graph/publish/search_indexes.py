@@ -7,18 +7,26 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.knowledge_graph import KnowledgeGraph, load
+from graph.errors import BadInput
 from graph.publish.layered_store import SearchIndex, open_layers
+from graph.publish.mapped_store import MappedStore
+from graph.publish.mapped_writing import changes_since, is_base, write_layer, write_whole
 from graph.publish.vector_store import Vectors, VectorStore, passage_metadata, stored_fingerprint, wipe_unused
-from graph.storage.generation import GenerationHold, Layer
+from graph.storage.generation import GenerationHold, Layer, VectorStoreName
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
+
+VECTORS_VARIABLE = "MARA_VECTORS"
+"""Says what holds the vectors of generations that are published from now on."""
 
 _COLLECTIONS = ("facts", "passages")
 _LARGE_INDEX = 5_000
@@ -26,21 +34,71 @@ _MOST_IN_LAYER = 500
 
 
 def open_store(workspace: Workspace, workspace_id: str, generation: int) -> SearchIndex:
-    """Open the search index: the server that ``MARA_CHROMA_URL`` names, or the generation's embedded one."""
-    if url := _server_of(workspace):
-        return VectorStore.server(url, workspace_id)
+    """Open the search index that a generation was published with.
+
+    Where that is Chroma: the server that ``MARA_CHROMA_URL`` names, or the generation's embedded one.
+    """
     folder = workspace.index_folder(generation)
     layer = Layer.load(folder)
     base = workspace.index_folder(layer.base) if layer is not None and layer.base != generation else None
+    if layer is not None and layer.store == "mapped":
+        return open_layers(folder, base, layer, MappedStore.open)
+    if url := _server_of(workspace):
+        return VectorStore.server(url, workspace_id)
     return open_layers(folder / "chroma", base and base / "chroma", layer)
 
 
+def store_to_write(workspace: Workspace) -> VectorStoreName:
+    """Return what the next generation's vectors go to: what ``MARA_VECTORS`` says, else what holds the current one's.
+
+    What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
+
+    Raises:
+        BadInput: the variable names no store.
+    """
+    store = _wanted_store() or _store_of(workspace)
+    return "chroma" if workspace.is_past and store == "qdrant" else store
+
+
+def is_to_move(workspace: Workspace) -> bool:
+    """Tell whether ``MARA_VECTORS`` says otherwise than what holds the current generation's vectors."""
+    return store_to_write(workspace) != _store_of(workspace)
+
+
+def _wanted_store() -> VectorStoreName | None:
+    name = os.environ.get(VECTORS_VARIABLE) or None
+    if name is not None and name not in get_args(VectorStoreName):
+        raise BadInput(
+            f"{VECTORS_VARIABLE} is {name!r}", f"Set it to one of {', '.join(get_args(VectorStoreName))}, or unset it"
+        )
+    return cast(VectorStoreName | None, name)
+
+
+def _store_of(workspace: Workspace) -> VectorStoreName:
+    current = workspace.current()
+    layer = None if current is None else Layer.load(workspace.index_folder(current))
+    return "chroma" if layer is None else layer.store
+
+
 def _server_of(workspace: Workspace) -> str:
-    """Return the address of the server that holds a workspace's vectors; empty where it holds them itself.
+    """Return the address of the Chroma server that holds a workspace's vectors; empty where it holds them itself.
 
     What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
     """
     return "" if workspace.is_past else os.environ.get("MARA_CHROMA_URL") or ""
+
+
+def is_on_server(workspace: Workspace, generation: int) -> bool:
+    """Tell whether the vectors of a generation are on a server, in collections that all generations share."""
+    layer = Layer.load(workspace.index_folder(generation))
+    return bool(_server_of(workspace)) and (layer is None or layer.store == "chroma")
+
+
+def drop_shared(workspace: Workspace, workspace_id: str) -> None:
+    """Delete a workspace's collections on the server that the next generation's vectors go to, if they go to one."""
+    if store_to_write(workspace) == "chroma" and (url := _server_of(workspace)):
+        with closing(VectorStore.server(url, workspace_id)) as store:
+            store.drop()
 
 
 def ids_of_generations(workspace: Workspace) -> dict[str, Mapping[str, Collection[str]]]:
@@ -87,6 +145,10 @@ class SearchIndexWriter:
         With ``from_scratch``, nothing is taken over from an older generation.
         """
         record = wanted.record
+        if store_to_write(workspace) == "mapped":
+            self._known = None
+            _write_mapped(workspace, record, folder, from_scratch=from_scratch)
+            return
         if url := _server_of(workspace):
             self._write_to_server(VectorStore.server(url, record.workspace_id), workspace, wanted)
             return
@@ -144,6 +206,20 @@ class SearchIndexWriter:
         self._known = _Known(Layer(record.generation, commit, record.vectors_id), held)
 
 
+def _write_mapped(workspace: Workspace, record: Record, folder: Path, *, from_scratch: bool) -> None:
+    """Write a layer of what changed since the last whole index, or a whole one; only the snapshot is read for it."""
+    current = workspace.current()
+    layer = Layer.load(workspace.index_folder(current)) if current is not None and not from_scratch else None
+    if layer is not None and is_base(base := workspace.index_folder(layer.base), layer, record):
+        changes, size = changes_since(base, folder, _MOST_IN_LAYER)
+        if changes is not None and size >= _LARGE_INDEX and len(changes) <= min(_MOST_IN_LAYER, size // 2):
+            write_layer(folder, record, changes.new)
+            replace(layer, removed=changes.gone).save(folder)
+            return
+    write_whole(folder, record)
+    Layer(record.generation, record.commit_id, record.vectors_id, store="mapped").save(folder)
+
+
 def _fill(folder: Path, record: Record, wanted: Mapping[str, Vectors]) -> None:
     """Make the embedded collections of a generation's folder hold what they should."""
     with closing(VectorStore.embedded(folder / "chroma")) as store:
@@ -159,8 +235,12 @@ class Wanted:
         self.record = record
         self._graph = graph
         self._fingerprints = fingerprints
-        passages = {key: stored_fingerprint(content) for key, content in fingerprints.items()}
-        self.contents: Contents = {"facts": dict.fromkeys(graph.facts, ""), "passages": passages}
+
+    @cached_property
+    def contents(self) -> Contents:
+        """By collection, {id: what tells whether it changed}."""
+        passages = {key: stored_fingerprint(content) for key, content in self._fingerprints.items()}
+        return {"facts": dict.fromkeys(self._graph.facts, ""), "passages": passages}
 
     def changes(self, name: str, held: Mapping[str, str]) -> tuple[list[str], set[str]]:
         """Return the ids that are to be written, and those that are to go, where so much is held already."""

@@ -195,7 +195,7 @@ class VectorStore:
         return found
 
     def search(
-        self, name: str, vector: NDArray[np.float32], k: int, within: Sequence[str] | None = None
+        self, name: str, vector: NDArray[np.float32], k: int, within: Collection[str] | None = None
     ) -> list[tuple[str, float]]:
         """Return the ids and cosines of the ``k`` records nearest to a unit vector, nearest first.
 
@@ -207,7 +207,7 @@ class VectorStore:
         with self._faults():
             collection = self._collection(name)
             if within is not None and self.shared:
-                within = _known(collection, within)
+                within = _known(collection, [*within])
             if within is not None and not within:
                 return []
             few = 0 if self.shared else _if_few(self._size(name) if within is None else len(within))
@@ -233,7 +233,7 @@ class VectorStore:
         return self._sizes[name]
 
     def _with_unreached(
-        self, name: str, hits: Sequence[tuple[str, float]], vector: NDArray[np.float32], within: Sequence[str] | None
+        self, name: str, hits: Sequence[tuple[str, float]], vector: NDArray[np.float32], within: Collection[str] | None
     ) -> list[tuple[str, float]]:
         """Add what the graph of the index has no way to: it is laid out on several threads, anew in each process."""
         known = set(self.fingerprints(name) if within is None else within)

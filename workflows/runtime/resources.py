@@ -22,7 +22,9 @@ from graph.retrieve.past import PastIndexes
 from graph.retrieve.selection import Selection
 from graph.storage.workspace import resolve_workspace
 from graph.walk.strengths import UNTUNED, Tuning, workspace_tuning
+from workflows.runtime.fresh_generations import FreshGenerations
 from workflows.runtime.provenance import passages_by_provenance
+from workflows.runtime.question_budget import question_under_way
 from workflows.settings.indexing import IndexingContext
 from workflows.settings.mara import Context
 from workflows.states.records import ErrorRecord, Models, error_of
@@ -37,6 +39,7 @@ EXTRACTION_URLS_VARIABLE = "MARA_EXTRACTION_URLS"
 
 _POOL = IndexPool()
 _PAST = PastIndexes(_POOL)
+_FRESH = FreshGenerations(_POOL)
 
 
 @dataclass(frozen=True)
@@ -90,12 +93,20 @@ def selection_of(context: Context, index: Index) -> Selection | None:
 def open_workspace_index(context: Context, generation: int | None = None) -> Index:
     """Return the index that a run works on: the generation it began with while that is open, else the newest.
 
+    In a server that watches its workspaces, the newest is the last one that was warmed up.
+
     Where the context asks for what stood at a date, that is an index of its own.
     """
     root, embedder = resolve_workspace(context.workspace), configured_embedder()
+    run = question_under_way()
     if context.as_of:
-        return _PAST.get(root, embedder, context.as_of, generation)
-    return _POOL.get(root, embedder, generation)
+        return _PAST.get(root, embedder, context.as_of, generation, run)
+    return _FRESH.get(root, embedder, run) if generation is None else _POOL.get(root, embedder, generation, run)
+
+
+def fresh_generations() -> FreshGenerations:
+    """Return which generations the questions of this process begin with."""
+    return _FRESH
 
 
 def index_pool() -> IndexPool:
