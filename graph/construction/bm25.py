@@ -225,10 +225,12 @@ def terms(text: str) -> list[str]:
 
 def terms_of(text_tokens: Sequence[str]) -> list[str]:
     """Return the search terms of a text's tokens, see `terms`."""
+    stems = [*map(_stem, text_tokens)]
+    if None not in stems:
+        return [stem for stem in stems if stem]
     found: list[str] = []
     run: list[str] = []
-    for token in text_tokens:
-        stem = _stem(token)
+    for token, stem in zip(text_tokens, stems, strict=True):
         if stem is None:
             run.append(token)
             continue

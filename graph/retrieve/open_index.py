@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,32 @@ _SCORES_KEPT = 4
 _OPEN_ATTEMPTS = 5
 
 
+class OpenFiles:
+    """What an index has open: its search index, and its claim on the generation.
+
+    It knows nothing of the index, so that it can be closed once nobody refers to that any more.
+
+    Attributes:
+        folder: of the generation.
+    """
+
+    def __init__(self, folder: Path, store: SearchIndex, hold: GenerationHold) -> None:
+        self.folder = folder
+        self._store = store
+        self._hold = hold
+        self._closing = threading.Lock()
+        self._closed = False
+
+    def close(self) -> None:
+        """Let go of the files; once they are closed, it does nothing."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        self._store.close()
+        self._hold.release()
+
+
 class Index:
     """One generation of a workspace, open for reading; safe across threads.
 
@@ -52,6 +78,7 @@ class Index:
         workspace_id: whose generation it is.
         embedder: the model that encodes questions.
         complete: whether the indexing run that led to it ended, rather than being interrupted.
+        files: what `close` closes.
     """
 
     def __init__(
@@ -60,7 +87,7 @@ class Index:
         store: SearchIndex,
         sparse: SparseIndex,
         embedder: Embedder,
-        hold: GenerationHold,
+        files: OpenFiles,
         *,
         workspace_id: str,
         complete: bool = True,
@@ -71,11 +98,13 @@ class Index:
         self.embedder = embedder
         self._store = store
         self._sparse = sparse
-        self._hold = hold
+        self.files = files
         self._questions = QuestionCache(embedder)
         self._texts = TextCache(embedder)
-        self._scores = lru_cache(maxsize=_SCORES_KEPT)(self._score_passages)
-        self._nearest = lru_cache(maxsize=_SCORES_KEPT)(self._search_passages)
+        # Of no method: an index that refers to itself would keep its memory until garbage is looked for.
+        scored = partial(_score_passages, graph.passage_vectors, self._questions)
+        self._scores = lru_cache(maxsize=_SCORES_KEPT)(scored)
+        self._nearest: OrderedDict[tuple[str, int, Selection | None], tuple[tuple[int, float], ...]] = OrderedDict()
         self._selections: OrderedDict[tuple[str, frozenset[str] | None], Selection] = OrderedDict()
         self._selecting = threading.Lock()
 
@@ -101,7 +130,7 @@ class Index:
         self._questions.forget()
         self._texts.forget()
         self._scores.cache_clear()
-        self._nearest.cache_clear()
+        self._nearest.clear()
 
     def select(self, where: Mapping[str, Any], among: frozenset[str] | None = None) -> Selection | None:
         """Return the passages that meet the conditions, with what they support; None where there is no condition.
@@ -145,7 +174,14 @@ class Index:
 
         Several nodes of a run ask for the same: what the last questions found is kept.
         """
-        return list(self._nearest(question, k, selection))
+        asked = question, k, selection
+        if (found := self._nearest.get(asked)) is None:
+            found = self._search_passages(question, k, selection)
+            with self._selecting:
+                self._nearest[asked] = found
+                if len(self._nearest) > _SCORES_KEPT:
+                    self._nearest.popitem(last=False)
+        return list(found)
 
     def search_words(self, question: str, k: int, shown: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
         """Return (passage, BM25 score) of the best ``k`` that hold any word of the question, ties by index.
@@ -171,18 +207,10 @@ class Index:
 
     def close(self) -> None:
         """Let go of the files."""
-        self._store.close()
-        self._hold.release()
+        self.files.close()
 
     def _vector(self, question: str, instruction: str) -> NDArray[np.float32]:
-        vector = self._questions.vector(question, instruction)
-        check_dimension(vector, self.graph.passage_vectors.shape[1])
-        return vector
-
-    def _score_passages(self, question: str) -> NDArray[np.float64]:
-        scores = _cosines(self.graph.passage_vectors, self._vector(question, QUESTION_TO_PASSAGE))
-        scores.setflags(write=False)
-        return scores
+        return _question_vector(self.graph.passage_vectors, self._questions, question, instruction)
 
     def _search_passages(self, question: str, k: int, selection: Selection | None) -> tuple[tuple[int, float], ...]:
         vector = self._vector(question, QUESTION_TO_PASSAGE)
@@ -252,6 +280,20 @@ class Index:
             if len(mine) >= k or len(hits) < wanted:
                 return mine[:k]
             wanted *= _OVERFETCH
+
+
+def _question_vector(
+    passages: NDArray[np.float32], questions: QuestionCache, question: str, instruction: str
+) -> NDArray[np.float32]:
+    vector = questions.vector(question, instruction)
+    check_dimension(vector, passages.shape[1])
+    return vector
+
+
+def _score_passages(passages: NDArray[np.float32], questions: QuestionCache, question: str) -> NDArray[np.float64]:
+    scores = _cosines(passages, _question_vector(passages, questions, question, QUESTION_TO_PASSAGE))
+    scores.setflags(write=False)
+    return scores
 
 
 def _cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -327,7 +369,8 @@ def _open_generation(
         sparse = SparseIndex.load(folder / "bm25", len(graph.passages))
         store = open_store(workspace, workspace_id, generation)
         _check_store(store, graph, written=written)
-        return Index(graph, store, sparse, embedder, hold, workspace_id=workspace_id, complete=complete)
+        files = OpenFiles(folder, store, hold)
+        return Index(graph, store, sparse, embedder, files, workspace_id=workspace_id, complete=complete)
     except BaseException:
         if store is not None:
             store.close()
