@@ -75,7 +75,8 @@ def censored(text: str) -> str:
 
 def _configured_secrets() -> Iterator[str]:
     yield from (os.environ.get(name, "") for name in _KEYS)
-    for address in (os.environ.get(name, "") for name in _ADDRESSES):
+    several = os.environ.get("MARA_EXTRACTION_URLS", "").split(",")
+    for address in (*(os.environ.get(name, "") for name in _ADDRESSES), *map(str.strip, several)):
         named = re.match(r"\w+://(.*)@", address, re.DOTALL)
         if named:
             name, _, password = named[1].partition(":")

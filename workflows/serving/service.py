@@ -14,7 +14,7 @@ from typing import Any
 from graph.errors import MaraError
 from graph.server_clients import serves_clients
 from workflows.runtime.fresh_generations import LOOK_EVERY_S
-from workflows.runtime.resources import OFFLINE, chat_model_name, fresh_generations
+from workflows.runtime.resources import OFFLINE, chat_model_name, fresh_generations, index_pool
 from workflows.serving.admission import Admission, Limits
 from workflows.serving.key_file import OWN_WORKSPACE
 from workflows.serving.metrics import Metrics
@@ -38,6 +38,7 @@ class Service:
         self.metrics = Metrics()
         self._at_once = at_once
         self._workers = workers
+        index_pool().sharing = workers
         self._generation: int | None = None
         self._own = Path()
         self._is_warm = False

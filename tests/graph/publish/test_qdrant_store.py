@@ -22,8 +22,8 @@ from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
 from tests.builders import HashEmbedder
+from tests.graph.publish.test_metadata_columns import HELD, WHERE, passages_of
 from tests.graph.publish.test_vector_store import facts, passages, unit_vectors
-from tests.graph.test_metadata_columns import HELD, WHERE, passages_of
 from tests.layered import assert_answers, assert_opens, layer_of, write
 from tests.qdrant import use_local_qdrant
 

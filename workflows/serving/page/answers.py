@@ -8,14 +8,16 @@ from asyncio import to_thread
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.roles import Turn
-from workflows.serving.metrics import Metrics
 from workflows.serving.page.conversations import ANSWERED, FAILED, STOPPED, TOUCHED_EVERY_S, Conversations, KeptTurn
 from workflows.serving.page.turns import shown
 from workflows.settings.mara import Context
 from workflows.streaming import ANSWERING, Answered, Event, NodeStarted, Progress, Token, aask_stream
+
+if TYPE_CHECKING:
+    from workflows.serving.metrics import Metrics
 
 STEPS: Mapping[str, str] = {
     "encode_question": "Reading the question",

@@ -115,9 +115,14 @@ def told(site: Site, endpoint: Endpoint) -> Endpoint:
 
 def error_response(site: Site, fault: Exception) -> Response:
     """Return what tells of an error."""
+    if isinstance(fault, Overloaded):  # Quickly: a server that is full tells it hundreds of times a second.
+        return _error(fault, str(fault), 429, {"retry-after": str(fault.retry_after_s)})
     status = getattr(fault, "status", 0) or (400 if isinstance(fault, BadInput) else 503)
-    headers = {"retry-after": str(fault.retry_after_s)} if isinstance(fault, Overloaded) else None
-    return JSONResponse({"error": {"kind": type(fault).__name__, "message": site.told(fault)}}, status, headers)
+    return _error(fault, site.told(fault), status)
+
+
+def _error(fault: Exception, message: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"error": {"kind": type(fault).__name__, "message": message}}, status, headers)
 
 
 def shown_key(request: Request) -> str | None:
