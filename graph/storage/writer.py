@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from graph.corrections.apply import Corrections, Stated
 from graph.embedding.embeddings import Embedder, check_dimension, check_embedder
 from graph.schema import Extraction, Passage, Triple
+from graph.storage.database import Database
 from graph.storage.entry import Entry, facts_of, names_of
 from graph.storage.record import Record
 from graph.storage.record_tables import NewVectors
@@ -103,7 +103,7 @@ class Writer:
         synonyms = self._names.add(list(names.texts), list(names.texts.values()), names.vectors)
         self._record.commit(entries, names, facts, synonyms, self._embedder.model_id, removed)
 
-    def restate(self, stated: Sequence[tuple[Entry, Stated]], change: Callable[[sqlite3.Connection], None]) -> None:
+    def restate(self, stated: Sequence[tuple[Entry, Stated]], change: Callable[[Database], None]) -> None:
         """Change the corrections, and commit what these entries state afterwards, as `Record.restate` does."""
         names, facts = self._embed_stated([says for _, says in stated])
         synonyms = self._names.add(list(names.texts), list(names.texts.values()), names.vectors)
