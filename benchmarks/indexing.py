@@ -18,8 +18,8 @@ from benchmarks.machine import describe_machine
 from graph.construction.builder import GraphBuilder
 from graph.embedding import embeddings
 from graph.embedding.minilm import MiniLMEmbedder
-from graph.publish import derive
-from graph.storage import writer
+from graph.publish import derive, search_indexes
+from graph.storage import name_vectors
 from graph.storage.record import Record
 from workflows import indexing
 from workflows.indexing import index_sources
@@ -60,12 +60,12 @@ def main() -> None:
     clock.watch(MiniLMEmbedder, "count_windows", "count windows")
     clock.watch(session, "read_documents", "read")
     clock.watch(Record, "commit", "commit")
-    clock.watch(writer._NameVectors, "add", "synonyms")
+    clock.watch(name_vectors.NameVectors, "add", "synonyms")
     clock.watch(GraphBuilder, "update", "read evidence")
     clock.watch(GraphBuilder, "graph", "build graph")
     clock.watch(GraphBuilder, "sparse", "BM25")
     clock.watch(derive, "save", "save graph")
-    clock.watch(derive._Derivation, "_write_embedded", "Chroma")
+    clock.watch(search_indexes.SearchIndexWriter, "_write_embedded", "Chroma")
     clock.watch(indexing, "related", "relationships")
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()

@@ -22,6 +22,7 @@ _ROUNDS = 5
 _ID = 4
 _WEIGHT = 4
 _KIND = 1
+_CELL = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +131,12 @@ def touched_by_matrix(graph: TypedGraph, arcs: int, width: int) -> Touched:
     return Touched(arcs * (_ID + width) + weighing, arcs * width, arcs)
 
 
-def touched_by_push(graph: TypedGraph, arcs: int) -> Touched:
+def touched_by_push(arcs: int) -> Touched:
     """Return what the engine ``push`` must touch.
 
-    An arc: its end, weight and kind in runs; its end's residual, to read and to write, and its number of arcs. At the
-    end, the scores and residuals of all nodes.
+    An arc: its end, weight and kind in runs; what is known of its end, to read and to write.
     """
-    return Touched(arcs * (_ID + _WEIGHT + _KIND) + graph.n_nodes * 3 * 8, arcs * (2 * 8 + _ID), 2 * arcs)
+    return Touched(arcs * (_ID + _WEIGHT + _KIND), arcs * 2 * _CELL, arcs)
 
 
 def _fastest(run: Callable[[], object]) -> float:

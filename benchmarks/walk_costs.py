@@ -16,6 +16,7 @@ from graph.walk.engines import push
 from graph.walk.engines.transition import degrees
 from graph.walk.factors import edge_factors
 from graph.walk.pagerank import Engine, walk
+from graph.walk.sparse import SparseVector
 
 _DAMPING = 0.5
 
@@ -42,7 +43,8 @@ def measure_push_floor(graph: TypedGraph, questions: Sequence[Question]) -> list
     """Measure walks of ``push`` that leave all mass where it is, in ms."""
     found = []
     for question in questions:
-        restart, factors = question.restart / question.restart.sum(), edge_factors(question.beta)
+        restart = SparseVector.of(question.restart / question.restart.sum())
+        factors = edge_factors(question.beta)
         found.append(_ms(push.solve, graph, restart, factors, _DAMPING, threshold=1.0))
     return found
 
@@ -82,7 +84,7 @@ def find_limits(graph: TypedGraph, table: Table) -> list[Limit]:
         followed = np.array([arcs for arcs in series.arcs if arcs is not None], dtype=float)
         arcs = int(np.median(followed))
         if walker == "push":
-            touched = touched_by_push(graph, arcs)
+            touched = touched_by_push(arcs)
         else:
             touched = touched_by_matrix(graph, arcs, 8 if walker == "matrix64" else 4)
         ns_an_arc = float(np.median(1e6 * np.array(series.ms) / np.maximum(followed, 1)))

@@ -47,14 +47,14 @@ def _double_matrix(
     graph: TypedGraph, _: Any, restart: NDArray[np.float64], factors: EdgeFactors, damping: float
 ) -> Walk:
     scores, error, arcs = matrix.solve(graph, restart / restart.sum(), factors, damping, dtype=np.float64)
-    return Walk(scores, Engine.MATRIX, error, arcs)
+    return Walk.of(scores, Engine.MATRIX, error, arcs)
 
 
 def _as_published(
     graph: TypedGraph, network: Any, restart: NDArray[np.float64], factors: EdgeFactors, damping: float
 ) -> Walk:
     scores = published_walk(network, restart, factor_by_relation(factors), damping)
-    return Walk(scores, Engine.IGRAPH, PRPACK_ERROR)
+    return Walk.of(scores, Engine.IGRAPH, PRPACK_ERROR)
 
 
 def _arriving(graph: TypedGraph, symmetric: bool) -> Any:
@@ -62,7 +62,7 @@ def _arriving(graph: TypedGraph, symmetric: bool) -> Any:
 
 
 def _arcs(graph: TypedGraph, symmetric: bool) -> Any:
-    return graph.forward, graph.arriving, graph.kind_degrees, graph.n_arcs
+    return graph.arcs
 
 
 WALKERS: Mapping[str, Walker] = {

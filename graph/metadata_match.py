@@ -10,7 +10,8 @@ from graph.metadata_filter import Condition, askable_metadata, to_chroma
 from graph.schema import MetadataValue
 
 _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"$eq": eq, "$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
-_EXCLUDING = {"$ne": "$eq", "$nin": "$in"}
+EXCLUDING = {"$ne": "$eq", "$nin": "$in"}
+"""Operators that hold where another one does not, also of a passage without the key."""
 
 
 def meets(conditions: Sequence[Condition], source: str, metadata: Mapping[str, MetadataValue]) -> bool:
@@ -27,14 +28,15 @@ def _holds(clause: Mapping[str, Any], held: Mapping[str, MetadataValue]) -> bool
     if key == "$or":
         return any(_holds(each, held) for each in wanted)
     ((operator, operand),) = wanted.items()
-    if operator in _EXCLUDING:
-        return not _compares(_EXCLUDING[operator], held.get(key), operand)
-    return _compares(operator, held.get(key), operand)
+    if operator in EXCLUDING:
+        return not compares(EXCLUDING[operator], held.get(key), operand)
+    return compares(operator, held.get(key), operand)
 
 
-def _compares(operator: str, value: MetadataValue | None, operand: Any) -> bool:
+def compares(operator: str, value: MetadataValue | None, operand: Any) -> bool:
+    """Tell whether a value, or none, is to another as an operator that excludes nothing says."""
     if operator == "$in":
-        return any(_compares("$eq", value, each) for each in operand)
+        return any(compares("$eq", value, each) for each in operand)
     if value is None or _kind(value) is not _kind(operand):
         return False
     # Chroma cuts what it compares an integer with.

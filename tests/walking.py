@@ -14,6 +14,7 @@ from graph.schema import RelationType
 from graph.walk.engines import matrix, push
 from graph.walk.factors import EdgeFactors, edge_factors
 from graph.walk.pagerank import Engine, Walk, walk
+from graph.walk.sparse import SparseVector
 from tests.cases import mostly_slow
 
 Vector = NDArray[np.float64]
@@ -46,11 +47,11 @@ def by_exact_matrix(graph: TypedGraph, restart: Vector, factors: EdgeFactors, da
         dtype=np.float64,
         tolerance=1e-12,
     )
-    return Walk(scores, Engine.MATRIX, error, arcs)
+    return Walk.of(scores, Engine.MATRIX, error, arcs)
 
 
 def by_exact_push(graph: TypedGraph, restart: Vector, factors: EdgeFactors, damping: float) -> Walk:
-    scores, error, arcs = push.solve(graph, restart / restart.sum(), factors, damping, threshold=1e-13)
+    scores, error, arcs = push.solve(graph, SparseVector.of(restart / restart.sum()), factors, damping, threshold=1e-13)
     return Walk(scores, Engine.PUSH, error, arcs)
 
 

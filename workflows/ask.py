@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler
+
 from agents.chat.usage import prices_of
 from agents.roles import Turn
 from workflows.context import Context, asking
@@ -13,13 +15,16 @@ from workflows.results import Result, result_of
 from workflows.settings.enums import Workflow
 
 
-def ask(question: str, context: Context, turns: Sequence[Turn] = ()) -> Result:
+def ask(
+    question: str, context: Context, turns: Sequence[Turn] = (), callbacks: Sequence[BaseCallbackHandler] = ()
+) -> Result:
     """Answer a question with the workflow that the context is of.
 
     Args:
         question: in plain words.
         context: the settings.
         turns: earlier turns of its conversation, the last one last; see `workflows.results.turn_of`.
+        callbacks: LangChain's, which hear of the run.
 
     Returns:
         The result, keys in the documented order.
@@ -31,7 +36,7 @@ def ask(question: str, context: Context, turns: Sequence[Turn] = ()) -> Result:
     """
     graph, prices = graph_of(context.workflow), prices_of()
     start = time.perf_counter()
-    state = graph.invoke(asking(question, turns), context=context)
+    state = graph.invoke(asking(question, turns), {"callbacks": [*callbacks]}, context=context)
     return result_of(state, (time.perf_counter() - start) * 1000, prices)
 
 

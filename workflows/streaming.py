@@ -23,6 +23,7 @@ from agents.roles import Turn
 from workflows.ask import graph_of
 from workflows.context import Context, asking, check_question
 from workflows.results import Result, result_of
+from workflows.runtime.brake import Brake
 from workflows.runtime.cancellable import leave_behind
 
 ANSWERING = "write_answer"
@@ -113,32 +114,7 @@ def aask_stream(question: str, context: Context, turns: Sequence[Turn] = ()) -> 
     return _aiterated(_Run(check_question(question), context, turns))
 
 
-class _Stopped(BaseException):
-    """Ends a run whose consumer is gone; no `Exception`, so that nothing tries again or makes another error of it."""
-
-
 _THREAD = "ask-stream"
-
-
-class _Brake(BaseCallbackHandler):
-    """Once pulled, ends whatever is about to start or to go on."""
-
-    run_inline = True
-
-    def __init__(self) -> None:
-        self._pulled = threading.Event()
-
-    def pull(self) -> None:
-        """Stop at the next opportunity."""
-        self._pulled.set()
-
-    def _check(self, *about: Any, **more: Any) -> None:
-        if self._pulled.is_set():
-            raise _Stopped
-
-    on_chain_start = _check
-    on_chat_model_start = _check
-    on_llm_new_token = _check
 
 
 class _Aside(BaseCallbackHandler):
@@ -171,7 +147,7 @@ class _Run:
     """
 
     def __init__(self, question: str, context: Context, turns: Sequence[Turn]) -> None:
-        self._brake = _Brake()
+        self._brake = Brake()
         self._events = _events(asking(question, turns), context, self._brake, prices_of())
         self._scope = contextvars.copy_context()
         self._has_ended = False
@@ -232,7 +208,7 @@ def _event_of(told: _Told) -> Event | None:
     return told
 
 
-def _events(asked: Any, context: Context, brake: _Brake, prices: Prices | None) -> Generator[Event, None, None]:
+def _events(asked: Any, context: Context, brake: Brake, prices: Prices | None) -> Generator[Event, None, None]:
     graph = graph_of(context.workflow)
     start = time.perf_counter()
     aside = _Aside()

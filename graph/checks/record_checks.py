@@ -22,7 +22,8 @@ from graph.storage.entry import Entry, facts_of, names_of
 from graph.storage.own_types import declared_types
 from graph.storage.record_reader import RecordReader
 from graph.storage.record_tables import HELD_BY, RESTORE, DerivedRows
-from graph.storage.writer import SYNONYM_COSINE
+from graph.storage.synonym_pairs import are_left_to_build
+from graph.synonyms import SYNONYM_COSINE
 from graph.text import has_controls, without_controls
 
 MENDED = {
@@ -262,6 +263,10 @@ def _check_synonyms_lacking(record: RecordReader, vectors: _NameVectors) -> Find
 
     Which of the others may have any was the embedding model's to say.
     """
+    if are_left_to_build(record):
+        return sound(
+            "missing synonyms", f"The synonyms of {record.count_names():,} names are found as the graph is built"
+        )
     noted = {(a, b) for a, b, _ in record.synonyms()}
     ids = sorted({name for pair in noted for name in pair} & vectors.rows.keys())
     sampled = ids[:: max(1, len(ids) // _SAMPLED_NAMES)]

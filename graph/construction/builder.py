@@ -29,6 +29,7 @@ from graph.construction.edges import EDGE_KINDS, Edges, kinds_with, sort_edges
 from graph.construction.evidence import Evidence, Floats, Handles, Links, Names, Writings, read_evidence
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
 from graph.construction.names import IncrementalMatcher
+from graph.construction.synonym_columns import synonym_columns
 from graph.corrections.apply import Corrections
 from graph.own_types import OwnTypes
 from graph.schema import Fact, RelationType, entity_id
@@ -285,7 +286,7 @@ class GraphBuilder:
         for evidence in self._in_order:
             for handle, entity_type in evidence.typed:
                 found[handle][entity_type] += 1
-        return {handle: _most_frequent(types) for handle, types in found.items()}
+        return {handle: most_frequent(types) for handle, types in found.items()}
 
     def _typed_entities(self, entity_of: Ints, own: OwnTypes) -> NDArray[np.uint8]:
         """Return of each entity the place of its type among the own ones, from 1; 0 where it has none."""
@@ -306,10 +307,9 @@ class GraphBuilder:
         )
 
     def _synonym_edges(self, record: Record, entity_of: Ints, triple_passages: Ints) -> Edges:
-        pairs = [pair for pair in record.synonyms() if pair[:2] not in self._corrected.apart]
-        a = entity_of[np.array([self._names.known(name) for name, _, _ in pairs], dtype=np.int64)]
-        b = entity_of[np.array([self._names.known(name) for _, name, _ in pairs], dtype=np.int64)]
-        return synonym_edges(a, b, np.array([cosine for _, _, cosine in pairs]), triple_passages)
+        pairs = synonym_columns(record).without(self._corrected.apart)
+        entities = entity_of[np.array([self._names.known(name) for name in pairs.ids], dtype=np.int64)]
+        return synonym_edges(entities[pairs.first], entities[pairs.second], pairs.cosines, triple_passages)
 
     def _passage_edges(self, record: Record, links: PassageLinks, n_entities: int) -> Edges:
         lengths = np.array([len(evidence.passage.content) for evidence in self._in_order], dtype=np.int32)
@@ -326,7 +326,7 @@ class GraphBuilder:
             for handle, spelling in zip(evidence.spelled.tolist(), evidence.spellings, strict=True):
                 if handle in sought:
                     found[handle][spelling] += 1
-        self._labels.update((handle, _most_frequent(spellings)) for handle, spellings in found.items())
+        self._labels.update((handle, most_frequent(spellings)) for handle, spellings in found.items())
         return tuple([self._labels[handle] for handle in entities])
 
     def _statements(self, facts: Sequence[int]) -> list[Fact]:
@@ -387,7 +387,7 @@ def _lists(pairs: NDArray[np.int64], base: int, n_lists: int) -> IntLists:
     )
 
 
-def _most_frequent(spellings: Mapping[str, int]) -> str:
+def most_frequent(spellings: Mapping[str, int]) -> str:
     """Return what is found most often, such as a spelling of a name; the smallest where several are."""
     return min(spellings, key=lambda spelling: (-spellings[spelling], spelling))
 

@@ -23,6 +23,9 @@ T = TypeVar("T")
 _KEPT_KEYS = 4096
 """Every bisection begins with the same keys: those of the first eleven steps are kept, and little more."""
 
+CHECKED_TO = 1 << 22
+"""Numbers of an array up to which all of them are looked at when it is opened: a few milliseconds."""
+
 _MAPPED_FROM = 1 << 20
 """Files of fewer bytes are read whole: a map costs a file descriptor for as long as it lives."""
 
@@ -70,11 +73,13 @@ class TextTable:
         width: how many strings a row has.
     """
 
-    def __init__(self, text: NDArray[np.uint8], bounds: NDArray[np.int64], width: int) -> None:
+    def __init__(
+        self, text: NDArray[np.uint8], bounds: NDArray[np.int64], width: int, *, thorough: bool = True
+    ) -> None:
         """Take a block and its bounds. Raises ValueError where they are not those of whole rows in that block."""
         if width < 1 or (len(bounds) - 1) % width:
             raise ValueError(f"{len(bounds)} bounds are not those of rows of {width} strings")
-        _check_bounds(bounds, len(text))
+        check_bounds(bounds, len(text), thorough=thorough)
         self.text = text.data
         self.bounds = bounds
         self.width = width
@@ -105,11 +110,14 @@ class TextTable:
         np.save(folder / f"{name}.bounds.npy", self.bounds)
 
     @staticmethod
-    def load(folder: Path, name: str, width: int, rows: int | None = None) -> TextTable:
-        """Read a table, of so many rows where that is known. Raises OSError or ValueError when it is damaged."""
+    def load(folder: Path, name: str, width: int, rows: int | None = None, *, thorough: bool = True) -> TextTable:
+        """Read a table, of so many rows where that is known. Raises OSError or ValueError when it is damaged.
+
+        Without ``thorough``, of a long one only the ends are looked at.
+        """
         n_bounds = None if rows is None else rows * width + 1
         bounds = load_array(folder / f"{name}.bounds.npy", np.int64, (n_bounds,))
-        return TextTable(load_array(folder / f"{name}.text.npy", np.uint8, (None,)), bounds, width)
+        return TextTable(load_array(folder / f"{name}.text.npy", np.uint8, (None,)), bounds, width, thorough=thorough)
 
 
 class TextColumn(LazySequence[str]):
@@ -141,9 +149,9 @@ class IntLists(LazySequence[tuple[int, ...]]):
         values: all lists' elements.
     """
 
-    def __init__(self, starts: NDArray[np.int32], values: NDArray[np.int32]) -> None:
+    def __init__(self, starts: NDArray[np.int32], values: NDArray[np.int32], *, thorough: bool = True) -> None:
         """Take starts and values. Raises ValueError where the lists do not cover the values one after the other."""
-        _check_bounds(starts, len(values))
+        check_bounds(starts, len(values), thorough=thorough)
         super().__init__(len(starts) - 1, self._list)
         self.starts = starts
         self.values = values
@@ -171,11 +179,14 @@ class IntLists(LazySequence[tuple[int, ...]]):
         np.save(folder / f"{name}.values.npy", self.values)
 
     @staticmethod
-    def load(folder: Path, name: str, lists: int, limit: int) -> IntLists:
-        """Read so many lists of numbers from 0 to limit - 1. Raises OSError or ValueError when they are damaged."""
+    def load(folder: Path, name: str, lists: int, limit: int, *, thorough: bool = True) -> IntLists:
+        """Read so many lists of numbers from 0 to limit - 1. Raises OSError or ValueError when they are damaged.
+
+        Without ``thorough``, of long ones only the ends are looked at.
+        """
         starts = load_array(folder / f"{name}.starts.npy", np.int32, (lists + 1,))
         values = load_array(folder / f"{name}.values.npy", np.int32, (None,))
-        return IntLists(starts, check_range(values, limit))
+        return IntLists(starts, check_range(values, limit, thorough=thorough), thorough=thorough)
 
 
 class SortedMapping(Mapping[str, T], Generic[T]):
@@ -203,6 +214,10 @@ class SortedMapping(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    def place(self, key: object) -> int | None:
+        """Return where a key stands among all; None where it does not."""
+        return self._find(key)
 
     def _find(self, key: object) -> int | None:
         if not isinstance(key, str):
@@ -236,17 +251,22 @@ def load_array(path: Path, dtype: DTypeLike, shape: tuple[int | None, ...]) -> N
     return array
 
 
-def check_range(values: NDArray[Any], limit: int) -> NDArray[Any]:
-    """Return the values. Raises ValueError where one of them is negative or not below ``limit``."""
-    if len(values) and not 0 <= values.min() <= values.max() < limit:
+def check_range(values: NDArray[Any], limit: int, *, thorough: bool = True) -> NDArray[Any]:
+    """Return the values. Raises ValueError where one of them is negative or not below ``limit``.
+
+    Without ``thorough``, more of them than a process should read when it opens them are not looked at.
+    """
+    if (thorough or values.size <= CHECKED_TO) and len(values) and not 0 <= values.min() <= values.max() < limit:
         raise ValueError(f"values from {values.min()} to {values.max()} should be within 0 and {limit - 1}")
     return values
 
 
+def check_bounds(bounds: NDArray[Any], end: int, *, thorough: bool = True) -> None:
+    """Raise ValueError where the bounds do not ascend from 0 to ``end``; without ``thorough``, see `check_range`."""
+    seen = bounds if thorough or len(bounds) <= CHECKED_TO else bounds[[0, -1]]
+    if not len(seen) or seen[0] != 0 or seen[-1] != end or (seen[1:] < seen[:-1]).any():
+        raise ValueError(f"the bounds of the parts do not ascend from 0 to {end}")
+
+
 def _bounds_of(lengths: Iterable[int], dtype: DTypeLike) -> NDArray[Any]:
     return np.fromiter(accumulate(lengths, initial=0), dtype=dtype)
-
-
-def _check_bounds(bounds: NDArray[Any], end: int) -> None:
-    if not len(bounds) or bounds[0] != 0 or bounds[-1] != end or (bounds[1:] < bounds[:-1]).any():
-        raise ValueError(f"the bounds of the parts do not ascend from 0 to {end}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 from graph.construction.names import Mention
@@ -41,6 +41,11 @@ class CorrectedNames:
         if not any(form == name or form in self._written_as.get(name, ()) for form in forms):
             return True
         return any(normalise_name(self.corrections.meaning(form, passage)) == name for form in forms)
+
+    @property
+    def token_forms(self) -> Collection[str]:
+        """The forms, tokens joined by spaces, that do not mean the same name in every passage, or another name."""
+        return self._forms.keys()
 
     def differing_names(self, before: CorrectedNames) -> set[str]:
         """Return the entities' names that are written under other forms than before."""

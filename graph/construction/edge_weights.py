@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, PassageLink
 from graph.schema import PASSAGE_RELATIONS, RelationType
+from graph.synonyms import SYNONYMS_PER_NAME
 
 ROLE_SHARE, SIMILARITY_SHARE, POSITION_SHARE = 0.4, 0.4, 0.2
 SUBJECT_ROLE, OBJECT_ROLE, UNTRIPLED_ROLE = 1.0, 0.7, 0.5
 ABSENT_POSITION = 0.5
-SYNONYMS_PER_NAME = 100
 CLASS_QUANTILES = (1 / 3, 2 / 3)
 PUBLISHED_CUTS = (0.3, 0.6)
 _FREQUENT_PASSAGES, _FREQUENT_SHARE = 20, 0.01
@@ -66,9 +66,19 @@ class PassageLinks:
     def without_frequent(self, n_entities: int, n_passages: int) -> PassageLinks:
         """Return the links less the mentions of names that are too frequent to mean anything."""
         frequency = np.bincount(self.entities, minlength=n_entities)
-        limit = max(_FREQUENT_PASSAGES, _FREQUENT_SHARE * n_passages)
-        kept = self.own | (frequency[self.entities] <= limit)
+        kept = is_kept(self.own, frequency[self.entities], n_passages)
         return PassageLinks(*(getattr(self, column.name)[kept] for column in fields(PassageLinks)))
+
+
+def is_kept(own: Marks, frequency: NDArray[np.integer], n_passages: int) -> Marks:
+    """Tell which links stay: a passage's own, and mentions of names that are not too frequent to mean anything.
+
+    Args:
+        own: see `PassageLinks`.
+        frequency: of each link's name, how many passages spell it.
+        n_passages: of the corpus.
+    """
+    return np.asarray(own | (frequency <= max(_FREQUENT_PASSAGES, _FREQUENT_SHARE * n_passages)))
 
 
 class LinkTerms(NamedTuple):
@@ -114,10 +124,46 @@ def passage_edges(
     weight = link_terms(links.subject_of, links.object_of, links.cosines, links.offsets, lengths[links.passages]).weight
     is_title = np.zeros(n_entities, dtype=bool)
     is_title[links.entities[links.titled]] = True
-    kind = _passage_kinds(_classify(weight, links.titled, classes), links.titled, is_title[links.entities])
-    share = np.where(links.titled, title_shares[links.passages], 1.0)
+    low, high = PUBLISHED_CUTS
+    if classes is PassageClasses.THIRDS:
+        ranked = weight[~links.titled]
+        low, high = np.quantile(ranked, CLASS_QUANTILES) if len(ranked) else (0.0, 0.0)
+    weighed = WeighedLinks(
+        links.passages, links.entities, weight, links.titled, is_title[links.entities], links.in_triples, links.offsets
+    )
+    return classed_edges(weighed, n_entities, title_shares[links.passages], (float(low), float(high)))
+
+
+class WeighedLinks(NamedTuple):
+    """Links of entities and passages with their weights, one element each; see `PassageLinks`.
+
+    Attributes:
+        weight: before it is shared among the chunks of a document.
+        is_title: whether the entity is the title of some passage.
+    """
+
+    passages: Ints
+    entities: Ints
+    weight: Doubles
+    titled: Marks
+    is_title: Marks
+    in_triples: Marks
+    offsets: Ints
+
+
+def classed_edges(links: WeighedLinks, n_entities: int, title_shares: Doubles, cuts: tuple[float, float]) -> Edges:
+    """Return the edges of weighed links.
+
+    Args:
+        links: without frequent mentions.
+        n_entities: how many entities there are; passages are the nodes after them.
+        title_shares: of each link's passage: the share of its title's edge that it has.
+        cuts: the least weights of SECONDARY and of PRIMARY.
+    """
+    kind = _passage_kinds(_classify(links.weight, links.titled, cuts), links.titled, links.is_title)
+    share = np.where(links.titled, title_shares, 1.0)
     target = n_entities + links.passages
-    return _edges(links.entities, target, kind, weight * share, links.in_triples, links.offsets)
+    return _edges(links.entities, target, kind, links.weight * share, links.in_triples, links.offsets)
 
 
 def fact_edges(subjects: Ints, objects: Ints, kinds: NDArray[np.uint8], confidences: Doubles) -> Edges:
@@ -157,7 +203,11 @@ def synonym_edges(a: Ints, b: Ints, cosines: Doubles, triple_passages: Ints) -> 
     low, high, cosine = low[order], high[order], cosines[order]
     rank = _rank_of_occurrence(np.stack([low, high], axis=1).ravel()).reshape(-1, 2)
     kept = (rank < SYNONYMS_PER_NAME).any(axis=1)
-    low, high, cosine = low[kept], high[kept], cosine[kept]
+    return near_name_edges(low[kept], high[kept], cosine[kept], triple_passages)
+
+
+def near_name_edges(low: Ints, high: Ints, cosine: Doubles, triple_passages: Ints) -> Edges:
+    """Return the edges of pairs of names that are kept, see `synonym_edges`."""
     in_triples = (triple_passages[low] > 0) & (triple_passages[high] > 0)
     kind = np.full(len(low), KIND_INDEX[EdgeKind(RelationType.SYNONYMY)], dtype=np.uint8)
     return _edges(low, high, kind, cosine, np.where(in_triples, cosine, 0.0))
@@ -173,11 +223,9 @@ def join_edges(parts: Sequence[Edges]) -> Edges:
     return Edges(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Edges)))
 
 
-def _classify(weight: Doubles, titled: Marks, classes: PassageClasses) -> NDArray[np.intp]:
-    """Return 0, 1 or 2 (PRIMARY, SECONDARY, PERIPHERAL); the thirds are those of the edges that are no titles."""
-    low, high = PUBLISHED_CUTS
-    if classes is PassageClasses.THIRDS:
-        low, high = np.quantile(weight[~titled], CLASS_QUANTILES) if (~titled).any() else (0.0, 0.0)
+def _classify(weight: Doubles, titled: Marks, cuts: tuple[float, float]) -> NDArray[np.intp]:
+    """Return 0, 1 or 2: PRIMARY, SECONDARY, PERIPHERAL."""
+    low, high = cuts
     found = np.where(weight >= high, 0, np.where(weight >= low, 1, 2))
     return np.where(titled, 0, found)
 

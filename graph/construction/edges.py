@@ -94,6 +94,17 @@ class Edges:
         return Edges(*(getattr(self, column.name)[kept] for column in fields(Edges)))
 
 
+EDGE_TYPES = {
+    "source": np.int32,
+    "target": np.int32,
+    "kind": np.uint8,
+    "weight": np.float32,
+    "count": np.float32,
+    "offset": np.int32,
+}
+"""The columns of edges, as files hold them."""
+
+
 def sort_edges(edges: Edges) -> Edges:
     """Return the edges in the order that a walk reads them: by source, then target, then kind."""
     order = np.lexsort((edges.kind, edges.target, edges.source))

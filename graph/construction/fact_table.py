@@ -34,6 +34,7 @@ class FactTable(SortedMapping[GraphFact]):
         relations: each fact's relation type, by its place in ``types``.
         types: the built-in relation types, and the own ones of the facts.
         passages: indices of the passages that hold each.
+        ids: by their place.
         rows: the facts by their place.
     """
 
@@ -53,7 +54,8 @@ class FactTable(SortedMapping[GraphFact]):
         self.types = (*BUILT_IN, *own)
         self.passages = passages
         self.rows = LazySequence(len(table), self._fact)
-        super().__init__(table.column(0), self.rows)
+        self.ids = table.column(0)
+        super().__init__(self.ids, self.rows)
 
     @staticmethod
     def of(facts: Mapping[str, GraphFact]) -> FactTable:
@@ -92,15 +94,30 @@ class FactTable(SortedMapping[GraphFact]):
 
     @staticmethod
     def load(
-        folder: Path, n_facts: int, n_entities: int, n_passages: int, own: Sequence[RelationType] = ()
+        folder: Path,
+        n_facts: int,
+        n_entities: int,
+        n_passages: int,
+        own: Sequence[RelationType] = (),
+        *,
+        thorough: bool = True,
     ) -> FactTable:
-        """Read a table. Raises OSError or ValueError when it is damaged."""
-        table = TextTable.load(folder, "facts", FactTable._WIDTH, n_facts)
+        """Read a table. Raises OSError or ValueError when it is damaged.
+
+        Without ``thorough``, of what is large only the ends are looked at.
+        """
+        table = FactTable.load_texts(folder, n_facts, thorough=thorough)
         ends = load_array(folder / "fact_ends.npy", np.int32, (n_facts, 2))
         relations = load_array(folder / "fact_relations.npy", np.uint8, (n_facts,))
-        passages = IntLists.load(folder, "fact_passages", n_facts, n_passages)
-        check_range(relations, len(BUILT_IN) + len(own))
-        return FactTable(table, check_range(ends, n_entities), relations, passages, own)
+        passages = IntLists.load(folder, "fact_passages", n_facts, n_passages, thorough=thorough)
+        check_range(relations, len(BUILT_IN) + len(own), thorough=thorough)
+        check_range(ends, n_entities, thorough=thorough)
+        return FactTable(table, ends, relations, passages, own)
+
+    @staticmethod
+    def load_texts(folder: Path, n_facts: int, *, thorough: bool = True) -> TextTable:
+        """Read id, subject, predicate and object of each fact alone. Raises and looks as `load` does."""
+        return TextTable.load(folder, "facts", FactTable._WIDTH, n_facts, thorough=thorough)
 
     def _fact(self, place: int) -> GraphFact:
         """Return one fact. Raises ValueError where its text cannot be read."""

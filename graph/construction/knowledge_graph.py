@@ -7,8 +7,8 @@ texts and facts become Python objects when they are asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.construction.arcs import NodeArcs, load_arcs, write_arcs
 from graph.construction.columns import (
+    CHECKED_TO,
     IntLists,
     LazySequence,
     SortedMapping,
@@ -24,17 +26,24 @@ from graph.construction.columns import (
     check_range,
     load_array,
 )
-from graph.construction.edges import IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind, Edges, kinds_with
+from graph.construction.edges import EDGE_TYPES, IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind, Edges, kinds_with
 from graph.construction.fact_table import BUILT_IN
 from graph.construction.fact_table import FactTable as FactTable
 from graph.construction.fact_table import GraphFact as GraphFact
 from graph.construction.names import NameMatcher
+from graph.construction.stored_ids import StoredIds
 from graph.construction.typed_graph import TypedGraph
 from graph.metadata_filter import askable_keys
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
 from graph.schema import Passage, entity_id
 
-SNAPSHOT_VERSION = 5
+SNAPSHOT_VERSION = 6
+
+_HELD_IDS = 100_000
+"""Passages up to which a process holds their ids as objects: that takes 150 bytes each."""
+
+_LOOKED_UP = 20
+"""Ids are looked up one by one unless they are more than this part of all: then all are gone through."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class KnowledgeGraph:
             stands for none at all.
         commit_id: the record's commit that it was derived from.
         known_ids: the entities' ids, where they are there already.
+        arcs: of its edges, where a snapshot holds them.
     """
 
     generation: int
@@ -79,6 +89,7 @@ class KnowledgeGraph:
     entity_types: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     commit_id: str = ""
     known_ids: Sequence[str] | None = None
+    arcs: NodeArcs | None = None
 
     @property
     def n_entities(self) -> int:
@@ -104,12 +115,45 @@ class KnowledgeGraph:
     def passage_ids(self) -> Sequence[str]:
         """The passages' ids, in their order: without reading the passages themselves."""
         passages = self.passages
-        return tuple(passages.ids if isinstance(passages, _StoredPassages) else (passage.id for passage in passages))
+        if not isinstance(passages, _StoredPassages):
+            return tuple(passage.id for passage in passages)
+        return tuple(passages.ids) if self._stored_ids is None else self._stored_ids.ids
 
     @cached_property
     def passage_index(self) -> Mapping[str, int]:
         """Passage id -> position among the passages."""
+        if self._stored_ids is not None:
+            return self._stored_ids
         return {key: index for index, key in enumerate(self.passage_ids)}
+
+    @cached_property
+    def _stored_ids(self) -> StoredIds | None:
+        """The ids as they lie on disk, where there are too many for each process to hold."""
+        passages = self.passages
+        if not isinstance(passages, _StoredPassages) or len(passages) <= _HELD_IDS:
+            return None
+        return StoredIds(passages.ids)
+
+    def passages_of(self, passage_ids: Collection[str]) -> NDArray[np.intp]:
+        """Return the places of some passages, ascending; ids that the graph does not know are left out."""
+        if len(passage_ids) * _LOOKED_UP < len(self.passages):
+            known = self.passage_index
+            found = {known[key] for key in passage_ids if key in known}
+            return np.array(sorted(found), dtype=np.intp)
+        wanted = frozenset(passage_ids)
+        places = (place for place, key in enumerate(self.passage_ids) if key in wanted)
+        return np.fromiter(places, dtype=np.intp)
+
+    def entities_in(self, passage: int) -> NDArray[np.int32]:
+        """Return the entities that a passage is linked with, one for each link, ascending."""
+        arcs, node = self.typed.backward, self.n_entities + passage
+        return arcs.node[arcs.starts.item(node) : arcs.starts.item(node + 1)]
+
+    def passages_with(self, entity: int) -> NDArray[np.int32]:
+        """Return the passages that an entity is linked with, one for each link, ascending."""
+        arcs = self.typed.forward
+        ends = arcs.node[arcs.starts.item(entity) : arcs.starts.item(entity + 1)]
+        return ends[ends >= self.n_entities] - np.int32(self.n_entities)
 
     @cached_property
     def metadata_keys(self) -> frozenset[str]:
@@ -126,7 +170,7 @@ class KnowledgeGraph:
     @cached_property
     def typed(self) -> TypedGraph:
         """What a walk reads."""
-        return TypedGraph.of(self.edges, self.n_entities, len(self.passages), kinds=self.kinds)
+        return TypedGraph.of(self.edges, self.n_entities, len(self.passages), kinds=self.kinds, arcs=self.arcs)
 
     @cached_property
     def counted(self) -> TypedGraph:
@@ -165,14 +209,6 @@ class _StoredPassages(LazySequence[Passage]):
         return Passage(key, title, text, source, json.loads(metadata))
 
 
-_EDGE_TYPES = {
-    "source": np.int32,
-    "target": np.int32,
-    "kind": np.uint8,
-    "weight": np.float32,
-    "count": np.float32,
-    "offset": np.int32,
-}
 _HEADER_TYPES = {
     **dict.fromkeys(("generation", "passages", "entities", "facts", "edges"), int),
     **dict.fromkeys(("commit_id", "embedding_model"), str),
@@ -202,8 +238,9 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     np.save(folder / "passage_vectors.npy", graph.passage_vectors)
     if graph.own.entities:
         np.save(folder / "entity_types.npy", graph.entity_types)
-    for name in _EDGE_TYPES:
+    for name in EDGE_TYPES:
         np.save(folder / f"edge_{name}.npy", getattr(graph.edges, name))
+    write_arcs(folder, graph.n_nodes)
     passages = (
         (p.id, p.title, p.text, p.source, json.dumps(dict(p.metadata), ensure_ascii=False)) for p in graph.passages
     )
@@ -213,19 +250,42 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     np.save(folder / "alias_entities.npy", np.array([entity for _, entity in graph.aliases], dtype=np.int32))
     _save_lists(graph.names.indices, folder, "spellings")
     _save_lists(graph.names.lengths, folder, "first_words")
-    header = {
-        "snapshot_version": SNAPSHOT_VERSION,
-        "generation": graph.generation,
-        "commit_id": graph.commit_id,
-        "embedding_model": graph.embedding_model,
-        "passages": len(graph.passages),
-        "entities": graph.n_entities,
-        "facts": len(graph.facts),
-        "edges": len(graph.edges),
-        **_numbered(graph.own),
-        **({"own_types": graph.own.to_mapping()} if graph.own else {}),
-    }
-    (folder / "snapshot.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
+    header = SnapshotHeader(
+        generation=graph.generation,
+        commit_id=graph.commit_id,
+        embedding_model=graph.embedding_model,
+        passages=len(graph.passages),
+        entities=graph.n_entities,
+        facts=len(graph.facts),
+        edges=len(graph.edges),
+        own=graph.own,
+    )
+    header.save(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotHeader:
+    """What a snapshot says of itself: of what it was derived, how much it holds, what its numbers stand for."""
+
+    generation: int
+    commit_id: str
+    embedding_model: str
+    passages: int
+    entities: int
+    facts: int
+    edges: int
+    own: OwnTypes
+
+    def save(self, folder: Path) -> None:
+        """Write it as the last file of a snapshot: without it there is none."""
+        told = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "own"}
+        header = {
+            "snapshot_version": SNAPSHOT_VERSION,
+            **told,
+            **_numbered(self.own),
+            **({"own_types": self.own.to_mapping()} if self.own else {}),
+        }
+        (folder / "snapshot.json").write_text(json.dumps(header, indent=2), encoding="utf-8")
 
 
 def load_header(folder: Path) -> dict[str, Any]:
@@ -247,8 +307,13 @@ def _own_types(header: Mapping[str, Any]) -> OwnTypes:
     return own_types_of(header.get("own_types", {}))
 
 
-def load(folder: Path) -> KnowledgeGraph:
-    """Open a snapshot; what is large stays on disk, memory-mapped.
+def load(folder: Path, *, thorough: bool = False) -> KnowledgeGraph:
+    """Open a snapshot; what is large stays on disk, memory-mapped, and is not read.
+
+    Args:
+        folder: holds it.
+        thorough: look at every number of what is large, too. Without, such a file has to have the right size, and
+            what is wrong inside shows when it is read.
 
     Raises:
         OSError: a file cannot be read.
@@ -257,10 +322,13 @@ def load(folder: Path) -> KnowledgeGraph:
     """
     header = load_header(folder)
     n_entities, n_passages, n_facts, own = header["entities"], header["passages"], header["facts"], _own_types(header)
-    entities = TextTable.load(folder, "entities", 2, n_entities)
-    aliases = TextTable.load(folder, "aliases", 1)
+    entities = TextTable.load(folder, "entities", 2, n_entities, thorough=thorough)
+    aliases = TextTable.load(folder, "aliases", 1, thorough=thorough)
     alias_names = aliases.column(0)
-    alias_entities = check_range(load_array(folder / "alias_entities.npy", np.int32, (len(aliases),)), n_entities)
+    alias_entities = load_array(folder / "alias_entities.npy", np.int32, (len(aliases),))
+    check_range(alias_entities, n_entities, thorough=thorough)
+    passages = TextTable.load(folder, "passages", _StoredPassages.WIDTH, n_passages, thorough=thorough)
+    edges = _load_edges(folder, header["edges"], n_entities, n_entities + n_passages, own, thorough=thorough)
     return KnowledgeGraph(
         generation=header["generation"],
         commit_id=header["commit_id"],
@@ -270,16 +338,54 @@ def load(folder: Path) -> KnowledgeGraph:
         triple_passages=load_array(folder / "triple_passages.npy", np.int32, (n_entities,)),
         name_passages=load_array(folder / "name_passages.npy", np.int32, (n_entities,)),
         name_shares=load_array(folder / "name_shares.npy", np.float32, (n_entities,)),
-        passages=_StoredPassages(TextTable.load(folder, "passages", _StoredPassages.WIDTH, n_passages)),
+        passages=_StoredPassages(passages),
         passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (n_passages, None)),
-        facts=FactTable.load(folder, n_facts, n_entities, n_passages, own.relation_types),
+        facts=FactTable.load(folder, n_facts, n_entities, n_passages, own.relation_types, thorough=thorough),
         aliases=LazySequence(len(aliases), lambda index: (alias_names[index], alias_entities.item(index))),
         names=NameMatcher(
-            _load_lists(folder, "spellings", n_entities), _load_lists(folder, "first_words", np.iinfo(np.int32).max)
+            _load_lists(folder, "spellings", n_entities, thorough=thorough),
+            _load_lists(folder, "first_words", np.iinfo(np.int32).max, thorough=thorough),
         ),
-        edges=_load_edges(folder, header["edges"], n_entities, n_entities + n_passages, own),
+        edges=edges,
         own=own,
-        entity_types=_load_entity_types(folder, n_entities, own),
+        entity_types=_load_entity_types(folder, n_entities, own, thorough=thorough),
+        arcs=load_arcs(
+            folder,
+            (edges.target, edges.kind, edges.weight),
+            n_entities,
+            n_entities + n_passages,
+            len(kinds_with(own.relation_types)),
+            thorough=thorough,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRows:
+    """The facts, the passages and their vectors, for who needs nothing else of a snapshot.
+
+    Attributes:
+        facts: id, subject, predicate and object of each, by id.
+        passages: id, title, text, source and metadata of each, by id.
+        passage_vectors: unit vectors, (n_passages, dimension).
+    """
+
+    facts: TextTable
+    passages: TextTable
+    passage_vectors: NDArray[np.float32]
+
+    def passage(self, row: int) -> Passage:
+        """Return one passage. Raises ValueError where its text or metadata cannot be read."""
+        return _StoredPassages(self.passages).at(row)
+
+
+def load_rows(folder: Path) -> SnapshotRows:
+    """Open facts and passages of a snapshot. Raises as `load` does."""
+    header = load_header(folder)
+    return SnapshotRows(
+        facts=FactTable.load_texts(folder, header["facts"], thorough=False),
+        passages=TextTable.load(folder, "passages", _StoredPassages.WIDTH, header["passages"], thorough=False),
+        passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (header["passages"], None)),
     )
 
 
@@ -295,19 +401,19 @@ def _check_order(graph: KnowledgeGraph) -> None:
         raise ValueError("edges are to be in the order of source, target and kind: see sort_edges")
 
 
-def _load_entity_types(folder: Path, n_entities: int, own: OwnTypes) -> NDArray[np.uint8]:
+def _load_entity_types(folder: Path, n_entities: int, own: OwnTypes, *, thorough: bool) -> NDArray[np.uint8]:
     if not own.entities:
         return np.zeros(0, dtype=np.uint8)
     types = load_array(folder / "entity_types.npy", np.uint8, (n_entities,))
-    return check_range(types, len(own.entities) + 1)
+    return check_range(types, len(own.entities) + 1, thorough=thorough)
 
 
-def _load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes) -> Edges:
-    columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in _EDGE_TYPES.items()}
+def _load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes, *, thorough: bool) -> Edges:
+    columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in EDGE_TYPES.items()}
     n_kinds = len(kinds_with(own.relation_types))
     for name, limit in (("source", n_entities), ("target", n_nodes), ("kind", n_kinds)):
-        check_range(columns[name], limit)
-    if (columns["source"][1:] < columns["source"][:-1]).any():
+        check_range(columns[name], limit, thorough=thorough)
+    if (thorough or n_edges <= CHECKED_TO) and (columns["source"][1:] < columns["source"][:-1]).any():
         raise ValueError("the edges are not in the order of their sources")
     return Edges(**columns)
 
@@ -318,6 +424,7 @@ def _save_lists(lists: Mapping[str, Sequence[int]], folder: Path, name: str) -> 
     IntLists.of(lists[key] for key in keys).save(folder, f"{name}.numbers")
 
 
-def _load_lists(folder: Path, name: str, limit: int) -> SortedMapping[Sequence[int]]:
-    table = TextTable.load(folder, name, 1)
-    return SortedMapping(table.column(0), IntLists.load(folder, f"{name}.numbers", len(table), limit))
+def _load_lists(folder: Path, name: str, limit: int, *, thorough: bool) -> SortedMapping[Sequence[int]]:
+    table = TextTable.load(folder, name, 1, thorough=thorough)
+    lists = IntLists.load(folder, f"{name}.numbers", len(table), limit, thorough=thorough)
+    return SortedMapping(table.column(0), lists)

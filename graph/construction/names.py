@@ -72,7 +72,7 @@ class IncrementalMatcher(NameMatcher):
 
     def learn(self, name: str, index: int) -> str:
         """Learn a name; return its tokens joined by spaces, empty where it cannot be found in text."""
-        spelled = _findable(name)
+        spelled = findable(name)
         if spelled:
             self._uses[spelled, index] += 1
             if self._uses[spelled, index] == 1:
@@ -84,7 +84,7 @@ class IncrementalMatcher(NameMatcher):
 
     def forget(self, name: str, index: int) -> str:
         """Forget a name that was learnt; returns as `learn` does."""
-        spelled = _findable(name)
+        spelled = findable(name)
         if spelled:
             self._uses[spelled, index] -= 1
             if not self._uses[spelled, index]:
@@ -116,7 +116,7 @@ class IncrementalMatcher(NameMatcher):
             self._by_first[first] = sorted(known, reverse=True)
 
 
-def _findable(name: str) -> str:
+def findable(name: str) -> str:
     """Return a name's tokens joined by spaces; nothing where it is too short to be found in running text."""
     return " ".join(tokens(name)) if name_length(name) >= _SHORTEST else ""
 

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.construction.arcs import Arcs, NodeArcs, derive_arcs
 from graph.construction.edges import EDGE_KINDS, EdgeKind, Edges
-
-
-class Arcs(NamedTuple):
-    """The arcs that leave each node, one after the other, node by node.
-
-    Attributes:
-        starts: shape (n_nodes + 1,): node u's arcs stand from starts[u] to starts[u + 1].
-        node: where each arc leads.
-        kind: index into the graph's kinds.
-        weight: the edge's weight.
-    """
-
-    starts: NDArray[np.int32]
-    node: NDArray[np.int32]
-    kind: NDArray[np.uint8]
-    weight: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -41,6 +26,7 @@ class TypedGraph:
         kind: index into the graph's kinds.
         weight: non-negative.
         kinds: of edges.
+        known_arcs: of these very columns, where a snapshot holds them; their order was seen to when they were written.
     """
 
     n_entities: int
@@ -50,9 +36,14 @@ class TypedGraph:
     kind: NDArray[np.uint8]
     weight: NDArray[np.float32]
     kinds: tuple[EdgeKind, ...] = EDGE_KINDS
+    known_arcs: NodeArcs | None = None
 
     def __post_init__(self) -> None:
-        if len(self.source) and (np.diff(self.source) < 0).any():
+        if self.known_arcs is not None:
+            columns = zip(self.known_arcs.forward[1:], (self.target, self.kind, self.weight), strict=True)
+            if not all(known is column for known, column in columns):
+                raise ValueError("the arcs are those of other edges")
+        elif len(self.source) and (np.diff(self.source) < 0).any():
             raise ValueError("edges are to be in the order of their sources: see sort_edges")
         for column in (self.source, self.target, self.kind, self.weight):
             column.flags.writeable = False
@@ -65,10 +56,11 @@ class TypedGraph:
         *,
         counts: bool = False,
         kinds: tuple[EdgeKind, ...] = EDGE_KINDS,
+        arcs: NodeArcs | None = None,
     ) -> TypedGraph:
         """Return the graph of the edges' weights, or of HippoRAG 2's, which are counts."""
         weight = edges.count if counts else edges.weight
-        return TypedGraph(n_entities, n_passages, edges.source, edges.target, edges.kind, weight, kinds)
+        return TypedGraph(n_entities, n_passages, edges.source, edges.target, edges.kind, weight, kinds, arcs)
 
     def __len__(self) -> int:
         return len(self.source)
@@ -79,23 +71,25 @@ class TypedGraph:
         return self.n_entities + self.n_passages
 
     @cached_property
+    def arcs(self) -> NodeArcs:
+        """Every edge as an arc each way: as a snapshot holds them, else derived on first use."""
+        known = self.known_arcs
+        return derive_arcs(self.source, self.target, self.kind, self.weight, self.n_nodes) if known is None else known
+
+    @property
     def forward(self) -> Arcs:
         """The arcs from source to target: the columns themselves."""
-        return Arcs(_starts(self.source, self.n_nodes), self.target, self.kind, self.weight)
+        return self.arcs.forward
 
-    @cached_property
+    @property
     def backward(self) -> Arcs:
         """The arcs from target to source."""
-        from scipy.sparse import csr_array
+        return self.arcs.backward
 
-        numbers = np.arange(len(self), dtype=np.int32)
-        by_source = csr_array((numbers, self.target, self.forward.starts), shape=(self.n_nodes, self.n_nodes))
-        by_target = by_source.tocsc()
-        order = by_target.data
-        arcs = Arcs(by_target.indptr, by_target.indices, self.kind[order], self.weight[order])
-        for column in (arcs.starts, arcs.node, arcs.kind, arcs.weight):
-            column.flags.writeable = False
-        return arcs
+    @property
+    def n_arcs(self) -> NDArray[np.int32]:
+        """How many arcs leave each node; 1 for isolated nodes."""
+        return self.arcs.counts
 
     @cached_property
     def arriving(self) -> Arcs:
@@ -114,13 +108,6 @@ class TypedGraph:
         arcs = Arcs(there.starts + back.starts, *(_merged(parts, places) for parts in columns))
         for column in arcs:
             column.flags.writeable = False
-        return arcs
-
-    @cached_property
-    def n_arcs(self) -> NDArray[np.int32]:
-        """How many arcs leave each node; 1 for isolated nodes."""
-        arcs: NDArray[np.int32] = np.maximum(1, np.diff(self.forward.starts) + np.diff(self.backward.starts))
-        arcs.flags.writeable = False
         return arcs
 
     @cached_property
@@ -144,13 +131,6 @@ class TypedGraph:
         source = np.concatenate([self.source, self.target])
         target = np.concatenate([self.target, self.source])
         return _igraph(self.n_nodes, source, target, directed=True)
-
-
-def _starts(nodes: NDArray[np.int32], n_nodes: int) -> NDArray[np.int32]:
-    starts = np.zeros(n_nodes + 1, dtype=np.int32)
-    np.cumsum(np.bincount(nodes, minlength=n_nodes), out=starts[1:])
-    starts.flags.writeable = False
-    return starts
 
 
 def _merged(

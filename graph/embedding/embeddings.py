@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
@@ -169,6 +169,12 @@ def _have_lengths(vectors: NDArray[np.float32]) -> bool:
 def _embedder(model: str, base_url: str | None, api_key: str | None, prefixes: Prefixes | None) -> Embedder:
     embedded = EMBEDDED_MODELS.get(model)
     return embedded() if embedded else OpenAIEmbedder(model, base_url, api_key, prefixes)
+
+
+def understanding_of(model_id: str) -> Callable[[str], bool]:
+    """Return what tells whether a model understands a text, by the id that workspaces remember; nothing is loaded."""
+    embedded = EMBEDDED_MODELS.get(model_id)
+    return embedded().understands if embedded else lambda text: True
 
 
 def configured_embedder() -> Embedder:

@@ -1,33 +1,73 @@
-"""An embedded index that is a layer over an older generation's.
+"""What every search index can do, and an index that is a layer over an older generation's.
 
 A small change costs what it changes: the large index is neither copied nor loaded a second time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.publish.last_asked import LastAsked
 from graph.publish.vector_store import Stamp, VectorStore
 from graph.storage.generation import Layer
+
+
+class SearchIndex(Protocol):
+    """The vectors of a generation's facts and passages, and the passages' metadata, to be searched."""
+
+    @property
+    def where(self) -> str:
+        """What holds them: ``embedded``, ``mapped``, or a server's address without its secrets."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether all generations lie in the same collections, rather than each in its own."""
+
+    def count(self, name: str) -> int:
+        """Return how many ``facts`` or ``passages`` there are."""
+
+    def stamp(self, name: str) -> Stamp | None:
+        """Return what a collection says of itself; None when it does not exist."""
+
+    def fingerprints(self, name: str) -> dict[str, str | None]:
+        """Return {id: what tells its versions apart} of every record; None where its generation's snapshot does."""
+
+    def vectors(self, name: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return {id: vector} of those ids that a collection holds."""
+
+    def search(
+        self, name: str, vector: NDArray[np.float32], k: int, within: Collection[str] | None = None
+    ) -> list[tuple[str, float]]:
+        """Return the ids and cosines of the ``k`` records nearest to a unit vector, nearest first.
+
+        With ``within``, of those records alone. Who asks of the same ones again gives the same object.
+        """
+
+    def select(self, where: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+        """Return {id: metadata} of the passages that meet a condition; the metadata only where it is shared."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""
 
 
 class LayeredStore:
     """A layer over a base: what the base holds, less what is removed, and what the layer holds."""
 
-    where = "embedded"
     shared = False
 
-    def __init__(self, base: VectorStore, top: VectorStore, layer: Layer) -> None:
+    def __init__(self, base: SearchIndex, top: SearchIndex, layer: Layer) -> None:
+        self.where = base.where
         self._base = base
         self._top = top
         self._layer = layer
         self._removed = {name: frozenset(ids) for name, ids in layer.removed.items()}
+        self._asked = LastAsked[tuple[list[str], list[str]]]()
         self._own = cache(lambda name: frozenset(top.fingerprints(name)))
 
     def count(self, name: str) -> int:
@@ -50,7 +90,7 @@ class LayeredStore:
         return self._base.vectors(name, self._below(name, ids)) | self._top.vectors(name, self._above(name, ids))
 
     def search(
-        self, name: str, vector: NDArray[np.float32], k: int, within: Sequence[str] | None = None
+        self, name: str, vector: NDArray[np.float32], k: int, within: Collection[str] | None = None
     ) -> list[tuple[str, float]]:
         """Search both, and merge what they find; see `VectorStore.search`."""
         if k < 1:
@@ -61,8 +101,9 @@ class LayeredStore:
             found = [hit for hit in found if hit[0] not in removed]
             found += self._top.search(name, vector, k)
         else:
-            found = self._base.search(name, vector, k, within=self._below(name, within))
-            found += self._top.search(name, vector, k, within=self._above(name, within))
+            below, above = self._parts(name, within)
+            found = self._base.search(name, vector, k, within=below)
+            found += self._top.search(name, vector, k, within=above)
         return sorted(found, key=lambda hit: -hit[1])[:k]
 
     def select(self, where: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -79,29 +120,34 @@ class LayeredStore:
     def _removed_of(self, name: str) -> frozenset[str]:
         return self._removed.get(name, frozenset())
 
-    def _below(self, name: str, ids: Sequence[str]) -> list[str]:
+    def _parts(self, name: str, within: Collection[str]) -> tuple[list[str], list[str]]:
+        """Return which of some ids lie in the base and which in the layer; for the last few, the same lists again."""
+        return self._asked.get(name, within, lambda: (self._below(name, within), self._above(name, within)))
+
+    def _below(self, name: str, ids: Collection[str]) -> list[str]:
         hidden = self._removed_of(name) | self._own(name)
         return [key for key in ids if key not in hidden]
 
-    def _above(self, name: str, ids: Sequence[str]) -> list[str]:
+    def _above(self, name: str, ids: Collection[str]) -> list[str]:
         return [key for key in ids if key in self._own(name)]
 
 
-SearchIndex = VectorStore | LayeredStore
-"""What a generation is searched by: one Chroma, or one layer over another."""
-
-
-def open_layers(folder: Path, base_folder: Path | None, layer: Layer | None) -> SearchIndex:
-    """Open the embedded index in a folder, and the one that it lies on, if it lies on one.
+def open_layers(
+    folder: Path,
+    base_folder: Path | None,
+    layer: Layer | None,
+    opening: Callable[[Path], SearchIndex] = VectorStore.embedded,
+) -> SearchIndex:
+    """Open the index in a folder, and the one that it lies on, if it lies on one.
 
     Raises:
         WorkspaceDamaged: one of them cannot be read.
     """
     if base_folder is None or layer is None:
-        return VectorStore.embedded(folder)
-    base = VectorStore.embedded(base_folder)
+        return opening(folder)
+    base = opening(base_folder)
     try:
-        return LayeredStore(base, VectorStore.embedded(folder), layer)
+        return LayeredStore(base, opening(folder), layer)
     except BaseException:
         base.close()
         raise

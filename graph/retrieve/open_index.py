@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ from graph.embedding.embeddings import (
 from graph.errors import MaraError, WorkspaceDamaged, WorkspaceLocked
 from graph.metadata_filter import Condition, canonical, read_conditions, to_chroma
 from graph.out_of_resources import shortage_behind
-from graph.publish.derive import is_published, open_store, publish
+from graph.publish.derive import is_published, publish
 from graph.publish.layered_store import SearchIndex
+from graph.publish.search_indexes import open_store
 from graph.publish.vector_store import Stamp, passage_metadata
 from graph.retrieve.selection import Selection
 from graph.storage.generation import GenerationHold
@@ -43,6 +44,32 @@ _SCORES_KEPT = 4
 _OPEN_ATTEMPTS = 5
 
 
+class OpenFiles:
+    """What an index has open: its search index, and its claim on the generation.
+
+    It knows nothing of the index, so that it can be closed once nobody refers to that any more.
+
+    Attributes:
+        folder: of the generation.
+    """
+
+    def __init__(self, folder: Path, store: SearchIndex, hold: GenerationHold) -> None:
+        self.folder = folder
+        self._store = store
+        self._hold = hold
+        self._closing = threading.Lock()
+        self._closed = False
+
+    def close(self) -> None:
+        """Let go of the files; once they are closed, it does nothing."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        self._store.close()
+        self._hold.release()
+
+
 class Index:
     """One generation of a workspace, open for reading; safe across threads.
 
@@ -51,6 +78,7 @@ class Index:
         workspace_id: whose generation it is.
         embedder: the model that encodes questions.
         complete: whether the indexing run that led to it ended, rather than being interrupted.
+        files: what `close` closes.
     """
 
     def __init__(
@@ -59,7 +87,7 @@ class Index:
         store: SearchIndex,
         sparse: SparseIndex,
         embedder: Embedder,
-        hold: GenerationHold,
+        files: OpenFiles,
         *,
         workspace_id: str,
         complete: bool = True,
@@ -70,10 +98,13 @@ class Index:
         self.embedder = embedder
         self._store = store
         self._sparse = sparse
-        self._hold = hold
+        self.files = files
         self._questions = QuestionCache(embedder)
         self._texts = TextCache(embedder)
-        self._scores = lru_cache(maxsize=_SCORES_KEPT)(self._score_passages)
+        # Of no method: an index that refers to itself would keep its memory until garbage is looked for.
+        scored = partial(_score_passages, graph.passage_vectors, self._questions)
+        self._scores = lru_cache(maxsize=_SCORES_KEPT)(scored)
+        self._nearest: OrderedDict[tuple[str, int, Selection | None], tuple[tuple[int, float], ...]] = OrderedDict()
         self._selections: OrderedDict[tuple[str, frozenset[str] | None], Selection] = OrderedDict()
         self._selecting = threading.Lock()
 
@@ -99,6 +130,7 @@ class Index:
         self._questions.forget()
         self._texts.forget()
         self._scores.cache_clear()
+        self._nearest.clear()
 
     def select(self, where: Mapping[str, Any], among: frozenset[str] | None = None) -> Selection | None:
         """Return the passages that meet the conditions, with what they support; None where there is no condition.
@@ -137,12 +169,26 @@ class Index:
         """Return the cosine of the fact farthest from the question: the nearest one to the opposite vector."""
         return -self._search_facts(-self._vector(question, QUESTION_TO_FACT), 1, selection)[0][1]
 
-    def search_passages(self, question: str, k: int) -> list[tuple[int, float]]:
-        """Return (passage, cosine) of the ``k`` passages nearest to the question, nearest first."""
-        vector = self._vector(question, QUESTION_TO_PASSAGE)
-        found = self._search("passages", vector, k, self.graph.passage_index)
-        hits = [(self.graph.passage_index[key], cosine) for key, cosine in found]
-        return self._rescored(hits, vector) if self._store.shared else hits
+    def search_passages(self, question: str, k: int, selection: Selection | None = None) -> list[tuple[int, float]]:
+        """Return (passage, cosine) of the ``k`` passages nearest to the question, nearest first; of those selected.
+
+        Several nodes of a run ask for the same: what the last questions found is kept.
+        """
+        asked = question, k, selection
+        if (found := self._nearest.get(asked)) is None:
+            found = self._search_passages(question, k, selection)
+            with self._selecting:
+                self._nearest[asked] = found
+                if len(self._nearest) > _SCORES_KEPT:
+                    self._nearest.popitem(last=False)
+        return list(found)
+
+    def search_words(self, question: str, k: int, shown: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
+        """Return (passage, BM25 score) of the best ``k`` that hold any word of the question, ties by index.
+
+        With ``shown``, one element a passage, of those alone.
+        """
+        return self._sparse.best(question, k, shown)
 
     def score_passages(self, question: str, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
         """Return the cosine of every passage, or of those in ``rows``, exactly, in their order.
@@ -161,18 +207,31 @@ class Index:
 
     def close(self) -> None:
         """Let go of the files."""
-        self._store.close()
-        self._hold.release()
+        self.files.close()
 
     def _vector(self, question: str, instruction: str) -> NDArray[np.float32]:
-        vector = self._questions.vector(question, instruction)
-        check_dimension(vector, self.graph.passage_vectors.shape[1])
-        return vector
+        return _question_vector(self.graph.passage_vectors, self._questions, question, instruction)
 
-    def _score_passages(self, question: str) -> NDArray[np.float64]:
-        scores = _cosines(self.graph.passage_vectors, self._vector(question, QUESTION_TO_PASSAGE))
-        scores.setflags(write=False)
-        return scores
+    def _search_passages(self, question: str, k: int, selection: Selection | None) -> tuple[tuple[int, float], ...]:
+        vector = self._vector(question, QUESTION_TO_PASSAGE)
+        if selection is None:
+            found = self._search("passages", vector, k, self.graph.passage_index)
+        else:
+            found = self._search_selected(vector, k, selection)
+        hits = [(self.graph.passage_index[key], cosine) for key, cosine in found]
+        return tuple(self._rescored(hits, vector) if self._store.shared else hits)
+
+    def _search_selected(self, vector: NDArray[np.float32], k: int, selection: Selection) -> list[tuple[str, float]]:
+        """Search among a selection's passages: in the whole index while that finds enough of them, else among them."""
+        place, shown = self.graph.passage_index, selection.passages
+        k = min(k, len(selection.rows))
+        wanted = _OVERFETCH * k * len(shown) // max(1, len(selection.rows))
+        if 0 < wanted <= _MOST_OVERFETCHED:
+            hits = self._store.search("passages", vector, min(wanted, len(shown)))
+            mine = [hit for hit in hits if hit[0] in place and shown[place[hit[0]]]]
+            if len(mine) >= k:
+                return mine[:k]
+        return self._store.search("passages", vector, k, within=selection.ids) if k else []
 
     def _rescored(self, hits: Sequence[tuple[int, float]], vector: NDArray[np.float32]) -> list[tuple[int, float]]:
         """Rank passages by this generation's vectors; a server may hold one as a newer generation has it."""
@@ -207,7 +266,7 @@ class Index:
             mine = [hit for hit in hits if hit[0] in selection.facts]
             if len(mine) >= k:
                 return mine[:k]
-        return self._store.search("facts", vector, k, within=list(selection.facts))
+        return self._store.search("facts", vector, k, within=selection.facts)
 
     def _search(
         self, name: str, vector: NDArray[np.float32], k: int, known: Mapping[str, object]
@@ -221,6 +280,20 @@ class Index:
             if len(mine) >= k or len(hits) < wanted:
                 return mine[:k]
             wanted *= _OVERFETCH
+
+
+def _question_vector(
+    passages: NDArray[np.float32], questions: QuestionCache, question: str, instruction: str
+) -> NDArray[np.float32]:
+    vector = questions.vector(question, instruction)
+    check_dimension(vector, passages.shape[1])
+    return vector
+
+
+def _score_passages(passages: NDArray[np.float32], questions: QuestionCache, question: str) -> NDArray[np.float64]:
+    scores = _cosines(passages, _question_vector(passages, questions, question, QUESTION_TO_PASSAGE))
+    scores.setflags(write=False)
+    return scores
 
 
 def _cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -296,7 +369,8 @@ def _open_generation(
         sparse = SparseIndex.load(folder / "bm25", len(graph.passages))
         store = open_store(workspace, workspace_id, generation)
         _check_store(store, graph, written=written)
-        return Index(graph, store, sparse, embedder, hold, workspace_id=workspace_id, complete=complete)
+        files = OpenFiles(folder, store, hold)
+        return Index(graph, store, sparse, embedder, files, workspace_id=workspace_id, complete=complete)
     except BaseException:
         if store is not None:
             store.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType
 from graph.walk.factors import EdgeFactors, edge_factors
 from graph.walk.pagerank import Engine, Walk, walk
+from graph.walk.sparse import SparseVector
 
 ANCHOR_WEIGHT = 1.0
 """A name in the question that weighs this much anchors the facts that hold it: as much as a fact's entity may weigh."""
@@ -40,14 +42,14 @@ Ranking = list[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seeds:
-    """The seeds of a walk: the weight of each entity seed, by index, and of every passage, shape (n_passages,)."""
+    """The seeds of a walk: the weight of each entity seed, by index, and those of passages."""
 
     entities: dict[int, float]
-    passages: NDArray[np.float64]
+    passages: SparseVector
 
     def __bool__(self) -> bool:
         """Whether there is anything to start from."""
-        return any(self.entities.values()) or bool(self.passages.any())
+        return any(self.entities.values()) or bool(self.passages)
 
 
 def find_facts(
@@ -118,8 +120,9 @@ def seed_passages(
     if not settings.passage_seeds:
         return _rank_exactly(index, question, limit, selection)
     mode = Mode.HYBRID if settings.hybrid_seeds else Mode.DENSE
-    exactly = index.graph.passage_vectors.size <= _COMPARED
-    return rank_passages(index, question, mode, settings.passage_seeds, settings.alpha, selection, exactly=exactly)
+    return rank_passages(
+        index, question, mode, settings.passage_seeds, settings.alpha, selection, exactly=_is_compared(index)
+    )
 
 
 def weigh_entity_seeds(
@@ -170,12 +173,17 @@ def _anchored(
     """Return the facts that hold a name of the question, or are nearer to it than any passage."""
     if not settings.fact_bar or not facts:
         return list(facts)
-    cosines = index.score_passages(question, None if selection is None else selection.rows)
-    bar = settings.fact_bar * float(cosines.max(initial=0.0))
+    bar = settings.fact_bar * _nearest_cosine(index, question, selection)
     anchors = {entity for entity, weight in names.items() if weight >= ANCHOR_WEIGHT}
     return [
         (fact, score) for fact, score in facts if score >= bar or not anchors.isdisjoint((fact.subject, fact.object))
     ]
+
+
+def _nearest_cosine(index: Index, question: str, selection: Selection | None) -> float:
+    """Return the cosine of the passage nearest to a question, of those that are shown; 0 where none is near."""
+    nearest = _rank_dense(index, question, FUSED_DEPTH, selection, exactly=_is_compared(index))
+    return max(0.0, nearest[0][1]) if nearest else 0.0
 
 
 def _passages_of(index: Index, settings: WalkSettings) -> Callable[[int], int]:
@@ -209,14 +217,12 @@ def weigh_passage_seeds(ranking: Ranking, settings: WalkSettings, weight: float)
 
 def weigh_every_passage(
     index: Index, question: str, settings: WalkSettings, weight: float, selection: Selection | None = None
-) -> NDArray[np.float64]:
-    """Return the weight of every passage where all are seeds, shape (n_passages,); 0 outside the selection."""
-    rows = None if selection is None else selection.rows
-    weights = np.zeros(len(index.graph.passages))
-    weights[slice(None) if rows is None else rows] = seed_weights(
-        index.score_passages(question, rows), weight, settings.seed_sharpness
-    )
-    return weights
+) -> SparseVector:
+    """Return the weight of every passage where all are seeds; 0 outside the selection."""
+    n_passages = len(index.graph.passages)
+    rows = np.arange(n_passages) if selection is None else selection.rows
+    scores = index.score_passages(question, None if selection is None else rows)
+    return SparseVector(n_passages, rows, seed_weights(scores, weight, settings.seed_sharpness))
 
 
 def effective_passage_weight(settings: WalkSettings, adaptive_weight: float | None) -> float:
@@ -268,7 +274,7 @@ def walk_passages(
         engine,
         top_k=k if selection is None else None,
     )
-    return best(found.scores[index.graph.n_entities :], k, selection), found
+    return best_reached(found.reached, index.graph.n_entities, k, selection), found
 
 
 def walked_graph(graph: KnowledgeGraph, settings: WalkSettings) -> TypedGraph:
@@ -278,13 +284,15 @@ def walked_graph(graph: KnowledgeGraph, settings: WalkSettings) -> TypedGraph:
     return graph.with_links(titles=settings.title_edges, mentions=settings.mention_edges)
 
 
-def restart_of(graph: KnowledgeGraph, seeds: Seeds) -> NDArray[np.float64]:
-    """Return the restart vector of seeds, one weight a node, not normalised."""
-    restart = np.zeros(graph.n_nodes)
-    for entity, weight in seeds.entities.items():
-        restart[entity] = weight
-    restart[graph.n_entities :] = seeds.passages
-    return restart
+def restart_of(graph: KnowledgeGraph, seeds: Seeds) -> SparseVector:
+    """Return the restart vector of seeds, not normalised: entities ascending, and passages after them."""
+    entities, weights = sorted(seeds.entities), seeds.passages.nonzero()
+    order = np.argsort(weights.places)
+    return SparseVector(
+        graph.n_nodes,
+        np.concatenate([np.array(entities, dtype=np.int64), graph.n_entities + weights.places[order]]),
+        np.concatenate([[seeds.entities[entity] for entity in entities], weights.values[order]]),
+    )
 
 
 def best(scores: NDArray[np.float64], k: int, selection: Selection | None = None) -> Ranking:
@@ -293,10 +301,40 @@ def best(scores: NDArray[np.float64], k: int, selection: Selection | None = None
     return _ranked(rows, scores[rows], k)
 
 
+def best_reached(reached: SparseVector, n_entities: int, k: int, selection: Selection | None = None) -> Ranking:
+    """Return the best ``k`` passages of a walk, ties by index; those that it did not reach come last.
+
+    Args:
+        reached: the scores of the nodes that it reached.
+        n_entities: the node of the first passage.
+        k: how many are wanted.
+        selection: passages that are shown.
+    """
+    passages = reached.places >= n_entities
+    rows, scores = reached.places[passages].astype(np.int64) - n_entities, reached.values[passages]
+    shown = scores > 0 if selection is None else (scores > 0) & selection.passages[rows]
+    ranking = _ranked(rows[shown], scores[shown], k)
+    if len(ranking) < k:
+        others = range(reached.length - n_entities) if selection is None else selection.rows.tolist()
+        found = {passage for passage, _ in ranking}
+        ranking += islice(((row, 0.0) for row in others if row not in found), k - len(ranking))
+    return ranking
+
+
+def _is_compared(index: Index) -> bool:
+    """Whether a question is compared with every passage, rather than looked up in the search index."""
+    return bool(index.graph.passage_vectors.size <= _COMPARED)
+
+
 def _rank_dense(index: Index, question: str, k: int, selection: Selection | None, *, exactly: bool) -> Ranking:
-    if selection is None and not exactly:
-        return index.search_passages(question, k)
-    return _rank_exactly(index, question, k, selection)
+    if exactly or (selection is not None and _is_few(index, selection)):
+        return _rank_exactly(index, question, k, selection)
+    return index.search_passages(question, k, selection)
+
+
+def _is_few(index: Index, selection: Selection) -> bool:
+    """Whether a question is compared with every passage of a selection: there are few."""
+    return bool(len(selection.rows) * index.graph.passage_vectors.shape[1] <= _COMPARED)
 
 
 def _rank_exactly(index: Index, question: str, k: int, selection: Selection | None) -> Ranking:
@@ -308,13 +346,12 @@ def _rank_exactly(index: Index, question: str, k: int, selection: Selection | No
 
 def _rank_sparse(index: Index, question: str, k: int, selection: Selection | None) -> Ranking:
     """Return the best ``k`` passages that hold any word of the question."""
-    ranking = best(index.score_passages_sparse(question), k, selection)
-    return [(passage, score) for passage, score in ranking if score > 0]
+    return index.search_words(question, k, None if selection is None else selection.passages)
 
 
 def _ranked(rows: NDArray[np.intp], scores: NDArray[np.float64], k: int) -> Ranking:
-    """Return the best ``k`` of some passages, whose scores come in the same order; ties go to the earlier."""
+    """Return the best ``k`` of some passages, whose scores come in the same order; ties go to the lower index."""
     least = np.partition(scores, -k)[-k] if 0 < k < len(scores) else -np.inf
     near = np.flatnonzero(scores >= least)
-    order = near[np.argsort(-scores[near], kind="stable")[:k]]
+    order = near[np.lexsort((rows[near], -scores[near]))[:k]]
     return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))

@@ -7,22 +7,26 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from graph.storage.read_only import may_write
 
 _FILE = "search.json"
 
+VectorStoreName = Literal["chroma", "mapped", "qdrant"]
+"""What holds the vectors of a generation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The base of a generation's embedded search index.
+    """What holds a generation's vectors, and what an index of its own lies over.
 
     Attributes:
         base: the generation whose index that is; its own number where it lies on none.
         commit: the record's commit that the base holds.
         vectors: the record's ``vectors_id`` when the base was made.
         removed: by collection, the ids of the base that are gone, or stand otherwise in the layer.
+        store: what holds them.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}
@@ -31,6 +35,7 @@ class Layer:
     commit: str
     vectors: str = ""
     removed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    store: VectorStoreName = "chroma"
 
     def save(self, folder: Path) -> None:
         """Write it into a generation's folder."""

@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -42,6 +43,8 @@ from graph.storage.versions import Versions
 
 FORMAT_VERSION = 2
 _VECTORS = "vectors"
+SYNONYMS = "synonyms"
+"""The note of the record that says how pairs of synonyms are found."""
 _PAGE = 5_000
 """Ids that one statement asks for: SQLite takes 32,766 parameters."""
 _SETTINGS = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -145,6 +148,12 @@ class Record:
         """Return {passage id: fingerprint of what it states}, which differs where corrections change that."""
         return self.fingerprints() | {key: each.fingerprint for key, each in self.corrected().items()}
 
+    def stated_in_order(self) -> Iterator[tuple[str, str]]:
+        """Yield (passage id, fingerprint of what it states), in the order of the ids."""
+        corrected = self.corrected()
+        for key, fingerprint in self._scan("SELECT id, fingerprint FROM passages ORDER BY id"):
+            yield key, corrected[key].fingerprint if key in corrected else fingerprint
+
     def corrections(self) -> list[Correction]:
         """Return all corrections, by id, those that were undone among them."""
         with self._damage_named():
@@ -193,7 +202,15 @@ class Record:
     def entries(self, ids: Collection[str] | None = None) -> Iterator[Entry]:
         """Yield every entry, or those of some passages, by passage id."""
         every = f"SELECT {COLUMNS} FROM passages ORDER BY id"
-        for row in self._scan(every) if ids is None else self._rows_of(COLUMNS, ids):
+        return self._read_entries(self._scan(every) if ids is None else self._rows_of(COLUMNS, ids))
+
+    def entries_between(self, first: str, last: str) -> Iterator[Entry]:
+        """Yield the entries of the passages from one id to another, both included, by passage id."""
+        asked = f"SELECT {COLUMNS} FROM passages WHERE id >= ? AND id <= ? ORDER BY id"
+        return self._read_entries(self._scan(asked, first, last))
+
+    def _read_entries(self, rows: Iterable[Any]) -> Iterator[Entry]:
+        for row in rows:
             try:
                 yield from_row(row)
             except (ValueError, TypeError) as fault:
@@ -224,9 +241,30 @@ class Record:
         """Return the vectors of some facts as `name_vectors` does."""
         return self._vectors("facts", ids)
 
+    def all_fact_vectors(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+        """Yield ids and vectors of all facts, by id, some thousand at a time: all at once may not fit into memory."""
+        rows = self._scan("SELECT id, vector FROM facts ORDER BY id")
+        while page := list(islice(rows, _PAGE)):
+            yield [key for key, _ in page], np.array([np.frombuffer(blob, dtype=np.float32) for _, blob in page])
+
     def synonyms(self) -> list[tuple[str, str, float]]:
         """Return (name id, name id, cosine) for each pair once, the smaller id first."""
-        return list(self._scan("SELECT a, b, cosine FROM synonyms ORDER BY a, b"))
+        return list(self.each_synonym())
+
+    def each_synonym(self) -> Iterator[tuple[str, str, float]]:
+        """Yield what `synonyms` returns."""
+        return self._scan("SELECT a, b, cosine FROM synonyms ORDER BY a, b")
+
+    def replace_synonyms(self, synonyms: Iterable[tuple[str, str, float]], found_by: str) -> None:
+        """Put these pairs in place of all present ones and note how they are found; this counts as no commit."""
+        with self.transaction():
+            self._db.execute("DELETE FROM synonyms")
+            self._db.insert("synonyms", synonyms)
+            self.set_note(SYNONYMS, found_by)
+
+    def count_names(self) -> int:
+        """Return how many names the record holds."""
+        return self._count("names")
 
     def count_passages(self) -> int:
         """Return how many passages the record holds."""

@@ -158,6 +158,11 @@ class Workspace:
         return place if place.exists() else self.root / RECORD_FILE
 
     @property
+    def build_cache(self) -> Path:
+        """Where a build that is larger than memory keeps what it read of passages, so that the next reads less."""
+        return self.root / "build"
+
+    @property
     def past(self) -> Path:
         """Where the workspaces lie that are derived from it, of what stood at some moment."""
         return self.root / _PAST

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from graph.construction.typed_graph import TypedGraph
 from graph.errors import BadInput
 from graph.walk.engines import matrix, push, reference
 from graph.walk.factors import EdgeFactors
+from graph.walk.sparse import SparseVector
 
 SMALL_GRAPH = 5_000
 """Up to so many edges PRPACK, which is exact, takes no longer than power iteration."""
@@ -36,26 +38,36 @@ class Engine(StrEnum):
     """Forward push: the best passages, without going through the whole graph."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Walk:
     """The result of a walk.
 
     Attributes:
-        scores: PageRank of every node, summing to 1.
+        reached: PageRank of the nodes that have any, summing to 1.
         engine: which engine computed it; never ``auto``.
         error: the scores are at most so far from the solution, as a sum over all nodes.
         arcs: how many arcs were followed; PRPACK does not tell.
     """
 
-    scores: NDArray[np.float64]
+    reached: SparseVector
     engine: Engine
     error: float
     arcs: int | None = None
 
+    @staticmethod
+    def of(scores: NDArray[np.float64], engine: Engine, error: float, arcs: int | None = None) -> Walk:
+        """Return the result whose scores are known of every node."""
+        return Walk(SparseVector.of(scores), engine, error, arcs)
+
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        """PageRank of every node, made when it is first asked for."""
+        return self.reached.dense()
+
 
 def walk(
     graph: TypedGraph,
-    restart: NDArray[np.float64],
+    restart: NDArray[np.float64] | SparseVector,
     factors: EdgeFactors,
     damping: float,
     engine: Engine = Engine.AUTO,
@@ -70,7 +82,7 @@ def walk(
 
     Args:
         graph: the graph.
-        restart: non-negative seed weights, one a node; normalised here.
+        restart: non-negative seed weights, one a node, or those of the seeds alone; normalised here.
         factors: one multiplier a kind of edge and side: finite and non-negative.
         damping: probability of following an edge, in [0, 1).
         engine: which engine computes it.
@@ -80,18 +92,18 @@ def walk(
         BadInput: the restart vector has no positive weight or a negative one, the damping is out of range, or a
             factor is negative or no number.
         DependencyMissing: the engine is ``push`` and numba is not installed.
+        WorkspaceDamaged: the engine is ``push``, and comes to arcs that lead nowhere.
     """
     _check(factors, damping)
-    restart, n_seeds = _normalise(restart, graph)
-    chosen = choose_engine(engine, n_seeds, len(graph))
+    seeds = _normalise(restart, graph)
+    chosen = choose_engine(engine, len(seeds.places), len(graph))
     if chosen is Engine.PUSH:
-        scores, error, arcs = push.solve(graph, restart, factors, damping, top_k=top_k)
-        return Walk(scores, chosen, error, arcs)
+        reached, error, arcs = push.solve(graph, seeds, factors, damping, top_k=top_k)
+        return Walk(reached, chosen, error, arcs)
     if chosen is Engine.IGRAPH:
-        scores = reference.solve(graph, restart, factors, damping)
-        return Walk(scores, chosen, reference.PRPACK_ERROR)
-    scores, error, arcs = matrix.solve(graph, restart, factors, damping)
-    return Walk(scores, chosen, error, arcs)
+        return Walk.of(reference.solve(graph, seeds.dense(), factors, damping), chosen, reference.PRPACK_ERROR)
+    scores, error, arcs = matrix.solve(graph, seeds.dense(), factors, damping)
+    return Walk.of(scores, chosen, error, arcs)
 
 
 def choose_engine(engine: Engine, n_seeds: int, n_edges: int) -> Engine:
@@ -118,14 +130,15 @@ def _check(factors: EdgeFactors, damping: float) -> None:
             raise BadInput("A relation factor is negative or no number", "Give finite numbers from 0 up")
 
 
-def _normalise(restart: NDArray[np.float64], graph: TypedGraph) -> tuple[NDArray[np.float64], int]:
-    """Return the restart vector with a sum of 1, and how many seeds it has."""
-    if restart.shape != (graph.n_nodes,):
-        raise BadInput(f"The restart has shape {restart.shape}", f"Give one weight for each of {graph.n_nodes} nodes")
-    weights = restart[restart != 0]
-    total = float(weights.sum())
+def _normalise(restart: NDArray[np.float64] | SparseVector, graph: TypedGraph) -> SparseVector:
+    """Return the seeds with a sum of 1."""
+    shape = (restart.length,) if isinstance(restart, SparseVector) else restart.shape
+    if shape != (graph.n_nodes,):
+        raise BadInput(f"The restart has shape {shape}", f"Give one weight for each of {graph.n_nodes} nodes")
+    seeds = restart.nonzero() if isinstance(restart, SparseVector) else SparseVector.of(restart)
+    total = float(seeds.values.sum())
     if not (total > 0 and np.isfinite(total)):
         raise BadInput("The walk has no seed", "Rank by similarity instead")
-    if weights.min() < 0:
+    if seeds.values.min() < 0:
         raise BadInput("A seed's weight is negative", "Give numbers from 0 up")
-    return restart / total, len(weights)
+    return replace(seeds, values=seeds.values / total)

@@ -32,4 +32,4 @@ def test_numbers_twice_as_wide_leave_the_ends_as_they_are() -> None:
 
 
 def test_push_reads_its_arcs_and_at_the_end_all_nodes() -> None:
-    assert touched_by_push(GRAPH, 100) == Touched(100 * 9 + 14 * 24, 100 * 20, 200)
+    assert touched_by_push(100) == Touched(100 * 9, 100 * 32, 100)

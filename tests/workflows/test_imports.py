@@ -20,15 +20,25 @@ PACKAGES = ("agents", "graph", "workflows", "prompts")
 HEAVY = (
     *("chromadb", "openai", "langchain_openai", "igraph", "onnxruntime", "onnx", "bm25s", "tokenizers"),
     *("matplotlib", "numba", "mcp", "ladybug", "neo4j", "nh3", "scipy.sparse.csgraph", "starlette", "uvicorn"),
+    "prometheus_client",
 )
 NEED_AN_EXTRA = {
     "graph/walk/engines/kernels.py": {"numba"},
     "workflows/serving/mcp_elicitation.py": {"mcp"},
     "workflows/serving/mcp_server.py": {"mcp"},
     "workflows/serving/mcp_stdio.py": {"mcp"},
+    "workflows/serving/metrics.py": {"prometheus_client"},
     "workflows/serving/operator_paths.py": {"starlette"},
+    "workflows/serving/page/admitted.py": {"starlette"},
     "workflows/serving/page/app.py": {"starlette"},
+    "workflows/serving/page/endpoints.py": {"starlette"},
     "workflows/serving/page/guard.py": {"starlette"},
+    "workflows/serving/page/operations.py": {"starlette"},
+    "workflows/serving/page/requests.py": {"starlette"},
+    "workflows/serving/page/api.py": {"starlette"},
+    "workflows/serving/service.py": {"prometheus_client"},
+    "workflows/serving/supervisor.py": {"uvicorn"},
+    "workflows/serving/workers.py": {"uvicorn"},
 }
 """The files that are imported only where their package is wanted."""
 MAY_IMPORT = {

@@ -6,8 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from graph.construction.edges import IS_SYNONYM_KIND
+from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.corrections.apply import Corrections
 from graph.review.proposals import LEAST_SCORE, Review
+from graph.schema import entity_id
+from graph.storage.record import Record
+from graph.storage.synonym_pairs import are_left_to_build
 from workflows.admin.inspection import published_graph
 
 
@@ -28,7 +33,7 @@ def review_names(root: Path, limit: int = 20, least: float = LEAST_SCORE) -> dic
     """
     with published_graph(root) as (record, graph):
         corrections = Corrections(record.corrections())
-        review = Review(graph, record.synonyms(), corrections.kept_apart())
+        review = Review(graph, near_names(record, graph), corrections.kept_apart())
         merges, splits = review.merges(least), review.splits()
         return {
             "workspace": str(root),
@@ -38,3 +43,14 @@ def review_names(root: Path, limit: int = 20, least: float = LEAST_SCORE) -> dic
             "splits": [asdict(each) for each in splits[:limit]],
             "of_splits": len(splits),
         }
+
+
+def near_names(record: Record, graph: KnowledgeGraph) -> list[tuple[str, str, float]]:
+    """Return (name id, name id, cosine) of names with near vectors: the record's, or the graph's where it has none."""
+    if not are_left_to_build(record):
+        return record.synonyms()
+    ids = [entity_id(name) for name in graph.entity_names]
+    edges = graph.edges
+    near = IS_SYNONYM_KIND[edges.kind]
+    columns = (column[near].tolist() for column in (edges.source, edges.target, edges.weight))
+    return [(ids[a], ids[b], weight) for a, b, weight in zip(*columns, strict=True)]

@@ -46,17 +46,26 @@ def key(
         ),
     ] = None,
     may_index: Annotated[bool, typer.Option("--may-index", help="Let them index and sync documents.")] = False,
+    may_watch: Annotated[
+        bool, typer.Option("--may-watch", help="Let them read the figures of the server (/metrics).")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make a key for somebody who asks a server, and print the lines for its file of keys."""
     if bool(where) == everything:
         raise BadInput(f"It is not clear what {name} may see", "Give either --where CONDITION or --everything")
-    made = new_key(name, parse_where(where or [], _SEVERAL), tuple(open_workspace or ()), may_index=may_index)
+    conditions, workspaces = parse_where(where or [], _SEVERAL), tuple(open_workspace or ())
+    made = new_key(name, conditions, workspaces, may_index=may_index, may_watch=may_watch)
     write(made, lambda console: _show(console, made), as_json=as_json)
 
 
 def new_key(
-    name: str, where: Mapping[str, Any], workspaces: tuple[str, ...] = (), *, may_index: bool = False
+    name: str,
+    where: Mapping[str, Any],
+    workspaces: tuple[str, ...] = (),
+    *,
+    may_index: bool = False,
+    may_watch: bool = False,
 ) -> dict[str, str]:
     """Return a fresh random key, and the lines of the file of keys for it. Raises BadInput for a name of none."""
     from workflows.serving.key_file import check_lines
@@ -68,6 +77,7 @@ def new_key(
         f"where = {_toml({key: _plain(wanted) for key, wanted in where.items()})}",
         *([f"workspaces = {_toml(list(workspaces))}"] if workspaces else []),
         *(["may_index = true"] if may_index else []),
+        *(["may_watch = true"] if may_watch else []),
     ]
     text = "\n".join(lines)
     check_lines(text)

@@ -7,7 +7,7 @@ import socket
 import sys
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,11 +15,6 @@ from graph.errors import BadInput, DependencyMissing
 from graph.storage.workspace import Workspace, default_workspace
 from workflows.cli.command import reports_errors
 from workflows.cli.options import WorkspaceOption, named_path
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
-_STOPPING_S = 2
 
 
 @reports_errors
@@ -52,15 +47,26 @@ def serve(
             help="Write conversations and views to the history, each under the visitor's name (default: no).",
         ),
     ] = False,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that answer; they share the address and the open files.")
+    ] = 1,
+    at_once: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1000,
+            metavar="N",
+            help="Questions at work in a process; four times as many wait, others are refused (default: by cores, "
+            "32 with a chat model).",
+        ),
+    ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Serve a page in the browser to talk to a workspace."""
     try:
-        import uvicorn
-
-        from workflows.serving.page.app import make_app
         from workflows.serving.page.markdown import check_installed
-        from workflows.serving.page.site import Site
+        from workflows.serving.supervisor import Supervisor
+        from workflows.serving.workers import Served, serve_alone
     except ImportError as fault:
         raise DependencyMissing(
             f"The page needs packages that are not installed ({fault})",
@@ -70,39 +76,20 @@ def serve(
     root = workspace or default_workspace()
     if uploads is None:
         _check_workspace(root)
-    site = Site(root, conversations, uploads, keeps_history=lambda: history)
-    _check_host(host, is_open=site.keyring().is_open)
+    served = Served(root, conversations, uploads, history, at_once, workers)
+    _check_host(host, is_open=served.site.keyring().is_open)
     listening = _listening(host, port)
     address = f"http://{_shown(host)}:{listening.getsockname()[1]}/"
 
-    class Server(uvicorn.Server):
-        """Says where it listens once it does."""
+    def tell() -> None:
+        _say(f"Serving {root} at {address} (Ctrl-C to stop)")
+        if open_page:
+            webbrowser.open(address)
 
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if self.started:
-                _say(f"Serving {root} at {address} (Ctrl-C to stop)")
-                if open_page:
-                    webbrowser.open(address)
-
-    _run(Server, make_app(site), listening)
-
-
-def _run(server: type, app: Starlette, listening: socket.socket) -> None:
-    """Serve until Ctrl-C."""
-    import uvicorn
-
-    from workflows.runtime.resources import close_indexes
-
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, timeout_graceful_shutdown=_STOPPING_S, server_header=False
-    )
-    try:
-        server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        pass
-    finally:
-        close_indexes()
+    if workers == 1:
+        serve_alone(served, listening, tell)
+    else:
+        Supervisor(served, listening, _say, tell).run()
     _say("Stopped")
 
 
@@ -128,7 +115,7 @@ def _listening(host: str, port: int) -> socket.socket:
     """Return a socket that listens. Raises BadInput where it cannot."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=128)
+        return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as fault:
         if fault.errno == errno.EADDRINUSE:
             raise BadInput(f"Port {port} is in use", "Take another with --port") from fault

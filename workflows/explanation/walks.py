@@ -61,7 +61,7 @@ def compare_walks(answered: Answered) -> ComparedWalks:
     def flows(stop: Stop) -> Flows:
         factors = _factors(answered, beta, stop)
         found = walk(typed, restart, factors, damping, Engine.IGRAPH)
-        return flows_of(typed, found.scores, restart, factors, damping)
+        return flows_of(typed, found.scores, restart.dense(), factors, damping)
 
     walked = tuple(flows(stop) for stop in stops)
     _check_scores(answered, walked[-1])

@@ -272,7 +272,7 @@ def seed_graph(state: Seeding, run: OpenRun) -> Update:
         passages = weigh_passage_seeds(candidates, settings, weight)
     else:
         every = weigh_every_passage(index, searched_words(state), settings, weight, selection)
-        passages = {passage: share for passage, share in best(every, SHOWN_SEEDS, selection) if share > 0}
+        passages = {passage: share for passage, share in best(every.dense(), SHOWN_SEEDS, selection) if share > 0}
     unknown = _unknown_in(state.get("facts", []), index.graph.facts)
     unknown += _unknown_in(state.get("passage_candidates", []), index.graph.passage_index)
     return {

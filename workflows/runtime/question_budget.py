@@ -33,8 +33,18 @@ def one_budget(config: RunnableConfig | None) -> Iterator[RunnableConfig | None]
 
 def budget_under_way() -> QuestionBudget:
     """Return the budget of the run that this node is part of; a new one for a node that is run by itself."""
+    return _UNDER_WAY.get(question_under_way()) or QuestionBudget()
+
+
+def question_under_way() -> str:
+    """Return the name of the question that the caller, a node, works on; empty for a node that is run by itself."""
     try:
-        name = (get_config().get("configurable") or {}).get(_KEY, "")
+        return question_of(get_config())
     except RuntimeError:
-        name = ""
-    return _UNDER_WAY.get(name) or QuestionBudget()
+        return ""
+
+
+def question_of(config: RunnableConfig | None) -> str:
+    """Return the name of the question that a config is of; empty where it names none."""
+    own = (config or {}).get("configurable") or {}
+    return str(own.get(_KEY) or (ensure_config().get("configurable") or {}).get(_KEY) or "")

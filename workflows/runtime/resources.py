@@ -22,7 +22,9 @@ from graph.retrieve.past import PastIndexes
 from graph.retrieve.selection import Selection
 from graph.storage.workspace import resolve_workspace
 from graph.walk.strengths import UNTUNED, Tuning, workspace_tuning
+from workflows.runtime.fresh_generations import FreshGenerations
 from workflows.runtime.provenance import passages_by_provenance
+from workflows.runtime.question_budget import question_under_way
 from workflows.settings.indexing import IndexingContext
 from workflows.settings.mara import Context
 from workflows.states.records import ErrorRecord, Models, error_of
@@ -32,8 +34,12 @@ OFFLINE = "offline"
 
 DEFAULT_CHAT_MODEL = "gpt-4o-mini"
 
+EXTRACTION_URLS_VARIABLE = "MARA_EXTRACTION_URLS"
+"""Names the servers that extract while documents are indexed, where there are several."""
+
 _POOL = IndexPool()
 _PAST = PastIndexes(_POOL)
+_FRESH = FreshGenerations(_POOL)
 
 
 @dataclass(frozen=True)
@@ -87,12 +93,20 @@ def selection_of(context: Context, index: Index) -> Selection | None:
 def open_workspace_index(context: Context, generation: int | None = None) -> Index:
     """Return the index that a run works on: the generation it began with while that is open, else the newest.
 
+    In a server that watches its workspaces, the newest is the last one that was warmed up.
+
     Where the context asks for what stood at a date, that is an index of its own.
     """
     root, embedder = resolve_workspace(context.workspace), configured_embedder()
+    run = question_under_way()
     if context.as_of:
-        return _PAST.get(root, embedder, context.as_of, generation)
-    return _POOL.get(root, embedder, generation)
+        return _PAST.get(root, embedder, context.as_of, generation, run)
+    return _FRESH.get(root, embedder, run) if generation is None else _POOL.get(root, embedder, generation, run)
+
+
+def fresh_generations() -> FreshGenerations:
+    """Return which generations the questions of this process begin with."""
+    return _FRESH
 
 
 def index_pool() -> IndexPool:
@@ -152,8 +166,25 @@ def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extract
     """
     if context.own_extractor is not None:
         return context.own_extractor
-    model = chat_model_of(context, context.temperature)
-    return ChatExtractor(model, own) if model else OfflineExtractor(own)
+    models = _extraction_models(context)
+    return ChatExtractor(models[0], own, models[1:]) if models else OfflineExtractor(own)
+
+
+def extraction_urls() -> list[str]:
+    """Return the servers that extract side by side: ``MARA_EXTRACTION_URLS``, with commas between; none by default."""
+    return [url.strip() for url in os.environ.get(EXTRACTION_URLS_VARIABLE, "").split(",") if url.strip()]
+
+
+def _extraction_models(context: IndexingContext) -> list[ChatModel]:
+    """Return the chat models that extract, one for each server; none where the offline extractor does."""
+    urls = extraction_urls()
+    named = context.model or os.environ.get("MARA_CHAT_MODEL", "")
+    if not urls or named == OFFLINE or is_local(named):
+        model = chat_model_of(context, context.temperature)
+        return [model] if model else []
+    key = os.environ.get("OPENAI_API_KEY") or None
+    limits = timeout_s(), thinking_tokens()
+    return [_open_chat_model(named or DEFAULT_CHAT_MODEL, context.temperature, url, key, *limits) for url in urls]
 
 
 def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired
 
-import numpy as np
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator, with_config
 from typing_extensions import TypedDict
@@ -27,6 +26,7 @@ from graph.retrieve.search import (
 )
 from graph.retrieve.selection import Selection
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType, entity_id
+from graph.walk.sparse import SparseVector
 from graph.walk.strengths import tuned
 from workflows.runtime.resources import OpenRun, tuning_for
 from workflows.runtime.tracing import describe_current_run, factors_shown, is_watched
@@ -288,7 +288,5 @@ def _from_similar_passages(
     if not settings.passage_seeds:
         return replace(seeds, passages=weigh_every_passage(index, question, settings, weight, selection))
     ranking = seed_passages(index, question, settings, SHOWN_SEEDS, selection)
-    passages = np.zeros_like(seeds.passages)
-    for place, share in weigh_passage_seeds(ranking, settings, weight).items():
-        passages[place] = share
-    return replace(seeds, passages=passages)
+    weights = weigh_passage_seeds(ranking, settings, weight)
+    return replace(seeds, passages=SparseVector.of_mapping(seeds.passages.length, weights))

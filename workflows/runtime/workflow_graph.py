@@ -18,7 +18,7 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from graph.errors import TransportFault
 from workflows.runtime.node import Node
 from workflows.runtime.node_threads import OnOwnThreads
-from workflows.runtime.question_budget import one_budget
+from workflows.runtime.question_budget import one_budget, question_of
 from workflows.runtime.resources import index_pool
 from workflows.settings.mara import Context
 from workflows.states.checks import is_final
@@ -53,13 +53,13 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
         """Run the workflow; every synchronous way does so."""
-        with index_pool().run(), one_budget(config) as budgeted:
+        with one_budget(config) as budgeted, index_pool().run(question_of(budgeted)):
             yield from super().stream(input, budgeted, **kwargs)
         index_pool().close_unused()
 
     async def astream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Any]:
         """Run the workflow; every asynchronous way does so. What it held is closed with the next question."""
-        with index_pool().run(), one_budget(config) as budgeted:
+        with one_budget(config) as budgeted, index_pool().run(question_of(budgeted)):
             chunks: Any = super().astream(input, budgeted, **kwargs)
             async with aclosing(chunks):
                 async for chunk in chunks:

@@ -44,12 +44,14 @@ class Identity:
         where: the filter of all they ask; empty: they see every passage.
         workspaces: names of those they may open, the one of who names none first; None: any.
         may_index: whether they may write: index and sync documents.
+        may_watch: whether they may read the figures of the server.
     """
 
     name: str
     where: Mapping[str, Any] = field(default_factory=dict)
     workspaces: tuple[str, ...] | None = (OWN_WORKSPACE,)
     may_index: bool = False
+    may_watch: bool = False
 
     @property
     def owner(self) -> str:
@@ -93,6 +95,14 @@ class Identity:
                 f"{self.name} may not index documents", "Ask whoever runs the server to set may_index, or to index them"
             )
 
+    def check_may_watch(self) -> None:
+        """Raise NoAccess where they may not read the figures of the server."""
+        if not self.may_watch:
+            raise NoAccess(
+                f"{self.name} may not read the figures of this server",
+                "Ask whoever runs it for a key with may_watch",
+            )
+
     def workspace(self, name: str = "") -> str:
         """Return the workspace that a client's name stands for: a plain name, or empty for the server's own.
 
@@ -130,7 +140,7 @@ class Identity:
         return f"Name one of {', '.join(names)}" if names else "Leave the workspace out"
 
 
-LOCAL = Identity("local", workspaces=None, may_index=True)
+LOCAL = Identity("local", workspaces=None, may_index=True, may_watch=True)
 """Who asks where no keys are configured: the machine's own user, who may do all."""
 
 
@@ -202,7 +212,7 @@ class Keyring:
         if holder is None:
             raise NoAccess(f"Nobody called {name[:64]!a} holds a key", "Ask whoever runs the server", status=401)
         workspaces = None if holder.workspaces == ANY_WORKSPACE else tuple(holder.workspaces)
-        return Identity(name, holder.where, workspaces, holder.may_index)
+        return Identity(name, holder.where, workspaces, holder.may_index, holder.may_watch)
 
 
 def authorization_of(authorization: str | None, api_key: str | None) -> str | None:

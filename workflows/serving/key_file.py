@@ -5,6 +5,7 @@ sha256 = ["9f86..."]                 # of her key; two while one replaces the ot
 where = { tenant = "a" }             # the filter of all that she asks; {} for every passage
 workspaces = ["handbook"]            # that she may open, the first by default; absent: the server's own
 may_index = true                     # absent: false
+may_watch = true                     # absent: false
 
 [tokens]                             # JSON Web Tokens
 algorithms = ["RS256"]
@@ -91,6 +92,7 @@ class Holder(Rights):
 
     sha256: Digests
     may_index: bool = False
+    may_watch: bool = False
 
     @model_validator(mode="after")
     def _check_rights(self) -> Holder:

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from agents.roles import Answer, NumberedPassage
 from graph.construction.knowledge_graph import GraphFact
 from graph.errors import BadInput
@@ -17,6 +15,7 @@ from graph.retrieve.open_index import Index
 from graph.retrieve.search import Ranking, Seeds, weigh_every_passage
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, entity_id
+from graph.walk.sparse import SparseVector
 from workflows.settings.enums import ResultKind
 from workflows.states.records import (
     EntitySeed,
@@ -144,9 +143,7 @@ def seeds_named(index: Index, given: Mapping[str, Any]) -> tuple[Seeds, int]:
     graph = index.graph
     entities = _weights(given.get("entities", []), graph.entity_index)
     held = _weights(given.get("passages", []), graph.passage_index)
-    passages = np.zeros(len(graph.passages))
-    for place, weight in held:
-        passages[place] = weight
+    passages = SparseVector.of_mapping(len(graph.passages), dict(held))
     return Seeds(dict(entities), passages), len(entities) + len(held)
 
 

@@ -102,9 +102,9 @@ DERIVED: dict[str, tuple[Damage, str]] = {
     "a vector of the snapshot": (rewritten("index/1/passage_vectors.npy", add(0.01)), "snapshot and record"),
     "an alias's spelling": (rewritten("index/1/spellings.numbers.values.npy", add(1, -2)), "snapshot and record"),
     "no words": (gone("index/1/bm25"), "word index"),
-    "half the words": (truncated("index/1/bm25/data.csc.index.npy"), "word index"),
-    "a word's weight": (rewritten("index/1/bm25/data.csc.index.npy", add(0.5)), "word index"),
-    "garbled words": (garbage("index/1/bm25/vocab.index.json"), "word index"),
+    "half the words": (truncated("index/1/bm25/weights.npy"), "word index"),
+    "a word's weight": (rewritten("index/1/bm25/weights.npy", add(0.5)), "word index"),
+    "garbled words": (garbage("index/1/bm25/terms.bounds.npy"), "word index"),
     "others' words": (words_of_others, "word index"),
     "no search index": (gone("index/1/chroma"), "search index"),
     "a garbled search index": (garbage("index/1/chroma/chroma.sqlite3"), "search index"),
@@ -276,7 +276,7 @@ def layers(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = Path(shutil.copytree(template, tmp_path_factory.mktemp("layers") / "workspace"))
     new = [passage_of("ef", "Title ef", "ef is another text", year=1900), passage_of("ij", "ij", "new", year=1901)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("graph.publish.derive._LARGE_INDEX", 1)
+        patched.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
         publish_workspace(root, new, {"ef": [("ef thing", "is", "another text")]})
     assert (root / "index" / "1" / "chroma").is_dir()
     return root

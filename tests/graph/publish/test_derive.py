@@ -16,7 +16,8 @@ from graph.construction.bm25 import SparseIndex
 from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.errors import WorkspaceDamaged
-from graph.publish.derive import open_store, publish
+from graph.publish.derive import publish
+from graph.publish.search_indexes import open_store
 from graph.publish.vector_store import VectorStore
 from graph.storage.entry import MAX_METADATA
 from graph.storage.workspace import Workspace

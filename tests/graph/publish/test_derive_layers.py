@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graph.publish.derive import forget_derivations, open_store, publish
+from graph.publish.derive import forget_derivations, publish
 from graph.publish.layered_store import SearchIndex
+from graph.publish.search_indexes import open_store
 from graph.publish.vector_store import VectorStore
 from graph.retrieve.open_index import open_index
 from graph.storage.generation import Layer
@@ -41,7 +42,7 @@ class Retrained(HashEmbedder):
 
 @pytest.fixture(autouse=True)
 def layering(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph.publish.derive._LARGE_INDEX", 1)
+    monkeypatch.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
     forget_derivations()
 
 
@@ -63,7 +64,7 @@ def layered(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A layer, generation 2, over a base, generation 1."""
     root = Path(shutil.copytree(template, tmp_path_factory.mktemp("layered") / "workspace"))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("graph.publish.derive._LARGE_INDEX", 1)
+        patched.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
         write(root, {"c": 1}, removed=["f"])
     return root
 
@@ -148,7 +149,7 @@ class TestPublishing:
         assert assert_opens(workspace, {**FIRST, **new}) == base
 
     def test_a_small_index_is_copied(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("graph.publish.derive._LARGE_INDEX", 1_000)
+        monkeypatch.setattr("graph.publish.search_indexes._LARGE_INDEX", 1_000)
         write(workspace.root, {"c": 1}, removed=["f"])
         assert layer_of(workspace).base == 2
         assert generations(workspace) == {"2"}

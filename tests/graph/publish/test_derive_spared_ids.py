@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graph.construction.knowledge_graph import load
-from graph.publish.derive import ids_of_generations
+from graph.publish.search_indexes import ids_of_generations
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from graph.construction.edges import EDGE_KINDS
 from graph.errors import EmbeddingMismatch, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.publish.derive import open_store
 from graph.publish.layered_store import SearchIndex
+from graph.publish.search_indexes import open_store
 from graph.publish.vector_store import VectorStore
 from graph.retrieve import open_index as module
 from graph.retrieve.open_index import Index, open_index
@@ -240,11 +240,11 @@ class TestDerivingAgain:
                 ("snapshot.json", truncate),
                 ("passages.bounds.npy", overwrite),
                 ("edge_weight.npy", Path.unlink),
-                ("bm25/data.csc.index.npy", empty),
+                ("bm25/weights.npy", empty),
                 ("facts.text.npy", truncate),
                 ("edge_weight.npy", empty),
                 ("passage_vectors.npy", truncate),
-                ("bm25/vocab.index.json", overwrite),
+                ("bm25/terms.text.npy", overwrite),
             ],
             4,
         ),

@@ -18,6 +18,7 @@ from graph.retrieve.open_index import Index, open_index
 from graph.retrieve.search import (
     Seeds,
     best,
+    best_reached,
     effective_passage_weight,
     factors_for,
     find_facts,
@@ -35,7 +36,8 @@ from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, RelationType, entity_id
 from graph.walk.factors import DIRECTED, FactorPolicy, edge_factors
 from graph.walk.pagerank import Engine, Walk, walk
-from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
+from graph.walk.sparse import SparseVector
+from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, typed_graph
 
 PASSAGES = [
     passage_of("nissan", "Nissan", "Nissan was founded in 1933 in Yokohama."),
@@ -54,7 +56,8 @@ TRIPLES: dict[str, list[TripleParts]] = {
     "marn": [("Marn", "is", "town", RelationType.HIERARCHICAL), ("Marn", "near", "Nissan", RelationType.SPATIAL)],
 }
 WORDS = ("Nissan", "harbour", "Yokohama", "Marn", "town", "is", "Orlo", "日産自動車", "xylophone")
-NO_PASSAGES = np.zeros(len(PASSAGES))
+NO_PASSAGES = SparseVector.of(np.zeros(len(PASSAGES)))
+ALL_PASSAGES = SparseVector.of(np.ones(len(PASSAGES)))
 TEMPORAL_ALONE = RelationFactors(
     {"HIERARCHICAL": 0, "TEMPORAL": 1, "SPATIAL": 0, "CAUSALITY": 0, "ATTRIBUTION": 0},
     RelationFactors.uniform().entity_passage,
@@ -294,7 +297,7 @@ class TestSeeds:
         self, index: Index, sharpness: float
     ) -> None:
         settings = replace(SEED, seed_sharpness=sharpness)
-        every = weigh_every_passage(index, "Marn", settings, 0.05)
+        every = weigh_every_passage(index, "Marn", settings, 0.05).dense()
         ranking = seed_passages(index, "Marn", settings, 99)
         assert {p: w for p, w in enumerate(every) if w} == pytest.approx(weigh_passage_seeds(ranking, settings, 0.05))
         assert every.max() == 0.05
@@ -397,7 +400,7 @@ class TestWalking:
 
     def test_a_passage_may_be_a_seed_by_itself(self, index: Index) -> None:
         marn = index.graph.passage_index["marn"]
-        seeds = Seeds({}, 0.05 * (np.arange(len(PASSAGES)) == marn))
+        seeds = Seeds({}, SparseVector.of_mapping(len(PASSAGES), {marn: 0.05}))
         ranking, _ = walk_passages(index, seeds, factors_for(None, MARA), MARA, 9)
         assert ids(index, ranking)[0] == "marn"
         assert sum(score for _, score in ranking) < 1
@@ -406,10 +409,11 @@ class TestWalking:
         with pytest.raises(BadInput, match="no seed"):
             walk_passages(index, Seeds({}, NO_PASSAGES), factors_for(None, MARA), MARA, 5)
 
-    @pytest.mark.parametrize("seeds", [Seeds({0: 0.5}, NO_PASSAGES), Seeds({}, NO_PASSAGES + 1)])
+    @pytest.mark.parametrize("seeds", [Seeds({0: 0.5}, NO_PASSAGES), Seeds({}, ALL_PASSAGES)])
     def test_seeds_count_by_their_weights(self, seeds: Seeds) -> None:
         assert seeds
-        assert not Seeds(dict.fromkeys(seeds.entities, 0.0), 0 * seeds.passages)
+        weightless = replace(seeds.passages, values=0 * seeds.passages.values)
+        assert not Seeds(dict.fromkeys(seeds.entities, 0.0), weightless)
 
     @pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2], ids=["mara", "seed", "hipporag2"])
     @pytest.mark.parametrize("engine", [Engine.MATRIX, Engine.PUSH])
@@ -419,7 +423,7 @@ class TestWalking:
         assert self.walked(index, seeds, settings, engine=engine) == pytest.approx(reference, abs=1e-3)
 
     def test_the_walk_says_which_engine_it_was_and_how_exact(self, index: Index) -> None:
-        seeds = Seeds({}, NO_PASSAGES + 1)
+        seeds = Seeds({}, ALL_PASSAGES)
         for engine, expected in ((Engine.AUTO, Engine.IGRAPH), (Engine.PUSH, Engine.PUSH)):
             _, found = walk_passages(index, seeds, factors_for(None, MARA), MARA, 5, engine)
             assert found.engine is expected
@@ -436,12 +440,28 @@ class TestWalking:
 
         monkeypatch.setattr("graph.retrieve.search.walk", watched)
         for selection in (None, Selection.of(index.graph, ["marn"])):
-            walk_passages(index, Seeds({}, NO_PASSAGES + 1), factors_for(None, MARA), MARA, 5, selection=selection)
+            walk_passages(index, Seeds({}, ALL_PASSAGES), factors_for(None, MARA), MARA, 5, selection=selection)
         assert asked == [5, None]
 
     def test_synonyms_are_bridges(self, index: Index) -> None:
         assert KIND_INDEX[EdgeKind(RelationType.SYNONYMY)] in index.graph.edges.kind
         assert self.walked(index, {"Nissan": 1.0}, SEED)["leaf"] > 0
+
+
+nodes_scored = st.dictionaries(st.integers(0, 11), st.sampled_from([0.0, 0.25, 0.5, 0.5, 1.0]), max_size=8)
+
+
+@given(nodes_scored, st.integers(0, 12), st.none() | st.sets(st.integers(0, 8)))
+def test_what_a_walk_reached_ranks_as_the_scores_of_all_nodes_do(
+    scored: dict[int, float], k: int, shown: set[int] | None
+) -> None:
+    """Three entities and nine passages; passages that were not reached come last, by index."""
+    reached = SparseVector.of_mapping(12, scored)
+    selection = None
+    if shown is not None:
+        graph = typed_graph(3, 9, [])
+        selection = Selection.of(graph, [graph.passage_ids[row] for row in shown])
+    assert best_reached(reached, 3, k, selection) == best(reached.dense()[3:], k, selection)
 
 
 class TestWithinASelection:
@@ -486,7 +506,7 @@ class TestWithinASelection:
     @pytest.mark.parametrize("settings", [SEED, MARA], ids=["all", "best"])
     def test_passage_seeds_are_selected_ones(self, index: Index, shown: Selection, settings: Any) -> None:
         assert {*ids(index, seed_passages(index, "Nissan", settings, 99, shown))} == {"marn", "orlo"}
-        every = weigh_every_passage(index, "Nissan", settings, 1.0, shown)
+        every = weigh_every_passage(index, "Nissan", settings, 1.0, shown).dense()
         assert not every[~shown.passages].any()
         assert every[shown.rows].tolist() == pytest.approx([1.0, 0.0] if every[shown.rows[0]] else [0.0, 1.0], abs=1e-6)
 
@@ -508,4 +528,4 @@ class TestWithinASelection:
         for mode in (Mode.DENSE, Mode.SPARSE, Mode.HYBRID):
             assert rank_passages(index, "Nissan", mode, 9, 0.5, nothing) == []
         assert weigh_entity_seeds(index, "Nissan", [], MARA, nothing) == {}
-        assert not weigh_every_passage(index, "Nissan", SEED, 1.0, nothing).any()
+        assert not weigh_every_passage(index, "Nissan", SEED, 1.0, nothing)

@@ -15,6 +15,7 @@ from graph.retrieve.seeds import (
     name_seeds,
     passage_seeds,
 )
+from graph.walk.sparse import SparseVector
 from tests.builders import typed_graph
 
 MEAN, NOISY_OR = EntityPooling.MEAN, EntityPooling.NOISY_OR
@@ -156,8 +157,8 @@ class TestPassageSeeds:
 
 class TestRestart:
     def test_entities_come_before_passages(self) -> None:
-        seeds = Seeds({0: 0.75, 2: 1.0}, np.array([0, 0.05]))
-        assert restart_of(typed_graph(3, 2, []), seeds).tolist() == [0.75, 0.0, 1.0, 0.0, 0.05]
+        seeds = Seeds({2: 1.0, 0: 0.75}, SparseVector.of(np.array([0, 0.05])))
+        assert restart_of(typed_graph(3, 2, []), seeds).dense().tolist() == [0.75, 0.0, 1.0, 0.0, 0.05]
 
     def test_without_seeds_it_is_zero(self) -> None:
-        assert not restart_of(typed_graph(2, 2, []), Seeds({}, np.zeros(2))).any()
+        assert not restart_of(typed_graph(2, 2, []), Seeds({}, SparseVector.of(np.zeros(2))))

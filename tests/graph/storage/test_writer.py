@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from graph import synonyms
 from graph.construction.builder import GraphBuilder
 from graph.construction.edges import Edges
 from graph.errors import EmbeddingMismatch
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from graph.storage.record import Record
+from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.writer import Writer, clean_extraction, reembed
 from tests.builders import DIMENSION, HashEmbedder, TripleParts, extraction_of, facts_in, passage_of, write_passages
 
@@ -112,6 +114,10 @@ class TestAnyHistory:
     def test_adding_changing_and_removing_give_the_graph_of_a_fresh_build(
         self, history: list[tuple[list[Item], set[str], bool]]
     ) -> None:
+        self._check_history(history)
+
+    @staticmethod
+    def _check_history(history: list[tuple[list[Item], set[str], bool]]) -> None:
         held: dict[str, Item] = {}
         with new_record() as record, new_record() as fresh:
             writer = Writer(record, HashEmbedder())
@@ -122,7 +128,18 @@ class TestAnyHistory:
                 held.update({passage.id: (passage, extraction) for passage, extraction in batch})
                 held = {key: item for key, item in held.items() if key not in gone}
             Writer(fresh, HashEmbedder()).write(list(held.values()))
+            for each in (record, fresh):
+                settle_synonyms(each)
             assert_same_record(record, fresh)
+
+    @settings(max_examples=8, deadline=None)
+    @given(st.lists(batches, min_size=1, max_size=5), st.integers(0, 8))
+    def test_a_history_across_the_number_of_names_that_are_compared_does_too(
+        self, history: list[tuple[list[Item], set[str], bool]], few: int
+    ) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(synonyms, "EXACT_NAMES", few)
+            self._check_history(history)
 
     @settings(max_examples=8, deadline=None)
     @given(st.lists(items, max_size=5, unique_by=lambda item: item[0].id))
@@ -166,7 +183,7 @@ class TestSynonyms:
                 unit: NDArray[np.float64] = vector / np.linalg.norm(vector)
                 return unit
 
-        monkeypatch.setattr("graph.storage.writer._BLOCK_ROWS", 32)
+        monkeypatch.setattr("graph.storage.name_vectors._BLOCK_ROWS", 32)
         for start, end in ((0, 90), (90, 91), (91, 150)):
             names = tuple(f"name {number}" for number in range(start, end))
             Writer(record, AroundTheBar()).write([(passage_of(f"p{start}", "", "."), extraction_of((), names))])

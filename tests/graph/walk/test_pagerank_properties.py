@@ -17,6 +17,7 @@ from graph.construction.typed_graph import TypedGraph
 from graph.schema import RelationFactors
 from graph.walk.factors import DIRECTED, EdgeFactors, edge_factors
 from graph.walk.pagerank import Engine, Walk
+from graph.walk.sparse import SparseVector
 from tests.builders import typed_graph
 from tests.random_walks import Edge, Given, dampings, graphs, walks
 from tests.walking import KINDS, NEUTRAL, TEMPORAL, Solver, Vector, by_matrix, by_push, every
@@ -41,7 +42,7 @@ def dense_pagerank(graph: TypedGraph, restart: Vector, factors: EdgeFactors, dam
     out = weight.sum(axis=1, keepdims=True)
     transition = np.where(out > 0, weight / np.where(out > 0, out, 1), restart)
     scores = np.linalg.solve(np.eye(graph.n_nodes) - damping * transition.T, (1 - damping) * restart)
-    return Walk(np.asarray(scores), Engine.IGRAPH, 1e-9)
+    return Walk.of(np.asarray(scores), Engine.IGRAPH, 1e-9)
 
 
 def keep(graph: TypedGraph, rows: NDArray[np.bool_]) -> TypedGraph:
@@ -91,7 +92,7 @@ class TestAnyGraph:
         scores = graph.undirected.personalized_pagerank(
             weights=(graph.weight * factors.from_entity[graph.kind]).tolist(), reset=restart.tolist(), damping=damping
         )
-        undirected = Walk(np.array(scores), Engine.IGRAPH, 1e-9)
+        undirected = Walk.of(np.array(scores), Engine.IGRAPH, 1e-9)
         assert far(solve(*given_walk), undirected) <= 0
         nearly = EdgeFactors(factors.from_entity, factors.from_passage * (1 + 1e-12))
         assert far(solve(graph, restart, nearly, damping), undirected) <= 0
@@ -117,7 +118,7 @@ class TestAnyGraph:
         moved_restart = np.zeros_like(restart)
         moved_restart[place] = restart
         found = solve(moved, moved_restart, factors, damping)
-        assert far(replace(found, scores=found.scores[place]), solve(*given_walk)) <= 0
+        assert far(replace(found, reached=SparseVector.of(found.scores[place])), solve(*given_walk)) <= 0
 
     @few
     @given(walks(symmetric=True), st.floats(0, 1))

@@ -8,13 +8,16 @@ from asyncio import to_thread
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agents.roles import Turn
 from workflows.serving.page.conversations import ANSWERED, FAILED, STOPPED, TOUCHED_EVERY_S, Conversations, KeptTurn
 from workflows.serving.page.turns import shown
 from workflows.settings.mara import Context
 from workflows.streaming import ANSWERING, Answered, Event, NodeStarted, Progress, Token, aask_stream
+
+if TYPE_CHECKING:
+    from workflows.serving.metrics import Metrics
 
 STEPS: Mapping[str, str] = {
     "encode_question": "Reading the question",
@@ -63,6 +66,7 @@ async def answer(
     context: Context,
     turns: Sequence[Turn],
     tell: Callable[[Exception], str],
+    metrics: Metrics,
 ) -> AsyncIterator[str]:
     """Answer a turn, tell what happens as events, and keep what came of it.
 
@@ -75,6 +79,7 @@ async def answer(
         context: its settings.
         turns: those before it that count.
         tell: returns what visitors may be told of an error.
+        metrics: count what came of it.
     """
     draft, is_kept = _Draft(), False
     yield event("begun", turn=shown(turn))
@@ -86,10 +91,12 @@ async def answer(
             elif isinstance(told, Answered):
                 await to_thread(store.finish, turn.id, ANSWERED, result=told.result)
                 is_kept = True
+                metrics.answered(told.result)
             else:
                 for each in draft.events_of(told):
                     yield each
     except Exception as fault:
+        metrics.failed(fault)
         await to_thread(store.finish, turn.id, FAILED, answer=draft.text, error=tell(fault))
         is_kept = True
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from graph.errors import BadInput, MaraError, NoAccess
 from graph.server_clients import without_folders
 from workflows.runtime.access import keeps_history
+from workflows.runtime.printable import visible
 from workflows.serving.identity import Identity, Keyring
 from workflows.serving.page.conversations import FILE_NAME, Conversations
 from workflows.serving.page.documents import Uploads
@@ -100,11 +101,12 @@ class Site:
                 "This page keeps no history", "Whoever runs the server can let it keep one: `mara serve --history`"
             )
 
-    def context(self, identity: Identity, settings: Mapping[str, Any]) -> Context:
-        """Return the settings of a question, within what its asker may see. Raises BadInput."""
-        unknown = settings.keys() - set(_SETTINGS)
+    def context(self, identity: Identity, settings: Mapping[str, Any], allowed: Sequence[str] = _SETTINGS) -> Context:
+        """Return the settings of a question, within what its asker may see. Raises BadInput for others than allowed."""
+        unknown = settings.keys() - set(allowed)
         if unknown:
-            raise BadInput(f"The page has no setting {', '.join(sorted(unknown))}", f"It has {', '.join(_SETTINGS)}")
+            named = ", ".join(sorted(visible(name[:64]) for name in unknown))
+            raise BadInput(f"There is no setting {named} here", f"There are {', '.join(allowed)}")
         given = {"workflow": Workflow.MARA, **settings}
         context = identity.context(**{name: value for name, value in given.items() if value not in ("", None)})
         return context.model_copy(update={"workspace": self.workspaces.place_of(context.workspace)})

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import deque
 from types import FunctionType
 
 import numpy as np
@@ -12,11 +13,14 @@ from numpy.typing import NDArray
 
 from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink
 from graph.construction.typed_graph import TypedGraph
+from graph.errors import WorkspaceDamaged
 from graph.schema import RelationType
 from graph.walk.engines import matrix, push
 from graph.walk.engines.kernels import _compiled
 from graph.walk.factors import EdgeFactors, edge_factors
+from graph.walk.sparse import SparseVector
 from tests.builders import typed_graph
+from tests.random_walks import Given, walks
 
 TEMPORAL = EdgeKind(RelationType.TEMPORAL)
 MENTION = EdgeKind(RelationType.PRIMARY, PassageLink.MENTION)
@@ -39,10 +43,8 @@ def random_graph(seed: int, copies: int = 1) -> TypedGraph:
     return typed_graph(copies * N_ENTITIES, copies * N_PASSAGES, edges).typed
 
 
-def seeds_of(graph: TypedGraph, *nodes: int) -> NDArray[np.float64]:
-    restart = np.zeros(graph.n_nodes)
-    restart[list(nodes)] = 1 / len(nodes)
-    return restart
+def seeds_of(graph: TypedGraph, *nodes: int) -> SparseVector:
+    return SparseVector.of_mapping(graph.n_nodes, dict.fromkeys(nodes, 1 / len(nodes)))
 
 
 def order(scores: NDArray[np.float64], k: int) -> list[int]:
@@ -56,8 +58,8 @@ def test_what_is_left_at_a_node_is_at_most_the_threshold_an_arc(seed: int, thres
     graph = random_graph(seed)
     scores, error, _ = push.solve(graph, seeds_of(graph, 0, 7), NEUTRAL, damping, threshold=threshold)
     assert error <= 2 * damping * threshold * graph.n_arcs.sum() + 1e-11
-    exact = matrix.solve(graph, seeds_of(graph, 0, 7), NEUTRAL, damping, dtype=np.float64, tolerance=1e-12)[0]
-    assert np.abs(scores - exact).sum() <= error
+    exact = matrix.solve(graph, seeds_of(graph, 0, 7).dense(), NEUTRAL, damping, dtype=np.float64, tolerance=1e-12)[0]
+    assert np.abs(scores.dense() - exact).sum() <= error
 
 
 def test_the_cost_does_not_grow_with_what_lies_elsewhere() -> None:
@@ -80,11 +82,10 @@ class TestTopK:
         graph = self.star()
         restart = seeds_of(graph, 0)
         _, least_error, all_arcs = push.solve(graph, restart, NEUTRAL, 0.5, threshold=1e-12)
-        restart[0] = 1.0
         scores, error, arcs = push.solve(graph, restart, NEUTRAL, 0.5, threshold=1e-12, top_k=2)
         assert arcs < all_arcs
         assert error > least_error
-        assert order(scores[300:], 2) == [0, 1]
+        assert order(scores.dense()[300:], 2) == [0, 1]
 
     @settings(max_examples=25)
     @given(st.integers(0, 200), st.integers(1, 10), st.sampled_from([0.2, 0.5, 0.8]))
@@ -96,8 +97,8 @@ class TestTopK:
             scores, _, arcs = push.solve(graph, restart, NEUTRAL, damping, threshold=1e-9, top_k=k)
             _, _, all_arcs = push.solve(graph, restart, NEUTRAL, damping, threshold=1e-9)
         if arcs < all_arcs:
-            exact = matrix.solve(graph, restart, NEUTRAL, damping, dtype=np.float64, tolerance=1e-13)[0]
-            assert order(scores[N_ENTITIES:], k) == order(exact[N_ENTITIES:], k)
+            exact = matrix.solve(graph, restart.dense(), NEUTRAL, damping, dtype=np.float64, tolerance=1e-13)[0]
+            assert order(scores.dense()[N_ENTITIES:], k) == order(exact[N_ENTITIES:], k)
 
     def test_equal_passages_are_never_certain(self) -> None:
         graph = typed_graph(1, 2, [(0, 1, MENTION, 1.0), (0, 2, MENTION, 1.0)]).typed
@@ -106,10 +107,91 @@ class TestTopK:
         assert with_k[1:] == without[1:]
 
 
+def dense_push(
+    graph: TypedGraph, restart: NDArray[np.float64], factors: EdgeFactors, damping: float, threshold: float
+) -> NDArray[np.float64]:
+    """Push as published, with a number for every node, arc by arc in the order of the edges."""
+    by_kind = np.stack([factors.from_entity, factors.from_passage])
+    scores, residual, waiting = np.zeros(graph.n_nodes), np.zeros(graph.n_nodes), deque[int]()
+    returned = 1.0
+    while returned > 0:
+        given, returned = restart * returned, 0.0
+        residual += given
+        waiting.extend(u for u in np.flatnonzero(given).tolist() if residual[u] > threshold * graph.n_arcs[u])
+        while waiting:
+            u = waiting.popleft()
+            mass, residual[u] = residual[u], 0.0
+            scores[u] += (1 - damping) * mass
+            side = by_kind[int(u >= graph.n_entities)]
+            arcs = [
+                (int(column.node[e]), column.weight[e] * side[column.kind[e]])
+                for column in (graph.forward, graph.backward)
+                for e in range(column.starts[u], column.starts[u + 1])
+            ]
+            degree = sum(weight for _, weight in arcs)
+            returned += 0.0 if degree > 0 else damping * mass
+            for v, weight in arcs if degree > 0 else ():
+                residual[v] += damping * mass * weight / degree
+                if residual[v] > threshold * graph.n_arcs[v] and v not in waiting:
+                    waiting.append(v)
+    scores += (1 - damping) * residual
+    return np.asarray(scores / scores.sum())
+
+
+@settings(max_examples=60)
+@given(walks(), st.sampled_from([1e-2, 1e-4]), st.integers(1, 4))
+def test_a_table_of_what_is_touched_gives_what_a_number_for_every_node_does(
+    given_walk: Given, threshold: float, exponent: int
+) -> None:
+    """However small the table is at first."""
+    graph, restart, factors, damping = given_walk
+    restart = restart / restart.sum()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(push, "_LEAST_EXPONENT", exponent)
+        patch.setattr(push, "_spare", [])
+        sparse = SparseVector.of(restart)
+        scores, _, _ = push.solve(graph, sparse, factors, damping, threshold=threshold)
+        again, _, _ = push.solve(graph, sparse, factors, damping, threshold=threshold)
+    expected = dense_push(graph, restart, factors, damping, threshold)
+    assert scores.dense() / scores.values.sum() == pytest.approx(expected, abs=1e-9)
+    assert np.array_equal(scores.dense(), again.dense()), "a table that was used is as good as a new one"
+
+
+def test_its_memory_does_not_grow_with_what_lies_elsewhere() -> None:
+    touched = []
+    for copies in (1, 20):
+        graph = random_graph(0, copies)
+        touched.append(len(push.solve(graph, seeds_of(graph, 0, 7), NEUTRAL, 0.5, threshold=1e-3)[0].places))
+    assert touched[0] == touched[1] <= N_ENTITIES + N_PASSAGES
+
+
+class TestDamage:
+    """The numbers of a large snapshot are not looked at before they are used; compiled code must not follow them."""
+
+    @pytest.mark.parametrize(
+        ("column", "value"),
+        [("node", -1), ("node", 10**6), ("kind", 255), ("starts", -1), ("starts", 10**9)],
+    )
+    @pytest.mark.parametrize("side", ["forward", "backward"])
+    def test_arcs_that_lead_nowhere_are_an_error(self, side: str, column: str, value: int) -> None:
+        graph = random_graph(0)
+        arcs = getattr(graph.arcs, side)
+        wrong = getattr(arcs, column).copy()
+        wrong[len(wrong) // 3] = value
+        damaged = graph.arcs._replace(**{side: arcs._replace(**{column: wrong})})
+        object.__setattr__(graph, "arcs", damaged)
+        everywhere = SparseVector.of(np.full(graph.n_nodes, 1 / graph.n_nodes))
+        with pytest.raises(WorkspaceDamaged, match="lead nowhere"):
+            push.solve(graph, everywhere, NEUTRAL, 0.5, threshold=1e-9)
+        sound = random_graph(0)
+        scores, _, _ = push.solve(sound, seeds_of(sound, 0), NEUTRAL, 0.5)
+        assert scores.values.sum() == pytest.approx(1, abs=0.1), "the next walk starts from nothing"
+
+
 def test_seeds_without_any_edge_end_the_walk_however_high_the_damping() -> None:
     graph = typed_graph(200, 0, []).typed
-    scores, error, _ = push.solve(graph, np.full(200, 1 / 200), NEUTRAL, 0.999, threshold=1e-9)
-    assert scores.tolist() == pytest.approx([1 / 200] * 200)
+    scores, error, _ = push.solve(graph, SparseVector.of(np.full(200, 1 / 200)), NEUTRAL, 0.999, threshold=1e-9)
+    assert scores.dense().tolist() == pytest.approx([1 / 200] * 200)
     assert error < 1e-5
 
 
@@ -117,7 +199,7 @@ def test_factors_of_zero_leave_no_way_out_of_a_node() -> None:
     graph = typed_graph(1, 1, [(0, 1, MENTION, 1.0)]).typed
     nothing = EdgeFactors(np.zeros(len(EDGE_KINDS)), np.zeros(len(EDGE_KINDS)))
     scores, _, _ = push.solve(graph, seeds_of(graph, 0), nothing, 0.5, threshold=1e-12)
-    assert scores.tolist() == pytest.approx([1.0, 0.0])
+    assert scores.dense().tolist() == pytest.approx([1.0, 0.0])
 
 
 class TestWithoutNumba:

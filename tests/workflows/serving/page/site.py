@@ -18,6 +18,7 @@ from graph.errors import MaraError
 from workflows.serving.identity import Identity
 from workflows.serving.page.app import make_app
 from workflows.serving.page.site import Site
+from workflows.serving.service import Service
 
 PATIENCE_S = 20.0
 
@@ -82,10 +83,12 @@ def visitor(site: Site) -> Visitor:
 
 
 @contextmanager
-def on_a_port(site: Site) -> Iterator[str]:
+def on_a_port(site: Site, service: Service | None = None) -> Iterator[str]:
     """Serve a site on a free port of this process; yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(make_app(site), log_level="warning", timeout_graceful_shutdown=1))
+        server = uvicorn.Server(
+            uvicorn.Config(make_app(site, service), log_level="warning", timeout_graceful_shutdown=1)
+        )
         started = threading.Event()
         thread = threading.Thread(target=_serve, args=(server, listening, started), daemon=True)
         thread.start()

@@ -14,6 +14,7 @@ from agents.roles import Turn
 from tests.workflows.serving.page.site import events_in
 from workflows import mara, ragenta
 from workflows.context import Context
+from workflows.serving.metrics import Metrics
 from workflows.serving.page import answers
 from workflows.serving.page.answers import STEPS, answer
 from workflows.serving.page.conversations import CUT_AFTER_S, TOUCHED_EVERY_S, Conversations
@@ -60,7 +61,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         turn, _ = store.begin("me", "conversation-1", "turn-0001", "Who?", {})
 
         async def collected() -> str:
-            parts = [each async for each in answer(store, "me", turn, Context(), [], str)]
+            parts = [each async for each in answer(store, "me", turn, Context(), [], str, Metrics())]
             return "".join(parts)
 
         stream = asyncio.run(collected())

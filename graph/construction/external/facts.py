@@ -1,0 +1,98 @@
+"""Facts of all shards, in the order of their ids, with the passages that hold each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from graph.construction.columns import TextTable
+from graph.construction.external.arrays import ArrayWriter, TextWriter, join_arrays, joined, strings_of
+from graph.construction.external.layout import Layout, ids_of, rows_of, slices_of_ids
+from graph.construction.external.scan import statement_key
+from graph.construction.fact_table import BUILT_IN
+from graph.schema import Fact
+
+_NAME = "facts"
+
+
+@dataclass(frozen=True, slots=True)
+class FactsTask:
+    """A task: to merge the facts of one range of ids.
+
+    Attributes:
+        own: the place of each own relation type among those of the graph.
+    """
+
+    layout: Layout
+    part: int
+    own: Mapping[str, int]
+
+
+def merge_facts(task: FactsTask) -> None:
+    """Write the facts of a range: as they are shown, their ends, their relation types, the passages that hold them."""
+    slices = slices_of_ids(task.layout, "fact", task.part)
+    ids = ids_of(slices, "fact")
+    first, fact_of = ids.groups()
+    distinct = ids.take(first)
+    shown: dict[int, tuple[str, str, str]] = {}
+    ends, relations, held, holders, start = [], [], [], [], 0
+    for each in slices:
+        size = each.end - each.start
+        places = fact_of[start : start + size]
+        parts = strings_of(each.columns.texts("statements"), 3 * each.start, 3 * each.end)
+        _choose(shown, places.tolist(), parts)
+        ends.append(task.layout.of_shard(each.shard).array("entity_of")[each.array("fact_ends")])
+        met = [len(BUILT_IN) + task.own[name] for name in each.columns.strings("own_relations")]
+        relations.append(np.array([*range(len(BUILT_IN)), *met], dtype=np.uint8)[each.array("fact_relations")])
+        rows = rows_of(each.columns.array("held_facts"), each.start, each.end)
+        held.append(places[each.columns.array("held_facts")[rows] - each.start])
+        holders.append(each.columns.array("held_by")[rows] + np.int32(task.layout.shards[each.shard].start))
+        start += size
+    order = np.argsort(joined(held, np.int64), kind="stable")
+    columns = task.layout.of_part(_NAME, task.part)
+    keys = distinct.strings("fact")
+    TextTable.of(((key, *shown[place]) for place, key in enumerate(keys)), 4).save(columns.folder, _NAME)
+    columns.save(
+        ends=np.concatenate([*ends, np.zeros((0, 2), dtype=np.int32)])[first],
+        relations=joined(relations, np.uint8)[first],
+        passages=joined(holders, np.int32)[order],
+        counts=np.bincount(joined(held, np.int64), minlength=len(first)),
+    )
+
+
+def _choose(shown: dict[int, tuple[str, str, str]], places: list[int], parts: list[str]) -> None:
+    """Keep the smallest statement of each fact."""
+    for place, subject, predicate, object_ in zip(places, parts[::3], parts[1::3], parts[2::3], strict=True):
+        statement = (subject, predicate, object_)
+        known = shown.setdefault(place, statement)
+        if known != statement and _key(statement) < _key(known):
+            shown[place] = statement
+
+
+def _key(statement: tuple[str, str, str]) -> tuple[str, str, str]:
+    return statement_key(Fact(*statement, BUILT_IN[0]))
+
+
+def join_facts(layout: Layout, folder: Path) -> int:
+    """Write the facts of all ranges into a generation's folder; return how many they are."""
+    parts = [layout.of_part(_NAME, part) for part in range(layout.parts)]
+    with (
+        TextWriter(folder, _NAME) as facts,
+        ArrayWriter(folder / "fact_passages.starts.npy", np.int32) as starts,
+    ):
+        starts.append(np.zeros(1, dtype=np.int32))
+        before = 0
+        for part in parts:
+            facts.append_table(part.texts(_NAME, 4))
+            ends = np.cumsum(part.array("counts"), dtype=np.int64) + before
+            starts.append(ends)
+            before = int(ends[-1]) if len(ends) else before
+    for name, target, kind in (
+        ("relations", "fact_relations", np.uint8),
+        ("passages", "fact_passages.values", np.int32),
+    ):
+        join_arrays((part.folder / f"{name}.npy" for part in parts), folder / f"{target}.npy", kind)
+    return join_arrays((part.folder / "ends.npy" for part in parts), folder / "fact_ends.npy", np.int32, (2,))

@@ -1,0 +1,105 @@
+"""Where the stages of a build read and write: shards of passages, and folders for what one stage leaves another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.construction.external.arrays import Array, Columns
+from graph.construction.external.ids import Ids, cuts
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Neighbouring passages that are read together.
+
+    Attributes:
+        folder: of what they say, see `scan`.
+        start: the place of the first among all passages.
+        size: how many they are.
+    """
+
+    folder: Path
+    start: int
+    size: int
+
+    @property
+    def columns(self) -> Columns:
+        """What they say."""
+        return Columns(self.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of one build.
+
+    Attributes:
+        scratch: the folder of what is removed when the build is done.
+        shards: in the order of their passages.
+        parts: into how many ranges entities and facts are cut, so that one fits into memory.
+    """
+
+    scratch: Path
+    shards: tuple[Shard, ...]
+    parts: int
+
+    @property
+    def n_passages(self) -> int:
+        """How many passages there are."""
+        return sum(shard.size for shard in self.shards)
+
+    def of_shard(self, index: int) -> Columns:
+        """Where stages leave what concerns one shard."""
+        return self._folder("shards", index)
+
+    def of_part(self, stage: str, part: int) -> Columns:
+        """Where a stage leaves what concerns one range."""
+        return self._folder(stage, part)
+
+    @property
+    def whole(self) -> Columns:
+        """Where stages leave what concerns all passages."""
+        return self._folder("whole", 0)
+
+    def _folder(self, stage: str, number: int) -> Columns:
+        folder = self.scratch / stage / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        return Columns(folder)
+
+
+class Slice(NamedTuple):
+    """The rows of a shard that fall into a range."""
+
+    shard: int
+    columns: Columns
+    start: int
+    end: int
+
+    def array(self, name: str) -> Array:
+        """Return a column's rows."""
+        return self.columns.array(name)[self.start : self.end]
+
+
+def slices_of_ids(layout: Layout, kind: str, part: int) -> list[Slice]:
+    """Return of each shard where the ids of ``names`` or ``facts`` stand that fall into a range."""
+    found = []
+    for index, shard in enumerate(layout.shards):
+        bounds = cuts(shard.columns.array(f"{kind}_high"), layout.parts)
+        found.append(Slice(index, shard.columns, bounds[part], bounds[part + 1]))
+    return found
+
+
+def ids_of(slices: Sequence[Slice], kind: str) -> Ids:
+    """Return the ids of some slices, one after the other."""
+    return Ids.join([Ids(each.array(f"{kind}_high"), each.array(f"{kind}_low")) for each in slices])
+
+
+def rows_of(keys: NDArray[np.int32], start: int, end: int) -> slice:
+    """Return which rows of a column of ascending numbers hold those from ``start`` to ``end``."""
+    low, high = np.searchsorted(keys, [start, end])
+    return slice(int(low), int(high))

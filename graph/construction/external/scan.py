@@ -1,0 +1,264 @@
+"""The first stage: what each passage of a shard says, as columns of files.
+
+A shard's files depend on its passages alone: names, facts, tokens and terms have numbers within the shard. So a shard
+that was read once need not be read again while its passages stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.construction.builder import ADDRESS_SIGNS
+from graph.construction.columns import TextTable
+from graph.construction.edges import EDGE_KINDS
+from graph.construction.evidence import Evidence, Handles, Names, read_evidence
+from graph.construction.external.arrays import Columns, joined
+from graph.construction.external.ids import Ids
+from graph.construction.fact_table import BUILT_IN
+from graph.corrections.apply import Corrections
+from graph.schema import Fact, Passage, RelationType
+from graph.storage.entry import Entry
+
+SCAN_VERSION = 1
+"""Counts up where a shard's files, or what is read from a passage, change."""
+
+PASSAGE_WIDTH = 5
+IN_ADDRESS, IN_SMALL_LETTERS = np.uint8(1), np.uint8(2)
+_NO_CHUNK = bytes(16)
+
+Ints = NDArray[np.int32]
+
+
+def scan(entries: Iterable[Entry], corrections: Corrections, dimension: int, folder: Path) -> None:
+    """Read what the passages of a shard say, and write it into an empty folder.
+
+    Args:
+        entries: in the order of their ids.
+        corrections: of the record.
+        dimension: of the passages' vectors.
+        folder: the shard's.
+    """
+    shard = _Shard.read(entries, corrections)
+    columns = Columns(folder)
+    _save_passages(columns, shard, dimension)
+    names = _in_use(shard)
+    number_of = np.full(len(shard.names.keys), -1, dtype=np.int32)
+    number_of[names] = np.arange(len(names), dtype=np.int32)
+    _save_names(columns, shard, names, number_of)
+    _save_links(columns, shard, number_of)
+    _save_facts(columns, shard, number_of)
+    _save_tokens(columns, shard)
+    _save_terms(columns, shard)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """The passages of a shard and what they say, with numbers that hold within it."""
+
+    passages: Sequence[Evidence]
+    names: Names
+    facts: Handles
+    terms: Handles
+    own_relations: Handles
+
+    @staticmethod
+    def read(entries: Iterable[Entry], corrections: Corrections) -> _Shard:
+        names, facts, terms, own = Names(), Handles(), Handles(), Handles()
+        read = [
+            read_evidence(entry, corrections.stated(entry.passage, entry.extraction), "", names, facts, terms, own)
+            for entry in entries
+        ]
+        return _Shard(read, names, facts, terms, own)
+
+
+def _save_passages(columns: Columns, shard: _Shard, dimension: int) -> None:
+    passages = [evidence.passage for evidence in shard.passages]
+    rows = ((p.id, p.title, p.text, p.source, json.dumps(dict(p.metadata), ensure_ascii=False)) for p in passages)
+    TextTable.of(rows, PASSAGE_WIDTH).save(columns.folder, "passages")
+    vectors = [evidence.vector for evidence in shard.passages]
+    chunks = [_chunk_key(evidence.chunk_of) for evidence in shard.passages]
+    columns.save(
+        passage_vectors=np.stack(vectors) if vectors else np.zeros((0, dimension), dtype=np.float32),
+        content_lengths=np.array([len(passage.content) for passage in passages], dtype=np.int32),
+        chunk_of=np.frombuffer(b"".join(chunks), dtype=np.uint64).reshape(len(chunks), 2),
+    )
+
+
+def stored_passage(passages: TextTable, row: int) -> Passage:
+    """Return one passage of a shard's table."""
+    key, title, text, source, metadata = passages.row(row)
+    return Passage(key, title, text, source, json.loads(metadata))
+
+
+def _chunk_key(chunk_of: tuple[str, str] | None) -> bytes:
+    """Return sixteen bytes for the document that a passage is a chunk of; zeros where it is no chunk."""
+    if chunk_of is None:
+        return _NO_CHUNK
+    text = "\x00".join(chunk_of).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=len(_NO_CHUNK)).digest()
+
+
+def _in_use(shard: _Shard) -> NDArray[np.intp]:
+    """Return the numbers of the names that some passage holds, in the order of their ids."""
+    held = np.unique(joined([evidence.links.names for evidence in shard.passages], np.int32)).tolist()
+    return np.array(sorted(held, key=shard.names.keys.__getitem__), dtype=np.intp)
+
+
+def _save_names(columns: Columns, shard: _Shard, names: NDArray[np.intp], number_of: Ints) -> None:
+    """Write the names in the order of their ids, how each is spelled and of which types, and the passages' aliases."""
+    ids = Ids.of([shard.names.keys[handle] for handle in names.tolist()])
+    columns.save(name_high=ids.high, name_low=ids.low)
+    columns.save_texts("names", (shard.names.normal[handle] for handle in names.tolist()))
+    labels: Counter[tuple[int, str]] = Counter()
+    types: Counter[tuple[int, str]] = Counter()
+    for evidence in shard.passages:
+        labels.update(zip(number_of[evidence.spelled].tolist(), evidence.spellings, strict=True))
+        types.update((int(number_of[handle]), entity_type) for handle, entity_type in evidence.typed)
+    _save_counts(columns, "label", labels)
+    _save_counts(columns, "type", types)
+    aliases = sorted({(alias, int(number_of[name])) for alias, name in _aliases(shard)})
+    columns.save_texts("aliases", (alias for alias, _ in aliases))
+    columns.save(alias_names=np.array([name for _, name in aliases], dtype=np.int32))
+
+
+def _aliases(shard: _Shard) -> Iterable[tuple[str, int]]:
+    return (evidence.alias for evidence in shard.passages if evidence.alias)
+
+
+def _save_counts(columns: Columns, name: str, counts: Mapping[tuple[int, str], int]) -> None:
+    """Write how often each name has each text, by name."""
+    rows = sorted(counts)
+    columns.save_texts(f"{name}_texts", (text for _, text in rows))
+    columns.save(
+        **{
+            f"{name}_names": np.array([number for number, _ in rows], dtype=np.int32),
+            f"{name}_counts": np.array([counts[row] for row in rows], dtype=np.int32),
+        }
+    )
+
+
+def _save_links(columns: Columns, shard: _Shard, number_of: Ints) -> None:
+    links = [evidence.links for evidence in shard.passages]
+    columns.save(
+        link_passages=_repeated(links_of.names for links_of in links),
+        link_names=number_of[joined([each.names for each in links], np.int32)],
+        link_subject_of=joined([each.subject_of for each in links], np.int32),
+        link_object_of=joined([each.object_of for each in links], np.int32),
+        link_titled=joined([each.titled for each in links], np.bool_),
+        link_offsets=joined([each.offsets for each in links], np.int32),
+    )
+
+
+def _repeated(parts: Iterable[NDArray[np.generic]]) -> Ints:
+    """Return the place of each element's part."""
+    sizes = np.fromiter(map(len, parts), dtype=np.int64)
+    return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+
+
+def _save_facts(columns: Columns, shard: _Shard, number_of: Ints) -> None:
+    """Write the triples, passage by passage, and the facts in the order of their ids."""
+    every = shard.passages
+    held = joined([evidence.facts for evidence in every], np.int32)
+    subjects = number_of[joined([evidence.subjects for evidence in every], np.int32)]
+    objects = number_of[joined([evidence.objects for evidence in every], np.int32)]
+    ids = Ids.of(shard.facts.keys)
+    order = np.lexsort((ids.low, ids.high))
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    ends = np.zeros((len(order), 2), dtype=np.int32)
+    ends[place[held]] = np.column_stack([subjects, objects])
+    columns.save(
+        triple_subjects=subjects,
+        triple_objects=objects,
+        triple_kinds=joined([evidence.kinds for evidence in every], np.int32),
+        triple_confidences=joined([evidence.confidences for evidence in every], np.float64),
+    )
+    pairs = np.unique(place[held].astype(np.int64) << 32 | _repeated(evidence.facts for evidence in every))
+    shown = _shown(every, len(order))
+    facts = [shown[handle] for handle in order.tolist()]
+    columns.save_texts("statements", (part for fact in facts for part in (fact.subject, fact.predicate, fact.object)))
+    columns.save_texts("own_relations", shard.own_relations.keys)
+    columns.save(
+        fact_high=ids.high[order],
+        fact_low=ids.low[order],
+        fact_ends=ends,
+        fact_relations=np.array([_relation_of(fact.relation, shard.own_relations) for fact in facts], dtype=np.int32),
+        held_facts=(pairs >> 32).astype(np.int32),
+        held_by=(pairs & 0xFFFFFFFF).astype(np.int32),
+    )
+
+
+def _shown(every: Sequence[Evidence], n_facts: int) -> list[Fact]:
+    """Return the smallest statement of each fact."""
+    shown: dict[int, Fact] = {}
+    for evidence in every:
+        for handle, statement in zip(evidence.facts.tolist(), evidence.statements, strict=True):
+            known = shown.setdefault(handle, statement)
+            if known != statement and statement_key(statement) < statement_key(known):
+                shown[handle] = statement
+    return [shown[handle] for handle in range(n_facts)]
+
+
+def statement_key(fact: Fact) -> tuple[str, str, str]:
+    """Return what statements of one fact are compared by: the smallest is shown for all."""
+    return (fact.text, fact.subject, fact.predicate)
+
+
+def _relation_of(relation: RelationType, own: Handles) -> int:
+    """Return the place of a relation type among the built-in ones, with the shard's own ones behind them."""
+    return len(BUILT_IN) + own.known(relation) if relation.is_own else BUILT_IN.index(relation)
+
+
+def own_kind(number: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the shard's number of own relation types of some kinds of triples; negative for built-in kinds."""
+    return number - np.int32(len(EDGE_KINDS))
+
+
+def _save_tokens(columns: Columns, shard: _Shard) -> None:
+    """Write the tokens of each passage, where they start, and how the text around them is written."""
+    words = Handles()
+    numbers = [words.of_all(evidence.words.split()) for evidence in shard.passages]
+    columns.save_texts("words", words.keys)
+    columns.save(
+        tokens=joined(numbers, np.int32),
+        token_counts=np.fromiter(map(len, numbers), dtype=np.int64, count=len(numbers)),
+        token_starts=joined([evidence.starts for evidence in shard.passages], np.int32),
+        token_marks=joined([_marks(evidence) for evidence in shard.passages], np.uint8),
+    )
+
+
+def _marks(evidence: Evidence) -> NDArray[np.uint8]:
+    content, starts = evidence.passage.content, evidence.starts.tolist()
+    return np.array(
+        [
+            (1 if start and content[start - 1] in ADDRESS_SIGNS else 0) | (2 if _is_small(content[start]) else 0)
+            for start in starts
+        ],
+        dtype=np.uint8,
+    )
+
+
+def _is_small(letter: str) -> bool:
+    return letter == letter.lower() != letter.upper()
+
+
+def _save_terms(columns: Columns, shard: _Shard) -> None:
+    """Write the terms in the order in which they first stand, and which passages hold each how often."""
+    every = [evidence.terms for evidence in shard.passages]
+    pairs = joined(every, np.int32).astype(np.int64) << 32 | _repeated(every)
+    held, times = np.unique(pairs, return_counts=True)
+    columns.save_texts("terms", shard.terms.keys)
+    columns.save(
+        term_counts=np.fromiter(map(len, every), dtype=np.int64, count=len(every)),
+        posting_terms=(held >> 32).astype(np.int32),
+        posting_passages=(held & 0xFFFFFFFF).astype(np.int32),
+        posting_times=times.astype(np.int32),
+    )

@@ -1,0 +1,294 @@
+"""Synonyms among millions of names: near pairs by an inverted file of cells, in bounded memory.
+
+The product of each name with each grows with the square of their number. Here the names are divided into cells around
+centroids (spherical k-means; the inverted file of Jégou et al. 2011, without their codes), and a name is compared with
+the names of the cells that are nearest to it. A pair is found where one of the two looks into the cell of the other.
+With cells in proportion to the square root of the names, the work grows with the power 1.5 of their number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from graph.synonyms import SYNONYM_COSINE, SYNONYMS_PER_NAME
+
+_CELLS_PER_ROOT, _LEAST_IN_CELL = 4, 64
+_PROBES = 16
+"""Cells that a name is compared with: its own and the next nearest ones."""
+_SAMPLED_PER_CELL = 32
+_ROUNDS = 6
+_ROWS = 4_096
+_MEMBERS = 2_048
+_MOST_FOUND = 2_000_000
+"""Found neighbours of a block of names that are held before the farthest ones are dropped."""
+_BUCKETS = 256
+_ROUNDING = 2e-5
+"""More than single precision can change the cosine of two unit vectors."""
+_MOST_TIED = 4 * SYNONYMS_PER_NAME
+_EXACT_ROWS, _EXACT_BLOCK = 256, 65_536
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Longs = NDArray[np.int64]
+
+_NOTHING = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class NearPairs:
+    """Pairs of near names, one element each, in the order of both rows; mapped from files.
+
+    Attributes:
+        first, second: rows of the matrix of vectors; the first is the smaller one. int32.
+        cosine: of their vectors, float64.
+    """
+
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+    cosine: Doubles
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def find_near_names(vectors: Floats, eligible: NDArray[np.bool_], folder: Path) -> NearPairs:
+    """Find the pairs of names whose cosine is at least 0.8, of each name the hundred nearest ones.
+
+    A pair is left out where neither name is among the hundred nearest of the other, or looks into the other's cell.
+    Which these are depends on the vectors and their order alone. Each cosine is computed by itself in double precision.
+
+    Args:
+        vectors: unit vectors, shape (names, dimension), which may be mapped from a file.
+        eligible: of each name, whether it may have synonyms.
+        folder: where the files of pairs are written, and meanwhile a copy of the vectors.
+    """
+    from threadpoolctl import threadpool_limits
+
+    rows = np.flatnonzero(eligible)
+    # Blocks are shared out among threads; threads within a product would wait for each other on a busy machine.
+    with TemporaryDirectory(dir=folder) as scratch, threadpool_limits(limits=1, user_api="blas"):
+        buckets = _Buckets(Path(scratch), len(vectors))
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            if len(rows) > 1:
+                cells = _Cells.divide(vectors, rows, Path(scratch), pool)
+                deque(pool.map(lambda block: buckets.add(*cells.neighbours(block)), cells.blocks()), maxlen=0)
+            return buckets.write_pairs(vectors, folder, pool)
+
+
+class _Cells:
+    """Names in the order of their cells, cells that are near each other in sequence.
+
+    Attributes:
+        rows: of each name, in this order: its row.
+        vectors: theirs, mapped.
+        probes: of each name, the cells that it is compared with, shape (names, probes); mapped.
+        starts: where each cell's names begin.
+    """
+
+    def __init__(self, rows: Longs, vectors: Floats, probes: NDArray[np.int32], starts: Longs) -> None:
+        self.rows = rows
+        self.vectors = vectors
+        self.probes = probes
+        self.starts = starts
+
+    @staticmethod
+    def divide(vectors: Floats, rows: Longs, scratch: Path, pool: ThreadPoolExecutor) -> _Cells:
+        """Divide the names of some rows into cells."""
+        n_cells = max(1, min(len(rows) // _LEAST_IN_CELL, round(_CELLS_PER_ROOT * len(rows) ** 0.5)))
+        sample = rows[:: max(1, len(rows) // (_SAMPLED_PER_CELL * n_cells))]
+        centroids = _in_sequence(_centroids(np.asarray(vectors[sample]), n_cells))
+        n_probes = min(_PROBES, n_cells)
+        found = _new_file(scratch / "found.npy", np.int32, len(rows), n_probes)
+        probes = _new_file(scratch / "probes.npy", np.int32, len(rows), n_probes)
+        ordered = _new_file(scratch / "vectors.npy", np.float32, len(rows), vectors.shape[1])
+
+        def probe(start: int) -> None:
+            block = vectors[rows[start : start + _ROWS]] @ centroids.T
+            found[start : start + _ROWS] = _nearest(block, n_probes)
+
+        deque(pool.map(probe, range(0, len(rows), _ROWS)), maxlen=0)
+        own = np.asarray(found[:, 0])
+        order = np.argsort(own, kind="stable")
+        for start in range(0, len(rows), _ROWS):
+            block = order[start : start + _ROWS]
+            ordered[start : start + _ROWS] = vectors[rows[block]]
+            probes[start : start + _ROWS] = found[block]
+        starts = np.searchsorted(own[order], np.arange(n_cells + 1))
+        return _Cells(rows[order], ordered, probes, starts)
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """Yield (first, last + 1) of blocks of names."""
+        for start in range(0, len(self.rows), _ROWS):
+            yield start, min(start + _ROWS, len(self.rows))
+
+    def neighbours(self, block: tuple[int, int]) -> tuple[Longs, Longs]:
+        """Return the rows of the names of a block and of the nearest ones of each, a hundred at most."""
+        first, last = block
+        asking = np.asarray(self.vectors[first:last])
+        probed = self.probes[first:last].ravel()
+        order = np.argsort(probed, kind="stable")
+        names = order // self.probes.shape[1]
+        cells, starts = np.unique(probed[order], return_index=True)
+        found = _Found(self.rows)
+        for cell, start, end in zip(cells.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
+            those = names[start:end]
+            for member in range(self.starts[cell], self.starts[cell + 1], _MEMBERS):
+                members = self.vectors[member : min(member + _MEMBERS, self.starts[cell + 1])]
+                near = asking[those] @ members.T
+                at, others = np.nonzero(near >= SYNONYM_COSINE - _ROUNDING)
+                of, others, cosines = those[at], others + member, near[at, others]
+                own = of + first == others
+                found.add(of[~own], others[~own], cosines[~own])
+        of, others = found.nearest(lambda of, others: exact_cosines(self.vectors, of + first, others))
+        return self.rows[of + first], self.rows[others]
+
+
+class _Found:
+    """The neighbours found of the names of a block: which name, the place of the neighbour, their rounded cosine."""
+
+    def __init__(self, places: Longs) -> None:
+        """``places`` tells which of two neighbours that are equally near comes first."""
+        self._places = places
+        self._parts: list[tuple[Longs, Longs, Floats]] = []
+        self._held = 0
+        self._limit = _MOST_FOUND
+
+    def add(self, names: Longs, others: Longs, cosines: Floats) -> None:
+        """Take in neighbours."""
+        self._parts.append((names, others, cosines))
+        self._held += len(names)
+        if self._held > self._limit:
+            kept = self._near_enough()
+            self._parts, self._held = [kept[:3]], len(kept[0])
+            self._limit = max(_MOST_FOUND, 2 * self._held)
+
+    def nearest(self, exact: Callable[[Longs, Longs], Doubles]) -> tuple[Longs, Longs]:
+        """Return the neighbours, of a name with more the hundred nearest; ``exact`` decides where rounding might."""
+        names, others, cosines, cut = self._near_enough()
+        key = cosines.astype(np.float64)
+        key[cosines > cut + 2 * _ROUNDING] += 1
+        close = np.flatnonzero((cosines <= cut + 2 * _ROUNDING) & (cut > 0))
+        key[close] = exact(names[close], others[close])
+        order = np.lexsort((self._places[others], -key, names))
+        kept = order[_rank(names[order]) < SYNONYMS_PER_NAME]
+        return names[kept], others[kept]
+
+    def _near_enough(self) -> tuple[Longs, Longs, Floats, Floats]:
+        """Return what may be among the hundred nearest, by name, and the cosine of the hundredth; 0 where fewer are."""
+        names, others, cosines = (np.concatenate(columns) for columns in zip(_NOTHING, *self._parts, strict=True))
+        order = np.lexsort((self._places[others], -cosines, names))
+        names, others, cosines = names[order], others[order], cosines[order]
+        rank = _rank(names)
+        hundredth = np.flatnonzero(rank == SYNONYMS_PER_NAME - 1)
+        cuts = np.zeros(names[-1] + 1 if len(names) else 0, dtype=np.float32)
+        cuts[names[hundredth]] = cosines[hundredth]
+        cut = cuts[names]
+        kept = (cosines >= cut - 2 * _ROUNDING) & (rank < _MOST_TIED)
+        return names[kept], others[kept], cosines[kept], cut[kept]
+
+
+class _Buckets:
+    """Files of pairs of rows, by the smaller row: each is small enough to be sorted in memory."""
+
+    def __init__(self, folder: Path, n_rows: int) -> None:
+        self._folder = folder
+        self._n_rows = n_rows
+        self._lock = Lock()
+
+    def add(self, one: Longs, other: Longs) -> None:
+        """Take in pairs, each perhaps twice; several threads may."""
+        low = np.minimum(one, other)
+        keys = np.sort(low * self._n_rows + np.maximum(one, other))
+        edges = np.arange(_BUCKETS + 1) * self._n_rows // _BUCKETS * self._n_rows
+        bounds = np.searchsorted(keys, edges).tolist()
+        with self._lock:
+            for bucket, (start, end) in enumerate(pairwise(bounds)):
+                if end > start:
+                    with self._path(bucket).open("ab") as file:
+                        keys[start:end].tofile(file)
+
+    def write_pairs(self, vectors: Floats, folder: Path, pool: ThreadPoolExecutor) -> NearPairs:
+        """Write the pairs that reach the bar, each once, and return them."""
+        paths = [folder / f"near_{name}.bin" for name in ("first", "second", "cosine")]
+        with ExitStack() as stack:
+            files = [stack.enter_context(path.open("wb")) for path in paths]
+            for path in filter(Path.exists, map(self._path, range(_BUCKETS))):
+                keys = np.unique(np.fromfile(path, dtype=np.int64))
+                starts = range(0, len(keys), _EXACT_BLOCK)
+                for columns in pool.map(partial(self._exact, vectors), (keys[at : at + _EXACT_BLOCK] for at in starts)):
+                    for column, file in zip(columns, files, strict=True):
+                        file.write(np.ascontiguousarray(column).data)
+        first, second, cosine = paths
+        return NearPairs(_mapped(first, np.int32), _mapped(second, np.int32), _mapped(cosine, np.float64))
+
+    def _exact(self, vectors: Floats, keys: Longs) -> tuple[NDArray[np.int32], NDArray[np.int32], Doubles]:
+        first, second = np.divmod(keys, self._n_rows)
+        cosines = exact_cosines(vectors, first, second)
+        near = cosines >= SYNONYM_COSINE
+        return first[near].astype(np.int32), second[near].astype(np.int32), np.minimum(1.0, cosines[near])
+
+    def _path(self, bucket: int) -> Path:
+        return self._folder / f"pairs{bucket}.bin"
+
+
+def exact_cosines(vectors: Floats, left: Longs, right: Longs) -> Doubles:
+    """Return the cosines of pairs of rows, each computed by itself: whatever else is, it is the same."""
+    cosines = np.empty(len(left))
+    for start in range(0, len(left), _EXACT_ROWS):
+        block = slice(start, start + _EXACT_ROWS)
+        cosines[block] = (vectors[left[block]].astype(np.float64) * vectors[right[block]]).sum(axis=1)
+    return cosines
+
+
+def _centroids(sample: Floats, count: int) -> Floats:
+    """Return the centroids of so many clusters of unit vectors, after a few rounds of spherical k-means."""
+    centroids = sample[np.arange(count) * len(sample) // count]
+    for _ in range(_ROUNDS):
+        starts = range(0, len(sample), _ROWS)
+        own = np.concatenate([(sample[at : at + _ROWS] @ centroids.T).argmax(axis=1) for at in starts])
+        order = np.argsort(own, kind="stable")
+        held, first = np.unique(own[order], return_index=True)
+        sums = np.add.reduceat(sample[order], first)
+        centroids[held] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), _ROUNDING)
+    return centroids
+
+
+def _in_sequence(centroids: Floats) -> Floats:
+    """Return centroids so that near ones follow each other: names of a block look into the same cells then."""
+    groups = _centroids(centroids.copy(), max(1, round(len(centroids) ** 0.5)))
+    order: Longs = np.argsort((centroids @ groups.T).argmax(axis=1), kind="stable")
+    return centroids[order]
+
+
+def _nearest(products: Floats, count: int) -> NDArray[np.int32]:
+    """Return of each row the columns of its largest elements, the largest first."""
+    columns = np.argpartition(-products, count - 1, axis=1)[:, :count]
+    order = np.argsort(-np.take_along_axis(products, columns, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(columns, order, axis=1).astype(np.int32)
+
+
+def _rank(ordered: Longs) -> Longs:
+    """Return of each element of an ordered array how many equal ones stand before it."""
+    return np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
+
+
+def _new_file(path: Path, dtype: DTypeLike, rows: int, columns: int) -> NDArray[Any]:
+    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(rows, columns))
+
+
+def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
+    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)

@@ -1,0 +1,97 @@
+"""Metadata of many passages by column: a condition is held against each value once, rather than each passage."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.construction.columns import TextTable, check_range, load_array
+from graph.metadata_filter import askable_metadata
+from graph.metadata_match import EXCLUDING, compares
+from graph.schema import MetadataValue, Passage
+
+_NAME = "metadata"
+
+
+@dataclass(frozen=True)
+class MetadataColumns:
+    """What conditions may ask of some passages: the values that each key has, and the passages that have each.
+
+    Attributes:
+        count: how many passages there are.
+        values: (key, value) for each that stands anywhere, by key.
+        starts: shape (len(values) + 1,): value i stands in rows[starts[i]:starts[i + 1]].
+        rows: the places of passages, ascending for each value.
+    """
+
+    count: int
+    values: TextTable
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+
+    @staticmethod
+    def of(passages: Iterable[Passage]) -> MetadataColumns:
+        """Return the columns of some passages, in their order."""
+        codes: dict[tuple[str, str], int] = {}
+        held, holders, count = array("i"), array("i"), 0
+        for row, passage in enumerate(passages):
+            for key, value in askable_metadata({**passage.metadata, "source": passage.source}).items():
+                held.append(codes.setdefault((key, json.dumps(value)), len(codes)))
+                holders.append(row)
+            count = row + 1
+        ordered = sorted(codes)
+        place = np.zeros(len(codes), dtype=np.int32)
+        place[[codes[value] for value in ordered]] = np.arange(len(codes), dtype=np.int32)
+        column = place[np.asarray(held, dtype=np.int32)] if held else np.zeros(0, dtype=np.int32)
+        order = np.argsort(column, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=len(codes)))]).astype(np.int64)
+        return MetadataColumns(count, TextTable.of(ordered, 2), starts, np.asarray(holders, dtype=np.int32)[order])
+
+    def save(self, folder: Path) -> None:
+        """Write the columns into an existing folder."""
+        self.values.save(folder, _NAME)
+        np.save(folder / f"{_NAME}.starts.npy", self.starts)
+        np.save(folder / f"{_NAME}.rows.npy", self.rows)
+
+    @staticmethod
+    def load(folder: Path, count: int) -> MetadataColumns:
+        """Map the columns of so many passages. Raises OSError or ValueError where they are damaged."""
+        values = TextTable.load(folder, _NAME, 2)
+        starts = load_array(folder / f"{_NAME}.starts.npy", np.int64, (len(values) + 1,))
+        rows = load_array(folder / f"{_NAME}.rows.npy", np.int32, (None,))
+        if starts[0] != 0 or starts[-1] != len(rows) or (np.diff(starts) < 0).any():
+            raise ValueError("the values of metadata do not cover the passages that have them")
+        return MetadataColumns(count, values, starts, check_range(rows, count))
+
+    def meeting(self, where: Mapping[str, Any]) -> NDArray[np.bool_]:
+        """Tell of each passage whether it meets conditions in Chroma's terms; see `metadata_filter.to_chroma`."""
+        ((key, wanted),) = where.items()
+        if key == "$and":
+            return np.all([self.meeting(each) for each in wanted], axis=0)
+        if key == "$or":
+            return np.any([self.meeting(each) for each in wanted], axis=0)
+        ((operator, operand),) = wanted.items()
+        if operator in EXCLUDING:
+            return ~self._holding(key, EXCLUDING[operator], operand)
+        return self._holding(key, operator, operand)
+
+    def _holding(self, key: str, operator: str, operand: object) -> NDArray[np.bool_]:
+        found = np.zeros(self.count, dtype=bool)
+        for place in self._places_of(key):
+            value: MetadataValue = json.loads(self.values.row(place)[1])
+            if compares(operator, value, operand):
+                found[self.rows[self.starts[place] : self.starts[place + 1]]] = True
+        return found
+
+    def _places_of(self, key: str) -> range:
+        """Return where the values of a key stand, by bisection."""
+        keys = self.values.column(0)
+        return range(bisect_left(keys, key), bisect_right(keys, key))

@@ -1,0 +1,200 @@
+"""The unit vectors nearest to another one, among millions that lie in a file: found by 8-bit codes, scored exactly.
+
+Few are compared one by one. Of more, a graph of neighbours over 8-bit codes (HNSW: Malkov and Yashunin, 2018,
+arXiv:1603.09320) names candidates, which are then scored by the vectors themselves. Graph and codes are files that are
+mapped, so that processes on one machine share the memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.errors import DependencyMissing
+
+COMPARED_ONE_BY_ONE = 10_000
+"""Up to so many vectors, all are compared with the question: 2 ms for the most of them."""
+
+_SHARD = 2**20
+"""Vectors a graph, at most: building one keeps it in memory, 530 bytes a vector of 384 dimensions."""
+
+_LINKS = 16
+_LOOKED_AT_IN_BUILDING = 64
+_LOOKED_AT = 256
+_SAMPLE = 100_000
+_BLOCK = 2**16
+_SPARE = 20
+_GATHERED = 2_000
+"""Up to so many vectors that a filter leaves are read and compared; of more, first all their codes."""
+
+
+def exact_dtype(count: int) -> type[np.floating[Any]]:
+    """Return what so many vectors are kept in to be scored: half precision where codes choose what is scored.
+
+    Half precision changes a cosine by less than 0.0001.
+    """
+    return np.float32 if count <= COMPARED_ONE_BY_ONE else np.float16
+
+
+def graphs_to_write(vectors: NDArray[np.floating[Any]], folder: Path, name: str) -> list[Callable[[], None]]:
+    """Return what writes the files that `NearVectors` needs beside the vectors; where those are few, nothing.
+
+    Each builds one graph, in memory and on the thread that calls it. The same vectors give the same files.
+
+    Raises:
+        DependencyMissing: faiss is not installed, and there are so many vectors that it is needed.
+    """
+    if len(vectors) <= COMPARED_ONE_BY_ONE:
+        return []
+    load_faiss()
+    return [
+        partial(_write_graph, vectors[start:stop], folder / _file(name, shard))
+        for shard, (start, stop) in enumerate(_shards(len(vectors)))
+    ]
+
+
+class NearVectors:
+    """Unit vectors, and the graphs over them. Safe across threads."""
+
+    def __init__(self, vectors: NDArray[np.floating[Any]], graphs: Sequence[Any] = ()) -> None:
+        self.vectors = vectors
+        self._graphs = graphs
+
+    @staticmethod
+    def open(vectors: NDArray[np.floating[Any]], folder: Path, name: str) -> NearVectors:
+        """Map the files that `graphs_to_write` told of.
+
+        Raises:
+            OSError, ValueError: one is missing, or is not of so many vectors.
+            DependencyMissing: faiss is not installed.
+        """
+        if len(vectors) <= COMPARED_ONE_BY_ONE:
+            return NearVectors(vectors)
+        graphs = [
+            _open_graph(folder / _file(name, shard), stop - start, vectors.shape[1])
+            for shard, (start, stop) in enumerate(_shards(len(vectors)))
+        ]
+        return NearVectors(vectors, graphs)
+
+    def search(
+        self, vector: NDArray[np.float32], k: int, within: NDArray[np.intp] | None = None
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """Return the rows of the ``k`` vectors nearest to a unit vector, and their cosines, nearest first.
+
+        With ``within``, ascending rows, of those alone.
+        """
+        candidates = self._candidates(vector, k, within)
+        cosines = self.cosines(vector, candidates)
+        nearest = np.argsort(-cosines, kind="stable")[:k]
+        rows = np.arange(len(self.vectors)) if candidates is None else candidates
+        return rows[nearest], cosines[nearest]
+
+    def cosines(self, vector: NDArray[np.float32], rows: NDArray[np.intp] | None = None) -> NDArray[np.float32]:
+        """Return the cosines of some rows, or of all, with a unit vector."""
+        count = len(self.vectors) if rows is None else len(rows)
+        found = np.empty(count, dtype=np.float32)
+        for start in range(0, count, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            held = self.vectors[block if rows is None else rows[block]]
+            found[block] = np.vecdot(held.astype(np.float32, copy=False), vector)
+        return found
+
+    def _candidates(
+        self, vector: NDArray[np.float32], k: int, within: NDArray[np.intp] | None
+    ) -> NDArray[np.intp] | None:
+        """Return rows among which the nearest are; None for all."""
+        if within is not None and len(within) <= _GATHERED:
+            return within
+        if not self._graphs:
+            return within
+        wanted = k + k // 4 + _SPARE
+        parts = [
+            start + self._search_graph(graph, vector, wanted, within, start, stop)
+            for graph, (start, stop) in zip(self._graphs, _shards(len(self.vectors)), strict=True)
+        ]
+        return np.sort(np.concatenate(parts))
+
+    def _search_graph(
+        self,
+        graph: Any,
+        vector: NDArray[np.float32],
+        wanted: int,
+        within: NDArray[np.intp] | None,
+        start: int,
+        stop: int,
+    ) -> NDArray[np.intp]:
+        """Return rows of one graph, counted from its first; within some rows, the codes of these are all compared."""
+        faiss = load_faiss()
+        question = np.ascontiguousarray(vector, dtype=np.float32)[None]
+        if within is None:
+            looked_at = max(_LOOKED_AT, 2 * wanted)
+            _, (found,) = graph.search(question, wanted, params=faiss.SearchParametersHNSW(efSearch=looked_at))
+        else:
+            mine = within[np.searchsorted(within, start) : np.searchsorted(within, stop)] - start
+            is_within = np.zeros(stop - start, dtype=bool)
+            is_within[mine] = True
+            bits = np.packbits(is_within, bitorder="little")
+            parameters = faiss.SearchParameters(sel=faiss.IDSelectorBitmap(bits))
+            _, (found,) = faiss.downcast_index(graph.storage).search(question, wanted, params=parameters)
+        return np.asarray(found[found >= 0], dtype=np.intp)
+
+
+def load_faiss() -> Any:
+    """Return faiss, which searches on the thread that calls it and starts no others.
+
+    Raises:
+        DependencyMissing: it is not installed.
+    """
+    try:
+        import faiss
+    except ImportError as fault:
+        raise DependencyMissing(
+            f"Vectors that are mapped from files need faiss, which cannot be loaded ({fault})",
+            "Install it: pip install 'mara-rag[large]'",
+        ) from fault
+    # The number is kept for each thread that calls.
+    faiss.omp_set_num_threads(1)
+    return faiss
+
+
+def _write_graph(vectors: NDArray[np.floating[Any]], path: Path) -> None:
+    """Build the graph over some vectors on this thread, and write it."""
+    faiss = load_faiss()
+    graph = faiss.IndexHNSWSQ(vectors.shape[1], faiss.ScalarQuantizer.QT_8bit_uniform, _LINKS, faiss.METRIC_L2)
+    graph.hnsw.efConstruction = _LOOKED_AT_IN_BUILDING
+    chosen = np.random.default_rng(0).choice(len(vectors), min(_SAMPLE, len(vectors)), replace=False)
+    graph.train(np.asarray(vectors[np.sort(chosen)], dtype=np.float32))
+    for start in range(0, len(vectors), _BLOCK):
+        graph.add(np.asarray(vectors[start : start + _BLOCK], dtype=np.float32))
+    faiss.write_index(graph, str(path))
+
+
+def _open_graph(path: Path, count: int, dimension: int) -> Any:
+    """Map one graph. Raises OSError or ValueError where it is not one of so many vectors."""
+    faiss = load_faiss()
+    if not path.exists():
+        raise FileNotFoundError(path)
+    try:
+        graph = faiss.read_index(os.fspath(path), faiss.IO_FLAG_MMAP_IFC | faiss.IO_FLAG_READ_ONLY)
+    except RuntimeError as fault:
+        raise ValueError(f"{path.name} cannot be read ({str(fault).splitlines()[0]})") from fault
+    if not isinstance(graph, faiss.IndexHNSWSQ) or (graph.ntotal, graph.d) != (count, dimension):
+        raise ValueError(f"{path.name} is not of {count} vectors of {dimension} numbers")
+    return graph
+
+
+def _file(name: str, shard: int) -> str:
+    return f"{name}.{shard}.hnsw"
+
+
+def _shards(count: int) -> Iterator[tuple[int, int]]:
+    """Yield the first row of each graph and the one after its last; all but the last have as many."""
+    n_shards = -(-count // _SHARD)
+    size = -(-count // n_shards) if n_shards else 0
+    return ((start, min(start + size, count)) for start in range(0, count, size)) if size else iter(())

@@ -1,0 +1,322 @@
+"""What fills and opens search indexes: a generation's own, in the layers that it lies in, or a server's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.construction.knowledge_graph import KnowledgeGraph, load
+from graph.endpoints.chroma_server import server_address
+from graph.endpoints.qdrant_server import qdrant_address
+from graph.errors import BadInput
+from graph.publish.layered_store import SearchIndex, open_layers
+from graph.publish.mapped_store import MappedStore
+from graph.publish.mapped_writing import changes_since, is_base, write_layer, write_whole
+from graph.publish.vector_store import Vectors, VectorStore, passage_metadata, stored_fingerprint, wipe_unused
+from graph.storage.generation import GenerationHold, Layer, VectorStoreName
+from graph.storage.record import Record
+from graph.storage.workspace import Workspace
+
+VECTORS_VARIABLE = "MARA_VECTORS"
+"""Says what holds the vectors of generations that are published from now on."""
+
+_COLLECTIONS = ("facts", "passages")
+_LARGE_INDEX = 5_000
+_MOST_IN_LAYER = 500
+
+
+def open_store(workspace: Workspace, workspace_id: str, generation: int) -> SearchIndex:
+    """Open the search index that a generation was published with.
+
+    Where that is Chroma: the server that ``MARA_CHROMA_URL`` names, or the generation's embedded one.
+    """
+    folder = workspace.index_folder(generation)
+    layer = Layer.load(folder)
+    base = workspace.index_folder(layer.base) if layer is not None and layer.base != generation else None
+    if layer is not None and layer.store == "mapped":
+        return open_layers(folder, base, layer, MappedStore.open)
+    if server := _server_store(workspace, workspace_id, "chroma" if layer is None else layer.store):
+        return server
+    return open_layers(folder / "chroma", base and base / "chroma", layer)
+
+
+def store_to_write(workspace: Workspace) -> VectorStoreName:
+    """Return what the next generation's vectors go to: what ``MARA_VECTORS`` says, else what holds the current one's.
+
+    What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
+
+    Raises:
+        BadInput: the variable names no store.
+    """
+    store = _wanted_store() or _store_of(workspace)
+    return "chroma" if workspace.is_past and store == "qdrant" else store
+
+
+def is_to_move(workspace: Workspace) -> bool:
+    """Tell whether ``MARA_VECTORS`` says otherwise than what holds the current generation's vectors."""
+    return store_to_write(workspace) != _store_of(workspace)
+
+
+def _wanted_store() -> VectorStoreName | None:
+    name = os.environ.get(VECTORS_VARIABLE) or None
+    if name is not None and name not in get_args(VectorStoreName):
+        raise BadInput(
+            f"{VECTORS_VARIABLE} is {name!r}", f"Set it to one of {', '.join(get_args(VectorStoreName))}, or unset it"
+        )
+    return cast(VectorStoreName | None, name)
+
+
+def _store_of(workspace: Workspace) -> VectorStoreName:
+    current = workspace.current()
+    layer = None if current is None else Layer.load(workspace.index_folder(current))
+    return "chroma" if layer is None else layer.store
+
+
+def _server_of(workspace: Workspace) -> str:
+    """Return the address of the Chroma server that holds a workspace's vectors; empty where it holds them itself.
+
+    What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
+    """
+    return "" if workspace.is_past else os.environ.get("MARA_CHROMA_URL") or ""
+
+
+def is_on_server(workspace: Workspace, generation: int) -> bool:
+    """Tell whether the vectors of a generation are on a server, in collections that all generations share."""
+    layer = Layer.load(workspace.index_folder(generation))
+    store = "chroma" if layer is None else layer.store
+    return store == "qdrant" or (store == "chroma" and bool(_server_of(workspace)))
+
+
+def store_name(workspace: Workspace, generation: int) -> str:
+    """Return what holds a generation's vectors: ``embedded``, ``mapped``, or a server's address without its secrets.
+
+    Raises:
+        BadInput: the address of the server is not one, or is not set.
+    """
+    layer = Layer.load(workspace.index_folder(generation))
+    if layer is not None and layer.store == "mapped":
+        return "mapped"
+    if layer is not None and layer.store == "qdrant":
+        return qdrant_address().url
+    url = _server_of(workspace)
+    return server_address(url).url if url else "embedded"
+
+
+def drop_shared(workspace: Workspace, workspace_id: str) -> None:
+    """Delete a workspace's collections on the server that the next generation's vectors go to, if they go to one."""
+    if server := _server_store(workspace, workspace_id, store_to_write(workspace)):
+        with closing(server):
+            server.drop()
+
+
+def _server_store(workspace: Workspace, workspace_id: str, store: VectorStoreName) -> VectorStore | None:
+    """Connect to the server that holds, or is to hold, a workspace's vectors; None where it holds them itself."""
+    if store == "qdrant":
+        return VectorStore.qdrant(workspace_id)
+    if store == "chroma" and (url := _server_of(workspace)):
+        return VectorStore.server(url, workspace_id)
+    return None
+
+
+def ids_of_generations(workspace: Workspace) -> dict[str, Mapping[str, Collection[str]]]:
+    """Return {"facts" and "passages": {commit: ids}} of the current generation and of all that a reader holds.
+
+    A writer is to spare them in a server's collections. The caller holds the writer's lock. A generation that cannot
+    be read has no reader to spare it for.
+    """
+    facts: dict[str, Collection[str]] = {}
+    passages: dict[str, Collection[str]] = {}
+    for folder in (workspace.root / "index").iterdir():
+        if folder.name != str(workspace.current()) and not GenerationHold.is_held(folder):
+            continue
+        try:
+            graph = load(folder)
+        except (OSError, ValueError):
+            continue
+        facts[graph.commit_id] = tuple(graph.facts)
+        passages[graph.commit_id] = tuple(graph.passage_index)
+    return {"facts": facts, "passages": passages}
+
+
+Contents = Mapping[str, Mapping[str, str]]
+"""By collection: {id: what tells whether it changed}."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The known content of a search index: an embedded one that a layer can lie on, or a server's."""
+
+    layer: Layer
+    held: Contents
+
+
+class SearchIndexWriter:
+    """What a writer knows of the search index between two publications, so that a small change costs little."""
+
+    def __init__(self) -> None:
+        self._known: _Known | None = None
+
+    def write(self, workspace: Workspace, wanted: Wanted, folder: Path, *, from_scratch: bool) -> None:
+        """Bring the search index of a generation's folder, or the server's, up to what is wanted.
+
+        With ``from_scratch``, nothing is taken over from an older generation.
+        """
+        record = wanted.record
+        store = store_to_write(workspace)
+        if store == "mapped":
+            self._known = None
+            _write_mapped(workspace, record, folder, from_scratch=from_scratch)
+            return
+        if server := _server_store(workspace, record.workspace_id, store):
+            self._write_to_server(server, workspace, wanted)
+            if store == "qdrant":
+                Layer(record.generation, record.commit_id, record.vectors_id, store=store).save(folder)
+            return
+        if from_scratch or not self._is_usable(workspace, record):
+            self._known = None if from_scratch else _read_last(workspace, record)
+        self._write_embedded(workspace, wanted, folder)
+
+    def _is_usable(self, workspace: Workspace, record: Record) -> bool:
+        """Tell whether what is known is of the index that lies there: the workspace may have been put back since."""
+        known = self._known
+        if known is None or known.layer.vectors != record.vectors_id:
+            return False
+        folder = workspace.index_folder(known.layer.base)
+        there = Layer.load(folder)
+        return there is not None and there.commit == known.layer.commit and (folder / "chroma").is_dir()
+
+    def _write_embedded(self, workspace: Workspace, wanted: Wanted, folder: Path) -> None:
+        """Lay what changed over the index that is known, or make a whole one, from a copy of that if there is one."""
+        record, known = wanted.record, self._known
+        changes = {name: wanted.changes(name, known.held[name]) for name in _COLLECTIONS} if known else {}
+        if known and _is_small(changes, known.held):
+            _fill(folder, record, {name: wanted.read(name, changed) for name, (changed, _) in changes.items()})
+            hidden = {
+                name: sorted({*changed, *gone} & known.held[name].keys()) for name, (changed, gone) in changes.items()
+            }
+            replace(known.layer, removed=hidden).save(folder)
+            return
+        if known:
+            shutil.copytree(workspace.index_folder(known.layer.base) / "chroma", folder / "chroma")
+        _fill(folder, record, {name: wanted.read(name, [*wanted.contents[name]]) for name in _COLLECTIONS})
+        layer = Layer(record.generation, record.commit_id, record.vectors_id)
+        layer.save(folder)
+        self._known = _Known(layer, wanted.contents)
+
+    def _write_to_server(self, store: VectorStore, workspace: Workspace, wanted: Wanted) -> None:
+        """Write what changed; where the server is not at the last commit, compare it as a whole."""
+        record, known = wanted.record, self._known
+        spared = ids_of_generations(workspace)
+        self._known = None
+        model, commit = record.embedding_model, record.commit_id
+        for name in _COLLECTIONS:
+            if known is not None and known.layer.vectors == record.vectors_id:
+                changed, gone = wanted.changes(name, known.held[name])
+                left = gone.difference(*spared[name].values())
+                base = known.layer.commit
+                new = wanted.read(name, changed)
+                if store.apply(name, new, sorted(left), model, base=base, commit=commit, spared=spared[name]):
+                    continue
+            everything = wanted.read(name, [*wanted.contents[name]])
+            store.synchronise(name, everything, model, commit=commit, spared=spared[name])
+        store.close()
+        # What was spared goes when nobody reads it any more.
+        surplus = {name: dict.fromkeys(chain.from_iterable(ids.values()), "") for name, ids in spared.items()}
+        held = {name: {**surplus[name], **wanted.contents[name]} for name in _COLLECTIONS}
+        self._known = _Known(Layer(record.generation, commit, record.vectors_id), held)
+
+
+def _write_mapped(workspace: Workspace, record: Record, folder: Path, *, from_scratch: bool) -> None:
+    """Write a layer of what changed since the last whole index, or a whole one; only the snapshot is read for it."""
+    current = workspace.current()
+    layer = Layer.load(workspace.index_folder(current)) if current is not None and not from_scratch else None
+    if layer is not None and is_base(base := workspace.index_folder(layer.base), layer, record):
+        changes, size = changes_since(base, folder, _MOST_IN_LAYER)
+        if changes is not None and size >= _LARGE_INDEX and len(changes) <= min(_MOST_IN_LAYER, size // 2):
+            write_layer(folder, record, changes.new)
+            replace(layer, removed=changes.gone).save(folder)
+            return
+    write_whole(folder, record)
+    Layer(record.generation, record.commit_id, record.vectors_id, store="mapped").save(folder)
+
+
+def _fill(folder: Path, record: Record, wanted: Mapping[str, Vectors]) -> None:
+    """Make the embedded collections of a generation's folder hold what they should."""
+    with closing(VectorStore.embedded(folder / "chroma")) as store:
+        for name, vectors in wanted.items():
+            store.synchronise(name, vectors, record.embedding_model, commit=record.commit_id)
+    wipe_unused(folder / "chroma")
+
+
+class Wanted:
+    """What the search index of a generation is to hold."""
+
+    def __init__(self, record: Record, graph: KnowledgeGraph, fingerprints: Mapping[str, str]) -> None:
+        self.record = record
+        self._graph = graph
+        self._fingerprints = fingerprints
+
+    @cached_property
+    def contents(self) -> Contents:
+        """By collection, {id: what tells whether it changed}."""
+        passages = {key: stored_fingerprint(content) for key, content in self._fingerprints.items()}
+        return {"facts": dict.fromkeys(self._graph.facts, ""), "passages": passages}
+
+    def changes(self, name: str, held: Mapping[str, str]) -> tuple[list[str], set[str]]:
+        """Return the ids that are to be written, and those that are to go, where so much is held already."""
+        wanted = self.contents[name]
+        return [key for key, content in wanted.items() if held.get(key) != content], held.keys() - wanted.keys()
+
+    def read(self, name: str, ids: Sequence[str]) -> Vectors:
+        """Return what is to be written under some ids."""
+        if name == "facts":
+            return Vectors(ids, _FactVectors(self.record, ids))
+        rows = [self._graph.passage_index[key] for key in ids]
+        passages = [self._graph.passages[row] for row in rows]
+        metadata = [passage_metadata(self._fingerprints[p.id], p.source, p.metadata) for p in passages]
+        return Vectors(ids, np.asarray(self._graph.passage_vectors[rows]), metadata)
+
+
+class _FactVectors:
+    """Vectors of facts that are read from the record when they are asked for."""
+
+    def __init__(self, record: Record, ids: Sequence[str]) -> None:
+        self._record = record
+        self._ids = ids
+
+    def __getitem__(self, rows: list[int]) -> NDArray[np.float32]:
+        return self._record.fact_vectors([self._ids[row] for row in rows])
+
+
+def _read_last(workspace: Workspace, record: Record) -> _Known | None:
+    """Return what the index that the current generation lies on holds, unless it is of no use any more."""
+    current = workspace.current()
+    layer = Layer.load(workspace.index_folder(current)) if current is not None else None
+    if layer is None or layer.vectors != record.vectors_id:
+        return None
+    folder = workspace.index_folder(layer.base) / "chroma"
+    if not folder.is_dir():
+        return None
+    with closing(VectorStore.embedded(folder)) as store:
+        stamps = [store.stamp(name) for name in _COLLECTIONS]
+        if not all(s and s.is_at(layer.commit) and s.embedding_model == record.embedding_model for s in stamps):
+            return None
+        held = {name: {key: text or "" for key, text in store.fingerprints(name).items()} for name in _COLLECTIONS}
+        return _Known(replace(layer, removed={}), held)
+
+
+def _is_small(changes: Mapping[str, tuple[Sequence[str], Collection[str]]], held: Contents) -> bool:
+    """Tell whether a layer is worth its while: the index is large, and little of it changed."""
+    size = sum(map(len, held.values()))
+    changed = sum(len(new) + len(gone) for new, gone in changes.values())
+    return size >= _LARGE_INDEX and changed <= min(_MOST_IN_LAYER, size // 2)

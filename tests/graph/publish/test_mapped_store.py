@@ -1,0 +1,297 @@
+"""Generations whose vectors are mapped files: published, laid over one another, opened, moved, damaged."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graph.checks.doctor import examine_workspace, repair_workspace
+from graph.errors import BadInput, DependencyMissing
+from graph.publish import near_vectors
+from graph.publish.derive import forget_derivations, publish
+from graph.publish.mapped_store import FOLDER
+from graph.publish.search_indexes import open_store
+from graph.retrieve.open_index import open_index
+from graph.storage.workspace import Workspace
+from graph.storage.writer import reembed
+from tests.builders import HashEmbedder, Silent
+from tests.cases import mostly_slow
+from tests.damages import everything_in, read_at_once
+from tests.layered import assert_answers, assert_opens, generations, layer_of, write
+
+FIRST = dict.fromkeys("abcdefghij", 0)
+SECOND = {**dict.fromkeys("abdeghij", 0), "c": 1}
+"""After the change that the layer holds: one passage changed, one gone."""
+
+
+class Retrained(HashEmbedder):
+    """Other vectors under the same name."""
+
+    def _vector(self, text: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        return super()._vector(f"again {text}")
+
+
+@pytest.fixture(autouse=True)
+def mapped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
+    monkeypatch.setenv("MARA_VECTORS", "mapped")
+    forget_derivations()
+    yield
+    forget_derivations()
+
+
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole index, and a layer, generation 2, over a base, generation 1."""
+    root = tmp_path_factory.mktemp("templates")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
+        patched.setenv("MARA_VECTORS", "mapped")
+        write(root / "whole", FIRST)
+        shutil.copytree(root / "whole", root / "layered")
+        write(root / "layered", {"c": 1}, removed=["f"])
+    return root
+
+
+@pytest.fixture
+def workspace(templates: Path, tmp_path: Path) -> Workspace:
+    return Workspace(Path(shutil.copytree(templates / "whole", tmp_path / "workspace")))
+
+
+@pytest.fixture
+def changed(templates: Path, tmp_path: Path) -> Workspace:
+    return Workspace(Path(shutil.copytree(templates / "layered", tmp_path / "changed")))
+
+
+def vectors_of(workspace: Workspace, generation: int = 0) -> Path:
+    return workspace.index_folder(generation or workspace.current() or 0) / FOLDER
+
+
+class TestPublishing:
+    def test_a_generation_says_what_holds_its_vectors(self, workspace: Workspace) -> None:
+        assert layer_of(workspace).store == "mapped"
+        assert not (workspace.index_folder(1) / "chroma").exists()
+        assert assert_opens(workspace, FIRST) == 1
+
+    def test_readers_follow_it_without_the_variable(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("MARA_VECTORS")
+        index = open_index(workspace.root, Silent())
+        assert index.store_name == "mapped"
+        assert_answers(index, FIRST)
+        index.close()
+
+    def test_so_does_the_next_generation(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("MARA_VECTORS")
+        write(workspace.root, {"c": 1}, removed=["f"])
+        assert layer_of(workspace).store == "mapped"
+        assert assert_opens(workspace, SECOND) == 2
+
+    def test_reading_writes_nothing(self, workspace: Workspace) -> None:
+        before = everything_in(vectors_of(workspace))
+        assert_opens(workspace, FIRST)
+        assert everything_in(vectors_of(workspace)) == before
+
+    def test_another_name_is_refused(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MARA_VECTORS", "faiss")
+        with pytest.raises(BadInput, match=r"MARA_VECTORS is 'faiss'.*chroma, mapped"):
+            write(workspace.root, {"x": 1})
+
+    @pytest.mark.parametrize("there", ["chroma", "mapped"])
+    def test_a_workspace_moves_when_another_store_is_set(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, there: str
+    ) -> None:
+        for store, generation in ("chroma", 2), ("mapped", 3):
+            monkeypatch.setenv("MARA_VECTORS", store)
+            assert assert_opens(workspace, FIRST) == generation
+            assert layer_of(workspace).store == store
+            if store == there:
+                break
+        write(workspace.root, {"c": 1}, removed=["f"])
+        assert layer_of(workspace).base == generation
+        assert assert_opens(workspace, SECOND) == generation + 1
+
+    def test_vectors_that_were_replaced_are_written_anew(self, workspace: Workspace) -> None:
+        retrained = Retrained()
+        with workspace.writing(), workspace.open_record() as record:
+            reembed(record, retrained)
+            publish(workspace, record)
+        assert layer_of(workspace).base == 2
+        index = open_index(workspace.root, retrained)
+        assert_answers(index, FIRST, retrained)
+        index.close()
+
+    def test_what_is_missing_is_named(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+        def missing() -> None:
+            raise DependencyMissing("Vectors need faiss", "pip install 'mara-rag[large]'")
+
+        monkeypatch.setattr(near_vectors, "COMPARED_ONE_BY_ONE", 1)
+        monkeypatch.setattr(near_vectors, "load_faiss", missing)
+        with pytest.raises(DependencyMissing, match="large"):
+            write(workspace.root, dict.fromkeys("abcdefgh", 3))
+
+
+class TestLayers:
+    def test_a_small_change_writes_what_changed_alone(self, changed: Workspace) -> None:
+        assert generations(changed) == {"1", "2"}
+        assert layer_of(changed).base == 1
+        assert sorted(layer_of(changed).removed["passages"]) == ["c", "f"]
+        assert len(np.load(vectors_of(changed) / "passages.rows.npy")) == 1
+        assert len(np.load(vectors_of(changed) / "fact_vectors.npy")) == 2
+        assert assert_opens(changed, SECOND) == 2
+
+    @pytest.mark.parametrize("seed", mostly_slow([0, 1, 2], 1))
+    def test_after_any_changes_it_answers_as_a_fresh_workspace(self, tmp_path: Path, seed: int) -> None:
+        chance = random.Random(seed)
+        content = dict.fromkeys("abcdefghijkl", 0)
+        workspace = Workspace(tmp_path / "changed")
+        write(workspace.root, content)
+        for step in range(1, 6):
+            new = {f"{key}{step}": step for key in chance.sample("abcdefghijkl", chance.randint(0, 2))}
+            new |= {key: chance.randint(0, 2) for key in chance.sample([*content], chance.randint(0, 2))}
+            removed = [key for key in chance.sample([*content], chance.randint(0, 2)) if key not in new]
+            write(workspace.root, new, removed)
+            content = {key: state for key, state in {**content, **new}.items() if key not in removed}
+            assert generations(workspace) == {str(layer_of(workspace).base), str(workspace.current())}
+            assert assert_opens(workspace, content) == workspace.current() == step + 1
+
+    def test_a_change_that_is_too_large_makes_a_whole_index(self, changed: Workspace) -> None:
+        content = dict.fromkeys("cdefghij", 2)
+        write(changed.root, content, removed=["a", "b"])
+        assert layer_of(changed).base == changed.current() == 3
+        assert generations(changed) == {"3"}
+        assert assert_opens(changed, content) == 3
+
+    def test_the_same_record_gives_the_same_files(self, workspace: Workspace) -> None:
+        first = {path.name: path.read_bytes() for path in vectors_of(workspace).iterdir()}
+        with workspace.writing(), workspace.open_record() as record:
+            publish(workspace, record)
+        assert workspace.current() == 2
+        second = {path.name: path.read_bytes() for path in vectors_of(workspace).iterdir()}
+        # The commit is another one.
+        assert {**second, "stamp.json": b""} == {**first, "stamp.json": b""}
+
+
+@pytest.mark.slow
+def test_graphs_of_neighbours_answer_as_comparing_all_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("faiss", reason="the extra `large` is not installed")
+    monkeypatch.setattr(near_vectors, "COMPARED_ONE_BY_ONE", 3)
+    monkeypatch.setattr(near_vectors, "_GATHERED", 2)
+    write(tmp_path, FIRST)
+    workspace = Workspace(tmp_path)
+    assert {path.name for path in vectors_of(workspace).glob("*.hnsw")} == {"facts.0.hnsw", "passages.0.hnsw"}
+    assert assert_opens(workspace, FIRST) == 1
+    write(tmp_path, {"c": 1}, removed=["f"])
+    assert layer_of(workspace).base == 1
+    assert assert_opens(workspace, SECOND) == 2
+
+
+def gone(workspace: Workspace) -> None:
+    shutil.rmtree(vectors_of(workspace))
+
+
+def base_gone(workspace: Workspace) -> None:
+    shutil.rmtree(workspace.index_folder(1))
+
+
+def of_another_commit(workspace: Workspace) -> None:
+    path = vectors_of(workspace, 1) / "stamp.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "commit": "another"}))
+
+
+def a_vector_short(workspace: Workspace) -> None:
+    path = vectors_of(workspace) / "fact_vectors.npy"
+    np.save(path, np.load(path)[:-1])
+
+
+def rows_of_nothing(workspace: Workspace) -> None:
+    np.save(vectors_of(workspace) / "passages.rows.npy", np.array([99], dtype=np.int32))
+
+
+def stamp_garbled(workspace: Workspace) -> None:
+    (vectors_of(workspace) / "stamp.json").write_text('{"commit": 1}')
+
+
+DAMAGES: list[Callable[[Workspace], None]] = [
+    gone,
+    a_vector_short,
+    of_another_commit,
+    base_gone,
+    rows_of_nothing,
+    stamp_garbled,
+]
+
+
+class TestDamages:
+    @pytest.mark.parametrize("damage", mostly_slow({damage.__name__: damage for damage in DAMAGES}, 3))
+    def test_what_is_damaged_is_made_whole_when_it_is_opened(
+        self, changed: Workspace, damage: Callable[[Workspace], None]
+    ) -> None:
+        damage(changed)
+        assert assert_opens(changed, SECOND) == 3
+        assert layer_of(changed).base == 3
+        assert generations(changed) == {"3"}
+
+    @pytest.mark.parametrize("damage", [of_another_commit, base_gone])
+    def test_no_layer_is_laid_on_it(self, changed: Workspace, damage: Callable[[Workspace], None]) -> None:
+        damage(changed)
+        write(changed.root, {"x": 1})
+        assert layer_of(changed).base == changed.current()
+        assert assert_opens(changed, {**SECOND, "x": 1}) == changed.current()
+
+
+def test_a_selection_is_the_same_as_that_of_chroma(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(workspace.root, {"c": 1, "d": 2}, removed=["f"])
+    store = open_store(workspace, "", workspace.current() or 0)
+    selected = [store.select(where) for where in ({"state": {"$gte": 1}}, {"source": {"$ne": "c.txt"}})]
+    store.close()
+    monkeypatch.setenv("MARA_VECTORS", "chroma")
+    open_index(workspace.root, Silent()).close()
+    store = open_store(workspace, "", workspace.current() or 0)
+    assert [store.select(where) for where in ({"state": {"$gte": 1}}, {"source": {"$ne": "c.txt"}})] == selected
+    assert all(selected)
+    store.close()
+
+
+class TestDoctor:
+    def test_what_is_sound_is_found_so_and_nothing_is_written(
+        self, changed: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("MARA_VECTORS")
+        before = everything_in(changed.root / "index")
+        found = examine_workspace(changed.root)
+        assert found.ok, [finding for finding in found.findings if not finding.ok]
+        assert any(finding.check == "search index: vectors of facts" for finding in found.findings)
+        assert everything_in(changed.root / "index") == before
+
+    @pytest.mark.parametrize("damage", mostly_slow({damage.__name__: damage for damage in DAMAGES}, 1))
+    def test_what_is_damaged_is_named_and_repaired(
+        self, changed: Workspace, damage: Callable[[Workspace], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read_at_once(monkeypatch)
+        damage(changed)
+        assert any(
+            f.check.startswith("search index") and f.repairable for f in examine_workspace(changed.root).findings
+        )
+        _, done, after = repair_workspace(changed.root)
+        assert done
+        assert after.ok
+        assert layer_of(changed).store == "mapped"
+        assert assert_opens(changed, SECOND) == changed.current()
+
+    def test_another_vector_of_a_fact_is_found(self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+        read_at_once(monkeypatch)
+        path = vectors_of(workspace) / "fact_vectors.npy"
+        vectors = np.load(path)
+        vectors[3] = -vectors[3]
+        np.save(path, vectors)
+        found = [finding for finding in examine_workspace(workspace.root).findings if not finding.ok]
+        assert [finding.check for finding in found] == ["search index: vectors of facts"]
+        assert found[0].message.startswith("1 vectors")

@@ -1,0 +1,282 @@
+"""Many workspaces in one process: which stay open within a budget, and what closing gives back."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from graph.publish.derive import _give_memory_back
+from graph.retrieve.index_pool import IndexPool
+from graph.retrieve.open_cost import OpenCost, parts_of
+from graph.retrieve.open_index import Index
+from graph.storage.generation import GenerationHold
+from tests.builders import Child, HashEmbedder, passage_of, publish_workspace
+
+PASSAGES = [
+    passage_of("nissan", "Nissan", "Nissan was founded in 1933."),
+    passage_of("sund", "Lake Sund", "Lake Sund lies in Ostra."),
+]
+
+Asking = Callable[..., Index]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return publish_workspace(tmp_path_factory.mktemp("template") / "workspace", PASSAGES).root
+
+
+@pytest.fixture
+def tenants(template: Path, tmp_path: Path) -> list[Path]:
+    return [Path(shutil.copytree(template, tmp_path / name)) for name in "abcd"]
+
+
+def cost_of(template: Path) -> OpenCost:
+    return sum(parts_of(template / "index" / "1").values(), OpenCost())
+
+
+@pytest.fixture
+def pool(template: Path) -> Iterator[IndexPool]:
+    """A pool with room for two workspaces and a half."""
+    one = cost_of(template)
+    pool = IndexPool(OpenCost(2.5 * one.bytes, 1_000, 1_000))
+    yield pool
+    pool.close()
+
+
+def open_among(workspaces: list[Path]) -> str:
+    """Return the names of those workspaces that are open in this process."""
+    return "".join(root.name for root in workspaces if GenerationHold.is_held(root / "index" / "1"))
+
+
+def ask(pool: IndexPool, root: Path, run: str = "") -> list[str]:
+    index = pool.get(root, HashEmbedder(), run=run)
+    found = sorted(index.graph.passages[passage].id for passage, _ in index.search_passages("Nissan", 9))
+    pool.close_unused()
+    return found
+
+
+def test_workspaces_that_fit_stay_open(pool: IndexPool, tenants: list[Path]) -> None:
+    for root in tenants[:2]:
+        ask(pool, root)
+    assert open_among(tenants) == "ab"
+    assert pool.workspaces == 2
+
+
+def test_the_one_that_was_used_least_recently_makes_room(pool: IndexPool, tenants: list[Path]) -> None:
+    for which in (0, 1, 0, 2):
+        ask(pool, tenants[which])
+    pool.close_unused()
+    assert open_among(tenants) == "ac"
+
+
+def test_every_workspace_answers_however_few_fit(pool: IndexPool, tenants: list[Path]) -> None:
+    for root in [*tenants, *tenants]:
+        assert ask(pool, root) == ["nissan", "sund"]
+
+
+def test_a_limit_of_open_files_counts_as_memory_does(template: Path, tenants: list[Path]) -> None:
+    one = cost_of(template)
+    for few in (OpenCost(1e12, 1.5 * one.files, 1e6), OpenCost(1e12, 1e6, 1.5 * one.threads)):
+        pool = IndexPool(few)
+        for root in tenants[:3]:
+            ask(pool, root)
+        assert open_among(tenants) == "c"
+        pool.close()
+
+
+def test_one_that_is_larger_than_the_budget_stays_until_another_is_asked_for(tenants: list[Path]) -> None:
+    pool = IndexPool(OpenCost(1, 1, 1))
+    ask(pool, tenants[0])
+    assert open_among(tenants) == "a"
+    ask(pool, tenants[1])
+    assert open_among(tenants) == "b"
+    pool.close()
+
+
+class TestRunsUnderWay:
+    """A workspace that a run works on makes room for nobody."""
+
+    def test_it_stays_open_until_the_run_has_ended(self, pool: IndexPool, tenants: list[Path]) -> None:
+        with pool.run("question"):
+            ask(pool, tenants[0], "question")
+            for root in tenants[1:]:
+                ask(pool, root)
+            assert open_among(tenants) == "ad"
+            ask(pool, tenants[1])
+            ask(pool, tenants[2])
+        assert "a" in open_among(tenants)
+        pool.close_unused()
+        ask(pool, tenants[1])
+        ask(pool, tenants[2])
+        assert open_among(tenants) == "bc"
+
+    def test_its_generation_stays_although_the_workspace_was_written(
+        self, pool: IndexPool, tenants: list[Path]
+    ) -> None:
+        with pool.run("question"):
+            begun = pool.get(tenants[0], HashEmbedder(), run="question")
+            publish_workspace(tenants[0], [passage_of("new", "New", "text")])
+            for root in tenants:
+                ask(pool, root)
+            assert pool.get(tenants[0], HashEmbedder(), begun.graph.generation, "question") is begun
+
+    def test_a_long_run_on_one_workspace_keeps_no_others_open(self, pool: IndexPool, tenants: list[Path]) -> None:
+        with pool.run("long"):
+            ask(pool, tenants[0], "long")
+            for root in tenants[1:]:
+                with pool.run("short"):
+                    ask(pool, root, "short")
+                pool.close_unused()
+            assert open_among(tenants) == "ad"
+
+    def test_where_all_are_worked_on_all_stay(self, pool: IndexPool, tenants: list[Path]) -> None:
+        with pool.run("a"), pool.run("b"), pool.run("c"), pool.run("d"):
+            for root in tenants:
+                ask(pool, root, root.name)
+            assert open_among(tenants) == "abcd"
+        pool.close_unused()
+        assert open_among(tenants) == "cd"
+
+
+def test_an_index_that_somebody_refers_to_goes_on_answering(pool: IndexPool, tenants: list[Path]) -> None:
+    held = pool.get(tenants[0], HashEmbedder())
+    for root in tenants[1:]:
+        ask(pool, root)
+    assert len(held.search_passages("Nissan", 9)) == 2
+    assert open_among(tenants) == "ad"
+    del held
+    pool.close_unused()
+    assert open_among(tenants) == "d"
+
+
+def test_an_older_generation_goes_before_a_workspace(pool: IndexPool, tenants: list[Path]) -> None:
+    ask(pool, tenants[0])
+    publish_workspace(tenants[0], [passage_of("new", "New", "text")])
+    ask(pool, tenants[0])
+    ask(pool, tenants[1])
+    assert GenerationHold.is_held(tenants[0] / "index" / "2")
+    assert not GenerationHold.is_held(tenants[0] / "index" / "1")
+    assert pool.workspaces == 2
+
+
+def test_what_is_taken_is_what_is_open(pool: IndexPool, tenants: list[Path], template: Path) -> None:
+    one = cost_of(template)
+    for root in tenants:
+        ask(pool, root)
+    assert pool.taken.bytes == pytest.approx(2 * one.bytes)
+    assert pool.taken.files == 2 * one.files
+    pool.close()
+    assert pool.taken.bytes == pytest.approx(0)
+    assert open_among(tenants) == ""
+
+
+def test_a_workspace_that_opens_slowly_keeps_nobody_waiting_who_asks_for_another(
+    pool: IndexPool, tenants: list[Path]
+) -> None:
+    slow, other = tenants[:2]
+    current = slow / "CURRENT"
+    current.unlink()
+    os.mkfifo(current)
+    gate = os.open(current, os.O_RDWR)
+    answers: list[list[str]] = []
+    thread = threading.Thread(target=lambda: answers.append(ask(pool, slow)))
+    thread.start()
+    assert ask(pool, other) == ["nissan", "sund"]
+    assert not answers
+    regular = slow / "current"
+    regular.write_text("1\n", encoding="ascii")
+    regular.replace(current)
+    os.write(gate, b"1\n")
+    os.close(gate)
+    thread.join()
+    assert answers == [["nissan", "sund"]]
+
+
+def test_threads_that_ask_for_many_workspaces_get_each_its_own(tmp_path: Path) -> None:
+    roots = [publish_workspace(tmp_path / f"w{i}", [passage_of(f"p{i}", "Title", f"Text {i}")]).root for i in range(6)]
+    one = cost_of(roots[0])
+    pool, wrong = IndexPool(OpenCost(2.5 * one.bytes, 1_000, 1_000)), []
+
+    def work(seed: int) -> None:
+        for step in range(12):
+            which = (seed * 5 + step * (seed + 1)) % len(roots)
+            with pool.run(f"{seed}-{step}"):
+                index = pool.get(roots[which], HashEmbedder(), run=f"{seed}-{step}")
+                found = [index.graph.passages[passage].id for passage, _ in index.search_passages("Text", 3)]
+                if found != [f"p{which}"]:
+                    wrong.append((which, found))
+            del index
+            pool.close_unused()
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    pool.close_unused()
+    assert pool.taken.fits(OpenCost(2.5 * one.bytes, 1_000, 1_000))
+    pool.close()
+
+
+def resident() -> int:
+    """Return the bytes of memory of this process that no file backs."""
+    gc.collect()
+    _give_memory_back()
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_and_open_files_stay_flat_over_hundreds_of_workspaces(template: Path, tmp_path: Path) -> None:
+    one = cost_of(template)
+    pool = IndexPool(OpenCost(5.5 * one.bytes, 1_000, 1_000))
+    seen = []
+    for number in range(180):
+        ask(pool, Path(shutil.copytree(template, tmp_path / str(number))))
+        shutil.rmtree(tmp_path / str(number - 10), ignore_errors=True)
+        if number in (59, 179):
+            seen.append((resident(), len(os.listdir("/proc/self/fd")), threading.active_count()))
+    pool.close()
+    (before, files_before, threads_before), (after, files_after, threads_after) = seen
+    assert after - before < 3 * one.bytes
+    assert abs(files_after - files_before) < one.files
+    assert threads_after == threads_before
+
+
+MEASURE = """
+import sys
+from pathlib import Path
+from graph.retrieve.index_pool import IndexPool
+from graph.retrieve.open_cost import OpenCost
+from tests.builders import HashEmbedder
+from tests.graph.retrieve.test_index_pool_budget import ask, resident
+pool, roots = IndexPool(OpenCost(1e12, 1e6, 1e6)), sorted(Path(sys.argv[1]).iterdir())
+for root in roots[:5]:
+    ask(pool, root)
+before, estimated = resident(), pool.taken.bytes
+for root in roots[5:]:
+    ask(pool, root)
+print(resident() - before, pool.taken.bytes - estimated)
+"""
+"""A program of its own: memory that other tests gave back to the allocator would be taken first."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_is_what_was_estimated_within_a_half(tmp_path: Path) -> None:
+    passages = [passage_of(f"p{i}", f"Title {i}", f"Nissan {i} was founded in {1900 + i}.") for i in range(60)]
+    template = publish_workspace(tmp_path / "template", passages).root
+    for number in range(25):
+        shutil.copytree(template, tmp_path / "copies" / str(number))
+    with Child(MEASURE, tmp_path / "copies") as child:
+        grown, estimated = map(float, child.hear().split())
+    assert 0.5 * estimated < grown < 1.5 * estimated

@@ -1,0 +1,208 @@
+"""The API for programs, and what whoever operates the server asks it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.testclient import TestClient
+
+from tests.dictation import PATIENCE_S, Dictation
+from tests.scripted_server import Reply, ScriptedServer
+from tests.workflows.serving.page.site import KeyRack, new_id, on_a_port, site_of
+from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
+from workflows.ask import ask
+from workflows.context import Context
+from workflows.serving.identity import Identity
+from workflows.serving.page.app import make_app
+from workflows.serving.service import Service
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service()
+
+
+@pytest.fixture
+def client(hashing: None, world: Path, tmp_path: Path, service: Service) -> TestClient:
+    return TestClient(make_app(site_of(world, tmp_path), service), base_url="http://localhost")
+
+
+def steady(result: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in result.items() if key != "timings_ms"}
+
+
+def figures(client: TestClient, **headers: str) -> dict[tuple[str, ...], float]:
+    """The figures: {(name, values of its labels by their names): value}."""
+    text = client.get("/metrics", headers=headers).text
+    return {
+        (each.name, *(each.labels[name] for name in sorted(each.labels))): each.value
+        for family in text_string_to_metric_families(text)
+        for each in family.samples
+    }
+
+
+@pytest.mark.parametrize("prefix", ["", "/page"])
+def test_a_question_is_answered_as_python_answers_it(client: TestClient, world: Path, prefix: str) -> None:
+    reply = client.post(f"{prefix}/api/ask", json={"question": QUESTION})
+    assert reply.status_code == 200
+    assert steady(reply.json()) == steady(dict(ask(QUESTION, Context(workspace=str(world)))))
+    assert reply.json()["timings_ms"]["total"] > 0
+
+
+def test_passages_are_found_without_an_answer(client: TestClient) -> None:
+    told = client.post("/api/retrieve", json={"question": QUESTION, "top_k": 2, "mode": "dense"}).json()
+    assert [hit["number"] for hit in told["passages"]] == [1, 2]
+    assert told["ranked_by"] == "dense"
+    assert "answer" not in told
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("ask", {}, "The question is empty"),
+        ("ask", {"question": "x", "model": "local:a.gguf"}, "There is no setting model here"),
+        ("ask", {"question": "x", "conversation_id": "a"}, "There is no setting conversation_id here"),
+        ("retrieve", {"question": "x", "workflow": "ragenta"}, "There is no setting workflow here"),
+        ("retrieve", {"question": "x", "top_k": 0}, "top_k has to be 1 or more"),
+        ("retrieve", {"question": "x", "workspace": "../other"}, "workspace"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(client: TestClient, path: str, body: dict[str, Any], words: str) -> None:
+    reply = client.post(f"/api/{path}", json=body)
+    assert reply.status_code == 400
+    assert reply.json()["error"]["kind"] == "BadInput"
+    assert words in reply.json()["error"]["message"]
+
+
+def test_other_sites_cannot_ask(client: TestClient) -> None:
+    reply = client.post("/api/ask", json={"question": QUESTION}, headers={"origin": "https://evil.example"})
+    assert reply.status_code == 403
+
+
+class TestFull:
+    """A server that has as many questions as it takes."""
+
+    @pytest.fixture
+    def full(self, service: Service) -> None:
+        service.__dict__["admission"] = _Full(service.admission)
+
+    @pytest.mark.parametrize("path", ["api/ask", "api/retrieve", "page/api/turns"])
+    def test_refuses_with_429_and_says_when_to_ask_again(self, full: None, client: TestClient, path: str) -> None:
+        reply = client.post(f"/{path}", json={"question": QUESTION})
+        assert (reply.status_code, reply.headers["retry-after"]) == (429, "1")
+        assert reply.json()["error"] == {
+            "kind": "Overloaded",
+            "message": "The server has as many questions as it takes. Ask again in a second",
+        }
+        assert figures(client)["mara_refused_total",] == 1
+
+    def test_keeps_nothing_of_a_refused_turn(self, full: None, client: TestClient) -> None:
+        conversation = new_id()
+        body = {"conversation": conversation, "turn": new_id(), "question": QUESTION}
+        assert client.post("/page/api/turns", json=body).status_code == 429
+        assert client.get("/page/api/conversations").json() == {"conversations": []}
+
+
+class _Full:
+    is_full = True
+
+    def __init__(self, admission: Any) -> None:
+        self.refusal = admission.refusal
+
+
+class TestFigures:
+    def test_count_questions_nodes_and_notes(self, client: TestClient) -> None:
+        client.post("/api/ask", json={"question": QUESTION})
+        client.post("/api/retrieve", json={"question": QUESTION, "mode": "dense"})
+        client.post("/api/ask", json={"question": QUESTION, "workspace": "none-such"})
+        body = {"conversation": new_id(), "turn": new_id(), "question": QUESTION}
+        client.post("/page/api/turns", json=body)
+        told = figures(client)
+        assert told["mara_questions_total", "mara", "evidence", "mara"] == 2
+        assert told["mara_questions_total", "dense", "passages", "retrieval"] == 1
+        assert told["mara_question_seconds_count", "mara"] == 2
+        assert told["mara_node_seconds_count", "walk_graph"] == 2
+        assert told["mara_failed_total", "BadInput"] == 1
+        assert told["mara_at_work",] == told["mara_waiting",] == 0
+        assert QUESTION not in client.get("/metrics").text
+
+    def test_count_tokens(self, chat_server: ScriptedServer, client: TestClient) -> None:
+        chat_server.script(well_behaved())
+        usage = client.post("/api/ask", json={"question": QUESTION}).json()["usage"]
+        told = figures(client)
+        assert told["mara_model_calls_total",] == usage["calls"] == 3
+        assert told["mara_tokens_total", "in"] == usage["prompt_tokens"] > 0
+
+    def test_are_for_who_may_watch(self, hashing: None, world: Path, tmp_path: Path) -> None:
+        rack = KeyRack(watch=Identity("prometheus", may_watch=True), anna=Identity("anna", may_index=True))
+        client = TestClient(make_app(site_of(world, tmp_path, keyring=lambda: rack)), base_url="http://mara.example")
+        assert client.get("/metrics").status_code == 401
+        refused = client.get("/metrics", headers={"authorization": "Bearer anna"})
+        assert refused.status_code == 403
+        assert "anna may not read the figures" in refused.json()["error"]["message"]
+        assert client.get("/metrics", headers={"authorization": "Bearer watch"}).status_code == 200
+
+    def test_are_without_keys_this_machine_s_alone(self, client: TestClient) -> None:
+        assert client.get("/metrics", headers={"host": "mara.example"}).status_code == 403
+
+
+class TestReadiness:
+    def test_a_server_is_ready_once_its_workspace_answers(self, client: TestClient) -> None:
+        assert client.get("/ready").status_code == 503
+        assert client.get("/health").json() == {"status": "ok"}
+        with client:
+            ready = _until_ready(client)
+        assert (ready["state"], ready["trouble"]) == ("ready", None)
+        assert ready["generation"] >= 1
+
+    def test_it_is_not_while_it_drains(self, client: TestClient, service: Service) -> None:
+        with client:
+            _until_ready(client)
+            service.drain()
+            reply = client.get("/ready")
+        assert (reply.status_code, reply.json()["state"]) == (503, "draining")
+
+    def test_it_says_what_keeps_it_from_being_ready(self, hashing: None, tmp_path: Path) -> None:
+        service = Service()
+        client = TestClient(make_app(site_of(tmp_path / "none", tmp_path), service), base_url="http://localhost")
+        with client:
+            service.open_own()
+            reply = client.get("/ready")
+        assert (reply.status_code, reply.json()["trouble"]) == (503, "WorkspaceMissing")
+
+
+def _until_ready(client: TestClient) -> dict[str, Any]:
+    while (reply := client.get("/ready")).status_code != 200:
+        assert reply.json()["trouble"] is None
+    told: dict[str, Any] = reply.json()
+    return told
+
+
+def test_who_goes_away_frees_the_place(chat_server: ScriptedServer, hashing: None, world: Path, tmp_path: Path) -> None:
+    dictation = Dictation()
+    chat_server.script({**well_behaved(), "answerer": [Reply("", pieces=dictation), ANSWERED]})
+    with on_a_port(site_of(world, tmp_path), Service(at_once=1)) as address:
+        left = threading.Thread(target=_ask_and_leave, args=(address, dictation.began))
+        left.start()
+        left.join(PATIENCE_S)
+        dictation.go_on.set()
+        assert dictation.hung_up.wait(PATIENCE_S)
+        reply = httpx.post(f"{address}/api/ask", json={"question": QUESTION}, timeout=PATIENCE_S)
+    assert reply.json()["answer"] == ANSWERED
+
+
+def _ask_and_leave(address: str, began: threading.Event) -> None:
+    """Ask, and break the connection off once the answer is being written."""
+    host, _, port = address.removeprefix("http://").partition(":")
+    body = json.dumps({"question": QUESTION}).encode()
+    head = f"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(f"{head}\r\n\r\n".encode() + body)
+        assert began.wait(PATIENCE_S)
