@@ -14,6 +14,7 @@ from typing import Any
 from graph.errors import MaraError
 from graph.server_clients import serves_clients
 from workflows.runtime.fresh_generations import LOOK_EVERY_S
+from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import OFFLINE, chat_model_name, fresh_generations, index_pool
 from workflows.serving.admission import Admission, Limits
 from workflows.serving.key_file import OWN_WORKSPACE
@@ -112,7 +113,7 @@ class Service:
         from workflows.ask import ask
 
         with tracing_context(enabled=False):
-            ask("Which?", Context(workspace=self._name_of(root), model=OFFLINE).within({}))
+            on_its_own(ask, "Which?", Context(workspace=self._name_of(root), model=OFFLINE).within({}))
 
     def begun(self, root: Path, generation: int) -> None:
         """Note the generation that questions to a workspace begin with."""
