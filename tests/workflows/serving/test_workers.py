@@ -81,8 +81,9 @@ def serving(workspace: Path, folder: Path, *options: str) -> Iterator[Server]:
             yield server
         finally:
             if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-            process.wait(PATIENCE_S)
+                process.send_signal(signal.SIGINT)
+            code = process.wait(PATIENCE_S)
+        assert code in (0, -signal.SIGKILL), "Ctrl-C ends all"
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +136,7 @@ def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(server: S
 def test_a_generation_published_under_questions_is_picked_up_and_none_of_them_fails(
     server: Server, workspace: Path, tmp_path: Path
 ) -> None:
+    before = Workspace(workspace).current()
     document, replies, is_done = tmp_path / "quill.md", list[httpx.Response](), threading.Event()
     document.write_text("# Quill Lighthouse\n\nThe Quill Lighthouse was built by Odile Varga in 1871.\n")
 
@@ -152,23 +154,20 @@ def test_a_generation_published_under_questions_is_picked_up_and_none_of_them_fa
         is_done.set()
         asking.join(PATIENCE_S)
     assert {reply.status_code for reply in replies} == {200}
-    assert {reply.json()["generation"] for reply in replies} <= {published - 1, published} if published else False
+    assert {reply.json()["generation"] for reply in replies} == {before, published}
     assert "Odile Varga" in server.ask("Who built the Quill Lighthouse?").json()["answer"]
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_more_questions_than_places_are_refused_and_one_signal_ends_all(
-    small_workspace: Path, tmp_path: Path, how: signal.Signals
-) -> None:
+def test_more_questions_than_places_are_refused_and_sigterm_ends_all(small_workspace: Path, tmp_path: Path) -> None:
     with serving(small_workspace, tmp_path, "--at-once", "1") as server:
         with ThreadPoolExecutor(40) as pool:
-            replies: list[Any] = list(pool.map(lambda _: server.ask(), range(80)))
+            replies: list[Any] = list(pool.map(lambda _: server.ask(), range(60)))
         statuses = {reply.status_code for reply in replies}
         assert statuses == {200, 429}
         assert {reply.headers["retry-after"].isdigit() for reply in replies if reply.status_code == 429} == {True}
         assert server.figures()["mara_refused_total",] == sum(reply.status_code == 429 for reply in replies)
         workers = server.workers()
-        server.process.send_signal(how)
+        server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(PATIENCE_S) == 0
         assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
         assert server.process.stderr
