@@ -197,7 +197,8 @@ def mean_length(lengths: NDArray[np.integer]) -> float:
 
 def inverse_frequency(n_passages: int, frequency: NDArray[np.integer]) -> NDArray[np.float64]:
     """Return the weight of terms that so many of all passages hold."""
-    return np.log1p((n_passages - frequency + 0.5) / (frequency + 0.5))
+    weights: NDArray[np.float64] = np.log1p((n_passages - frequency + 0.5) / (frequency + 0.5))
+    return weights
 
 
 def term_scores(
