@@ -166,6 +166,10 @@ class PostgresDatabase:
         script = [f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"', *map(declared, statements)]
         self._db.execute(_sql(";\n".join(script)))
 
+    def drop(self) -> None:
+        """Remove the schema with all that it holds, where there is one."""
+        self._db.execute(_sql(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE'))
+
     def has_table(self, name: str) -> bool:
         """Tell whether there is a table of that name."""
         row = self._db.execute("SELECT to_regclass(%s)", (f'"{self._schema}"."{name}"',)).fetchone()
