@@ -262,6 +262,7 @@ class Workspace:
         with record.transaction():
             for name in ("CURRENT", "manifest.json"):
                 (self.root / name).unlink(missing_ok=True)
+        shutil.rmtree(self.build_cache, ignore_errors=True)
         self.prune()
 
     def claim(self, seconds: float = LEASE_S) -> Lease:
