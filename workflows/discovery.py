@@ -167,8 +167,7 @@ def _concepts_of(topic: str, run: OpenRun) -> tuple[list[str], bool]:
 def _entities_of(run: OpenRun, row: int) -> list[str]:
     """Return the ids of the entities that a passage is linked with."""
     graph = run.index.graph
-    linked = graph.edges.source[graph.edges.target == graph.n_entities + row]
-    return [entity_id(graph.entity_names[entity]) for entity in np.unique(linked).tolist()]
+    return [entity_id(graph.entity_names[entity]) for entity in np.unique(graph.entities_in(row)).tolist()]
 
 
 def _linked(run: OpenRun, passage_id: str) -> list[dict[str, str]]:

@@ -7,7 +7,6 @@ a copy, the embedded search index from a copy. A repair embeds nothing: all that
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import sqlite3
@@ -21,19 +20,16 @@ from typing import Any
 
 from graph.checks.findings import Finding, judged, leftover, lost, repairable, sound
 from graph.checks.index_checks import check_search_index, check_words, compare_snapshot, open_snapshot
-from graph.checks.probe import why_unreadable
 from graph.checks.record_checks import MENDED, examine_record
 from graph.checks.relationship_checks import RELATIONSHIPS, check_relationships
+from graph.checks.search_files import open_search_files
 from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.publish.derive import forget_derivations, publish
-from graph.publish.layered_store import SearchIndex, open_layers
-from graph.publish.search_indexes import ids_of_generations, open_store
-from graph.publish.vector_store import VectorStore
+from graph.publish.search_indexes import drop_shared, ids_of_generations, is_on_server, open_store
 from graph.relationships.documents import forget_step, relate
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
-from graph.storage.generation import Layer
 from graph.storage.lease import claim_lease, holder_of
 from graph.storage.read_only import open_read_only
 from graph.storage.record import Record
@@ -299,8 +295,8 @@ class _Look:
         yield from self._check_store(graph, record if same else None)
 
     def _check_store(self, graph: KnowledgeGraph, record: RecordReader | None) -> list[Finding]:
-        """Look at the search index: at a copy of the embedded one, or at the server's."""
-        on_server = bool(os.environ.get("MARA_CHROMA_URL"))
+        """Look at the search index: at its files, at a copy of the embedded one, or at the server's."""
+        on_server = is_on_server(self.workspace, graph.generation)
         if on_server and self.writer:
             return [sound(_SEARCH, "The search index on the server is being written, and not looked at")]
         kept = ids_of_generations(self.workspace) if on_server else {}
@@ -309,7 +305,7 @@ class _Look:
             if on_server:
                 store = open_store(self.workspace, self.record.workspace_id, graph.generation)
             else:
-                store = self._open_copy(graph.generation)
+                store = open_search_files(self.workspace, graph.generation, self.scratch)
         except WorkspaceDamaged as fault:
             return [repairable(_SEARCH, fault.message)]
         except MaraError as fault:
@@ -320,33 +316,10 @@ class _Look:
         except (WorkspaceDamaged, StoreUnavailable) as fault:
             return [repairable(_SEARCH, fault.message)]
 
-    def _open_copy(self, generation: int) -> SearchIndex:
-        """Open a copy of an embedded search index: Chroma writes to what it opens.
-
-        Raises:
-            WorkspaceDamaged: it cannot be copied or read; another process tries that first, which it may end.
-        """
-        folder = self.workspace.index_folder(generation)
-        layer, base = Layer.load(folder), None
-        if layer is not None and layer.base != generation:
-            base = _copy(self.workspace.index_folder(layer.base), self.scratch / "base")
-        return open_layers(_copy(folder, self.scratch / "chroma"), base, layer)
-
 
 def _temporary_files(root: Path) -> list[Path]:
     """Return the files that a writer puts in place of others, and did not."""
     return [path for path in root.iterdir() if _TEMPORARY.fullmatch(path.name)]
-
-
-def _copy(folder: Path, copy: Path) -> Path:
-    """Return a copy of a generation's search index that can be read."""
-    try:
-        shutil.copytree(folder / "chroma", copy)
-    except (OSError, shutil.Error) as fault:
-        raise WorkspaceDamaged(f"The search index cannot be read ({fault})") from fault
-    if reason := why_unreadable(copy):
-        raise WorkspaceDamaged(f"The search index cannot be read ({reason})")
-    return copy
 
 
 def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterator[str]:
@@ -390,9 +363,8 @@ def _relate_again(workspace: Workspace, record: Record) -> str:
 
 def _derive_again(workspace: Workspace, record: Record, *, forget_store: bool) -> None:
     """Publish what the record gives, and take nothing over from what was published before."""
-    if forget_store and (url := os.environ.get("MARA_CHROMA_URL")):
-        with closing(VectorStore.server(url, record.workspace_id)) as store:
-            store.drop()
+    if forget_store:
+        drop_shared(workspace, record.workspace_id)
     forget_derivations()
     # What exists in part is derived under the next number, and without a copy.
     workspace.index_folder(record.generation).mkdir(parents=True, exist_ok=True)

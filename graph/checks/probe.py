@@ -1,4 +1,4 @@
-"""Reads all of an embedded search index, as a program of its own: damaged files end the process that searches them."""
+"""Reads all of a search index of files, as a program of its own: damaged files end the process that searches them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+from graph.publish.layered_store import SearchIndex
+from graph.publish.mapped_store import MappedStore
 from graph.publish.vector_store import VectorStore
+from graph.storage.generation import VectorStoreName
 
 _SEARCHES = 20
+_PAGE = 5_000
 
 
-def why_unreadable(folder: Path) -> str:
-    """Return how a process ended that read the search index in a folder; empty where it came to its end."""
-    command = [sys.executable, "-m", __name__, str(folder.absolute())]
+def why_unreadable(folder: Path, store: VectorStoreName = "chroma") -> str:
+    """Return how a process ended that read a search index; empty where it came to its end.
+
+    Args:
+        folder: that of Chroma, or the generation's where the index is mapped.
+        store: which of the two.
+    """
+    command = [sys.executable, "-m", __name__, str(folder.absolute()), store]
     ended = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     if not ended.returncode:
         return ""
@@ -21,8 +30,12 @@ def why_unreadable(folder: Path) -> str:
     return said[-1] if said and ended.returncode > 0 else f"it ends the process that reads it, {ended.returncode}"
 
 
-def read_everything(folder: Path) -> dict[str, int]:
+def read_everything(folder: Path, store: VectorStoreName = "chroma") -> dict[str, int]:
     """Read every vector, and go through all links between them.
+
+    Args:
+        folder: that of Chroma, or the generation's where the index is mapped.
+        store: which of the two.
 
     Returns:
         How many vectors of each collection one search came by.
@@ -30,19 +43,22 @@ def read_everything(folder: Path) -> dict[str, int]:
     Raises:
         WorkspaceDamaged: something cannot be read.
     """
-    store = VectorStore.embedded(folder)
+    index: SearchIndex = MappedStore.open(folder) if store == "mapped" else VectorStore.embedded(folder)
     reached: dict[str, int] = {}
     try:
         for name in ("facts", "passages"):
-            ids = list(store.fingerprints(name))
-            vectors = store.vectors(name, ids)
-            for key in ids[:: max(1, len(ids) // _SEARCHES)]:
-                store.search(name, vectors[key], 1)
-            reached[name] = len(store.search(name, vectors[ids[0]], len(ids))) if ids else 0
+            ids = list(index.fingerprints(name))
+            for start in range(0, len(ids), _PAGE):
+                index.vectors(name, ids[start : start + _PAGE])
+            asked = ids[:: max(1, len(ids) // _SEARCHES)]
+            vectors = index.vectors(name, asked)
+            for key in asked:
+                index.search(name, vectors[key], 1)
+            reached[name] = len(index.search(name, vectors[asked[0]], len(ids))) if ids else 0
     finally:
-        store.close()
+        index.close()
     return reached
 
 
 if __name__ == "__main__":
-    read_everything(Path(sys.argv[1]))
+    read_everything(Path(sys.argv[1]), "mapped" if sys.argv[2] == "mapped" else "chroma")

@@ -1,8 +1,8 @@
-"""BM25 over passages in any script: bm25s with Unicode tokens."""
+"""BM25 over passages in any script, of an index that is mapped rather than loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.construction.columns import LazySequence, SortedMapping, TextTable, check_bounds, check_range, load_array
 from graph.text import is_unspaced, tokens
 
 _K1, _B = 1.5, 0.75
-_UNMATCHABLE = "\x00"
 
 
 class SparseIndex:
-    """A BM25 index (k1 1.5, b 0.75, Lucene's variant) over the passages of one generation."""
+    """A BM25 index (k1 1.5, b 0.75, Lucene's variant) over the passages of one generation.
 
-    def __init__(self, bm25: Any, n_passages: int) -> None:
-        self._bm25 = bm25
-        self._n_passages = n_passages
+    The scores of all terms are computed beforehand, as bm25s has it (Lù 2024); a question adds up those of its terms.
+
+    Attributes:
+        weights: of each term in each passage that holds it, term by term.
+        passages: of each weight, ascending within a term.
+        starts: where the weights of each term start, and the end.
+        numbers: of the terms.
+        n_passages: how many passages there are.
+    """
+
+    def __init__(
+        self,
+        weights: NDArray[np.float32],
+        passages: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        numbers: Mapping[str, int],
+        n_passages: int,
+    ) -> None:
+        self.weights = weights
+        self.passages = passages
+        self.starts = starts
+        self.numbers = numbers
+        self.n_passages = n_passages
+        self._sums: list[NDArray[np.float32]] = []
 
     @staticmethod
     def of_terms(passages: Sequence[NDArray[np.int32]], vocabulary: Sequence[str]) -> SparseIndex:
@@ -60,37 +81,91 @@ class SparseIndex:
             vocabulary: the terms.
             n_passages: how many passages there are.
         """
-        import bm25s
-
-        bm25 = bm25s.BM25(k1=_K1, b=_B, method="lucene")
-        bm25.scores = {
-            "data": scores.astype(np.float32, copy=False),
-            "indices": passages.astype(np.int32, copy=False),
-            "indptr": starts.astype(np.int64, copy=False),
-            "num_docs": max(1, n_passages),
-        }
-        bm25.vocab_dict = {term: number for number, term in enumerate(vocabulary)} or {_UNMATCHABLE: 0}
-        bm25.unique_token_ids_set = set(bm25.vocab_dict.values())
-        bm25.nonoccurrence_array = None
-        return SparseIndex(bm25, n_passages)
+        numbers = {term: number for number, term in enumerate(vocabulary)}
+        columns = scores.astype(np.float32, copy=False), passages.astype(np.int32, copy=False)
+        return SparseIndex(*columns, starts.astype(np.int64, copy=False), numbers, n_passages)
 
     def save(self, folder: Path) -> None:
-        """Write the index into a folder."""
-        self._bm25.save(str(folder), show_progress=False)
+        """Write the index into a folder, which is made."""
+        folder.mkdir(parents=True, exist_ok=True)
+        terms = sorted(self.numbers)
+        TextTable.of(((term,) for term in terms), 1).save(folder, "terms")
+        np.save(folder / "numbers.npy", np.fromiter(map(self.numbers.__getitem__, terms), np.int32, len(terms)))
+        np.save(folder / "starts.npy", self.starts)
+        np.save(folder / "passages.npy", self.passages)
+        np.save(folder / "weights.npy", self.weights)
 
     @staticmethod
-    def load(folder: Path, n_passages: int) -> SparseIndex:
-        """Read an index, memory-mapped."""
-        import bm25s
+    def load(folder: Path, n_passages: int, *, thorough: bool = False) -> SparseIndex:
+        """Open an index; what is large stays on disk, memory-mapped, the terms included.
 
-        return SparseIndex(bm25s.BM25.load(str(folder), mmap=True, show_progress=False), n_passages)
+        Args:
+            folder: holds it.
+            n_passages: how many passages there are.
+            thorough: look at every number of what is large, too.
+
+        Raises:
+            OSError: a file cannot be read.
+            ValueError: it is damaged.
+        """
+        table = TextTable.load(folder, "terms", 1, thorough=thorough)
+        numbers = load_array(folder / "numbers.npy", np.int32, (len(table),))
+        check_range(numbers, len(table), thorough=thorough)
+        starts = load_array(folder / "starts.npy", np.int64, (len(table) + 1,))
+        passages = load_array(folder / "passages.npy", np.int32, (None,))
+        weights = load_array(folder / "weights.npy", np.float32, (len(passages),))
+        check_bounds(starts, len(passages), thorough=thorough)
+        check_range(passages, n_passages, thorough=thorough)
+        by_term = SortedMapping(table.column(0), LazySequence(len(numbers), numbers.item))
+        return SparseIndex(weights, passages, starts, by_term, n_passages)
 
     def scores(self, question: str) -> NDArray[np.float64]:
         """Return the BM25 score of every passage, shape (n_passages,); zeros when no word is known."""
-        known = [term for term in terms(question) if term in self._bm25.vocab_dict]
-        if not known:
-            return np.zeros(self._n_passages)
-        return np.asarray(self._bm25.get_scores(known), dtype=np.float64)
+        found = np.zeros(self.n_passages, dtype=np.float32)
+        for passages, weights in self._postings(question):
+            found[passages] += weights
+        return found.astype(np.float64)
+
+    def best(self, question: str, k: int, shown: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
+        """Return (passage, score) of the best ``k`` passages that hold any word of a question, ties by index.
+
+        The time is that of going through the passages that hold each word, whatever the others are.
+
+        Args:
+            question: any text.
+            k: how many are wanted.
+            shown: whether each passage may be returned, shape (n_passages,).
+        """
+        postings = self._postings(question)
+        if k < 1 or not postings:
+            return []
+        sums = self._zeros()
+        for passages, weights in postings:
+            sums[passages] += weights
+        of_terms = [passages if shown is None else passages[shown[passages]] for passages, _ in postings]
+        scores = [sums[passages] for passages in of_terms]
+        # Every term's passages differ: the k-th best of those of any is no better than the k-th best of all.
+        least = max((np.partition(found, -k)[-k] for found in scores if len(found) >= k), default=np.float32(0))
+        near = np.unique(np.concatenate([rows[found >= least] for rows, found in zip(of_terms, scores, strict=True)]))
+        found = sums[near]
+        for passages, _ in postings:
+            sums[passages] = 0
+        self._sums.append(sums)
+        order = np.lexsort((near, -found))[:k]
+        return list(zip(near[order].tolist(), found[order].astype(np.float64).tolist(), strict=True))
+
+    def _postings(self, question: str) -> list[tuple[NDArray[np.int32], NDArray[np.float32]]]:
+        """Return passages and weights of each known term of a question, as often as it stands there."""
+        known = [number for term in terms(question) if (number := self.numbers.get(term)) is not None]
+        places = [slice(self.starts.item(number), self.starts.item(number + 1)) for number in known]
+        return [(self.passages[place], self.weights[place]) for place in places]
+
+    def _zeros(self) -> NDArray[np.float32]:
+        """Return a zero for each passage: made once for each question at a time, and put back as it was."""
+        try:
+            return self._sums.pop()
+        except IndexError:
+            return np.zeros(self.n_passages, dtype=np.float32)
 
 
 def mean_length(lengths: NDArray[np.integer]) -> float:
@@ -128,10 +203,12 @@ def terms(text: str) -> list[str]:
 
 def terms_of(text_tokens: Sequence[str]) -> list[str]:
     """Return the search terms of a text's tokens, see `terms`."""
+    stems = [*map(_stem, text_tokens)]
+    if None not in stems:
+        return [stem for stem in stems if stem]
     found: list[str] = []
     run: list[str] = []
-    for token in text_tokens:
-        stem = _stem(token)
+    for token, stem in zip(text_tokens, stems, strict=True):
         if stem is None:
             run.append(token)
             continue

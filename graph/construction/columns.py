@@ -215,6 +215,10 @@ class SortedMapping(Mapping[str, T], Generic[T]):
     def __len__(self) -> int:
         return len(self._keys)
 
+    def place(self, key: object) -> int | None:
+        """Return where a key stands among all; None where it does not."""
+        return self._find(key)
+
     def _find(self, key: object) -> int | None:
         if not isinstance(key, str):
             return None

@@ -124,14 +124,14 @@ def passage_edges(
     weight = link_terms(links.subject_of, links.object_of, links.cosines, links.offsets, lengths[links.passages]).weight
     is_title = np.zeros(n_entities, dtype=bool)
     is_title[links.entities[links.titled]] = True
-    cuts = PUBLISHED_CUTS
+    low, high = PUBLISHED_CUTS
     if classes is PassageClasses.THIRDS:
         ranked = weight[~links.titled]
-        cuts = np.quantile(ranked, CLASS_QUANTILES) if len(ranked) else (0.0, 0.0)
+        low, high = np.quantile(ranked, CLASS_QUANTILES) if len(ranked) else (0.0, 0.0)
     weighed = WeighedLinks(
         links.passages, links.entities, weight, links.titled, is_title[links.entities], links.in_triples, links.offsets
     )
-    return classed_edges(weighed, n_entities, title_shares[links.passages], (float(cuts[0]), float(cuts[1])))
+    return classed_edges(weighed, n_entities, title_shares[links.passages], (float(low), float(high)))
 
 
 class WeighedLinks(NamedTuple):

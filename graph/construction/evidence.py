@@ -27,25 +27,43 @@ Floats = NDArray[np.float32]
 NO_FLOATS: Floats = np.zeros(0, dtype=np.float32)
 
 
+class _Numbers(dict[str, int]):
+    """Numbers of keys; one that is asked for and new is numbered next, and appended to both lists."""
+
+    def __init__(self, keys: list[str], held: list[int]) -> None:
+        super().__init__()
+        self._keys = keys
+        self._held = held
+
+    def __missing__(self, key: str) -> int:
+        number = self[key] = len(self._keys)
+        self._keys.append(key)
+        self._held.append(0)
+        return number
+
+
 class Handles:
     """Numbers for keys, given once and never to another key; and how many passages hold each."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []
         self.held: list[int] = []
-        self._of_key: dict[str, int] = {}
+        self._of_key = _Numbers(self.keys, self.held)
 
     def of(self, key: str) -> int:
         """Return the key's number."""
-        handle = self._of_key.setdefault(key, len(self.keys))
-        if handle == len(self.keys):
-            self.keys.append(key)
-            self.held.append(0)
-        return handle
+        return self._of_key[key]
+
+    def of_all(self, keys: Iterable[str]) -> Ints:
+        """Return the number of each key."""
+        return _ints([*map(self._of_key.__getitem__, keys)])
 
     def known(self, key: str) -> int:
         """Return the number of a key that has one. Raises KeyError where it has none."""
-        return self._of_key[key]
+        handle = self.find(key)
+        if handle < 0:
+            raise KeyError(key)
+        return handle
 
     def find(self, key: str) -> int:
         """Return the number of a key; -1 for one that has none."""
@@ -217,7 +235,7 @@ def read_evidence(
         confidences=np.array([triple.confidence for triple, _, _ in triples], dtype=np.float64),
         facts=_ints([facts.of(fact.id) for fact in statements]),
         statements=statements,
-        terms=_ints([terms.of(term) for term in terms_of(tokens)]),
+        terms=terms.of_all(terms_of(tokens)),
         alias=(full, own) if own >= 0 and full != names.normal[own] else None,
         chunk_of=(passage.source, passage.title) if "chunk" in passage.metadata else None,
     )

@@ -34,6 +34,7 @@ class FactTable(SortedMapping[GraphFact]):
         relations: each fact's relation type, by its place in ``types``.
         types: the built-in relation types, and the own ones of the facts.
         passages: indices of the passages that hold each.
+        ids: by their place.
         rows: the facts by their place.
     """
 
@@ -53,7 +54,8 @@ class FactTable(SortedMapping[GraphFact]):
         self.types = (*BUILT_IN, *own)
         self.passages = passages
         self.rows = LazySequence(len(table), self._fact)
-        super().__init__(table.column(0), self.rows)
+        self.ids = table.column(0)
+        super().__init__(self.ids, self.rows)
 
     @staticmethod
     def of(facts: Mapping[str, GraphFact]) -> FactTable:

@@ -7,7 +7,7 @@ texts and facts become Python objects when they are asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -31,12 +31,19 @@ from graph.construction.fact_table import BUILT_IN
 from graph.construction.fact_table import FactTable as FactTable
 from graph.construction.fact_table import GraphFact as GraphFact
 from graph.construction.names import NameMatcher
+from graph.construction.stored_ids import StoredIds
 from graph.construction.typed_graph import TypedGraph
 from graph.metadata_filter import askable_keys
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
 from graph.schema import Passage, entity_id
 
 SNAPSHOT_VERSION = 6
+
+_HELD_IDS = 100_000
+"""Passages up to which a process holds their ids as objects: that takes 150 bytes each."""
+
+_LOOKED_UP = 20
+"""Ids are looked up one by one unless they are more than this part of all: then all are gone through."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +115,45 @@ class KnowledgeGraph:
     def passage_ids(self) -> Sequence[str]:
         """The passages' ids, in their order: without reading the passages themselves."""
         passages = self.passages
-        return tuple(passages.ids if isinstance(passages, _StoredPassages) else (passage.id for passage in passages))
+        if not isinstance(passages, _StoredPassages):
+            return tuple(passage.id for passage in passages)
+        return tuple(passages.ids) if self._stored_ids is None else self._stored_ids.ids
 
     @cached_property
     def passage_index(self) -> Mapping[str, int]:
         """Passage id -> position among the passages."""
+        if self._stored_ids is not None:
+            return self._stored_ids
         return {key: index for index, key in enumerate(self.passage_ids)}
+
+    @cached_property
+    def _stored_ids(self) -> StoredIds | None:
+        """The ids as they lie on disk, where there are too many for each process to hold."""
+        passages = self.passages
+        if not isinstance(passages, _StoredPassages) or len(passages) <= _HELD_IDS:
+            return None
+        return StoredIds(passages.ids)
+
+    def passages_of(self, passage_ids: Collection[str]) -> NDArray[np.intp]:
+        """Return the places of some passages, ascending; ids that the graph does not know are left out."""
+        if len(passage_ids) * _LOOKED_UP < len(self.passages):
+            known = self.passage_index
+            found = {known[key] for key in passage_ids if key in known}
+            return np.array(sorted(found), dtype=np.intp)
+        wanted = frozenset(passage_ids)
+        places = (place for place, key in enumerate(self.passage_ids) if key in wanted)
+        return np.fromiter(places, dtype=np.intp)
+
+    def entities_in(self, passage: int) -> NDArray[np.int32]:
+        """Return the entities that a passage is linked with, one for each link, ascending."""
+        arcs, node = self.typed.backward, self.n_entities + passage
+        return arcs.node[arcs.starts.item(node) : arcs.starts.item(node + 1)]
+
+    def passages_with(self, entity: int) -> NDArray[np.int32]:
+        """Return the passages that an entity is linked with, one for each link, ascending."""
+        arcs = self.typed.forward
+        ends = arcs.node[arcs.starts.item(entity) : arcs.starts.item(entity + 1)]
+        return ends[ends >= self.n_entities] - np.int32(self.n_entities)
 
     @cached_property
     def metadata_keys(self) -> frozenset[str]:

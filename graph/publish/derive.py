@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from graph.construction.builder import GraphBuilder
-from graph.construction.knowledge_graph import load_header, save
+from graph.construction.external.build import build_on_disk
+from graph.construction.external.settings import build_processes, is_built_on_disk
+from graph.construction.knowledge_graph import load, load_header, save
 from graph.errors import WorkspaceDamaged
 from graph.out_of_resources import shortage_behind
 from graph.publish.search_indexes import SearchIndexWriter, Wanted, is_to_move
@@ -95,13 +99,26 @@ class _Derivation:
         """
         folder = workspace.index_folder(record.generation)
         folder.mkdir(parents=True)
+        if is_built_on_disk(record):
+            wanted = self._build_on_disk(workspace, record, folder)
+        else:
+            wanted = self._build_in_memory(workspace, record, folder)
+        self._search.write(workspace, wanted, folder, from_scratch=from_scratch)
+
+    def _build_in_memory(self, workspace: Workspace, record: Record, folder: Path) -> Wanted:
         with _without_garbage_collection():
             self._builder.update(record)
             self._builder.sparse().save(folder / "bm25")
             graph = self._builder.graph(record)
             save(graph, folder)
-        wanted = Wanted(record, graph, self._builder.fingerprints())
-        self._search.write(workspace, wanted, folder, from_scratch=from_scratch)
+        # What a build on disk keeps of passages is not to outlive them.
+        shutil.rmtree(workspace.build_cache, ignore_errors=True)
+        return Wanted(record, graph, self._builder.fingerprints())
+
+    def _build_on_disk(self, workspace: Workspace, record: Record, folder: Path) -> Wanted:
+        self._builder = GraphBuilder()
+        build_on_disk(workspace, record, folder, processes=build_processes())
+        return Wanted(record, load(folder), dict(record.stated_in_order()))
 
 
 def _give_memory_back() -> None:

@@ -97,8 +97,13 @@ class NearVectors:
 
     def cosines(self, vector: NDArray[np.float32], rows: NDArray[np.intp] | None = None) -> NDArray[np.float32]:
         """Return the cosines of some rows, or of all, with a unit vector."""
-        held = self.vectors if rows is None else self.vectors[rows]
-        return np.asarray(np.vecdot(held.astype(np.float32, copy=False), vector), dtype=np.float32)
+        count = len(self.vectors) if rows is None else len(rows)
+        found = np.empty(count, dtype=np.float32)
+        for start in range(0, count, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            held = self.vectors[block if rows is None else rows[block]]
+            found[block] = np.vecdot(held.astype(np.float32, copy=False), vector)
+        return found
 
     def _candidates(
         self, vector: NDArray[np.float32], k: int, within: NDArray[np.intp] | None

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import cast, get_args
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.knowledge_graph import KnowledgeGraph, load
+from graph.endpoints.chroma_server import server_address
+from graph.endpoints.qdrant_server import qdrant_address
 from graph.errors import BadInput
 from graph.publish.layered_store import SearchIndex, open_layers
 from graph.publish.mapped_store import MappedStore
@@ -42,8 +45,8 @@ def open_store(workspace: Workspace, workspace_id: str, generation: int) -> Sear
     base = workspace.index_folder(layer.base) if layer is not None and layer.base != generation else None
     if layer is not None and layer.store == "mapped":
         return open_layers(folder, base, layer, MappedStore.open)
-    if url := _server_of(workspace):
-        return VectorStore.server(url, workspace_id)
+    if server := _server_store(workspace, workspace_id, "chroma" if layer is None else layer.store):
+        return server
     return open_layers(folder / "chroma", base and base / "chroma", layer)
 
 
@@ -85,6 +88,44 @@ def _server_of(workspace: Workspace) -> str:
     What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
     """
     return "" if workspace.is_past else os.environ.get("MARA_CHROMA_URL") or ""
+
+
+def is_on_server(workspace: Workspace, generation: int) -> bool:
+    """Tell whether the vectors of a generation are on a server, in collections that all generations share."""
+    layer = Layer.load(workspace.index_folder(generation))
+    store = "chroma" if layer is None else layer.store
+    return store == "qdrant" or (store == "chroma" and bool(_server_of(workspace)))
+
+
+def store_name(workspace: Workspace, generation: int) -> str:
+    """Return what holds a generation's vectors: ``embedded``, ``mapped``, or a server's address without its secrets.
+
+    Raises:
+        BadInput: the address of the server is not one, or is not set.
+    """
+    layer = Layer.load(workspace.index_folder(generation))
+    if layer is not None and layer.store == "mapped":
+        return "mapped"
+    if layer is not None and layer.store == "qdrant":
+        return qdrant_address().url
+    url = _server_of(workspace)
+    return server_address(url).url if url else "embedded"
+
+
+def drop_shared(workspace: Workspace, workspace_id: str) -> None:
+    """Delete a workspace's collections on the server that the next generation's vectors go to, if they go to one."""
+    if server := _server_store(workspace, workspace_id, store_to_write(workspace)):
+        with closing(server):
+            server.drop()
+
+
+def _server_store(workspace: Workspace, workspace_id: str, store: VectorStoreName) -> VectorStore | None:
+    """Connect to the server that holds, or is to hold, a workspace's vectors; None where it holds them itself."""
+    if store == "qdrant":
+        return VectorStore.qdrant(workspace_id)
+    if store == "chroma" and (url := _server_of(workspace)):
+        return VectorStore.server(url, workspace_id)
+    return None
 
 
 def ids_of_generations(workspace: Workspace) -> dict[str, Mapping[str, Collection[str]]]:
@@ -131,12 +172,15 @@ class SearchIndexWriter:
         With ``from_scratch``, nothing is taken over from an older generation.
         """
         record = wanted.record
-        if store_to_write(workspace) == "mapped":
+        store = store_to_write(workspace)
+        if store == "mapped":
             self._known = None
             _write_mapped(workspace, record, folder, from_scratch=from_scratch)
             return
-        if url := _server_of(workspace):
-            self._write_to_server(VectorStore.server(url, record.workspace_id), workspace, wanted)
+        if server := _server_store(workspace, record.workspace_id, store):
+            self._write_to_server(server, workspace, wanted)
+            if store == "qdrant":
+                Layer(record.generation, record.commit_id, record.vectors_id, store=store).save(folder)
             return
         if from_scratch or not self._is_usable(workspace, record):
             self._known = None if from_scratch else _read_last(workspace, record)
@@ -221,8 +265,12 @@ class Wanted:
         self.record = record
         self._graph = graph
         self._fingerprints = fingerprints
-        passages = {key: stored_fingerprint(content) for key, content in fingerprints.items()}
-        self.contents: Contents = {"facts": dict.fromkeys(graph.facts, ""), "passages": passages}
+
+    @cached_property
+    def contents(self) -> Contents:
+        """By collection, {id: what tells whether it changed}."""
+        passages = {key: stored_fingerprint(content) for key, content in self._fingerprints.items()}
+        return {"facts": dict.fromkeys(self._graph.facts, ""), "passages": passages}
 
     def changes(self, name: str, held: Mapping[str, str]) -> tuple[list[str], set[str]]:
         """Return the ids that are to be written, and those that are to go, where so much is held already."""

@@ -6,25 +6,38 @@ import os
 import struct
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.endpoints.chroma_server import connect, server_address, unavailable
+from graph.endpoints import chroma_server, qdrant_server
 from graph.errors import MaraError, WorkspaceDamaged
 from graph.metadata_filter import FINGERPRINT, askable_metadata
 from graph.out_of_resources import check_files, check_memory, shortage_behind
+from graph.publish.qdrant_collections import QdrantCollections
 from graph.storage.read_only import may_write, writable_copy
 
 T = TypeVar("T")
+
+
+@runtime_checkable
+class Paged(Protocol):
+    """A collection that yields its own pages, rather than being asked for one after the other; ids are unknown to none.
+
+    Whatever ids a search is within, those that it does not hold do not matter.
+    """
+
+    def pages(self, *, include: Sequence[str], where: Mapping[str, Any] | None = None) -> Iterator[Any]:
+        """Yield all records, or those that meet a condition, as Chroma would, page by page."""
+
 
 _OPENING = threading.Lock()
 """Chroma counts the clients of a folder without a lock of its own."""
@@ -105,8 +118,16 @@ class Stamp:
 class VectorStore:
     """Two collections, ``facts`` and ``passages``; every record is an id, a vector and, for passages, metadata."""
 
-    def __init__(self, client: Any, where: str, prefix: str = "", folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        client: Any,
+        where: str,
+        prefix: str = "",
+        folder: Path | None = None,
+        unavailable: Callable[[str, Exception], MaraError] = chroma_server.unavailable,
+    ) -> None:
         self._client = client
+        self._unavailable = unavailable
         self._folder = folder
         self._searched: set[str] = set()
         self._sizes: dict[str, int] = {}
@@ -155,8 +176,20 @@ class VectorStore:
             BadInput: the address is not one.
             StoreUnavailable: the server does not answer.
         """
-        address = server_address(url)
-        return VectorStore(connect(address), address.url, f"{workspace_id}-")
+        address = chroma_server.server_address(url)
+        return VectorStore(chroma_server.connect(address), address.url, f"{workspace_id}-")
+
+    @staticmethod
+    def qdrant(workspace_id: str) -> VectorStore:
+        """Connect to the Qdrant server of ``MARA_QDRANT_URL``; this workspace's collections are prefixed by its id.
+
+        Raises:
+            BadInput: the address is not one, or is not set.
+            DependencyMissing: qdrant-client is not installed.
+        """
+        address = qdrant_server.qdrant_address()
+        client = QdrantCollections(qdrant_server.connect(address))
+        return VectorStore(client, address.url, f"{workspace_id}-", unavailable=qdrant_server.unavailable)
 
     def close(self) -> None:
         """Let go of the client; an embedded database's files are free after that."""
@@ -206,7 +239,7 @@ class VectorStore:
             return []
         with self._faults():
             collection = self._collection(name)
-            if within is not None and self.shared:
+            if within is not None and self.shared and not isinstance(collection, Paged):
                 within = _known(collection, [*within])
             if within is not None and not within:
                 return []
@@ -370,7 +403,7 @@ class VectorStore:
                 metadata=Stamp(embedding_model).metadata(),
                 configuration={"hnsw": {"space": "cosine", "ef_search": _EF_SEARCH}},
             )
-        elif collection.configuration_json["hnsw"]["ef_search"] != _EF_SEARCH:
+        elif not isinstance(collection, Paged) and collection.configuration_json["hnsw"]["ef_search"] != _EF_SEARCH:
             # An index that a server holds in memory looks at as many as before until it is loaded again.
             collection.modify(configuration={"hnsw": {"ef_search": _EF_SEARCH}})
         self._collections[name] = collection
@@ -382,7 +415,7 @@ class VectorStore:
 
         try:
             return self._client.get_collection(self._prefix + name, embedding_function=None)
-        except NotFoundError:
+        except (NotFoundError, LookupError):
             return None
 
     def _collection(self, name: str) -> Any:
@@ -399,7 +432,7 @@ class VectorStore:
         except Exception as fault:
             # It may have been made anew: the next call looks.
             self._collections.clear()
-            raise (unavailable(self.where, fault) if self.shared else _damaged(fault)) from fault
+            raise (self._unavailable(self.where, fault) if self.shared else _damaged(fault)) from fault
 
 
 def _check_number_of_metadata(wanted: Vectors, rows: Sequence[int]) -> None:
@@ -482,6 +515,9 @@ def _settings() -> Any:
 
 def _pages(collection: Any, **asked: Any) -> Iterator[Any]:
     """Yield what a collection answers, page by page."""
+    if isinstance(collection, Paged):
+        yield from collection.pages(**asked)
+        return
     offset = 0
     while True:
         page = collection.get(limit=_PAGE, offset=offset, **asked)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.relationships.profile import Did, Interest, Profile
 from graph.schema import entity_id
@@ -79,13 +77,11 @@ class Placed:
 
 def candidates_of(graph: KnowledgeGraph, passages: Sequence[int]) -> list[Candidate]:
     """Return passages, by index, with their documents and the concepts that they are linked with."""
-    edges = graph.edges
-    is_link = np.isin(edges.target, np.array(passages, dtype=np.int64) + graph.n_entities)
-    concepts: dict[int, list[str]] = {row: [] for row in passages}
-    for entity, target in zip(edges.source[is_link].tolist(), edges.target[is_link].tolist(), strict=True):
-        concepts[target - graph.n_entities].append(entity_id(graph.entity_names[entity]))
-    found = ((graph.passages[row], concepts[row]) for row in passages)
-    return [Candidate(passage.id, passage.document, linked) for passage, linked in found]
+    found = ((graph.passages[row], graph.entities_in(row).tolist()) for row in passages)
+    return [
+        Candidate(passage.id, passage.document, [entity_id(graph.entity_names[entity]) for entity in entities])
+        for passage, entities in found
+    ]
 
 
 def personal_ranking(

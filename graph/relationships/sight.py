@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NodeType
 from graph.retrieve.selection import Selection
@@ -44,14 +42,13 @@ class Sight:
     def explaining(self, concepts: Iterable[str]) -> dict[str, set[str]]:
         """Return the documents that explain each concept by a selected passage; concepts without any are left out."""
         graph = self.selection.graph
-        place_of = {graph.entity_index[concept]: concept for concept in concepts if self.sees_concept(concept)}
-        is_link = np.isin(graph.edges.source, list(place_of)) & (graph.edges.target >= graph.n_entities)
-        sources, rows = graph.edges.source[is_link], graph.edges.target[is_link] - graph.n_entities
-        seen = self.selection.passages[rows]
         found: dict[str, set[str]] = {}
-        for source, row in zip(sources[seen].tolist(), rows[seen].tolist(), strict=True):
-            found.setdefault(place_of[source], set()).add(graph.passages[row].document)
-        return found
+        for concept in concepts:
+            if self.sees_concept(concept):
+                rows = graph.passages_with(graph.entity_index[concept])
+                seen = rows[self.selection.passages[rows]].tolist()
+                found[concept] = {graph.passages[row].document for row in seen}
+        return {concept: documents for concept, documents in found.items() if documents}
 
     def relations(self, one: str, other: str) -> frozenset[str]:
         """Return the relation types by which facts of selected passages relate two concepts."""

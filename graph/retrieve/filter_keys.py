@@ -61,6 +61,8 @@ def unknown_keys(index: Index, where: Mapping[str, Any], fixed: Mapping[str, Any
     Raises:
         BadInput: a condition cannot be used.
     """
+    if not where:
+        return None
     within = index.select(fixed or {})
     if within is not None and within.is_empty:
         return None

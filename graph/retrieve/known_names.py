@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-import numpy as np
-
 from graph.construction.edges import IS_OWN_TITLE
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.retrieve.selection import Selection
@@ -64,13 +62,13 @@ class KnownNames:
 
     def _own_texts(self, name: str) -> list[str]:
         """The texts of the passages that a name is the title of."""
-        edges, selection = self._graph.edges, self._selection
+        graph, selection = self._graph, self._selection
         places: list[int] = []
         for entity in self._spelling(name):
-            first, last = np.searchsorted(edges.source, (entity, entity + 1))
-            own = IS_OWN_TITLE[edges.kind[first:last]]
-            places += (edges.target[first:last][own] - self._graph.n_entities).tolist()
-        return [self._graph.passages[place].text for place in places if selection is None or selection.passages[place]]
+            first, last = graph.typed.forward.starts[entity : entity + 2].tolist()
+            own = IS_OWN_TITLE[graph.edges.kind[first:last]]
+            places += (graph.edges.target[first:last][own] - graph.n_entities).tolist()
+        return [graph.passages[place].text for place in places if selection is None or selection.passages[place]]
 
     def _spelling(self, name: str) -> list[int]:
         """The entities that a whole name spells."""

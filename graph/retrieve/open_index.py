@@ -104,6 +104,7 @@ class Index:
         # Of no method: an index that refers to itself would keep its memory until garbage is looked for.
         scored = partial(_score_passages, graph.passage_vectors, self._questions)
         self._scores = lru_cache(maxsize=_SCORES_KEPT)(scored)
+        self._nearest: OrderedDict[tuple[str, int, Selection | None], tuple[tuple[int, float], ...]] = OrderedDict()
         self._selections: OrderedDict[tuple[str, frozenset[str] | None], Selection] = OrderedDict()
         self._selecting = threading.Lock()
 
@@ -129,6 +130,7 @@ class Index:
         self._questions.forget()
         self._texts.forget()
         self._scores.cache_clear()
+        self._nearest.clear()
 
     def select(self, where: Mapping[str, Any], among: frozenset[str] | None = None) -> Selection | None:
         """Return the passages that meet the conditions, with what they support; None where there is no condition.
@@ -167,12 +169,26 @@ class Index:
         """Return the cosine of the fact farthest from the question: the nearest one to the opposite vector."""
         return -self._search_facts(-self._vector(question, QUESTION_TO_FACT), 1, selection)[0][1]
 
-    def search_passages(self, question: str, k: int) -> list[tuple[int, float]]:
-        """Return (passage, cosine) of the ``k`` passages nearest to the question, nearest first."""
-        vector = self._vector(question, QUESTION_TO_PASSAGE)
-        found = self._search("passages", vector, k, self.graph.passage_index)
-        hits = [(self.graph.passage_index[key], cosine) for key, cosine in found]
-        return self._rescored(hits, vector) if self._store.shared else hits
+    def search_passages(self, question: str, k: int, selection: Selection | None = None) -> list[tuple[int, float]]:
+        """Return (passage, cosine) of the ``k`` passages nearest to the question, nearest first; of those selected.
+
+        Several nodes of a run ask for the same: what the last questions found is kept.
+        """
+        asked = question, k, selection
+        if (found := self._nearest.get(asked)) is None:
+            found = self._search_passages(question, k, selection)
+            with self._selecting:
+                self._nearest[asked] = found
+                if len(self._nearest) > _SCORES_KEPT:
+                    self._nearest.popitem(last=False)
+        return list(found)
+
+    def search_words(self, question: str, k: int, shown: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
+        """Return (passage, BM25 score) of the best ``k`` that hold any word of the question, ties by index.
+
+        With ``shown``, one element a passage, of those alone.
+        """
+        return self._sparse.best(question, k, shown)
 
     def score_passages(self, question: str, rows: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
         """Return the cosine of every passage, or of those in ``rows``, exactly, in their order.
@@ -195,6 +211,27 @@ class Index:
 
     def _vector(self, question: str, instruction: str) -> NDArray[np.float32]:
         return _question_vector(self.graph.passage_vectors, self._questions, question, instruction)
+
+    def _search_passages(self, question: str, k: int, selection: Selection | None) -> tuple[tuple[int, float], ...]:
+        vector = self._vector(question, QUESTION_TO_PASSAGE)
+        if selection is None:
+            found = self._search("passages", vector, k, self.graph.passage_index)
+        else:
+            found = self._search_selected(vector, k, selection)
+        hits = [(self.graph.passage_index[key], cosine) for key, cosine in found]
+        return tuple(self._rescored(hits, vector) if self._store.shared else hits)
+
+    def _search_selected(self, vector: NDArray[np.float32], k: int, selection: Selection) -> list[tuple[str, float]]:
+        """Search among a selection's passages: in the whole index while that finds enough of them, else among them."""
+        place, shown = self.graph.passage_index, selection.passages
+        k = min(k, len(selection.rows))
+        wanted = _OVERFETCH * k * len(shown) // max(1, len(selection.rows))
+        if 0 < wanted <= _MOST_OVERFETCHED:
+            hits = self._store.search("passages", vector, min(wanted, len(shown)))
+            mine = [hit for hit in hits if hit[0] in place and shown[place[hit[0]]]]
+            if len(mine) >= k:
+                return mine[:k]
+        return self._store.search("passages", vector, k, within=selection.ids) if k else []
 
     def _rescored(self, hits: Sequence[tuple[int, float]], vector: NDArray[np.float32]) -> list[tuple[int, float]]:
         """Rank passages by this generation's vectors; a server may hold one as a newer generation has it."""

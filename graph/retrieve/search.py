@@ -120,8 +120,9 @@ def seed_passages(
     if not settings.passage_seeds:
         return _rank_exactly(index, question, limit, selection)
     mode = Mode.HYBRID if settings.hybrid_seeds else Mode.DENSE
-    exactly = index.graph.passage_vectors.size <= _COMPARED
-    return rank_passages(index, question, mode, settings.passage_seeds, settings.alpha, selection, exactly=exactly)
+    return rank_passages(
+        index, question, mode, settings.passage_seeds, settings.alpha, selection, exactly=_is_compared(index)
+    )
 
 
 def weigh_entity_seeds(
@@ -172,12 +173,17 @@ def _anchored(
     """Return the facts that hold a name of the question, or are nearer to it than any passage."""
     if not settings.fact_bar or not facts:
         return list(facts)
-    cosines = index.score_passages(question, None if selection is None else selection.rows)
-    bar = settings.fact_bar * float(cosines.max(initial=0.0))
+    bar = settings.fact_bar * _nearest_cosine(index, question, selection)
     anchors = {entity for entity, weight in names.items() if weight >= ANCHOR_WEIGHT}
     return [
         (fact, score) for fact, score in facts if score >= bar or not anchors.isdisjoint((fact.subject, fact.object))
     ]
+
+
+def _nearest_cosine(index: Index, question: str, selection: Selection | None) -> float:
+    """Return the cosine of the passage nearest to a question, of those that are shown; 0 where none is near."""
+    nearest = _rank_dense(index, question, FUSED_DEPTH, selection, exactly=_is_compared(index))
+    return max(0.0, nearest[0][1]) if nearest else 0.0
 
 
 def _passages_of(index: Index, settings: WalkSettings) -> Callable[[int], int]:
@@ -315,10 +321,20 @@ def best_reached(reached: SparseVector, n_entities: int, k: int, selection: Sele
     return ranking
 
 
+def _is_compared(index: Index) -> bool:
+    """Whether a question is compared with every passage, rather than looked up in the search index."""
+    return bool(index.graph.passage_vectors.size <= _COMPARED)
+
+
 def _rank_dense(index: Index, question: str, k: int, selection: Selection | None, *, exactly: bool) -> Ranking:
-    if selection is None and not exactly:
-        return index.search_passages(question, k)
-    return _rank_exactly(index, question, k, selection)
+    if exactly or (selection is not None and _is_few(index, selection)):
+        return _rank_exactly(index, question, k, selection)
+    return index.search_passages(question, k, selection)
+
+
+def _is_few(index: Index, selection: Selection) -> bool:
+    """Whether a question is compared with every passage of a selection: there are few."""
+    return bool(len(selection.rows) * index.graph.passage_vectors.shape[1] <= _COMPARED)
 
 
 def _rank_exactly(index: Index, question: str, k: int, selection: Selection | None) -> Ranking:
@@ -330,8 +346,7 @@ def _rank_exactly(index: Index, question: str, k: int, selection: Selection | No
 
 def _rank_sparse(index: Index, question: str, k: int, selection: Selection | None) -> Ranking:
     """Return the best ``k`` passages that hold any word of the question."""
-    ranking = best(index.score_passages_sparse(question), k, selection)
-    return [(passage, score) for passage, score in ranking if score > 0]
+    return index.search_words(question, k, None if selection is None else selection.passages)
 
 
 def _ranked(rows: NDArray[np.intp], scores: NDArray[np.float64], k: int) -> Ranking:

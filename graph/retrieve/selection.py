@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
+from graph.construction.columns import LazySequence
+from graph.construction.knowledge_graph import FactTable, GraphFact, KnowledgeGraph
 from graph.schema import Fact, RelationType
 from graph.text import normalise_name
 
+_AT_ONCE = 1 << 16
+
 _RELATIONS = [relation.value for relation in RelationType]
+
+
+class SelectedFacts(Mapping[str, GraphFact]):
+    """Some facts of a graph, by id: nothing of them is held but their places.
+
+    Attributes:
+        rows: their places, ascending.
+    """
+
+    def __init__(self, facts: FactTable, rows: NDArray[np.intp]) -> None:
+        self._facts = facts
+        self.rows = rows
+
+    def __getitem__(self, fact_id: str) -> GraphFact:
+        if fact_id not in self:
+            raise KeyError(fact_id)
+        return self._facts[fact_id]
+
+    def __contains__(self, fact_id: object) -> bool:
+        place = self._facts.place(fact_id)
+        if place is None:
+            return False
+        at = int(np.searchsorted(self.rows, place))
+        return at < len(self.rows) and self.rows.item(at) == place
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self._facts.ids.at, self.rows.tolist())
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +62,7 @@ class Selection:
         rows: the selected passages, ascending.
         entities: whether each entity is linked with a selected passage, shape (n_entities,).
         shared: whether each entity is linked with a passage that is not selected, shape (n_entities,).
-        facts: the ids of the facts that a selected passage supports.
+        facts: the facts that a selected passage supports, by id.
     """
 
     graph: KnowledgeGraph
@@ -38,24 +70,21 @@ class Selection:
     rows: NDArray[np.intp]
     entities: NDArray[np.bool_]
     shared: NDArray[np.bool_]
-    facts: Mapping[str, None]
+    facts: SelectedFacts
 
     @staticmethod
     def of(graph: KnowledgeGraph, passage_ids: Iterable[str]) -> Selection:
         """Return the selection of some passages; ids that the graph does not know are left out."""
-        passages = np.zeros(len(graph.passages), dtype=bool)
-        passages[[graph.passage_index[key] for key in passage_ids if key in graph.passage_index]] = True
-        is_link = graph.edges.target >= graph.n_entities
-        linked = graph.edges.source[is_link]
-        selected = passages[graph.edges.target[is_link] - graph.n_entities]
-        return Selection(
-            graph=graph,
-            passages=passages,
-            rows=np.flatnonzero(passages),
-            entities=_marked(linked[selected], graph.n_entities),
-            shared=_marked(linked[~selected], graph.n_entities),
-            facts=dict.fromkeys(compress(graph.facts, graph.facts.passages.holding(passages).tolist())),
-        )
+        rows = graph.passages_of(frozenset(passage_ids))
+        passages = _marked(rows, len(graph.passages))
+        entities, shared = _linked(graph, passages)
+        supported = np.flatnonzero(graph.facts.passages.holding(passages))
+        return Selection(graph, passages, rows, entities, shared, SelectedFacts(graph.facts, supported))
+
+    @cached_property
+    def ids(self) -> Collection[str]:
+        """The ids of the selected passages."""
+        return LazySequence(len(self.rows), lambda at: self.graph.passage_ids[self.rows.item(at)])
 
     @property
     def is_empty(self) -> bool:
@@ -74,7 +103,7 @@ class Selection:
     def relations(self) -> Mapping[frozenset[int], frozenset[str]]:
         """The types of the facts that selected passages support, by the entities that they relate."""
         facts = self.graph.facts
-        supported = facts.passages.holding(self.passages)
+        supported = self.facts.rows
         found: dict[frozenset[int], set[str]] = {}
         for ends, relation in zip(facts.ends[supported].tolist(), facts.relations[supported].tolist(), strict=True):
             found.setdefault(frozenset(ends), set()).add(_RELATIONS[relation])
@@ -94,6 +123,19 @@ class Selection:
     def label(self, entity: int) -> str:
         """Return how an entity that is linked with a selected passage is shown."""
         return self.graph.entity_names[entity] if self.shared[entity] else self.graph.entity_labels[entity]
+
+
+def _linked(graph: KnowledgeGraph, passages: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which entities are linked with a marked passage, and which with one that is not, block by block."""
+    arcs, n = graph.typed.backward, graph.n_entities
+    found = np.zeros((2, n), dtype=bool)
+    for first in range(0, len(passages), _AT_ONCE):
+        starts = arcs.starts[n + first : n + min(first + _AT_ONCE, len(passages)) + 1]
+        linked = arcs.node[starts[0] : starts[-1]]
+        selected = np.repeat(passages[first : first + _AT_ONCE], np.diff(starts))
+        found[0, linked[selected]] = True
+        found[1, linked[~selected]] = True
+    return found[0], found[1]
 
 
 def _marked(places: NDArray[np.integer], length: int) -> NDArray[np.bool_]:

@@ -173,3 +173,10 @@ def test_a_noun_is_singular_beside_one_alone() -> None:
     ]
     assert counted(1, "passage is", "passages are") == "1 passage is"
     assert counted(2, "passage is", "passages are") == "2 passages are"
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_tokens_of_plain_text_are_those_of_the_rule_for_any_script(text: str) -> None:
+    marked = f"{text} é"
+    assert tokens(text) == tokens(marked)[:-1]
+    assert token_spans(text) == token_spans(marked)[:-1]

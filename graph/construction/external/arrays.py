@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+import mmap
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from graph.construction.columns import TextTable, load_array
+from graph.construction.columns import TextTable
 
 Array = NDArray[Any]
 
@@ -97,22 +101,49 @@ class Columns:
         TextTable.of(((string,) for string in strings), 1).save(self.folder, name)
 
     def array(self, name: str) -> Array:
-        """Return an array; a large one is memory-mapped."""
-        path = self.folder / f"{name}.npy"
-        stored = np.load(path, mmap_mode="r") if path.stat().st_size > _MAPPED_FROM else np.load(path)
-        return np.asarray(stored)
+        """Return an array, see `read_array`."""
+        return read_array(f"{self.folder}/{name}.npy")
 
     def texts(self, name: str, width: int = 1) -> TextTable:
         """Return a table of text; a large one is memory-mapped."""
-        bounds = load_array(self.folder / f"{name}.bounds.npy", np.int64, (None,))
-        return TextTable(load_array(self.folder / f"{name}.text.npy", np.uint8, (None,)), bounds, width)
+        bounds, text = (read_array(f"{self.folder}/{name}.{part}.npy") for part in ("bounds", "text"))
+        return TextTable(text, bounds, width)
 
     def strings(self, name: str) -> list[str]:
         """Return all strings of a table."""
         return strings_of(self.texts(name))
 
 
-_MAPPED_FROM = 1 << 16
+_MAPPED_FROM = 1 << 18
+_HEADER = 128
+"""Bytes before the elements: numpy's header of an array with few dimensions."""
+
+
+def read_array(path: str | Path) -> Array:
+    """Read an array that a stage wrote, read-only; a large one is memory-mapped.
+
+    Stages open some hundred thousand files: `numpy.load` would parse each header as a program.
+    """
+    with open(path, "rb") as file:
+        dtype, shape = _layout(file.read(_HEADER))
+        count = math.prod(shape)
+        if count * dtype.itemsize < _MAPPED_FROM:
+            array = np.frombuffer(file.read(), dtype=dtype, count=count).reshape(shape)
+        else:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            array = np.frombuffer(mapped, dtype=dtype, count=count, offset=_HEADER).reshape(shape)
+    return array
+
+
+@lru_cache(maxsize=65_536)
+def _layout(header: bytes) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Return what a file of ``numpy.save`` says of its elements. Raises ValueError where it is none of a stage."""
+    file = BytesIO(header)
+    version = np.lib.format.read_magic(file)
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    if version != (1, 0) or file.tell() != _HEADER or fortran:
+        raise ValueError(f"no array that a stage wrote: {header!r}")
+    return dtype, shape
 
 
 def strings_of(table: TextTable, start: int = 0, end: int | None = None) -> list[str]:
@@ -133,14 +164,8 @@ def join_arrays(parts: Iterable[Path], path: Path, dtype: DTypeLike, row: tuple[
     """Write the arrays of some files as one; return how long it is."""
     with ArrayWriter(path, dtype, row) as whole:
         for part in parts:
-            array = np.load(part, mmap_mode="r") if part.stat().st_size > _MAPPED_FROM else np.load(part)
-            whole.append(array)
+            whole.append(read_array(part))
     return len(whole)
-
-
-def ranges(bounds: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Return the pairs of neighbours of ascending bounds."""
-    return pairwise(bounds)
 
 
 def places(keys: Mapping[str, int], strings: Iterable[str]) -> Array:

@@ -6,13 +6,11 @@ in ranges of their sources. What stays in memory is a few numbers an entity and 
 
 from __future__ import annotations
 
-import logging
-import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 
@@ -22,11 +20,12 @@ from graph.construction.corrected_names import CorrectedNames
 from graph.construction.edge_weights import PassageClasses
 from graph.construction.edges import EDGE_KINDS
 from graph.construction.external import edges, facts, mentions, names, terms, weights
-from graph.construction.external.arrays import ArrayWriter, TextWriter, join_arrays
+from graph.construction.external.arrays import TextWriter
 from graph.construction.external.counts import count, count_passages
 from graph.construction.external.layout import Layout
 from graph.construction.external.shards import ScanTask, cuts_of, prune_cache, scan_shard, shards_of
 from graph.construction.external.spellings import write_spellings
+from graph.construction.external.synonyms import write_synonyms
 from graph.construction.external.workers import Workers
 from graph.construction.knowledge_graph import SnapshotHeader
 from graph.corrections.apply import Corrections
@@ -37,7 +36,6 @@ from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 
 _SCRATCH = "building"
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +53,21 @@ class Sizes:
     edges: int = 1 << 22
 
 
+_SIZES = Sizes()
+
+
+def _ignore(_: str) -> None:
+    return None
+
+
 def build_on_disk(
-    workspace: Workspace, record: Record, folder: Path, *, processes: int = 0, sizes: Sizes = Sizes()
+    workspace: Workspace,
+    record: Record,
+    folder: Path,
+    *,
+    processes: int = 0,
+    sizes: Sizes = _SIZES,
+    on_stage: Callable[[str], None] = _ignore,
 ) -> None:
     """Write the snapshot and the BM25 index of a record's present generation into an existing folder.
 
@@ -66,12 +77,13 @@ def build_on_disk(
         folder: the generation's.
         processes: how many work beside this one; with none, this one works.
         sizes: how much is worked on at once.
+        on_stage: called with the name of each stage when it begins.
     """
     scratch = folder / _SCRATCH
     scratch.mkdir()
     try:
         with Workers(processes) as workers:
-            _Build(workspace, record, folder, workers, sizes).run()
+            _Build(workspace, record, folder, workers, sizes, on_stage).run()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -79,12 +91,21 @@ def build_on_disk(
 class _Build:
     """The state of one build."""
 
-    def __init__(self, workspace: Workspace, record: Record, folder: Path, workers: Workers, sizes: Sizes) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        record: Record,
+        folder: Path,
+        workers: Workers,
+        sizes: Sizes,
+        on_stage: Callable[[str], None],
+    ) -> None:
         self._workspace = workspace
         self._record = record
         self._folder = folder
         self._workers = workers
         self._sizes = sizes
+        self._begin = on_stage
         self._corrections = record.corrections()
 
     def run(self) -> None:
@@ -95,6 +116,7 @@ class _Build:
         count(layout, n_entities, self._folder)
         own = self._own_types(layout)
         n_edges = self._make_edges(layout, n_entities, own)
+        self._begin("arcs")
         write_arcs(self._folder, n_entities + layout.n_passages)
         n_facts = self._merge_facts(layout, own)
         self._score_terms(layout)
@@ -113,7 +135,10 @@ class _Build:
         ).save(self._folder)
 
     def _scan(self) -> Layout:
-        cache = self._workspace.build_cache
+        self._begin("passages")
+        # What is derived of the past is derived once.
+        past = self._workspace.is_past
+        cache = self._folder / _SCRATCH / "read" if past else self._workspace.build_cache
         cache.mkdir(exist_ok=True)
         cuts = cuts_of(self._record, self._sizes.shard)
         root = self._workspace.root
@@ -125,12 +150,17 @@ class _Build:
         return Layout(self._folder / _SCRATCH, shards, 1 + rows // self._sizes.names)
 
     def _merge_names(self, layout: Layout) -> int:
-        parts = range(layout.parts)
-        self._workers.run(names.merge_names, [names.NamesPart(layout, part, self._corrections) for part in parts])
+        self._begin("names")
+        parts, model = range(layout.parts), self._record.embedding_model
+        self._workers.run(
+            names.merge_names, [names.NamesPart(layout, part, self._corrections, model) for part in parts]
+        )
         n_entities = names.join_entities(layout, self._folder)
+        self._begin("vectors of names")
         dimension, root = self._record.dimension, self._workspace.root
         self._workers.run(weights.read_vectors, [weights.VectorsTask(layout, part, root, dimension) for part in parts])
         weights.join_vectors(layout, dimension)
+        self._begin("spellings")
         self._workers.run(names.number_names, self._shard_tasks(layout))
         write_spellings(names.merged_runs(layout, "spelled"), self._folder, layout.whole)
         return n_entities
@@ -139,6 +169,7 @@ class _Build:
         return [names.ShardTask(layout, index) for index in range(len(layout.shards))]
 
     def _find_mentions(self, layout: Layout) -> None:
+        self._begin("mentions")
         shards = range(len(layout.shards))
         tasks = [mentions.MentionsTask(layout, index, self._folder, self._corrections) for index in shards]
         self._workers.run(mentions.find_mentions, tasks)
@@ -149,14 +180,16 @@ class _Build:
         return declared_types(self._record).used([*map(RelationType, met)], {*names.entity_types(layout).values()})
 
     def _make_edges(self, layout: Layout, n_entities: int, own: OwnTypes) -> int:
+        self._begin("weights of links")
         count_passages(layout, self._folder, self._record.dimension)
         kinds = {relation: len(EDGE_KINDS) + place for place, relation in enumerate(own.relation_types)}
         shards = range(len(layout.shards))
         self._workers.run(weights.weigh, [weights.WeighTask(layout, index, self._folder, kinds) for index in shards])
         classes = PassageClasses(self._record.note(PASSAGE_CLASSES) or PassageClasses.THIRDS)
         cuts = weights.class_cuts(layout, classes)
-        apart = CorrectedNames(Corrections(self._corrections)).apart
-        synonyms = edges.write_synonyms(self._record.each_synonym(), apart, layout)
+        self._begin("synonyms")
+        synonyms = write_synonyms(self._record, CorrectedNames(Corrections(self._corrections)).apart, layout)
+        self._begin("edges")
         bounds = edges.ranges_of_entities(layout, n_entities, synonyms, self._sizes.edges)
         tasks = [
             edges.EdgesTask(layout, self._folder, part, start, end, n_entities, synonyms, cuts)
@@ -168,17 +201,20 @@ class _Build:
         return edges.join_edge_parts(layout, self._folder, len(tasks))
 
     def _merge_facts(self, layout: Layout, own: OwnTypes) -> int:
+        self._begin("facts")
         places = {str(relation): place for place, relation in enumerate(own.relation_types)}
         self._workers.run(facts.merge_facts, [facts.FactsTask(layout, part, places) for part in range(layout.parts)])
         return facts.join_facts(layout, self._folder)
 
     def _score_terms(self, layout: Layout) -> None:
+        self._begin("BM25")
         vocabulary = terms.number_terms(layout)
         tasks = terms.terms_tasks(layout)
         self._workers.run(terms.score_terms, tasks)
         terms.join_terms(layout, len(tasks), vocabulary, self._folder / "bm25")
 
     def _write_texts(self, layout: Layout) -> None:
+        self._begin("texts")
         with TextWriter(self._folder, "passages") as passages:
             for shard in layout.shards:
                 passages.append_table(shard.columns.texts("passages"))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.edge_weights import (
-    SYNONYMS_PER_NAME,
     WeighedLinks,
     classed_edges,
     fact_edges,
@@ -19,74 +17,15 @@ from graph.construction.edge_weights import (
     near_name_edges,
 )
 from graph.construction.edges import EDGE_TYPES, Edges, sort_edges
-from graph.construction.external.arrays import Array, Columns, join_arrays, joined
-from graph.construction.external.ids import Ids
+from graph.construction.external.arrays import Array, join_arrays, joined, read_array
 from graph.construction.external.layout import Layout, rows_of
-from graph.construction.external.names import entity_ids
-
-_RUN = 1 << 21
-"""Pairs of names that are sorted at once."""
+from graph.construction.external.synonyms import Synonyms
+from graph.synonyms import SYNONYMS_PER_NAME
 
 _IN_RANGE = 1 << 22
 """Links, triples and pairs that the edges of one range are made of, more or less."""
 
 Ints = NDArray[np.int32]
-
-
-@dataclass(frozen=True, slots=True)
-class Synonyms:
-    """Pairs of entities of near names, in runs that are sorted by either end.
-
-    Attributes:
-        folder: of the runs.
-        runs: how many there are.
-    """
-
-    folder: Path
-    runs: int
-
-    def run(self, number: int) -> Columns:
-        """Return the columns of a run."""
-        return Columns(self.folder / str(number))
-
-
-def write_synonyms(
-    pairs: Iterable[tuple[str, str, float]], apart: Iterable[tuple[str, str]], layout: Layout
-) -> Synonyms:
-    """Write pairs of names that a record holds, less those that no edge may join, as runs of entities."""
-    ids, runs = entity_ids(layout), 0
-    forbidden = _pair_keys(*(ids.find(Ids.of(list(side))) for side in _columns(apart, 2)))
-    folder = layout.scratch / "synonyms"
-    for block in _blocks(iter(pairs)):
-        a, b = (ids.find(Ids.of(list(side))) for side in _columns((row[:2] for row in block), 2))
-        cosines = np.array([cosine for _, _, cosine in block], dtype=np.float64)
-        kept = (a >= 0) & (b >= 0) & ~np.isin(_pair_keys(a, b), forbidden)
-        write_run(Columns(folder / str(runs)), a[kept], b[kept], cosines[kept])
-        runs += 1
-    return Synonyms(folder, runs)
-
-
-def _blocks(pairs: Iterator[tuple[str, str, float]]) -> Iterator[list[tuple[str, str, float]]]:
-    while block := list(islice(pairs, _RUN)):
-        yield block
-
-
-def _columns(rows: Iterable[Sequence[str]], width: int) -> list[tuple[str, ...]]:
-    return [*zip(*rows, strict=True)] or [() for _ in range(width)]
-
-
-def _pair_keys(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.minimum(a, b) << 32 | np.maximum(a, b)
-
-
-def write_run(columns: Columns, a: NDArray[np.integer], b: NDArray[np.integer], cosines: NDArray[np.float64]) -> None:
-    """Write some pairs of entities by their lower end, and their places by the higher one."""
-    columns.folder.mkdir(parents=True, exist_ok=True)
-    low, high = np.minimum(a, b).astype(np.int32), np.maximum(a, b).astype(np.int32)
-    order = np.argsort(low, kind="stable")
-    low, high = low[order], high[order]
-    by_high = np.argsort(high, kind="stable")
-    columns.save(low=low, high=high, cosine=cosines[order], by_high=by_high, sorted_high=high[by_high])
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +130,7 @@ def _synonym_edges(task: EdgesTask) -> Edges:
         highs.append(run.array("high")[kept])
         cosines.append(run.array("cosine")[kept])
         start += len(low)
-    in_triples = np.load(task.folder / "triple_passages.npy", mmap_mode="r")
+    in_triples = read_array(task.folder / "triple_passages.npy")
     low, high = joined(lows, np.int32), joined(highs, np.int32)
     return near_name_edges(low, high, joined(cosines, np.float64), in_triples)
 

@@ -1,4 +1,4 @@
-"""Where the stages of a build read and write: the shards of passages, and a folder for what one stage leaves another."""
+"""Where the stages of a build read and write: shards of passages, and folders for what one stage leaves another."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graph.construction.columns import TextTable
 from graph.construction.corrected_names import CorrectedNames
-from graph.construction.external.arrays import Columns
+from graph.construction.external.arrays import Columns, read_array
 from graph.construction.external.layout import Layout
 from graph.construction.external.scan import IN_ADDRESS, IN_SMALL_LETTERS, stored_passage
 from graph.construction.external.spellings import Matches, SpellingTree
@@ -72,8 +72,7 @@ def _tree(folder: Path) -> SpellingTree:
 
 def _mentions(matches: Matches, bounds: Longs, folder: Path) -> _Mentions:
     """Return one mention for each entity that a found spelling may mean."""
-    starts = np.load(folder / "spellings.numbers.starts.npy", mmap_mode="r")
-    values = np.load(folder / "spellings.numbers.values.npy", mmap_mode="r")
+    starts, values = (read_array(folder / f"spellings.numbers.{name}.npy") for name in ("starts", "values"))
     first = starts[matches.spellings].astype(np.int64)
     sizes = starts[matches.spellings + 1] - first
     owner = np.repeat(np.arange(len(first)), sizes)

@@ -20,6 +20,8 @@ from graph.construction.external.layout import Layout, Slice, ids_of, rows_of, s
 from graph.construction.names import findable
 from graph.corrections.apply import Corrections
 from graph.corrections.kinds import Correction
+from graph.embedding.embeddings import understanding_of
+from graph.synonyms import may_have_synonyms
 
 Rows = NDArray[np.intp]
 
@@ -33,10 +35,11 @@ class NamesPart:
     layout: Layout
     part: int
     corrections: Sequence[Correction]
+    embedding_model: str
 
 
 def merge_names(task: NamesPart) -> None:
-    """Write the entities of a range: ids, names and labels; of which entity each shard's names are; types; spellings."""
+    """Write the entities of a range of ids: names, labels, types, spellings; and of each shard's names, which one."""
     slices = slices_of_ids(task.layout, "name", task.part)
     ids = ids_of(slices, "name")
     first, entity_of = ids.groups()
@@ -46,7 +49,9 @@ def merge_names(task: NamesPart) -> None:
     labels = _labels(slices, entity_of, "label")
     types = _labels(slices, entity_of, "type")
     TextTable.of(zip(normal, (labels[n] for n in range(len(first))), strict=True), 2).save(columns.folder, "entities")
+    understands = understanding_of(task.embedding_model)
     columns.save(
+        eligible=np.array([may_have_synonyms(name, understands) for name in normal], dtype=np.bool_),
         high=distinct.high,
         low=distinct.low,
         entity_of=entity_of.astype(np.int32),
@@ -116,6 +121,7 @@ def join_entities(layout: Layout, folder: Path) -> int:
     sizes = [len(part.array("high")) for part in parts]
     whole.save(entity_starts=np.cumsum([0, *sizes]))
     join_arrays((part.folder / "high.npy" for part in parts), whole.folder / "entity_high.npy", np.uint64)
+    join_arrays((part.folder / "eligible.npy" for part in parts), whole.folder / "eligible.npy", np.bool_)
     join_arrays((part.folder / "low.npy" for part in parts), whole.folder / "entity_low.npy", np.uint32)
     with TextWriter(folder, "entities") as writer:
         for part in parts:

@@ -225,7 +225,7 @@ def own_kind(number: NDArray[np.int32]) -> NDArray[np.int32]:
 def _save_tokens(columns: Columns, shard: _Shard) -> None:
     """Write the tokens of each passage, where they start, and how the text around them is written."""
     words = Handles()
-    numbers = [_numbers(words, evidence.words.split()) for evidence in shard.passages]
+    numbers = [words.of_all(evidence.words.split()) for evidence in shard.passages]
     columns.save_texts("words", words.keys)
     columns.save(
         tokens=joined(numbers, np.int32),
@@ -233,10 +233,6 @@ def _save_tokens(columns: Columns, shard: _Shard) -> None:
         token_starts=joined([evidence.starts for evidence in shard.passages], np.int32),
         token_marks=joined([_marks(evidence) for evidence in shard.passages], np.uint8),
     )
-
-
-def _numbers(words: Handles, tokens: Sequence[str]) -> Ints:
-    return np.fromiter(map(words.of, tokens), dtype=np.int32, count=len(tokens))
 
 
 def _marks(evidence: Evidence) -> NDArray[np.uint8]:

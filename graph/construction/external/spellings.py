@@ -7,7 +7,7 @@ depth are keys (node, word), and whole blocks of text walk down it at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
@@ -172,7 +172,7 @@ class SpellingTree:
 
 
 def _pairs(bounds: Sequence[int]) -> Iterator[tuple[int, int]]:
-    return zip(bounds, bounds[1:], strict=False)
+    return pairwise(bounds)
 
 
 def _search(keys: NDArray[np.int64], sought: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

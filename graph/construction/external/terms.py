@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,10 +65,7 @@ def terms_tasks(layout: Layout) -> list[TermsTask]:
     total = int(ends[-1]) if len(ends) else 0
     cut = np.searchsorted(ends, np.arange(_IN_RANGE, total, _IN_RANGE)).tolist()
     bounds = sorted({0, *cut, len(ends)})
-    return [
-        TermsTask(layout, part, start, end, mean)
-        for part, (start, end) in enumerate(zip(bounds, bounds[1:], strict=False))
-    ]
+    return [TermsTask(layout, part, start, end, mean) for part, (start, end) in enumerate(itertools.pairwise(bounds))]
 
 
 def score_terms(task: TermsTask) -> None:

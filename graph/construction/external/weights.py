@@ -18,7 +18,7 @@ from graph.construction.edge_weights import (
     link_terms,
 )
 from graph.construction.edges import EDGE_KINDS
-from graph.construction.external.arrays import ArrayWriter, Columns, join_arrays
+from graph.construction.external.arrays import ArrayWriter, Columns, join_arrays, read_array
 from graph.construction.external.ids import Ids
 from graph.construction.external.layout import Layout
 from graph.storage.workspace import Workspace
@@ -99,7 +99,7 @@ def weigh(task: WeighTask) -> None:
 def _links(own: Columns, task: WeighTask) -> PassageLinks:
     """Return a shard's links, less the mentions of names that are too frequent to mean anything."""
     entities, is_own = own.array("entities"), own.array("own")
-    frequency = np.load(task.folder / "name_passages.npy", mmap_mode="r")
+    frequency = read_array(task.folder / "name_passages.npy")
     kept = is_kept(is_own, frequency[entities], task.layout.n_passages)
     return PassageLinks(
         passages=own.array("passages")[kept],
@@ -147,7 +147,7 @@ def class_cuts(layout: Layout, classes: PassageClasses) -> tuple[float, float]:
         for index in range(len(layout.shards)):
             columns = layout.of_shard(index)
             writer.append(columns.array("edge_weights")[~columns.array("edge_titled")])
-    low, high = quantiles(np.load(ranked, mmap_mode="r") if len(writer) else np.zeros(0), CLASS_QUANTILES)
+    low, high = quantiles(read_array(ranked), CLASS_QUANTILES)
     ranked.unlink()
     return low, high
 

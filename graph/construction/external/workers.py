@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import IO, Any, Self, TypeVar
 
-from graph.errors import MaraError
+from graph.errors import OutOfResources
 
 Task = TypeVar("Task")
 
@@ -49,7 +49,7 @@ class Workers:
     def run(self, function: Callable[[Task], None], tasks: Iterable[Task]) -> None:
         """Call a function of a module with each task.
 
-        Raises what a call raises, and MaraError where a process ends.
+        Raises what a call raises, and OutOfResources where a process ends.
         """
         if not self._all:
             for task in tasks:
@@ -67,12 +67,13 @@ class Workers:
     def _call(self, function: Callable[[Task], None], task: Task) -> None:
         process = self._free.get()
         try:
-            assert process.stdin is not None and process.stdout is not None
+            assert process.stdin is not None
+            assert process.stdout is not None
             pickle.dump((function, task), process.stdin)
             process.stdin.flush()
             fault = pickle.load(process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError) as ended:
-            raise MaraError(
+            raise OutOfResources(
                 f"A process of the build ended with {process.poll()}",
                 "It may have run out of memory: free some, or set MARA_BUILD_PROCESSES=1, and run the command again",
             ) from ended

@@ -143,9 +143,10 @@ class _Mass:
 
     def push(self, budget: int) -> tuple[float, float, int]:
         """Push until none waits or ``budget`` arcs were followed; see `kernels.push_mass`."""
-        graph, done = self._graph, (0.0, 0.0, 0)
+        graph = self._graph
+        settled, returned, followed = 0.0, 0.0, 0
         while True:
-            *done, end = self._kernels.push_mass(
+            settled, returned, followed, end = self._kernels.push_mass(
                 graph.forward,
                 graph.backward,
                 graph.n_arcs,
@@ -155,14 +156,16 @@ class _Mass:
                 self._threshold,
                 self.frontier,
                 budget,
-                *done,
+                settled,
+                returned,
+                followed,
             )
             if end == self._kernels.DAMAGED:
                 raise WorkspaceDamaged(
                     "The snapshot is damaged: arcs of its graph lead nowhere", "Run `mara doctor --repair`"
                 )
             if end == self._kernels.DONE:
-                return done
+                return settled, returned, followed
             self.make_room(len(self.frontier.queue) + 1 - int(self.frontier.place[2]))
 
     def settled(self) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:

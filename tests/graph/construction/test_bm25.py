@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from graph.construction.bm25 import SparseIndex, terms
 from tests.builders import bm25_of
@@ -83,6 +86,53 @@ class TestScores:
         assert SparseIndex.load(tmp_path / "bm25", 0).scores("anything").shape == (0,)
 
 
+words = st.sampled_from(["yokohama", "nissan", "ship", "harbour", "lake", "横浜", "xylophone"])
+texts = st.lists(words, max_size=12).map(" ".join)
+
+
+class TestBest:
+    @settings(max_examples=60)
+    @given(st.lists(texts, max_size=14), texts, st.integers(0, 16), st.data())
+    def test_the_best_are_the_first_of_all_by_score(
+        self, corpus: list[str], question: str, k: int, data: st.DataObject
+    ) -> None:
+        """Without going through all, and whatever was asked before; also among some."""
+        index = bm25_of(corpus)
+        shown = np.array([data.draw(st.booleans()) for _ in corpus], dtype=bool)
+        for asked in (question, "nissan ship", question):
+            scores = index.scores(asked)
+            ranked = [(int(i), float(scores[i])) for i in np.argsort(-scores, kind="stable") if scores[i] > 0]
+            assert index.best(asked, k) == ranked[:k]
+            assert index.best(asked, k, shown) == [hit for hit in ranked if shown[hit[0]]][:k]
+
+    def test_a_question_may_be_asked_by_several_threads_at_once(self) -> None:
+        index = bm25_of(CORPUS * 50)
+        asked = ["Yokohama ships", "Nissan 1933", "自動車"] * 20
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(lambda question: index.best(question, 9), asked))
+        assert found == [index.best(question, 9) for question in asked]
+
+
+class TestDamage:
+    @pytest.mark.parametrize("name", ["numbers", "starts", "passages", "weights", "terms.text", "terms.bounds"])
+    def test_a_file_of_fewer_numbers_is_refused(self, tmp_path: Path, name: str) -> None:
+        bm25_of(CORPUS).save(tmp_path)
+        path = tmp_path / f"{name}.npy"
+        np.save(path, np.load(path)[:-1])
+        with pytest.raises(ValueError, match=r"\w"):
+            SparseIndex.load(tmp_path, len(CORPUS))
+
+    @pytest.mark.parametrize("name", ["numbers", "starts", "passages"])
+    def test_a_number_that_leads_nowhere_is_refused(self, tmp_path: Path, name: str) -> None:
+        bm25_of(CORPUS).save(tmp_path)
+        path = tmp_path / f"{name}.npy"
+        array = np.load(path)
+        array[len(array) // 2] = 10**6
+        np.save(path, array)
+        with pytest.raises(ValueError, match=r"\w"):
+            SparseIndex.load(tmp_path, len(CORPUS))
+
+
 def test_an_index_scores_alike_after_it_was_saved_and_loaded(tmp_path: Path) -> None:
     index = bm25_of(CORPUS)
     index.save(tmp_path / "bm25")
@@ -90,3 +140,4 @@ def test_an_index_scores_alike_after_it_was_saved_and_loaded(tmp_path: Path) -> 
     for question in ("Yokohama ships", "自動車", "Белогорка", "xylophone", ""):
         assert np.array_equal(loaded.scores(question), index.scores(question))
         assert loaded.scores(question).shape == (len(CORPUS),)
+        assert loaded.best(question, 3) == index.best(question, 3)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction import columns
+from graph.construction import columns, knowledge_graph, stored_ids
 from graph.construction.builder import GraphBuilder
 from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges
 from graph.construction.knowledge_graph import (
@@ -25,10 +25,12 @@ from graph.construction.knowledge_graph import (
     save,
 )
 from graph.construction.names import IncrementalMatcher
+from graph.construction.typed_graph import TypedGraph
 from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.storage.record import Record
 from graph.text import normalise_name, tokens
 from tests.builders import HashEmbedder, TripleParts, passage_of, typed_graph, write_passages
+from tests.random_walks import graphs as random_graphs
 
 
 @pytest.fixture(scope="module")
@@ -345,6 +347,45 @@ class TestLookUps:
         assert again.entity_names[again.entity_index[entity_id(" NISSAN ")]] == "nissan"
         for text in ("Nissan (company)", "the nissan", "日本 and Nissan Motor", "1933", "motor", ""):
             assert again.names.find(tokens(text)) == graph.names.find(tokens(text))
+
+    @settings(max_examples=30)
+    @given(st.sets(strings, min_size=1, max_size=12), st.sets(strings, max_size=4))
+    def test_ids_of_many_passages_are_read_where_they_lie(self, ids: set[str], others: set[str]) -> None:
+        passages = tuple(passage_of(key, "", "") for key in sorted(ids))
+        vectors = np.zeros((len(ids), 4), dtype=np.float32)
+        graph = replace(typed_graph(1, 0, []), passages=passages, passage_vectors=vectors)
+        with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+            save(graph, Path(name))
+            held, read = load(Path(name)), load(Path(name))
+            assert isinstance(held.passage_index, dict)
+            patch.setattr(knowledge_graph, "_HELD_IDS", 0)
+            patch.setattr(stored_ids, "_MOST_REMEMBERED", 3)
+            assert not isinstance(read.passage_index, dict)
+            assert list(read.passage_ids) == [read.passage_ids[place] for place in range(len(ids))] == sorted(ids)
+            for _ in range(2):
+                for key in (*ids, *others):
+                    assert read.passage_index.get(key) == held.passage_index.get(key)
+                    assert (key in read.passage_index) == (key in ids)
+            for share in (0, 1000):
+                patch.setattr(knowledge_graph, "_LOOKED_UP", share)
+                found = read.passages_of(ids | others)
+                assert found.tolist() == list(range(len(ids)))
+                assert read.passages_of(others).tolist() == sorted(held.passage_index[key] for key in others & ids)
+
+    @given(random_graphs())
+    def test_passages_and_entities_are_linked_both_ways(self, typed: TypedGraph) -> None:
+        links = [(source, target) for source, target in zip(typed.source.tolist(), typed.target.tolist(), strict=True)]
+        edges = [
+            (source, target, EDGE_KINDS[kind], weight)
+            for (source, target), kind, weight in zip(links, typed.kind, typed.weight, strict=True)
+        ]
+        graph = typed_graph(typed.n_entities, typed.n_passages, edges)
+        for passage in range(typed.n_passages):
+            node = typed.n_entities + passage
+            assert graph.entities_in(passage).tolist() == sorted(a for a, b in links if b == node)
+        for entity in range(typed.n_entities):
+            linked = sorted(b - typed.n_entities for a, b in links if a == entity and b >= typed.n_entities)
+            assert graph.passages_with(entity).tolist() == linked
 
     def test_an_id_that_stands_for_nothing_is_an_error(self, graph: KnowledgeGraph, tmp_path: Path) -> None:
         save(graph, tmp_path)

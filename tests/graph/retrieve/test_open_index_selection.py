@@ -14,11 +14,15 @@ from graph.errors import BadInput
 from graph.publish.derive import forget_derivations
 from graph.publish.vector_store import VectorStore
 from graph.retrieve import open_index as module
+from graph.retrieve import search
+from graph.retrieve.modes import MARA
 from graph.retrieve.open_index import Index, open_index
+from graph.retrieve.search import seed_passages
 from graph.retrieve.selection import Selection
 from graph.text import normalise_name
 from tests.builders import HashEmbedder, passage_of, publish_workspace
 
+SHOWN = 20
 HOUSES = 120
 """Of these, three in a hundred belong to Ann."""
 
@@ -103,6 +107,32 @@ def test_more_are_asked_for_first_and_the_selected_alone_where_that_is_too_few_o
 def test_a_selection_without_facts_is_not_searched(houses: Index, searches: list[int | None]) -> None:
     assert houses.search_facts("House", 3, Selection.of(houses.graph, [])) == []
     assert searches == []
+
+
+@pytest.mark.parametrize("at_most", [0, 1_000], ids=["within", "more"])
+@pytest.mark.parametrize("owner", ["ann", "bob", "nobody"])
+def test_above_a_size_the_nearest_passages_are_looked_up_and_are_those_of_a_comparison_with_all(
+    houses: Index, searches: list[int | None], monkeypatch: pytest.MonkeyPatch, at_most: int, owner: str
+) -> None:
+    monkeypatch.setattr(module, "_MOST_OVERFETCHED", at_most)
+    for selection in (houses.select({"owner": owner}), None):
+        for question in ("House 5 stands", "street", "House 66"):
+            compared = seed_passages(houses, question, MARA, SHOWN, selection)
+            assert not searches
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(search, "_COMPARED", 0)
+                looked_up = seed_passages(houses, question, MARA, SHOWN, selection)
+                bar = search._nearest_cosine(houses, question, selection)
+            assert [score for _, score in looked_up] == pytest.approx([score for _, score in compared], abs=1e-6)
+            assert bar == pytest.approx(search._nearest_cosine(houses, question, selection), abs=1e-6)
+            searches.clear()
+
+
+def test_the_passages_nearest_to_a_question_are_looked_up_once(houses: Index, searches: list[int | None]) -> None:
+    houses.forget_vectors()
+    found = [houses.search_passages("House 5 stands", 7) for _ in range(3)]
+    assert found[0] == found[1] == found[2]
+    assert searches == [None]
 
 
 @pytest.mark.parametrize("count", [0, 3, 100])

@@ -1,0 +1,98 @@
+"""Pairs of near names: those that the record holds or, where it has too many names for that, those of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.construction.external.arrays import Columns
+from graph.construction.external.ids import Ids
+from graph.construction.external.layout import Layout
+from graph.construction.external.names import entity_ids
+from graph.construction.near_names import find_near_names
+from graph.storage.record import Record
+from graph.storage.synonym_pairs import are_left_to_build
+
+_RUN = 1 << 20
+"""Pairs that are sorted at once."""
+
+Longs = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Synonyms:
+    """Pairs of entities of near names, in runs that are sorted by either end.
+
+    Attributes:
+        folder: of the runs.
+        runs: how many there are.
+    """
+
+    folder: Path
+    runs: int
+
+    def run(self, number: int) -> Columns:
+        """Return the columns of a run."""
+        return Columns(self.folder / str(number))
+
+
+class _Pairs(NamedTuple):
+    """Some pairs of entities, -1 for what is none, with the cosines of their names."""
+
+    one: Longs
+    other: Longs
+    cosines: NDArray[np.float64]
+
+
+def write_synonyms(record: Record, apart: Collection[tuple[str, str]], layout: Layout) -> Synonyms:
+    """Write the pairs of near names, less those that no edge may join, as runs of entities.
+
+    Args:
+        record: holds the pairs, or says that they are left to the build.
+        apart: (smaller, larger entity id) of names that corrections keep apart.
+        layout: holds the names and their vectors.
+    """
+    ids, runs = entity_ids(layout), 0
+    forbidden = _keys(*(ids.find(Ids.of([pair[end] for pair in apart])) for end in (0, 1)))
+    folder = layout.scratch / "synonyms"
+    for pairs in _near(layout) if are_left_to_build(record) else _held(record, ids):
+        kept = (pairs.one >= 0) & (pairs.other >= 0) & ~np.isin(_keys(pairs.one, pairs.other), forbidden)
+        _write_run(Columns(folder / str(runs)), _Pairs(*(column[kept] for column in pairs)))
+        runs += 1
+    return Synonyms(folder, runs)
+
+
+def _held(record: Record, ids: Ids) -> Iterator[_Pairs]:
+    pairs = record.each_synonym()
+    while block := list(islice(pairs, _RUN)):
+        ends = (ids.find(Ids.of([pair[end] for pair in block])) for end in (0, 1))
+        yield _Pairs(*ends, np.array([cosine for _, _, cosine in block], dtype=np.float64))
+
+
+def _near(layout: Layout) -> Iterator[_Pairs]:
+    folder = layout.scratch / "near"
+    folder.mkdir()
+    near = find_near_names(layout.whole.array("vectors"), layout.whole.array("eligible"), folder)
+    for start in range(0, len(near), _RUN):
+        rows = slice(start, start + _RUN)
+        yield _Pairs(near.first[rows].astype(np.int64), near.second[rows].astype(np.int64), near.cosine[rows])
+
+
+def _keys(one: Longs, other: Longs) -> Longs:
+    return np.minimum(one, other) << 32 | np.maximum(one, other)
+
+
+def _write_run(columns: Columns, pairs: _Pairs) -> None:
+    """Write some pairs by their lower end, and their places by the higher one."""
+    columns.folder.mkdir(parents=True, exist_ok=True)
+    low, high = (end(pairs.one, pairs.other).astype(np.int32) for end in (np.minimum, np.maximum))
+    order = np.argsort(low, kind="stable")
+    low, high = low[order], high[order]
+    by_high = np.argsort(high, kind="stable")
+    columns.save(low=low, high=high, cosine=pairs.cosines[order], by_high=by_high, sorted_high=high[by_high])
