@@ -150,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 [round(value) for value in row] for row in times.taken[:: max(1, len(times.taken) // 12)]
             ],
         }
-        print(json.dumps(figures, indent=2, default=str))  # noqa: T201
+        print(json.dumps(figures, indent=2, default=str))
         with suppress(Exception):
             close_indexes()
 

@@ -153,8 +153,10 @@ class TestFit:
 
     def test_configurations_volumes_and_claims_are_there(self) -> None:
         for container, pod in containers():
-            claimed = {each["persistentVolumeClaim"]["claimName"] for each in pod["volumes"] if "persistentVolumeClaim" in each} if "volumes" in pod else set()  # fmt: skip
-            assert claimed <= named("PersistentVolumeClaim") | {"mara-documents"}
+            claims = [
+                each["persistentVolumeClaim"] for each in pod.get("volumes", ()) if "persistentVolumeClaim" in each
+            ]
+            assert {each["claimName"] for each in claims} <= named("PersistentVolumeClaim") | {"mara-documents"}
             assert {each["configMapRef"]["name"] for each in container.get("envFrom", ())} <= named("ConfigMap")
         for workload in of_kind("Deployment", "StatefulSet", "Job"):
             pod = workload["spec"]["template"]["spec"]
