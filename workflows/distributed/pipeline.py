@@ -26,7 +26,9 @@ _OBJECT_STORE_BYTES = 200_000_000
 _TASK_RETRIES = 32
 """Deaths that one shard survives: a machine that takes its worker with it each time ends the run at last."""
 
-_ADDRESS_HINT = "Check the address; run the command on a machine of the cluster"
+_ADDRESS_HINT = (
+    "Check the address; run the command on a machine of the cluster, with RAY_AUTH_MODE=token if it asks for a token"
+)
 _START_HINT = "Run it again: finished shards are kept. `--engine local` needs no cluster"
 
 

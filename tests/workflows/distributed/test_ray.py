@@ -86,7 +86,10 @@ def lakes(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
-    """The address of a cluster of this machine, which anybody might have started."""
+    """The address of a cluster of this machine, which anybody who has its token might have started."""
+    environment = pytest.MonkeyPatch()
+    environment.setenv("RAY_AUTH_MODE", "token")
+    environment.setenv("RAY_AUTH_TOKEN", "a-token-of-the-tests")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -106,6 +109,7 @@ def cluster() -> Iterator[str]:
         left = [*descendants(started.pid)]
         started.terminate()
         started.wait(60)
+        environment.undo()
         for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -173,10 +177,12 @@ def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
     run = start(lakes, killed)
     for kind in ("worker", "coordinator", "Ray", "command"):
         wait_for_a_held_request(server, run)
+        started = [*descendants(run.pid)]
         for pid in processes_of(run.pid, kind):
             os.kill(pid, signal.SIGKILL)
         if kind == "command":
             run.wait(LONGEST_S)
+            assert_gone(started)
             run = start(lakes, killed)
         server.hold_after(ANSWERED)
     wait_for_a_held_request(server, run)
