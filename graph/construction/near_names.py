@@ -22,7 +22,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from graph.synonyms import SYNONYM_COSINE, SYNONYMS_PER_NAME
 
@@ -231,8 +231,9 @@ class _Buckets:
                 starts = range(0, len(keys), _EXACT_BLOCK)
                 for columns in pool.map(partial(self._exact, vectors), (keys[at : at + _EXACT_BLOCK] for at in starts)):
                     for column, file in zip(columns, files, strict=True):
-                        column.tofile(file)
-        return NearPairs(*map(_mapped, paths, (np.int32, np.int32, np.float64)))
+                        file.write(np.ascontiguousarray(column).data)
+        first, second, cosine = paths
+        return NearPairs(_mapped(first, np.int32), _mapped(second, np.int32), _mapped(cosine, np.float64))
 
     def _exact(self, vectors: Floats, keys: Longs) -> tuple[NDArray[np.int32], NDArray[np.int32], Doubles]:
         first, second = np.divmod(keys, self._n_rows)
@@ -285,9 +286,9 @@ def _rank(ordered: Longs) -> Longs:
     return np.arange(len(ordered)) - np.searchsorted(ordered, ordered)
 
 
-def _new_file(path: Path, dtype: type[np.generic], rows: int, columns: int) -> NDArray[Any]:
+def _new_file(path: Path, dtype: DTypeLike, rows: int, columns: int) -> NDArray[Any]:
     return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(rows, columns))
 
 
-def _mapped(path: Path, dtype: type[np.generic]) -> NDArray[Any]:
+def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
     return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
