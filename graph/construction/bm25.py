@@ -149,7 +149,9 @@ class SparseIndex:
         is_scanned = sum(map(len, held)) * _SCANNED > len(sums)
         near = _near(sums, held, k, shown, is_scanned=is_scanned)
         found = sums[near]
-        for passages in [slice(None)] if is_scanned else held:
+        if is_scanned:
+            sums[:] = 0
+        for passages in held if not is_scanned else ():
             sums[passages] = 0
         self._sums.append(sums)
         order = np.lexsort((near, -found))[:k]
