@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import count
+from random import randrange
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
@@ -88,8 +90,11 @@ class ChatExtractor(ChatAgent):
     material = "passage"
     reply_tokens = MAX_REPLY_TOKENS
 
-    def __init__(self, model: ChatModel, own: OwnTypes = NO_TYPES) -> None:
+    def __init__(self, model: ChatModel, own: OwnTypes = NO_TYPES, others: Sequence[ChatModel] = ()) -> None:
+        """``others`` are more servers of the same model: each request goes to the next one."""
         super().__init__(model)
+        self._models = (model, *others)
+        self._turns = count(randrange(len(self._models)))
         self._own = own
         self._system = fill(
             self.prompt,
@@ -132,7 +137,8 @@ class ChatExtractor(ChatAgent):
         messages = prompt_messages(self._system, _material(passage.title, shown), feedback)
         size = most_tokens(f"{passage.title}\n{shown}")
         asked = json_format(ExtractorReply.__name__, _schema(size, self._own))
-        return self._model.ask(messages, asked, max_tokens=most_reply_tokens(size))
+        model = self._models[next(self._turns) % len(self._models)]
+        return model.ask(messages, asked, max_tokens=most_reply_tokens(size))
 
     def read(self, reply: str, passage: Passage) -> Extraction:
         """Return the extraction that a reply to a passage states, its types and confidences checked.

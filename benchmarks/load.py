@@ -56,12 +56,15 @@ class Load:
         port: where the server listens.
         path: what is asked.
         bodies: what is sent, in turn.
+        replies: what came of it.
+        published_s: when a generation was published, in seconds since the beginning.
     """
 
     port: int
     path: str
     bodies: Sequence[bytes]
     replies: list[Reply] = field(default_factory=list)
+    published_s: float | None = None
     _idle: deque[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = field(default_factory=deque)
     _open: int = 0
 
@@ -147,7 +150,7 @@ def main() -> None:
         used = asyncio.run(_run(load, process.pid, workspace, options))
         if process.poll() is not None:
             raise SystemExit(f"The server ended with {process.returncode}")
-    _print(load.replies, used, options)
+    _print(load, used, options)
 
 
 async def _run(load: Load, process: int, workspace: Path, options: argparse.Namespace) -> list[tuple[float, Used]]:
@@ -162,6 +165,7 @@ async def _run(load: Load, process: int, workspace: Path, options: argparse.Name
     async def publish() -> None:
         await asyncio.sleep(options.seconds / 2)
         await asyncio.to_thread(_publish, workspace)
+        load.published_s = time.perf_counter() - begin
 
     beside = [asyncio.create_task(watch()), *([asyncio.create_task(publish())] if options.publish else [])]
     await load.offer(options.rate, options.seconds)
@@ -172,7 +176,8 @@ async def _run(load: Load, process: int, workspace: Path, options: argparse.Name
     return used
 
 
-def _print(replies: list[Reply], used: list[tuple[float, Used]], options: argparse.Namespace) -> None:
+def _print(load: Load, used: list[tuple[float, Used]], options: argparse.Namespace) -> None:
+    replies = load.replies
     times = [reply.seconds * 1000 for reply in replies if reply.status == 200]
     refusals = [reply.seconds * 1000 for reply in replies if reply.status == 429]
     print("| slice | offered | answered | a second | refused (429) | failed | p50 | p95 | p99 | generations |")
@@ -184,6 +189,8 @@ def _print(replies: list[Reply], used: list[tuple[float, Used]], options: argpar
     print(_row("**all**", replies, options.seconds))
     print(f"\nAnswers: p50 {_at(times, 50)}, p95 {_at(times, 95)}, p99 {_at(times, 99)}, longest {_at(times, 100)}.")
     print(f"Refusals: p50 {_at(refusals, 50)}, p99 {_at(refusals, 99)}.")
+    if load.published_s is not None:
+        print(f"Published after {load.published_s:.1f} s; {_picked_up(load, load.published_s)}.")
     failures = Counter(reply.status for reply in replies if reply.status not in (200, 429))
     print(f"Failed, by status (0: no reply): {dict(failures) or 'none'}.\n")
     print("| after | memory (PSS) | CPU since the line above |\n|---|--:|--:|")
@@ -191,6 +198,18 @@ def _print(replies: list[Reply], used: list[tuple[float, Used]], options: argpar
         before_s, before = used[number - 1] if number else (at_s, now)
         cores = (now.cpu_s - before.cpu_s) / (at_s - before_s) if number else 0.0
         print(f"| {at_s:.0f} s | {now.memory_mib:.0f} MiB | {cores:.2f} cores |")
+
+
+def _picked_up(load: Load, published_s: float) -> str:
+    """Return when the first question was asked that a new generation answered, and the last that the old one did."""
+    answered = [reply for reply in load.replies if reply.generation is not None]
+    newest = max(reply.generation or 0 for reply in answered)
+    asked = [reply.at_s for reply in answered if reply.generation == newest]
+    old = [reply.at_s for reply in answered if reply.generation != newest]
+    if not old:
+        return "no answer came from it: the load had ended by then"
+    first, last = min(asked) - published_s, max(old) - published_s
+    return f"the first answer from it was asked {first:+.1f} s from then, the last from before {last:+.1f} s"
 
 
 def _row(name: str, replies: Sequence[Reply], seconds: float) -> str:

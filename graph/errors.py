@@ -132,8 +132,16 @@ class StoreUnavailable(ServiceUnavailable):
     """The Chroma server does not answer."""
 
 
+class RecordUnavailable(ServiceUnavailable):
+    """The Postgres server that holds the record does not answer, or refuses."""
+
+
 class GraphUnavailable(ServiceUnavailable):
     """The graph server does not answer, or refuses."""
+
+
+class ClusterUnavailable(ServiceUnavailable):
+    """Ray cannot be started or reached, or its processes end again and again."""
 
 
 class OutOfResources(MaraError):

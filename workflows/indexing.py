@@ -39,6 +39,7 @@ from workflows.indexing_run.session import Session
 from workflows.indexing_run.session_registry import at_work, cancel_session, close_session
 from workflows.runtime.access import indexing_context_of
 from workflows.runtime.cancellable import interruptibly
+from workflows.runtime.resources import fresh_generations
 from workflows.runtime.tracing import about_indexing, described
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES
 from workflows.settings.indexing import SOURCES_LIMIT, IndexingContext, Sources
@@ -344,10 +345,14 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
 
 
 def publish_if_needed(workspace: Workspace, record: Record, progress: Progress) -> dict[str, int]:
-    """Derive the record's generation unless it is current already; return the counts of its graph."""
+    """Derive the record's generation unless it is current already; return the counts of its graph.
+
+    In a server, the next question begins with it.
+    """
     progress("graph", 0, 1)
     if not is_published(workspace, record):
         publish(workspace, record)
+        fresh_generations().catch_up(workspace.root)
     header = load_header(workspace.index_folder(record.generation))
     progress("graph", 1, 1)
     return {name: int(header[name]) for name in ("entities", "facts", "edges")}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal
 
-from agents.chat.reply_cache import KeptReply, ReplyCache
+from agents.chat.reply_cache import KeptReply, Replies
 from agents.chat.throttle import Cancelled, Throttle
 from agents.chat.usage import Usage
 from agents.extractor import ChatExtractor, estimate_chat_tokens
@@ -122,7 +122,7 @@ class ExtractionRun:
         extractor: Extractor,
         *,
         concurrency: int = 1,
-        cache: ReplyCache | None = None,
+        cache: Replies | None = None,
         throttle: Throttle | None = None,
         retries: Retries | None = None,
     ) -> None:

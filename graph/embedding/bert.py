@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.errors import BadInput
+
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
@@ -24,6 +26,9 @@ _HEAD_SIZE = DIMENSION // _HEADS
 _EPSILON = 1e-12
 _WINDOW_OVERLAP = 40
 _BATCH_TOKENS = 256
+
+THREADS_VARIABLE = "MARA_EMBEDDING_THREADS"
+"""Says how many threads an embedding model of this process has; by default one a core."""
 
 
 class BertEmbedder:
@@ -90,7 +95,7 @@ class BertEmbedder:
         if self._session is None:
             with self._lock:
                 if self._session is None:
-                    self._workers = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="embedding")
+                    self._workers = ThreadPoolExecutor(_thread_count(), thread_name_prefix="embedding")
                     self._tokenizer, self._session = self._open()
 
     def _windows(self, texts: Sequence[str], prefix: str) -> tuple[list[list[int]], NDArray[np.intp]]:
@@ -112,6 +117,14 @@ class BertEmbedder:
         mask = np.ones(ids.shape, dtype=np.float32)
         vectors: NDArray[np.float32] = self._session.run(None, {**self._inputs(ids), "mask": mask})[0]
         return vectors
+
+
+def _thread_count() -> int:
+    """Return how many batches may be computed at once. Raises BadInput where the variable holds no number from 1."""
+    text = os.environ.get(THREADS_VARIABLE) or str(os.cpu_count() or 1)
+    if not text.isdecimal() or not int(text):
+        raise BadInput(f"{THREADS_VARIABLE} is {text!r}", "Set it to a number of threads, at least 1")
+    return int(text)
 
 
 def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

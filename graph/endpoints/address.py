@@ -13,11 +13,11 @@ from graph.errors import BadInput
 
 _KEYS = (
     *("OPENAI_API_KEY", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "CHROMA_CLIENT_AUTH_CREDENTIALS"),
-    "MARA_GRAPH_PASSWORD",
+    *("MARA_GRAPH_PASSWORD", "MARA_QDRANT_KEY"),
 )
 _ADDRESSES = (
     *("OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_PROXY", "MARA_EMBEDDING_BASE_URL", "MARA_CHROMA_URL"),
-    *("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT"),
+    *("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT", "MARA_QDRANT_URL"),
 )
 
 
@@ -75,7 +75,8 @@ def censored(text: str) -> str:
 
 def _configured_secrets() -> Iterator[str]:
     yield from (os.environ.get(name, "") for name in _KEYS)
-    for address in (os.environ.get(name, "") for name in _ADDRESSES):
+    several = os.environ.get("MARA_EXTRACTION_URLS", "").split(",")
+    for address in (*(os.environ.get(name, "") for name in _ADDRESSES), *map(str.strip, several)):
         named = re.match(r"\w+://(.*)@", address, re.DOTALL)
         if named:
             name, _, password = named[1].partition(":")

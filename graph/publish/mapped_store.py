@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from graph.construction.columns import check_range, load_array
 from graph.construction.knowledge_graph import SnapshotRows, load_rows
 from graph.errors import WorkspaceDamaged
-from graph.metadata_columns import MetadataColumns
 from graph.publish.last_asked import LastAsked
+from graph.publish.metadata_columns import MetadataColumns
 from graph.publish.near_vectors import NearVectors, exact_dtype
 from graph.publish.vector_store import Stamp
 

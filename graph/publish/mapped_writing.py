@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from graph.construction.columns import TextTable
 from graph.construction.knowledge_graph import SnapshotRows, load_rows
 from graph.errors import WorkspaceDamaged
-from graph.metadata_columns import MetadataColumns
 from graph.publish.mapped_store import COLLECTIONS, FACT_VECTORS, FOLDER, ROWS, Contents, damaged, ids_of
+from graph.publish.metadata_columns import MetadataColumns
 from graph.publish.near_vectors import exact_dtype, graphs_to_write
 from graph.storage.generation import Layer
 from graph.storage.record import Record

@@ -10,12 +10,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.construction.columns import LazySequence
 from graph.construction.knowledge_graph import KnowledgeGraph, load
+from graph.endpoints.chroma_server import server_address
+from graph.endpoints.qdrant_server import qdrant_address
 from graph.errors import BadInput
 from graph.publish.layered_store import SearchIndex, open_layers
 from graph.publish.mapped_store import MappedStore
@@ -43,8 +46,8 @@ def open_store(workspace: Workspace, workspace_id: str, generation: int) -> Sear
     base = workspace.index_folder(layer.base) if layer is not None and layer.base != generation else None
     if layer is not None and layer.store == "mapped":
         return open_layers(folder, base, layer, MappedStore.open)
-    if url := _server_of(workspace):
-        return VectorStore.server(url, workspace_id)
+    if server := _server_store(workspace, workspace_id, "chroma" if layer is None else layer.store):
+        return server
     return open_layers(folder / "chroma", base and base / "chroma", layer)
 
 
@@ -91,14 +94,39 @@ def _server_of(workspace: Workspace) -> str:
 def is_on_server(workspace: Workspace, generation: int) -> bool:
     """Tell whether the vectors of a generation are on a server, in collections that all generations share."""
     layer = Layer.load(workspace.index_folder(generation))
-    return bool(_server_of(workspace)) and (layer is None or layer.store == "chroma")
+    store = "chroma" if layer is None else layer.store
+    return store == "qdrant" or (store == "chroma" and bool(_server_of(workspace)))
+
+
+def store_name(workspace: Workspace, generation: int) -> str:
+    """Return what holds a generation's vectors: ``embedded``, ``mapped``, or a server's address without its secrets.
+
+    Raises:
+        BadInput: the address of the server is not one, or is not set.
+    """
+    layer = Layer.load(workspace.index_folder(generation))
+    if layer is not None and layer.store == "mapped":
+        return "mapped"
+    if layer is not None and layer.store == "qdrant":
+        return qdrant_address().url
+    url = _server_of(workspace)
+    return server_address(url).url if url else "embedded"
 
 
 def drop_shared(workspace: Workspace, workspace_id: str) -> None:
     """Delete a workspace's collections on the server that the next generation's vectors go to, if they go to one."""
-    if store_to_write(workspace) == "chroma" and (url := _server_of(workspace)):
-        with closing(VectorStore.server(url, workspace_id)) as store:
-            store.drop()
+    if server := _server_store(workspace, workspace_id, store_to_write(workspace)):
+        with closing(server):
+            server.drop()
+
+
+def _server_store(workspace: Workspace, workspace_id: str, store: VectorStoreName) -> VectorStore | None:
+    """Connect to the server that holds, or is to hold, a workspace's vectors; None where it holds them itself."""
+    if store == "qdrant":
+        return VectorStore.qdrant(workspace_id)
+    if store == "chroma" and (url := _server_of(workspace)):
+        return VectorStore.server(url, workspace_id)
+    return None
 
 
 def ids_of_generations(workspace: Workspace) -> dict[str, Mapping[str, Collection[str]]]:
@@ -145,12 +173,15 @@ class SearchIndexWriter:
         With ``from_scratch``, nothing is taken over from an older generation.
         """
         record = wanted.record
-        if store_to_write(workspace) == "mapped":
+        store = store_to_write(workspace)
+        if store == "mapped":
             self._known = None
             _write_mapped(workspace, record, folder, from_scratch=from_scratch)
             return
-        if url := _server_of(workspace):
-            self._write_to_server(VectorStore.server(url, record.workspace_id), workspace, wanted)
+        if server := _server_store(workspace, record.workspace_id, store):
+            self._write_to_server(server, workspace, wanted)
+            if store == "qdrant":
+                Layer(record.generation, record.commit_id, record.vectors_id, store=store).save(folder)
             return
         if from_scratch or not self._is_usable(workspace, record):
             self._known = None if from_scratch else _read_last(workspace, record)
@@ -229,12 +260,13 @@ def _fill(folder: Path, record: Record, wanted: Mapping[str, Vectors]) -> None:
 
 
 class Wanted:
-    """What the search index of a generation is to hold."""
+    """What the search index of a generation is to hold; read from its graph and record when it is asked for."""
 
-    def __init__(self, record: Record, graph: KnowledgeGraph, fingerprints: Mapping[str, str]) -> None:
+    def __init__(self, record: Record, graph: KnowledgeGraph, fingerprints: Mapping[str, str] | None = None) -> None:
+        """``fingerprints`` are those of what the record's passages state, where they are known already."""
         self.record = record
         self._graph = graph
-        self._fingerprints = fingerprints
+        self._given = fingerprints
 
     @cached_property
     def contents(self) -> Contents:
@@ -251,10 +283,28 @@ class Wanted:
         """Return what is to be written under some ids."""
         if name == "facts":
             return Vectors(ids, _FactVectors(self.record, ids))
-        rows = [self._graph.passage_index[key] for key in ids]
-        passages = [self._graph.passages[row] for row in rows]
-        metadata = [passage_metadata(self._fingerprints[p.id], p.source, p.metadata) for p in passages]
-        return Vectors(ids, np.asarray(self._graph.passage_vectors[rows]), metadata)
+        rows = np.array([self._graph.passage_index[key] for key in ids], dtype=np.int64)
+        metadata = LazySequence(len(ids), lambda place: self._metadata(rows.item(place)))
+        return Vectors(ids, _PassageVectors(self._graph.passage_vectors, rows), metadata)
+
+    def _metadata(self, row: int) -> Mapping[str, Any]:
+        passage = self._graph.passages[row]
+        return passage_metadata(self._fingerprints[passage.id], passage.source, passage.metadata)
+
+    @cached_property
+    def _fingerprints(self) -> Mapping[str, str]:
+        return dict(self.record.stated_in_order()) if self._given is None else self._given
+
+
+class _PassageVectors:
+    """Some rows of the passages' vectors, which may be mapped from a file."""
+
+    def __init__(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> None:
+        self._vectors = vectors
+        self._rows = rows
+
+    def __getitem__(self, places: list[int]) -> NDArray[np.float32]:
+        return np.asarray(self._vectors[self._rows[places]])
 
 
 class _FactVectors:

@@ -87,6 +87,30 @@ class ReadOptions:
         check_metadata(self.metadata)
 
 
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """The passages of one file, split, and what was refused or dropped of it; see `Documents` and `Loaded`."""
+
+    passages: Sequence[Passage]
+    refused: Sequence[Refused]
+    identical: int
+    columns: Mapping[str, dict[str, None]]
+    notes: Counter[str]
+    pages_used: frozenset[Path] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ToRead:
+    """A file that is to be read, and the name that its passages know it by."""
+
+    path: Path
+    source: str
+
+
+FilesReader = Callable[[Sequence[ToRead], ReadOptions], Iterable[FileRead | BadInput]]
+"""Reads files; gives for each, in order, what it holds, or why it cannot be read."""
+
+
 @dataclass(slots=True)
 class Documents:
     """The passages of all sources, and what was refused or dropped.
@@ -107,6 +131,15 @@ class Documents:
     columns: dict[str, dict[str, None]] = field(default_factory=dict)
     notes: Counter[str] = field(default_factory=Counter)
 
+    def take(self, read: FileRead) -> None:
+        """Take in what a file holds. Raises BadInput when one id stands for two texts."""
+        self.refused.extend(read.refused)
+        self.identical += read.identical
+        for source, columns in read.columns.items():
+            self.columns.setdefault(source, {}).update(columns)
+        self.notes += read.notes
+        self.add(read.passages)
+
     def add(self, passages: Iterable[Passage]) -> None:
         """Take passages in. Raises BadInput when one id stands for two texts."""
         for passage in passages:
@@ -125,11 +158,18 @@ class Documents:
         self.refused.append(Refused(readable_path(path), f"{readable_path(path)} {reason}"))
 
 
-def read_documents(sources: Sequence[Path], options: ReadOptions | None = None) -> Documents:
+def read_documents(
+    sources: Sequence[Path], options: ReadOptions | None = None, read_files: FilesReader | None = None
+) -> Documents:
     """Read files and folders.
 
     A file that is named and cannot be read is an error; one that lies in a folder is refused by name, and the rest
     is read. Pages that a list of links names are read with that list, and not once more on their own.
+
+    Args:
+        sources: files and folders.
+        options: how they are read.
+        read_files: reads the files of a folder; by default one after another, in this process.
 
     Raises:
         BadInput: a source does not exist or cannot be read, a line is malformed, one id stands for two texts, or no
@@ -139,9 +179,9 @@ def read_documents(sources: Sequence[Path], options: ReadOptions | None = None) 
     documents, options = Documents(), options or ReadOptions()
     for source in sources:
         if _is_folder(source):
-            _read_folder(source, documents, options)
+            _read_folder(source, documents, options, read_files or read_each)
         else:
-            _take(_load(source, readable_path(Path(source.name)), options), documents, options)
+            documents.take(read_file(ToRead(source, readable_path(Path(source.name))), options))
     if not any(Path(refused.source).suffix.lower() in _CORPORA for refused in documents.refused):
         _check_fields(options.fields, documents.columns)
     return documents
@@ -176,20 +216,34 @@ def _is_folder(source: Path) -> bool:
     return False
 
 
-def _read_folder(folder: Path, documents: Documents, options: ReadOptions) -> None:
+def _read_folder(folder: Path, documents: Documents, options: ReadOptions, read_files: FilesReader) -> None:
+    files = [ToRead(path, readable_path(path.relative_to(folder))) for path in _files_below(folder, documents)]
     used: set[Path] = set()
-    for path in sorted(_files_below(folder, documents), key=lambda path: not is_link_list(path)):
-        if used and path.resolve() in used:
-            continue
+    lists = [file for file in files if is_link_list(file.path)]
+    for file, outcome in zip(lists, read_each(lists, options), strict=True):
+        _take_or_refuse(file, outcome, documents)
+        used |= outcome.pages_used if isinstance(outcome, FileRead) else frozenset()
+    others = [file for file in files if not is_link_list(file.path) and not (used and file.path.resolve() in used)]
+    for file, outcome in zip(others, read_files(others, options), strict=True):
+        _take_or_refuse(file, outcome, documents)
+
+
+def _take_or_refuse(file: ToRead, outcome: FileRead | BadInput, documents: Documents) -> None:
+    if isinstance(outcome, UnknownColumn):
+        raise outcome
+    if isinstance(outcome, BadInput):
+        documents.refused.append(Refused(readable_path(file.path), str(outcome)))
+    else:
+        documents.take(outcome)
+
+
+def read_each(files: Sequence[ToRead], options: ReadOptions) -> Iterator[FileRead | BadInput]:
+    """Yield what each file holds, or why it cannot be read."""
+    for file in files:
         try:
-            loaded = _load(path, readable_path(path.relative_to(folder)), options)
-        except UnknownColumn:
-            raise
+            yield read_file(file, options)
         except BadInput as fault:
-            documents.refused.append(Refused(readable_path(path), str(fault)))
-        else:
-            used |= loaded.pages_used
-            _take(loaded, documents, options)
+            yield fault
 
 
 def _load(path: Path, source: str, options: ReadOptions) -> Loaded:
@@ -203,12 +257,13 @@ def _load(path: Path, source: str, options: ReadOptions) -> Loaded:
     return Loaded([replace(document, title=title, metadata={**document.metadata, "file": source})])
 
 
-def _take(loaded: Loaded, documents: Documents, options: ReadOptions) -> None:
-    """Split the documents of a file, and take all its passages in with the metadata that every passage is given."""
-    documents.refused.extend(loaded.refused)
-    documents.identical += loaded.identical
-    for source, columns in loaded.columns.items():
-        documents.columns.setdefault(source, {}).update(columns)
+def read_file(file: ToRead, options: ReadOptions) -> FileRead:
+    """Return what a file holds, its documents split, with the metadata that every passage is given.
+
+    Raises:
+        BadInput: it cannot be read, or a line of it is malformed.
+    """
+    loaded = _load(file.path, file.source, options)
     notes = Counter(loaded.notes)
     passages = []
     for given in loaded.passages:
@@ -221,10 +276,10 @@ def _take(loaded: Loaded, documents: Documents, options: ReadOptions) -> None:
         notes.update({SPACE_LEFT: n_cut, REFERENCES_LEFT: left_references(document), NO_TEXT: int(not parts)})
         notes.update(document.notes)
         passages.extend(parts)
-    documents.notes += notes
     if options.metadata:
         passages = [replace(each, metadata={**each.metadata, **options.metadata}) for each in passages]
-    documents.add(passages)
+    pages = frozenset(loaded.pages_used)
+    return FileRead(passages, loaded.refused, loaded.identical, loaded.columns, notes, pages)
 
 
 def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
@@ -241,7 +296,9 @@ def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
                 documents.refuse(here / name, "is a link to a folder, which is not followed")
         is_workspace = _is_workspace(here)
         folders[:] = [
-            name for name in shown if not _is_workspace(here / name) and not (is_workspace and name == "index")
+            name
+            for name in shown
+            if not _is_workspace(here / name) and not (is_workspace and name in _WORKSPACE_FOLDERS)
         ]
         for name in sorted(files):
             path, suffix = here / name, Path(name).suffix.lower()
@@ -261,14 +318,15 @@ NO_TEXT = "documents without text"
 LINK_TO_NOTHING = "is a link to nothing"
 """The reason for a link whose document is gone, rather than out of reach for a moment."""
 
+_WORKSPACE_FOLDERS = frozenset({"index", "shards"})
 _WORKSPACE_FILE = re.compile(
-    r"manifest\.json|CURRENT|lock|(?:record|replies|relationships|feedback)\.sqlite(?:-wal|-shm)?"
+    r"(?:manifest|record)\.json|CURRENT|lock|(?:record|replies|relationships|feedback)\.sqlite(?:-wal|-shm)?"
 )
 
 
 def _is_workspace(folder: Path) -> bool:
     try:
-        return (folder / "record.sqlite").exists()
+        return any((folder / name).exists() for name in ("record.sqlite", "record.json"))
     except OSError:
         return False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,14 +17,15 @@ from graph.construction.edge_weights import PassageClasses
 from graph.construction.edges import Edges, PassageLink
 from graph.construction.knowledge_graph import SNAPSHOT_VERSION, KnowledgeGraph, load
 from graph.embedding.embeddings import configured_embedder
-from graph.endpoints.chroma_server import server_address
 from graph.errors import BadInput, MaraError, WorkspaceDamaged
 from graph.explain.edge_evidence import edge_evidence, edges_between, find_entity, find_node, node_shown
 from graph.publish.derive import publish
+from graph.publish.search_indexes import store_name
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.relationships.upkeep import n_pruned
 from graph.schema import PASSAGE_RELATIONS, entity_id
 from graph.storage.generation import GenerationHold
+from graph.storage.place import has_relationships
 from graph.storage.record import FORMAT_VERSION, Record
 from graph.storage.workspace import REPLY_CACHE, Workspace
 
@@ -64,7 +64,7 @@ def workspace_stats(root: Path) -> dict[str, Any]:
             "models": {
                 "embedding": graph.embedding_model,
                 "configured": _configured_model(),
-                "store": _store_name(),
+                "store": store_name(Workspace(root), graph.generation),
             },
             "dimension": int(graph.passage_vectors.shape[1]),
             "formats": {"record": FORMAT_VERSION, "snapshot": SNAPSHOT_VERSION},
@@ -149,7 +149,7 @@ def _relationship_counts(root: Path) -> dict[str, int | str]:
 
     Where it cannot be read, ``problem`` says why: the index can be asked all the same.
     """
-    if not (root / RELATIONSHIPS_FILE).exists():
+    if not has_relationships(root):
         return {}
     try:
         with RelationshipRecord.of(root, read_only=True) as relationships:
@@ -290,11 +290,6 @@ def _configured_model() -> str:
         return f"none ({fault.message})"
 
 
-def _store_name() -> str:
-    url = os.environ.get("MARA_CHROMA_URL")
-    return server_address(url).url if url else "embedded"
-
-
 def _bytes_by_part(workspace: Workspace, generation: int) -> dict[str, int]:
     """Return what takes up the disk, but for what SQLite keeps there while a file is open.
 
@@ -314,7 +309,9 @@ def _bytes_by_part(workspace: Workspace, generation: int) -> dict[str, int]:
 def _part(path: Path, root: Path, current: Path) -> str:
     """Return which part of a workspace a file belongs to."""
     if path.is_relative_to(current):
-        return {"bm25": "words", "chroma": "vectors"}.get(path.relative_to(current).parts[0], "snapshot")
+        return {"bm25": "words", "chroma": "vectors", "vectors": "vectors"}.get(
+            path.relative_to(current).parts[0], "snapshot"
+        )
     if path.is_relative_to(root / "index"):
         return "older generations"
     if path.is_relative_to(Workspace(root).past):

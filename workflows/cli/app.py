@@ -29,6 +29,7 @@ from workflows.cli.graph import graph
 from workflows.cli.history import forget, history
 from workflows.cli.key import key
 from workflows.cli.options import (
+    AddressOption,
     AlphaOption,
     AsOfOption,
     BarOption,
@@ -44,6 +45,7 @@ from workflows.cli.options import (
     EngineOption,
     ExtractorOption,
     FieldOption,
+    IndexingEngineOption,
     JsonOption,
     KeepVersionsOption,
     MetadataOption,
@@ -68,6 +70,7 @@ from workflows.cli.options import (
     TypesOption,
     UserOption,
     WhereOption,
+    WorkersOption,
     WorkflowOption,
     WorkspaceOption,
     asking_settings,
@@ -127,6 +130,9 @@ def index(
     chunk_overlap: ChunkOverlapOption = None,
     concurrency: ConcurrencyOption = None,
     requests_per_minute: RateOption = None,
+    engine: IndexingEngineOption = None,
+    address: AddressOption = None,
+    workers: WorkersOption = None,
     passage_classes: ClassesOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,
@@ -155,6 +161,9 @@ def sync(
     chunk_overlap: ChunkOverlapOption = None,
     concurrency: ConcurrencyOption = None,
     requests_per_minute: RateOption = None,
+    engine: IndexingEngineOption = None,
+    address: AddressOption = None,
+    workers: WorkersOption = None,
     passage_classes: ClassesOption = None,
     price_in: PriceInOption = None,
     price_out: PriceOutOption = None,

@@ -12,7 +12,7 @@ from graph.construction.edge_weights import PassageClasses
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode, Preset
 from graph.walk.pagerank import Engine
-from workflows.settings.enums import Workflow
+from workflows.settings.enums import IndexingEngine, Workflow
 
 if TYPE_CHECKING:
     from workflows.context import Context
@@ -100,6 +100,20 @@ TypesOption = Annotated[
 ClassesOption = Annotated[
     PassageClasses | None,
     typer.Option(help="Boundaries of PRIMARY, SECONDARY and PERIPHERAL links, stored on first use (default thirds)."),
+]
+IndexingEngineOption = Annotated[
+    IndexingEngine | None, typer.Option("--engine", help="Engine that reads, extracts and embeds (default local).")
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        parser=given_text,
+        metavar="HOST:PORT",
+        help="Running Ray cluster (default: one on this machine, for the run). With --engine ray.",
+    ),
+]
+WorkersOption = Annotated[
+    int | None, typer.Option(help="Workers, a core each (default: one for each core). With --engine ray.")
 ]
 WorkflowOption = Annotated[
     Workflow,

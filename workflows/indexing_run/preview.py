@@ -15,7 +15,9 @@ from graph.schema import Passage
 from graph.storage.record_reader import RecordReader
 from graph.storage.workspace import REPLY_CACHE
 from workflows.indexing_run.changes import Changes
-from workflows.indexing_run.session import Session, extraction_run
+from workflows.indexing_run.extracting import extraction_run
+from workflows.indexing_run.session import Session
+from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import RunKey
 
@@ -45,7 +47,8 @@ def preview_changes(
         BadInput: as `index_sources` does.
         ModelUnavailable: the model cannot be asked for the sample.
     """
-    context = (settings or IndexingContext()).called_by("preview", str(root), None)
+    here = (settings or IndexingContext()).model_copy(update={"engine": IndexingEngine.LOCAL})
+    context = here.called_by("preview", str(root), None)
     names = [str(source) for source in sources]
     session = Session(RunKey(run="preview", sources=names, triples=str(triples or ""), sync=sync), context)
     passages = session.documents.passages

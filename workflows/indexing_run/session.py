@@ -6,18 +6,15 @@ the sources and compares them with the record again; committed passages then cou
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from threading import Lock, RLock
 
 from agents.chat.reply_cache import ReplyCache
-from agents.chat.throttle import Throttle
-from agents.extraction.run import Extracted, ExtractionRun, Retries
+from agents.extraction.run import Extracted, ExtractionRun
 from agents.extractor import ChatExtractor
 from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
@@ -27,9 +24,7 @@ from graph.errors import BadInput, WorkspaceLocked
 from graph.own_types import NO_TYPES, OwnTypes
 from graph.schema import Extraction, Passage
 from graph.server_clients import serves_clients
-from graph.sources.documents import LINK_TO_NOTHING, READABLE_HINT, Documents, read_documents
-from graph.sources.loaders.files import readable_path
-from graph.sources.loaders.links import is_link_list
+from graph.sources.documents import READABLE_HINT, Documents, read_documents
 from graph.sources.own_types_file import read_own_types
 from graph.sources.triples import read_triples
 from graph.storage.entry import content_hash
@@ -38,8 +33,11 @@ from graph.storage.own_types import declare_types, declared_types
 from graph.storage.record import Record
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
+from workflows.distributed.engine import Totals
 from workflows.indexing_run.changes import Changes, plan_changes
 from workflows.indexing_run.dating import check_date, keep_versions
+from workflows.indexing_run.extracting import extraction_run, workers_of
+from workflows.indexing_run.refusals import nothing_found, refused_sources
 from workflows.indexing_run.source_paths import resolve_source
 from workflows.runtime.resources import extractor_for
 from workflows.settings.indexing import IndexingContext
@@ -50,8 +48,6 @@ NO_OWN_TYPES = "none"
 
 SLICE_PASSAGES = 8
 """Passages per node where a model extracts several at once."""
-
-_ENTRY = re.compile(r", (?:line|row|item) [0-9]+\Z")
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, the number of its passages that are done, and their total."""
@@ -99,19 +95,31 @@ class Session:
         """
         if context.replace_all and serves_clients():
             raise BadInput("A client may not replace everything", "Leave replace_all out: it is for the command line")
+        self._held = ExitStack()
+        self._workers = workers_of(context)
+        if self._workers is not None:
+            self._held.callback(self._workers.close)
+        try:
+            self._begin(key, context)
+        except BaseException:
+            self._held.close()
+            raise
+
+    def _begin(self, key: RunKey, context: IndexingContext) -> None:
         self.key = key
         self.context = context
         self.prices = context.prices()
         self.root = resolve_workspace(context.workspace)
         check_may_be_written(self.root)
         self._sources = [resolve_source(name) for name in key["sources"]]
-        self.documents = read_documents(self._sources, context.read_options())
+        read_files = self._workers.engine.read if self._workers is not None else None
+        self.documents = read_documents(self._sources, context.read_options(), read_files)
         self.workspace = Workspace(self.root)
         self.own = self._own_types()
         self.imported = read_triples(resolve_source(key["triples"]), self.own) if key["triples"] else None
         if not self.documents.passages:
-            raise BadInput(_nothing_found(self._sources, self.documents), READABLE_HINT)
-        self.embedder = configured_embedder()
+            raise BadInput(nothing_found(self._sources, self.documents), READABLE_HINT)
+        self.embedder = self._workers.embedder if self._workers is not None else configured_embedder()
         self.extractor: Extractor = extractor_for(context, self.own)
         self.pending: dict[str, Passage] = {}
         self.failed = self.tokens = 0
@@ -125,7 +133,6 @@ class Session:
         self._writer: Writer | None = None
         self._embedded: tuple[list[str], EmbeddedBatch] | None = None
         self._removed: tuple[str, ...] = ()
-        self._held = ExitStack()
         self._lease: Lease | None = None
         self._run: ExtractionRun | None = None
 
@@ -159,18 +166,26 @@ class Session:
                 self._keep_own_types()
                 self.changes = self.plan(self.record)
                 keep_versions(self.workspace, self.record, self.context)
-                cache = ReplyCache(self.root / REPLY_CACHE) if isinstance(self.extractor, ChatExtractor) else None
-                if cache is not None:
-                    self._held.callback(cache.close)
-                self._run = extraction_run(self.extractor, self.context, cache)
+                self.pending = {key: self.documents.passages[key] for key in self.changes.to_write}
+                self._begin_extraction()
             except BaseException:
                 self.close()
                 raise
-            self.pending = {key: self.documents.passages[key] for key in self.changes.to_write}
             self._removed = self.changes.removed
             self._total = len(self.pending)
             self._started = time.monotonic()
             self.opened = True
+
+    def _begin_extraction(self) -> None:
+        """Make what extracts ready: workers, which begin at once, or a run of the extractor in this process."""
+        if self._workers is not None:
+            given = {p.id: found for p in self.pending.values() if (found := self.imported_for(p))}
+            self._workers.begin(self.root, [*self.pending.values()], given, self.extractor, self.own)
+            return
+        cache = ReplyCache(self.root / REPLY_CACHE) if isinstance(self.extractor, ChatExtractor) else None
+        if cache is not None:
+            self._held.callback(cache.close)
+        self._run = extraction_run(self.extractor, self.context, cache)
 
     def plan(self, record: Record) -> Changes:
         """Return what the run changes.
@@ -184,7 +199,7 @@ class Session:
             self.extractor.name,
             self.imported,
             remove_others=self.key["sync"],
-            keep_sources=self._refused_sources(),
+            keep_sources=refused_sources(self.documents, self._sources),
         )
         if changes.removed and len(changes.removed) == record.count_passages() and not self.context.replace_all:
             places = ", ".join(self.key["sources"])
@@ -225,8 +240,10 @@ class Session:
         Raises:
             ModelUnavailable: the model's endpoint refuses the key or the model, or fails every passage.
         """
-        assert self._run is not None
         passages = [self.pending[key] for key in ids if key in self.pending]
+        if self._workers is not None:
+            return self._workers.found([p.id for p in passages], lambda made: self._count_made(made, emit))
+        assert self._run is not None
         given = {p.id: found for p in passages if (found := self.imported_for(p))}
         asked = [passage for passage in passages if passage.id not in given]
 
@@ -264,6 +281,8 @@ class Session:
             self._embedded, self._removed = None, ()
             for key in ids:
                 del self.pending[key]
+            if self._workers is not None:
+                self._workers.committed(ids)
         counts = {
             "written": len(ids),
             "replaced": len(set(ids).intersection(self.changes.changed)),
@@ -303,6 +322,8 @@ class Session:
         """Send no more requests, from any thread; threads waiting to send one get an error."""
         if self._run is not None:
             self._run.cancel()
+        if self._workers is not None:
+            self._workers.close()
 
     def close(self) -> None:
         """Stop and release everything, the lease last, after requests in flight have ended."""
@@ -333,18 +354,6 @@ class Session:
         elif declared_types(self.record) != self.own:
             raise WorkspaceLocked(f"Another run gave {self.root} other types meanwhile", "Run this one again")
 
-    def _refused_sources(self) -> set[str]:
-        """Return the sources that could not be read, as their passages name them: relative to the folder given.
-
-        The passages of a list of web pages name the pages: where one could not be read whole, none of them goes.
-        """
-        refused = [one for one in self.documents.refused if not one.reason.endswith(LINK_TO_NOTHING)]
-        names = {_ENTRY.sub("", one.source) for one in refused}
-        for folder in map(readable_path, self._sources):
-            prefix = f"{folder.rstrip('/')}/"
-            names |= {name.removeprefix(prefix) if name != folder else "." for name in tuple(names)}
-        return names | {"http:", "https:"} if any(is_link_list(Path(name)) for name in names) else names
-
     def _open_writer(self) -> Writer:
         if self._writer is None:
             self._writer = Writer(self.record, self.embedder)
@@ -368,21 +377,11 @@ class Session:
                 self.tokens += extracted.usage.prompt_tokens + extracted.usage.completion_tokens
             emit("extract", min(self._extracted, self._total), self._total)
 
-
-def extraction_run(extractor: Extractor, context: IndexingContext, cache: ReplyCache | None) -> ExtractionRun:
-    """Return an extractor's run under a run's limits; one that asks no model works in the caller's thread."""
-    return ExtractionRun(
-        extractor,
-        concurrency=context.concurrency if isinstance(extractor, ChatExtractor) else 1,
-        cache=cache,
-        throttle=Throttle(requests_per_minute=context.requests_per_minute, tokens_per_minute=context.tokens_per_minute),
-        retries=Retries(malformed=context.max_json_retries),
-    )
-
-
-def _nothing_found(sources: Sequence[Path], documents: Documents) -> str:
-    places = ", ".join(map(str, sources))
-    if documents.refused:
-        reasons = "; ".join(refused.reason for refused in documents.refused[:3])
-        return f"Nothing at {places} could be read: {reasons}"
-    return f"There is no text at {places}"
+    def _count_made(self, made: Totals, emit: Progress) -> None:
+        """Tell of the passages in the shards that workers have made, and keep the lease."""
+        self.renew()
+        with self._counting:
+            if self._extracted == made.passages:
+                return
+            self._extracted, self.failed, self.tokens = made.passages, made.failed, made.tokens
+            emit("extract", min(self._extracted, self._total), self._total)

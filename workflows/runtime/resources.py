@@ -34,6 +34,9 @@ OFFLINE = "offline"
 
 DEFAULT_CHAT_MODEL = "gpt-4o-mini"
 
+EXTRACTION_URLS_VARIABLE = "MARA_EXTRACTION_URLS"
+"""Names the servers that extract while documents are indexed, where there are several."""
+
 _POOL = IndexPool()
 _PAST = PastIndexes(_POOL)
 _FRESH = FreshGenerations(_POOL)
@@ -163,8 +166,25 @@ def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extract
     """
     if context.own_extractor is not None:
         return context.own_extractor
-    model = chat_model_of(context, context.temperature)
-    return ChatExtractor(model, own) if model else OfflineExtractor(own)
+    models = _extraction_models(context)
+    return ChatExtractor(models[0], own, models[1:]) if models else OfflineExtractor(own)
+
+
+def extraction_urls() -> list[str]:
+    """Return the servers that extract side by side: ``MARA_EXTRACTION_URLS``, with commas between; none by default."""
+    return [url.strip() for url in os.environ.get(EXTRACTION_URLS_VARIABLE, "").split(",") if url.strip()]
+
+
+def _extraction_models(context: IndexingContext) -> list[ChatModel]:
+    """Return the chat models that extract, one for each server; none where the offline extractor does."""
+    urls = extraction_urls()
+    named = context.model or os.environ.get("MARA_CHAT_MODEL", "")
+    if not urls or named == OFFLINE or is_local(named):
+        model = chat_model_of(context, context.temperature)
+        return [model] if model else []
+    key = os.environ.get("OPENAI_API_KEY") or None
+    limits = timeout_s(), thinking_tokens()
+    return [_open_chat_model(named or DEFAULT_CHAT_MODEL, context.temperature, url, key, *limits) for url in urls]
 
 
 def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | None:

@@ -77,11 +77,18 @@ class Admission:
     Args:
         limits: how many places there are.
         clock: seconds, from any moment on.
+        on_change: is called with how many are at work and how many wait, whenever that changes.
     """
 
-    def __init__(self, limits: Limits, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        clock: Callable[[], float] | None = None,
+        on_change: Callable[[int, int], None] = lambda at_work, waiting: None,
+    ) -> None:
         self.limits = limits
         self._clock = clock
+        self._on_change = on_change
         self._at_work = 0
         self._queue: deque[asyncio.Future[None]] = deque()
         self._took_s = 0.0
@@ -129,11 +136,13 @@ class Admission:
     async def _take(self, gone: asyncio.Future[None] | None) -> None:
         if self._at_work < self.limits.at_once:
             self._at_work += 1
+            self._tell()
             return
         if self.is_full:
             raise self.refusal()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
+        self._tell()
         awaited = {turn} if gone is None else {turn, gone}
         try:
             await asyncio.wait(awaited, timeout=self.limits.patience_s, return_when=asyncio.FIRST_COMPLETED)
@@ -152,6 +161,7 @@ class Admission:
         else:
             turn.cancel()
             self._queue.remove(turn)
+            self._tell()
 
     def _give_back(self) -> None:
         """Let the next one in, or have one place more."""
@@ -159,6 +169,10 @@ class Admission:
             self._queue.popleft().set_result(None)
         else:
             self._at_work -= 1
+        self._tell()
+
+    def _tell(self) -> None:
+        self._on_change(self._at_work, len(self._queue))
 
     def _now(self) -> float:
         return (self._clock or asyncio.get_running_loop().time)()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from graph.errors import MaraError
 from graph.server_clients import serves_clients
 from workflows.runtime.fresh_generations import LOOK_EVERY_S
+from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import OFFLINE, chat_model_name, fresh_generations, index_pool
 from workflows.serving.admission import Admission, Limits
 from workflows.serving.key_file import OWN_WORKSPACE
@@ -49,18 +49,8 @@ class Service:
     def admission(self) -> Admission:
         """The places for questions."""
         asks_model = chat_model_name(Context()) != OFFLINE
-        return Admission(Limits.of(self._at_once, workers=self._workers, asks_model=asks_model))
-
-    @asynccontextmanager
-    async def place(self, gone: asyncio.Future[None] | None = None) -> AsyncIterator[None]:
-        """Work on a question within the block. Raises as `Admission.place` does."""
-        admission, load = self.admission, self.metrics.load
-        try:
-            async with admission.place(gone):
-                load(admission.at_work, admission.waiting)
-                yield
-        finally:
-            load(admission.at_work, admission.waiting)
+        limits = Limits.of(self._at_once, workers=self._workers, asks_model=asks_model)
+        return Admission(limits, on_change=self.metrics.load)
 
     @property
     def state(self) -> str:
@@ -82,13 +72,12 @@ class Service:
         """Open a workspace, and every new generation of those that are asked, in the background within the block.
 
         Args:
-            root: the server's own workspace; it is ready once that answers.
+            root: the absolute path of the server's own workspace; it is ready once that answers.
         """
-        self._own = root.absolute()
+        self._own = root
         ended = threading.Event()
         with fresh_generations().watched(self):
             threading.Thread(target=self._keep_open, args=(ended,), name="opening", daemon=True).start()
-            self.metrics.start()
             try:
                 yield
             finally:
@@ -112,7 +101,7 @@ class Service:
         from workflows.ask import ask
 
         with tracing_context(enabled=False):
-            ask("Which?", Context(workspace=self._name_of(root), model=OFFLINE).within({}))
+            on_its_own(ask, "Which?", Context(workspace=self._name_of(root), model=OFFLINE).within({}))
 
     def begun(self, root: Path, generation: int) -> None:
         """Note the generation that questions to a workspace begin with."""
@@ -133,6 +122,7 @@ class Service:
         return OWN_WORKSPACE if root == self._own else root.name
 
     def _keep_open(self, ended: threading.Event) -> None:
+        self.metrics.start()
         while not ended.is_set():
             if not self._is_warm:
                 self.open_own()

@@ -108,7 +108,10 @@ class Supervisor:
         process = context.Process(
             target=work, args=(self.served, self.listening, theirs, self._has_served), name="mara-worker"
         )
+        # Ctrl-C reaches the whole group of processes: a worker heeds the supervisor instead, from its first moment on.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         process.start()
+        signal.signal(signal.SIGINT, before)
         theirs.close()
         now = time.monotonic()
         return _Worker(process, ours, now, now)

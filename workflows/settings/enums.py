@@ -30,3 +30,12 @@ class UnsupportedClaims(StrEnum):
 
     MARK = "mark"
     REMOVE = "remove"
+
+
+class IndexingEngine(StrEnum):
+    """The engines that extract and embed while documents are indexed."""
+
+    LOCAL = "local"
+    """This process."""
+    RAY = "ray"
+    """Workers of Ray, on this machine or on a cluster."""

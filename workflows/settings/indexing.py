@@ -13,6 +13,7 @@ from graph.construction.edge_weights import PassageClasses
 from graph.sources.documents import ReadOptions
 from graph.sources.loaders.fields import parse_fields
 from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
+from workflows.settings.enums import IndexingEngine
 from workflows.settings.forms import Price, Retries, Temperature, offered_at
 from workflows.settings.problems import filled_in
 
@@ -146,6 +147,28 @@ class IndexingContext(BaseModel):
         description="Price of a million output tokens. Empty: MARA_PRICE_OUT.",
         title="Extraction · price of output tokens",
         json_schema_extra=offered_at("publish"),
+    )
+    engine: IndexingEngine = Field(
+        default=IndexingEngine.LOCAL,
+        description="Engine that reads, extracts and embeds: this process, or workers of Ray.",
+        title="Engine · engine",
+        json_schema_extra=offered_at("load_documents"),
+    )
+    address: str = Field(
+        default="",
+        description="Address of a running Ray cluster, host:port. Empty: one on this machine, for the run. Not from"
+        " clients of a server.",
+        max_length=256,
+        title="Engine · Ray cluster",
+        json_schema_extra=offered_at("load_documents"),
+    )
+    workers: int = Field(
+        default=0,
+        ge=0,
+        le=4096,
+        description="Workers of Ray, a core each. 0: one for each core.",
+        title="Engine · workers",
+        json_schema_extra=offered_at("load_documents"),
     )
     passage_classes: PassageClasses | None = Field(
         default=None,

@@ -182,7 +182,7 @@ class _Build:
     def _make_edges(self, layout: Layout, n_entities: int, own: OwnTypes) -> int:
         self._begin("weights of links")
         count_passages(layout, self._folder, self._record.dimension)
-        kinds = {relation: len(EDGE_KINDS) + place for place, relation in enumerate(own.relation_types)}
+        kinds = {str(relation): len(EDGE_KINDS) + place for place, relation in enumerate(own.relation_types)}
         shards = range(len(layout.shards))
         self._workers.run(weights.weigh, [weights.WeighTask(layout, index, self._folder, kinds) for index in shards])
         classes = PassageClasses(self._record.note(PASSAGE_CLASSES) or PassageClasses.THIRDS)

@@ -48,7 +48,7 @@ class _Mentions(NamedTuple):
     entities: Ints
 
     def where(self, kept: NDArray[np.bool_]) -> _Mentions:
-        return _Mentions(*(column[kept] for column in self))
+        return _Mentions(self.passages[kept], self.starts[kept], self.ends[kept], self.entities[kept])
 
 
 def find_mentions(task: MentionsTask) -> None:

@@ -78,6 +78,10 @@ def scan_shard(task: ScanTask) -> None:
             entries = record.entries_between(task.cut.first, task.cut.last)
             scan(entries, Corrections(task.corrections), record.dimension, unfinished)
         unfinished.rename(task.folder)
+    except OSError:
+        # A process that a killed build left may have written the same shard meanwhile.
+        if not task.folder.is_dir():
+            raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

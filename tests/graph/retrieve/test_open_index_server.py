@@ -1,4 +1,4 @@
-"""A workspace whose search index is a Chroma server: the same answers, shared by processes, generations, workspaces."""
+"""A workspace whose search index is a server: the same answers, shared by processes, generations and workspaces."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from graph.storage.writer import reembed
 from tests.builders import DIMENSION, HOLD_LOCK, Child, HashEmbedder, Silent, chroma_of, passage_of, publish_workspace
 from tests.cases import EITHER_CHROMA, mostly_slow
 from tests.fleet import BUILT, CARS, NEWER, SHIPS, opened, seen, whole
+from tests.qdrant import use_local_qdrant
 
 # What a reader holds, in full: the ids of its passages and the subjects and yards of its facts.
 READER = """
@@ -60,11 +61,19 @@ def served(chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return chroma_url
 
 
-@pytest.fixture(scope="module", params=["embedded", "server"])
+@pytest.fixture(
+    scope="module",
+    params=["embedded", "server", "mapped", "layered", pytest.param("qdrant", marks=pytest.mark.slow)],
+)
 def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, chroma_url: str) -> Iterator[Index]:
     root = tmp_path_factory.mktemp("either")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MARA_CHROMA_URL", chroma_url if request.param == "server" else "")
+        if request.param == "qdrant":
+            use_local_qdrant(patch)
+        elif request.param in ("mapped", "layered"):
+            patch.setenv("MARA_VECTORS", "mapped")
+            patch.setattr("graph.publish.search_indexes._LARGE_INDEX", 1 if request.param == "layered" else 5_000)
         publish_workspace(root, [*CARS, *SHIPS], BUILT)
         publish_workspace(root, NEWER[:5], BUILT, removed=["car-0", "ship-3"])
         index = open_index(root, HashEmbedder())
@@ -72,8 +81,8 @@ def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     index.close()
 
 
-class TestEitherChroma:
-    """An index answers the same from an embedded Chroma and from a server."""
+class TestAnyStore:
+    """An index answers the same whatever holds its vectors."""
 
     def test_it_holds_what_was_written_and_nothing_else(self, index: Index) -> None:
         assert seen(index) == whole([*CARS[1:], *SHIPS[:3], *SHIPS[4:], *NEWER[:5]])

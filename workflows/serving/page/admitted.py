@@ -63,7 +63,7 @@ class Admitted:
         if admission.is_full:
             raise admission.refusal()
         read = await Read.of(Request(scope, receive))
-        async with _left(receive) as gone, self._service.place(gone):
+        async with _left(receive) as gone, admission.place(gone):
             asked = await to_thread(read.asked, self._site, self._service)
             given = await _unless_gone(self._work(asked), gone)
             response = given if isinstance(given, Response) else JSONResponse(given)

@@ -70,7 +70,8 @@ def make_app(site: Site, service: Service | None = None, *, opens_first: bool = 
 
 @asynccontextmanager
 async def _opening(site: Site, service: Service, opens_first: bool, app: Starlette) -> AsyncIterator[None]:
-    with service.kept_open(site.workspaces.own):
+    own = await to_thread(lambda: site.workspaces.own.absolute())
+    with service.kept_open(own):
         if opens_first:
             await to_thread(service.open_own)
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import threading
 from pathlib import Path
@@ -15,7 +16,7 @@ from starlette.testclient import TestClient
 
 from tests.dictation import PATIENCE_S, Dictation
 from tests.scripted_server import Reply, ScriptedServer
-from tests.workflows.serving.page.site import KeyRack, new_id, on_a_port, site_of
+from tests.workflows.serving.page.site import KeyRack, events_in, new_id, on_a_port, site_of
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
 from workflows.ask import ask
 from workflows.context import Context
@@ -176,6 +177,20 @@ class TestReadiness:
             service.open_own()
             reply = client.get("/ready")
         assert (reply.status_code, reply.json()["trouble"]) == (503, "WorkspaceMissing")
+
+
+def test_what_the_server_indexes_itself_is_asked_at_once(hashing: None, world: Path, tmp_path: Path) -> None:
+    own = Path(shutil.copytree(world, tmp_path / "own"))
+    site = site_of(own, tmp_path, uploads=tmp_path / "uploads")
+    with TestClient(make_app(site), base_url="http://localhost") as client:
+        before = _until_ready(client)["generation"]
+        text = b"# Quill Lighthouse\n\nThe Quill Lighthouse was built by Odile Varga in 1871.\n"
+        assert client.put("/page/api/documents/quill.md", content=text).status_code == 200
+        reply = client.post("/page/api/documents", json={"names": ["quill.md"], "workspace": ""})
+        assert events_in(reply.text)[-1]["report"]["added"] == 1
+        told = client.post("/api/ask", json={"question": "Who built the Quill Lighthouse?"}).json()
+        assert (told["generation"], client.get("/ready").json()["generation"]) == (before + 1, before + 1)
+    assert "Odile Varga" in told["answer"]
 
 
 def _until_ready(client: TestClient) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,22 @@ def test_the_page_answers_beside_the_api(server: Server) -> None:
         assert client.get("/page/api/filters").json()["keys"][0]["key"] == "source"
         explanation = client.post(f"/page/explanation/{turn['id']}", data={"key": ""})
         assert "<title>Explanation of an answer</title>" in explanation.text
+
+
+def test_programs_and_operators_have_their_addresses_below_the_page(server: Server) -> None:
+    pause = threading.Event()
+    with httpx.Client(base_url=f"{server.url}/page", timeout=60) as client:
+        assert client.post("/api/ask", json={"question": QUESTION}).json()["answer"]
+        assert client.post("/api/retrieve", json={"question": QUESTION, "top_k": 1}).json()["passages"]
+        assert client.get("/health").json() == {"status": "ok"}
+        for _ in range(600):
+            if (ready := client.get("/ready")).status_code == 200:
+                break
+            pause.wait(0.1)
+        assert ready.json()["state"] == "ready"
+        assert (
+            'mara_questions_total{mode="mara",outcome="passages",workflow="retrieval"}' in client.get("/metrics").text
+        )
 
 
 def test_the_platform_s_own_routes_answer_as_before(server: Server) -> None:

@@ -1,0 +1,20 @@
+"""Qdrant's own local mode in place of a server: what it holds lasts as long as the process."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+
+def use_local_qdrant(patch: pytest.MonkeyPatch) -> Any:
+    """Let vectors go to a Qdrant in memory, made for this; return its client. Skips where the extra is missing."""
+    qdrant_client = pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed")
+    # It says that what is set for large collections has no effect in it.
+    warnings.filterwarnings("ignore", message=".*[lL]ocal (mode|Qdrant).*")
+    client = qdrant_client.QdrantClient(":memory:")
+    patch.setenv("MARA_VECTORS", "qdrant")
+    patch.setenv("MARA_QDRANT_URL", "http://name:secret@qdrant.test:6333")
+    patch.setattr("graph.endpoints.qdrant_server.connect", lambda address: client)
+    return client

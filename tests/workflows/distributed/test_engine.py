@@ -1,0 +1,187 @@
+"""The engine as a run sees it, over coordinators that end when they should not: no Ray is needed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from graph.errors import BadInput, ClusterUnavailable, DependencyMissing, ModelUnavailable
+from graph.own_types import NO_TYPES
+from graph.sources.documents import ToRead, read_documents
+from tests.builders import passage_of
+from workflows.distributed import engine, shard_files
+from workflows.distributed.engine import RayEngine, Totals
+from workflows.distributed.messages import FilesRead, Job, MakeJob, ReadJob, ShardMade
+from workflows.distributed.run import DistributedRun
+from workflows.distributed.shards import SHARD_PASSAGES, ShardTask, plan_shards
+from workflows.distributed.wire import files_to_json, reading_from_json
+from workflows.distributed.work import Work, read_task
+from workflows.indexing_run.extracting import workers_of
+from workflows.settings.enums import IndexingEngine
+from workflows.settings.indexing import IndexingContext
+
+CONTEXT = IndexingContext(engine=IndexingEngine.RAY)
+WORK = Work(CONTEXT, NO_TYPES, "rules", "hash", 0, {})
+
+Script = Callable[[Job], Iterator[FilesRead | ShardMade]]
+
+
+class Coordinators:
+    """Coordinators that do what a script says, one after another; the last script is repeated."""
+
+    def __init__(self, *scripts: Script) -> None:
+        self.scripts = scripts
+        self.started = self.closed = 0
+        self.jobs: list[Job] = []
+        self.is_ready = True
+        self.workers = 2
+
+    def __call__(self, address: str, workers: int) -> Coordinators:
+        self.started += 1
+        return self
+
+    def ask(self, job: Job) -> Iterator[FilesRead | ShardMade]:
+        self.jobs.append(job)
+        yield from self.scripts[min(self.started, len(self.scripts)) - 1](job)
+
+    def last_words(self) -> str:
+        return "the store is full"
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def well(job: Job) -> Iterator[FilesRead | ShardMade]:
+    """Do the whole job; what is done last is told first."""
+    if isinstance(job, ReadJob):
+        for number, task in reversed([*enumerate(job.tasks)]):
+            yield FilesRead(number, files_to_json(read_task(reading_from_json(task))))
+    elif isinstance(job, MakeJob):
+        yield from (ShardMade(key, SHARD_PASSAGES, 0, 3) for key in reversed(job.tasks))
+
+
+def ending_after(count: int) -> Script:
+    """End in the middle of a job."""
+
+    def script(job: Job) -> Iterator[FilesRead | ShardMade]:
+        for event, _ in zip(well(job), range(count), strict=False):
+            yield event
+        raise EOFError
+
+    return script
+
+
+def refusing(job: Job) -> Iterator[FilesRead | ShardMade]:
+    raise ModelUnavailable("The chat endpoint refused the key (401)", "Set OPENAI_API_KEY", status=401)
+    yield
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The packages of the extra are taken to be there."""
+    monkeypatch.setattr(engine, "check_arrow", lambda: None)
+
+
+@pytest.fixture
+def tasks() -> list[ShardTask]:
+    passages = [passage_of(f"p{n}", f"Lake {n}", "It lies in Karv.") for n in range(4 * SHARD_PASSAGES)]
+    return [*plan_shards(passages, {}, "rules", "hash")]
+
+
+def run_of(monkeypatch: pytest.MonkeyPatch, *scripts: Script) -> tuple[RayEngine, Coordinators]:
+    coordinators = Coordinators(*scripts)
+    monkeypatch.setattr(engine, "Coordinator", coordinators)
+    return RayEngine(CONTEXT), coordinators
+
+
+def waited_for(running: RayEngine, tasks: Sequence[ShardTask], root: Path) -> Totals:
+    told: list[Totals] = []
+    running.make(WORK, tasks, root, None)
+    for task in tasks:
+        running.wait(task.key, told.append)
+    running.close()
+    return told[-1]
+
+
+def test_shards_are_waited_for_in_order_however_they_come(
+    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
+) -> None:
+    running, coordinators = run_of(monkeypatch, well)
+    assert waited_for(running, tasks, tmp_path) == Totals(4 * SHARD_PASSAGES, 0, 12)
+    assert (coordinators.started, coordinators.closed, len(coordinators.jobs)) == (1, 1, 1)
+
+
+def test_ray_is_started_again_for_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
+) -> None:
+    running, coordinators = run_of(monkeypatch, ending_after(1), ending_after(0), ending_after(2), well)
+    assert waited_for(running, tasks, tmp_path).passages == 4 * SHARD_PASSAGES
+    left = [len(job.tasks) for job in coordinators.jobs if isinstance(job, MakeJob)]
+    assert left == [4, 3, 3, 1]
+    assert coordinators.closed == coordinators.started == 4
+
+
+def test_ray_that_ends_three_times_in_vain_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
+) -> None:
+    running, coordinators = run_of(monkeypatch, ending_after(1), ending_after(0))
+    with pytest.raises(ClusterUnavailable, match="ended 3 times in a row: the store is full"):
+        waited_for(running, tasks, tmp_path)
+    assert coordinators.started == 4
+
+
+def test_what_a_worker_raises_ends_the_run_at_once(
+    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
+) -> None:
+    running, coordinators = run_of(monkeypatch, refusing)
+    with pytest.raises(ModelUnavailable, match="401"):
+        waited_for(running, tasks, tmp_path)
+    assert coordinators.started == 1
+
+
+def test_shards_go_to_ray_in_waves_and_each_wave_is_filled_up(
+    monkeypatch: pytest.MonkeyPatch, tasks: list[ShardTask], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(engine, "WAVE_SHARDS", 2)
+    monkeypatch.setattr(engine, "SHARDS_A_WORKER", 1)
+    running, coordinators = run_of(monkeypatch, well)
+    waited_for(running, tasks, tmp_path)
+    assert [len(job.tasks) for job in coordinators.jobs if isinstance(job, MakeJob)] == [2, 2]
+
+
+def test_documents_read_by_workers_are_those_read_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for n in range(70):
+        (tmp_path / f"{n:02}.txt").write_text(f"Lake {n} lies in Karv. " * 9, encoding="utf-8")
+    (tmp_path / "05.jsonl").write_text("{", encoding="utf-8")
+    (tmp_path / "68.bin").write_text("", encoding="utf-8")
+    running, _ = run_of(monkeypatch, ending_after(1), well)
+    context = CONTEXT.read_options()
+    assert read_documents([tmp_path], context, running.read) == read_documents([tmp_path], context)
+
+
+def test_no_file_needs_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, coordinators = run_of(monkeypatch, well)
+    nothing: list[ToRead] = []
+    assert [*running.read(nothing, CONTEXT.read_options())] == []
+    assert coordinators.started == 0
+
+
+def test_the_engine_says_which_package_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(DependencyMissing, match=r"needs the package ray.*mara-rag\[ray\]"):
+        shard_files.check_arrow()
+
+
+def test_a_caller_s_own_extractor_and_a_client_s_cluster_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from agents.offline.extractor import OfflineExtractor
+    from workflows.indexing_run import extracting
+
+    assert workers_of(IndexingContext()) is None
+    with pytest.raises(BadInput, match="extractor of a caller"):
+        DistributedRun(CONTEXT.called_by("run", "w", OfflineExtractor()))
+    monkeypatch.setattr(extracting, "serves_clients", lambda: True)
+    with pytest.raises(BadInput, match="A client may not name a Ray cluster"):
+        workers_of(CONTEXT.model_copy(update={"address": "elsewhere:6379"}))

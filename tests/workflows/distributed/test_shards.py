@@ -1,0 +1,146 @@
+"""Shards: what they are known by, and that a record made of them is the record of one process."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.schema import Extraction, Passage
+from graph.storage.record import Record
+from graph.storage.writer import Writer
+from tests.builders import HashEmbedder, extraction_of, passage_of
+from workflows.distributed.shards import SHARD_PASSAGES, Shard, ShardTask, embedded, plan_shards
+from workflows.distributed.vectors import ShardVectors
+from workflows.states.indexing import FoundInPassage, found_in_file
+
+NOTHING: dict[str, Extraction] = {}
+MODEL = HashEmbedder()
+
+
+def passages(count: int) -> list[Passage]:
+    return [passage_of(f"p{n}", f"Lake {n}", f"Lake {n} lies in Karv.") for n in range(count)]
+
+
+def extraction(passage: Passage) -> Extraction:
+    """What is found in one of `passages`: a name of its own, one that all share, and a statement without an object."""
+    return extraction_of([(passage.title, "lies in", "Karv"), ("Karv", "has", "")], ["Karv", "karv", passage.title])
+
+
+def plan(wanted: Sequence[Passage], extractor: str = "rules", model: str = "hash") -> list[ShardTask]:
+    return [*plan_shards(wanted, NOTHING, extractor, model)]
+
+
+def made(task: ShardTask) -> Shard:
+    found = [found_in_file(passage, extraction(passage)) for passage in task.passages]
+    return embedded(task, found, MODEL, MODEL)
+
+
+def test_shards_hold_all_passages_in_their_order_as_many_as_a_commit() -> None:
+    wanted = passages(2 * SHARD_PASSAGES + 3)
+    tasks = plan(wanted)
+    assert [len(task.passages) for task in tasks] == [SHARD_PASSAGES, SHARD_PASSAGES, 3]
+    assert [passage for task in tasks for passage in task.passages] == wanted
+
+
+@given(st.integers(0, 4))
+def test_the_rest_of_a_run_that_was_killed_after_some_commits_has_the_same_shards(commits: int) -> None:
+    wanted = passages(4 * SHARD_PASSAGES + 5)
+    rest = plan(wanted[commits * SHARD_PASSAGES :])
+    assert [task.key for task in rest] == [task.key for task in plan(wanted)[commits:]]
+
+
+@pytest.mark.parametrize(
+    "change", ["id", "title", "text", "source", "metadata", "order", "fewer", "extractor", "model"]
+)
+def test_a_shard_of_anything_else_has_another_key(change: str) -> None:
+    wanted = passages(3)
+    key = plan(wanted)[0].key
+    assert plan(passages(3))[0].key == key
+    values: dict[str, object] = {"id": "q", "title": "Q", "text": "Q.", "source": "q.txt", "metadata": {"year": 1}}
+    if change in values:
+        wanted[1] = replace(wanted[1], **{change: values[change]})  # type: ignore[arg-type]
+    elif change == "order":
+        wanted.reverse()
+    elif change == "fewer":
+        wanted.pop()
+    named = {change: "another"} if change in ("extractor", "model") else {}
+    assert plan(wanted, **named)[0].key != key
+
+
+def test_a_shard_of_other_imported_triples_has_another_key() -> None:
+    wanted = passages(3)
+    imported = {"p1": extraction_of([("Lake 1", "feeds", "Lake 2")])}
+    other = {"p1": extraction_of([("Lake 1", "drains", "Lake 2")])}
+    keys = [next(plan_shards(wanted, given, "rules", "hash")).key for given in (NOTHING, imported, other)]
+    assert len(set(keys)) == 3
+
+
+def test_the_record_made_of_shards_is_that_of_one_process_and_nothing_is_embedded_again(tmp_path: Path) -> None:
+    tasks = plan(passages(SHARD_PASSAGES + 9))
+    vectors = ShardVectors(MODEL)
+    for place, model in (("whole", MODEL), ("shards", vectors)):
+        with Record(tmp_path / place, create=True) as record:
+            writer = Writer(record, model)
+            for task in tasks:
+                if model is vectors:
+                    vectors.forget()
+                    vectors.learn(made(task), task.passages)
+                writer.write([(passage, extraction(passage)) for passage in task.passages])
+    assert rows(tmp_path / "shards") == rows(tmp_path / "whole")
+    assert vectors.computed == 0
+
+
+def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    tables = ("passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
+    with sqlite3.connect(path) as database:
+        return {table: [*database.execute(f"SELECT * FROM {table}")] for table in tables}
+
+
+def test_texts_that_no_shard_holds_are_computed_by_the_model() -> None:
+    (task,) = plan(passages(2))
+    vectors = ShardVectors(MODEL)
+    vectors.learn(made(task), task.passages)
+    texts = ["a name that a correction made", "karv", task.passages[0].content, "karv"]
+    assert np.array_equal(vectors.embed(texts), MODEL.embed(texts))
+    assert vectors.computed == 1
+    assert vectors.count_windows(texts) == MODEL.count_windows(texts)
+    assert vectors.embed([]).shape == (0, MODEL.dimension)
+    assert vectors.model_id == MODEL.model_id
+    vectors.forget()
+    vectors.embed(["karv"])
+    assert vectors.computed == 2
+
+
+def test_a_shard_answers_the_task_that_it_was_made_for_and_no_other() -> None:
+    wanted = passages(3)
+    (task,) = plan(wanted)
+    shard = made(task)
+    assert shard.answers(task)
+    assert not shard.answers(replace(task, passages=(*wanted[:2], replace(wanted[2], text="Another lake."))))
+    assert not shard.answers(replace(task, passages=tuple(wanted[:2])))
+    assert not shard.answers(replace(task, key="shard-another"))
+
+
+def test_the_digest_of_a_shard_tells_any_change() -> None:
+    (task,) = plan(passages(3))
+    shard = made(task)
+    turned = shard.vectors.copy()
+    turned[1, 2] = -turned[1, 2]
+    failed: FoundInPassage = {**shard.found[0], "failure": "timeout"}
+    changed = (
+        replace(shard, vectors=turned),
+        replace(shard, text_vectors=shard.text_vectors[::-1]),
+        replace(shard, texts=shard.texts[::-1]),
+        replace(shard, windows=(2, 1, 1)),
+        replace(shard, found=(failed, *shard.found[1:])),
+        replace(shard, key="shard-another"),
+    )
+    assert len({shard.digest, *(each.digest for each in changed)}) == 7
+    assert made(task).digest == shard.digest

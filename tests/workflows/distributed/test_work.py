@@ -1,0 +1,139 @@
+"""What one worker does, and what it is sent: no Ray is needed for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.errors import BadInput, ClusterUnavailable, EmbeddingMismatch, MaraError, ModelUnavailable, TransportFault
+from graph.own_types import NO_TYPES
+from graph.schema import Passage
+from graph.sources.documents import FileRead, ToRead, read_each
+from tests.builders import extraction_of, passage_of
+from workflows.distributed.messages import MakeJob, Message, ReadJob, ShardMade, receive, send
+from workflows.distributed.shards import plan_shards
+from workflows.distributed.wire import (
+    Failed,
+    files_from_json,
+    files_to_json,
+    reading_from_json,
+    reading_to_json,
+    task_from_json,
+    task_to_json,
+    work_from_json,
+    work_to_json,
+)
+from workflows.distributed.work import Work, Worker, as_error, environment_of_workers, read_task, read_tasks
+from workflows.settings.enums import IndexingEngine
+from workflows.settings.indexing import IndexingContext
+from workflows.states.indexing import found_in_file
+
+CONTEXT = IndexingContext(chunk_tokens=40, chunk_overlap=8, metadata={"tenant": "a"}, engine=IndexingEngine.RAY)
+TEXTS = st.text(max_size=20)
+SCALARS = st.one_of(TEXTS, st.integers(-(2**60), 2**60), st.booleans(), st.floats(allow_nan=False))
+PASSAGES = st.builds(Passage, TEXTS, TEXTS, TEXTS, TEXTS, st.dictionaries(TEXTS, SCALARS, max_size=3))
+
+
+def work(extractor: str = "offline-5", model: str = "all-MiniLM-L6-v2") -> Work:
+    return Work(CONTEXT, NO_TYPES, extractor, model, 0, {})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> list[ToRead]:
+    """A document of several passages, a table, a file that cannot be read, and a document without text."""
+    contents = {
+        "a.md": "# Lakes\n\n" + "Lake Orla lies in Karv. " * 40,
+        "b.csv": "id,title,text\n1,Orla,A lake\n2,Karv,A land\n",
+        "c.jsonl": '{"id": "x"\n',
+        "d.txt": "\n",
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    return [ToRead(tmp_path / name, name) for name in contents]
+
+
+def test_files_read_by_tasks_are_those_read_one_after_another(folder: list[ToRead]) -> None:
+    options = CONTEXT.read_options()
+    tasks = [*read_tasks(folder, CONTEXT, most_files=2, most_bytes=10_000)]
+    assert [len(task.files) for task in tasks] == [2, 2]
+    sent = [reading_from_json(reading_to_json(task)) for task in tasks]
+    outcomes = [one for task in sent for one in files_from_json(files_to_json(read_task(task)))]
+    at_home = [one if isinstance(one, FileRead) else None for one in read_each(folder, options)]
+    assert outcomes == at_home
+    assert [one is None for one in outcomes] == [False, False, True, False]
+
+
+def test_a_file_that_the_machine_does_not_have_or_has_otherwise_is_left_to_the_run(folder: list[ToRead]) -> None:
+    (task,) = read_tasks(folder, CONTEXT, most_files=9, most_bytes=10_000)
+    folder[0].path.write_text("Another text, of another length.", encoding="utf-8")
+    folder[1].path.unlink()
+    assert [one is None for one in read_task(task)] == [True, True, True, False]
+
+
+def test_a_large_file_has_a_task_of_its_own(folder: list[ToRead]) -> None:
+    tasks = read_tasks(folder, CONTEXT, most_files=9, most_bytes=100)
+    assert [[file.source for file in task.files] for task in tasks] == [["a.md"], ["b.csv", "c.jsonl", "d.txt"]]
+
+
+@given(st.lists(PASSAGES, min_size=1, max_size=3, unique_by=lambda passage: passage.id))
+def test_a_task_is_sent_whole(passages: list[Passage]) -> None:
+    given = {passages[0].id: extraction_of([("a", "b", "c")], ["a"])}
+    (task,) = plan_shards(passages, given, "rules", "hash")
+    assert task_from_json(task_to_json(task)) == task
+    assert task.given[passages[0].id] == found_in_file(passages[0], given[passages[0].id])
+
+
+def test_the_settings_of_workers_are_sent_whole() -> None:
+    assert work_from_json(work_to_json(work())) == work()
+
+
+@pytest.mark.parametrize("error", [BadInput("No", "Do"), ModelUnavailable("Key", "Set it", status=401)])
+def test_an_error_is_sent_with_all_that_it_says(error: MaraError) -> None:
+    told = Failed.of(error).remade()
+    assert (type(told), told.message, told.hint) == (type(error), error.message, error.hint)
+    assert getattr(told, "status", None) == getattr(error, "status", None)
+
+
+def test_an_error_that_is_no_error_of_ours_is_told_in_a_line() -> None:
+    told = as_error(TypeError("x" * 1000))
+    assert isinstance(told, ClusterUnavailable)
+    assert "TypeError" in told.message
+    assert len(told.message) < 400
+    assert as_error(fault := TransportFault("Gone")) is fault
+
+
+def test_messages_cross_a_pipe_one_after_another_and_half_of_one_is_the_end(tmp_path: Path) -> None:
+    messages: list[Message] = [ReadJob(["a\nb"]), MakeJob("{}", 2, {"k": "{}"}, "/w", ""), ShardMade("k", 64, 1, 7)]
+    with (tmp_path / "pipe").open("wb") as stream:
+        for message in messages:
+            send(stream, message)
+        stream.write(b'["ShardMade", {"key"')
+    with (tmp_path / "pipe").open("rb") as stream:
+        assert [receive(stream) for _ in messages] == messages
+        with pytest.raises(EOFError):
+            receive(stream)
+
+
+def test_a_worker_with_another_extractor_or_model_than_the_run_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    (task,) = plan_shards([passage_of("p", "Lake Orla", "It lies in Karv.")], {}, "rules", "hash")
+    monkeypatch.setenv("MARA_EMBEDDING_THREADS", "1")  # a worker sets it for its process: here it is set back
+    with pytest.raises(BadInput, match="A worker has the extractor"):
+        Worker(work(extractor="offline-1")).extract(task)
+    found = Worker(work()).extract(task)
+    assert found[0]["id"] == "p"
+    with pytest.raises(EmbeddingMismatch):
+        Worker(work(model="another")).embed(task, found)
+
+
+def test_workers_are_told_the_variables_that_choose_models_and_not_those_of_the_workspace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MARA_EMBEDDING_MODEL", "x")
+    monkeypatch.setenv("MARA_WORKSPACE", "w")
+    monkeypatch.setenv("HOME_OF_MINE", "h")
+    told = environment_of_workers()
+    assert told["MARA_EMBEDDING_MODEL"] == "x"
+    assert {"MARA_WORKSPACE", "HOME_OF_MINE"}.isdisjoint(told)

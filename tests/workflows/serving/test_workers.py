@@ -1,0 +1,181 @@
+"""`mara serve --workers 2` as processes: one address, one set of figures, and nothing lost when something goes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from graph.storage.workspace import Workspace
+from tests.workflows.serving.page.site import events_in, new_id
+from tests.workflows.small_world import QUESTION
+
+pytestmark = pytest.mark.slow
+
+PATIENCE_S = 120.0
+MARA = str(Path(sys.executable).with_name("mara"))
+
+
+class Server:
+    """A `mara serve` of several processes."""
+
+    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+        self.process = process
+        self.address = address
+
+    def ask(self, question: str = QUESTION) -> httpx.Response:
+        """Ask over a connection of its own, which any worker may take."""
+        return httpx.post(f"{self.address}/api/ask", json={"question": question}, timeout=PATIENCE_S)
+
+    def figures(self) -> dict[tuple[str, ...], float]:
+        families = text_string_to_metric_families(httpx.get(f"{self.address}/metrics", timeout=PATIENCE_S).text)
+        return {
+            (each.name, *(each.labels[name] for name in sorted(each.labels))): each.value
+            for family in families
+            for each in family.samples
+        }
+
+    def workers(self) -> list[int]:
+        """The processes that serve: the others that Python starts with them end by themselves."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [int(child) for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds, looking again and again."""
+        pause = threading.Event()
+        for _ in range(int(PATIENCE_S / 0.1)):
+            if holds():
+                return
+            pause.wait(0.1)
+        raise AssertionError("It does not come to hold")
+
+    def are_ready(self) -> bool:
+        """Whether all workers are: each of many connections finds one that is."""
+        told = [httpx.get(f"{self.address}/ready", timeout=PATIENCE_S).status_code for _ in range(20)]
+        return set(told) == {200} and self.figures()["mara_workers",] == 2
+
+
+@contextmanager
+def serving(workspace: Path, folder: Path, *options: str) -> Iterator[Server]:
+    command = [MARA, "serve", "-w", str(workspace), "--port", "0", "--workers", "2", *options]
+    command += ["--conversations", str(folder / "conversations.sqlite")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as process:
+        try:
+            assert process.stderr
+            told = process.stderr.readline()
+            assert " at http://" in told, told
+            server = Server(process, told.partition(" at ")[2].partition("/ ")[0])
+            server.until(server.are_ready)
+            yield server
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+            code = process.wait(PATIENCE_S)
+        assert code in (0, -signal.SIGKILL), "Ctrl-C ends all"
+
+
+@pytest.fixture(scope="module")
+def workspace(small_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(shutil.copytree(small_workspace, tmp_path_factory.mktemp("served") / "workspace"))
+
+
+@pytest.fixture(scope="module")
+def server(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(workspace, tmp_path_factory.mktemp("page")) as server:
+        yield server
+
+
+def asked(figures: dict[tuple[str, ...], float]) -> float:
+    return sum(value for (name, *_), value in figures.items() if name == "mara_questions_total")
+
+
+def test_the_workers_answer_at_one_address_and_count_together(server: Server) -> None:
+    before = server.figures()
+    replies = [server.ask() for _ in range(12)]
+    assert {reply.status_code for reply in replies} == {200}
+    assert len({reply.json()["answer"] for reply in replies}) == 1
+    after = server.figures()
+    assert asked(after) - asked(before) == 12
+    assert after["mara_generation", "workspace"] >= 1
+
+
+def test_a_conversation_goes_on_whichever_worker_is_asked(server: Server) -> None:
+    conversation = new_id()
+    for count in range(1, 5):
+        body = {"conversation": conversation, "turn": new_id(), "question": QUESTION}
+        reply = httpx.post(f"{server.address}/page/api/turns", json=body, timeout=PATIENCE_S)
+        assert events_in(reply.text)[-1]["turn"]["state"] == "answered"
+        read = httpx.get(f"{server.address}/page/api/conversations/{conversation}", timeout=PATIENCE_S).json()
+        assert [turn["number"] for turn in read["turns"]] == list(range(1, count + 1))
+
+
+def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(server: Server) -> None:
+    before, workers = asked(server.figures()), server.workers()
+    assert len(workers) == 2
+    os.kill(workers[0], signal.SIGKILL)
+    assert server.ask().status_code == 200
+    server.until(lambda: len(set(server.workers()) - set(workers)) == 1 and server.are_ready())
+    assert workers[1] in server.workers()
+    assert asked(server.figures()) == before + 1
+    assert server.process.stderr
+    assert server.process.stderr.readline() == (f"Worker {workers[0]} ended (signal 9): another takes its place\n")
+
+
+def test_a_generation_published_under_questions_is_picked_up_and_none_of_them_fails(
+    server: Server, workspace: Path, tmp_path: Path
+) -> None:
+    before = Workspace(workspace).current()
+    document, replies, is_done = tmp_path / "quill.md", list[httpx.Response](), threading.Event()
+    document.write_text("# Quill Lighthouse\n\nThe Quill Lighthouse was built by Odile Varga in 1871.\n")
+
+    def ask_on() -> None:
+        while not is_done.is_set():
+            replies.append(server.ask("Who built the Quill Lighthouse?"))
+
+    asking = threading.Thread(target=ask_on)
+    asking.start()
+    try:
+        subprocess.run([MARA, "index", str(document), "-w", str(workspace)], check=True, capture_output=True)
+        published = Workspace(workspace).current()
+        server.until(lambda: server.figures()["mara_generation", "workspace"] == published)
+    finally:
+        is_done.set()
+        asking.join(PATIENCE_S)
+    assert {reply.status_code for reply in replies} == {200}
+    assert {reply.json()["generation"] for reply in replies} == {before, published}
+    assert "Odile Varga" in server.ask("Who built the Quill Lighthouse?").json()["answer"]
+
+
+def test_more_questions_than_places_are_refused_and_sigterm_ends_all(small_workspace: Path, tmp_path: Path) -> None:
+    with serving(small_workspace, tmp_path, "--at-once", "1") as server:
+        with ThreadPoolExecutor(40) as pool:
+            replies: list[Any] = list(pool.map(lambda _: server.ask(), range(60)))
+        statuses = {reply.status_code for reply in replies}
+        assert statuses == {200, 429}
+        assert {reply.headers["retry-after"].isdigit() for reply in replies if reply.status_code == 429} == {True}
+        assert server.figures()["mara_refused_total",] == sum(reply.status_code == 429 for reply in replies)
+        workers = server.workers()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(PATIENCE_S) == 0
+        assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+        assert server.process.stderr
+        assert server.process.stderr.readlines()[-1] == "Stopped\n"
+
+
+def test_workers_end_where_who_looks_after_them_is_killed(small_workspace: Path, tmp_path: Path) -> None:
+    with serving(small_workspace, tmp_path) as server:
+        workers = server.workers()
+        server.process.kill()
+        server.until(lambda: not [pid for pid in workers if Path(f"/proc/{pid}").exists()])

@@ -1,0 +1,293 @@
+"""The engine `ray` as a run sees it: files that are read and shards that are made by other processes, in order."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import gettempdir, mkdtemp
+
+from agents.chat.throttle import Cancelled
+from graph.endpoints.address import censored
+from graph.errors import BadInput, ClusterUnavailable
+from graph.sources.documents import FileRead, ReadOptions, ToRead, read_each
+from workflows.distributed.messages import (
+    Cluster,
+    FilesRead,
+    Job,
+    JobDone,
+    MakeJob,
+    Message,
+    ReadJob,
+    Ready,
+    ShardMade,
+    receive,
+    send,
+)
+from workflows.distributed.shard_files import check_arrow
+from workflows.distributed.shards import ShardTask
+from workflows.distributed.wire import Failed, files_from_json, reading_to_json, task_to_json, work_to_json
+from workflows.distributed.work import Work, read_tasks
+from workflows.settings.indexing import IndexingContext
+
+READ_FILES = 32
+READ_BYTES = 8 * 2**20
+"""Files, and bytes of files, that one task reads."""
+
+WAVE_SHARDS = 256
+"""Shards that are given to Ray at once, at least."""
+
+SHARDS_A_WORKER = 64
+_GLANCE_S = 1.0
+_END_S = 15.0
+_LOST_IN_VAIN = 3
+"""Times in a row that Ray may end without a shard made, before the run does."""
+
+_LOG = "coordinator.log"
+_LONGEST_FOLDER = 48
+"""Characters: Ray puts sockets into it, whose paths are limited to 107."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What all shards made so far hold together."""
+
+    passages: int = 0
+    failed: int = 0
+    tokens: int = 0
+
+    def plus(self, more: Totals | ShardMade) -> Totals:
+        """Return the sums."""
+        return Totals(self.passages + more.passages, self.failed + more.failed, self.tokens + more.tokens)
+
+
+class Coordinator:
+    """A running coordinator's process, and the folder of its Ray."""
+
+    def __init__(self, address: str, workers: int) -> None:
+        """Start it; Ray is there once `ask` tells the first event. Raises DependencyMissing without the packages."""
+        check_arrow()
+        place = gettempdir()
+        self.folder = Path(mkdtemp(prefix="mara-", dir=place if len(place) <= _LONGEST_FOLDER else "/tmp"))
+        self.workers = workers
+        self.is_ready = False
+        self._lock = threading.Lock()
+        with (self.folder / _LOG).open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "workflows.distributed.coordinator"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, **_RAY_SETTINGS, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+                start_new_session=True,
+            )
+        self._send(Cluster(address, workers, str(self.folder / "r")))
+
+    def ask(self, job: Job) -> Iterator[FilesRead | ShardMade]:
+        """Have a job done; yield what is told of it. Raises MaraError as told, EOFError where the process ended."""
+        self._send(job)
+        assert self._process.stdout is not None
+        while True:
+            event = receive(self._process.stdout)
+            if isinstance(event, Failed):
+                raise event.remade()
+            if isinstance(event, Ready):
+                self.workers, self.is_ready = event.workers, True
+            elif isinstance(event, JobDone):
+                return
+            elif isinstance(event, FilesRead | ShardMade):
+                yield event
+
+    def last_words(self) -> str:
+        """Return the last line of its log."""
+        with suppress(OSError):
+            lines = (self.folder / _LOG).read_text(encoding="utf-8", errors="replace").split("\n")
+            return censored(next((line.strip() for line in reversed(lines) if line.strip()), ""))[-300:]
+        return ""
+
+    def close(self) -> None:
+        """End it and its Ray; what does not end soon is killed."""
+        with self._lock:
+            with suppress(OSError):
+                assert self._process.stdin is not None
+                self._process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _send(self, message: Message) -> None:
+        """Send a message; a process that is gone is noticed when it is listened to."""
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):
+            send(self._process.stdin, message)
+
+
+_RAY_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+class RayEngine:
+    """The workers of one run: started when they are first needed, and again where Ray ends before its time."""
+
+    def __init__(self, context: IndexingContext) -> None:
+        """Take the cluster and the workers of a run's settings. Raises DependencyMissing without the packages."""
+        check_arrow()
+        self._context = context
+        self._address = context.address
+        self._workers = context.workers if context.address else context.workers or os.cpu_count() or 1
+        self._coordinator: Coordinator | None = None
+        self._changed = threading.Condition()
+        self._made: set[str] = set()
+        self._totals = Totals()
+        self._fault: BaseException | None = None
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self.restarts = 0
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are, as far as it is known."""
+        return self._coordinator.workers if self._coordinator else self._workers
+
+    def read(self, files: Sequence[ToRead], options: ReadOptions) -> Iterator[FileRead | BadInput]:
+        """Yield what each file holds, in order; what workers cannot read is read here.
+
+        Args:
+            files: to read.
+            options: how, as the settings of the run say.
+        """
+        tasks = [*read_tasks(files, self._context, READ_FILES, READ_BYTES)]
+        found: dict[int, list[FileRead | None]] = {}
+
+        def next_job() -> Job | None:
+            if len(found) == len(tasks):
+                return None
+            found.clear()
+            return ReadJob([*map(reading_to_json, tasks)])
+
+        def take(event: FilesRead | ShardMade) -> None:
+            if isinstance(event, FilesRead):
+                found[event.number] = files_from_json(event.files)
+
+        self._persist(next_job, take)
+        outcomes = (outcome for number in range(len(tasks)) for outcome in found.pop(number))
+        for file, outcome in zip(files, outcomes, strict=True):
+            yield outcome if outcome is not None else next(read_each([file], options))
+
+    def make(self, work: Work, tasks: Sequence[ShardTask], root: Path, replies: Path | None) -> None:
+        """Begin to make shards, wave by wave; `wait` tells when one is there."""
+        told = work_to_json(work)
+        left = deque(tasks)
+        wave: dict[str, ShardTask] = {}
+
+        def next_job() -> Job | None:
+            while left and len(wave) < max(WAVE_SHARDS, SHARDS_A_WORKER * self.workers):
+                task = left.popleft()
+                wave[task.key] = task
+            tasks_told = {key: task_to_json(task) for key, task in wave.items()}
+            return MakeJob(told, work.extractors, tasks_told, str(root), str(replies or "")) if wave else None
+
+        def take(event: FilesRead | ShardMade) -> None:
+            if isinstance(event, ShardMade):
+                wave.pop(event.key, None)
+                with self._changed:
+                    self._made.add(event.key)
+                    self._totals = self._totals.plus(event)
+                    self._changed.notify_all()
+
+        def drive() -> None:
+            try:
+                self._persist(next_job, take)
+            except BaseException as fault:
+                with self._changed:
+                    self._fault = fault
+                    self._changed.notify_all()
+
+        self._thread = threading.Thread(target=drive, name="ray-engine", daemon=True)
+        self._thread.start()
+
+    def wait(self, key: str, glance: Callable[[Totals], None]) -> None:
+        """Return when a shard is there; ``glance`` is called with what is made so far, each second at least.
+
+        Raises:
+            MaraError: what a worker raised; ClusterUnavailable where Ray ends again and again.
+            Cancelled: the run was stopped.
+        """
+        while True:
+            with self._changed:
+                if key not in self._made and self._fault is None and not self._closed:
+                    self._changed.wait(_GLANCE_S)
+                totals, is_made = self._totals, key in self._made
+            glance(totals)
+            if is_made:
+                return
+            if self._closed:
+                raise Cancelled("The run was stopped", "Run it again: finished shards are kept")
+            if self._fault is not None:
+                raise self._fault
+
+    def close(self) -> None:
+        """End all workers, from any thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+            coordinator, self._coordinator = self._coordinator, None
+        if coordinator is not None:
+            coordinator.close()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_END_S)
+
+    def _persist(self, next_job: Callable[[], Job | None], take: Callable[[FilesRead | ShardMade], None]) -> None:
+        """Have jobs done until there is none; start Ray again where it ended, unless it does so in vain."""
+        in_vain = 0
+        while not self._closed and (job := next_job()) is not None:
+            if in_vain == _LOST_IN_VAIN:
+                raise ClusterUnavailable("Ray says that all is done, and nothing is", "Run it again")
+            coordinator = self._running()
+            in_vain += 1
+            try:
+                for event in coordinator.ask(job):
+                    take(event)
+                    in_vain = 0
+            except (EOFError, ClusterUnavailable) as fault:
+                refused = isinstance(fault, ClusterUnavailable) and not coordinator.is_ready
+                self._lose(coordinator, fault, last=refused or in_vain == _LOST_IN_VAIN)
+
+    def _lose(self, coordinator: Coordinator, fault: Exception, *, last: bool) -> None:
+        """Let go of a coordinator whose Ray ended. Raises ClusterUnavailable the last time."""
+        if self._closed:
+            return
+        words = coordinator.last_words()
+        coordinator.close()
+        with self._changed:
+            self._coordinator = None
+            self.restarts += 1
+        if last and isinstance(fault, ClusterUnavailable):
+            raise fault
+        if last:
+            raise ClusterUnavailable(f"Ray ended {_LOST_IN_VAIN} times in a row: {words}", "Check its memory and disk")
+
+    def _running(self) -> Coordinator:
+        with self._changed:
+            if self._closed:
+                raise Cancelled("The run was stopped", "Run it again: finished shards are kept")
+            if self._coordinator is None:
+                self._coordinator = Coordinator(self._address, self._workers)
+            return self._coordinator

@@ -1,0 +1,173 @@
+"""A run whose passages workers extract and embed: what they found is read from shards, in the order of the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agents.chat.local_model import is_local
+from agents.extractor import ChatExtractor
+from agents.roles import Extractor
+from graph.embedding.embeddings import configured_embedder
+from graph.errors import BadInput, ClusterUnavailable
+from graph.own_types import OwnTypes
+from graph.schema import Extraction, Passage
+from graph.storage.workspace import REPLY_CACHE
+from workflows.distributed.engine import RayEngine, Totals
+from workflows.distributed.shard_files import ShardFolder
+from workflows.distributed.shards import Shard, ShardTask, plan_shards
+from workflows.distributed.vectors import ShardVectors
+from workflows.distributed.work import Work, environment_of_workers
+from workflows.runtime.resources import extraction_urls
+from workflows.settings.indexing import IndexingContext
+from workflows.states.indexing import FoundInPassage
+
+_EXTRACTORS_AN_ENDPOINT = 2
+"""Workers that ask one endpoint: while one waits for the last replies of a shard, the other has begun the next."""
+
+
+class DistributedRun:
+    """The shards of one run: those that an earlier run left, and those that workers make.
+
+    Attributes:
+        embedder: the run's embedding model, which knows the vectors of the shards that were read and not committed.
+        reused: how many shards were there already.
+    """
+
+    def __init__(self, context: IndexingContext) -> None:
+        """Take the settings of a run.
+
+        Raises:
+            BadInput: a caller gives an extractor of its own, which cannot be sent to other processes.
+            DependencyMissing: the packages of the extra are not installed.
+        """
+        if context.own_extractor is not None:
+            raise BadInput("Workers of Ray cannot have an extractor of a caller", "Use the engine `local`")
+        self._context = context
+        self.engine = RayEngine(context)
+        self.embedder = ShardVectors(configured_embedder())
+        self.reused = 0
+        self._folder: ShardFolder
+        self._task_of: dict[str, ShardTask] = {}
+        self._there: set[str] = set()
+        self._open: dict[str, Shard] = {}
+        self._left: dict[str, set[str]] = {}
+        self._before = Totals()
+
+    def begin(
+        self,
+        root: Path,
+        passages: Sequence[Passage],
+        given: Mapping[str, Extraction],
+        extractor: Extractor,
+        own: OwnTypes,
+    ) -> None:
+        """Take the shards that are there, and let the others be made.
+
+        Args:
+            root: the workspace.
+            passages: those that are to be written, in their order.
+            given: imported extractions, by passage id.
+            extractor: who extracts the others.
+            own: the user's own types.
+        """
+        self._folder = ShardFolder(root)
+        self._folder.tidy()
+        asks = isinstance(extractor, ChatExtractor)
+        name = f"{extractor.name} at {self._context.temperature}" if asks else extractor.name
+        tasks = [*plan_shards(passages, given, name, self.embedder.model_id)]
+        for task in tasks:
+            self._task_of.update((passage.id, task) for passage in task.passages)
+            self._left[task.key] = {passage.id for passage in task.passages}
+        self._there = {task.key for task in tasks if self._is_finished(task)}
+        self.reused = len(self._there)
+        self._before = Totals(passages=sum(len(task.passages) for task in tasks if task.key in self._there))
+        wanted = [task for task in tasks if task.key not in self._there]
+        work = Work(
+            context=self._context,
+            own=own,
+            extractor=extractor.name,
+            embedding_model=self.embedder.model_id,
+            extractors=self._extractors() if asks else 0,
+            environment=environment_of_workers(),
+        )
+        if wanted:
+            self.engine.make(work, wanted, root, root / REPLY_CACHE if asks else None)
+
+    def found(self, ids: Sequence[str], glance: Callable[[Totals], None]) -> list[FoundInPassage]:
+        """Return what was found in passages, in the order given; their vectors are known from then on.
+
+        Args:
+            ids: passages of the run that are not committed yet.
+            glance: called with what is made so far, each second at least.
+
+        Raises:
+            MaraError: what a worker raised.
+            ClusterUnavailable: Ray ends again and again, or a finished shard is torn.
+            Cancelled: the run was stopped.
+        """
+        found: dict[str, FoundInPassage] = {}
+        for task in {self._task_of[key].key: self._task_of[key] for key in ids}.values():
+            found.update((one["id"], one) for one in self._shard(task, glance).found)
+        return [found[key] for key in ids]
+
+    def committed(self, ids: Sequence[str]) -> None:
+        """Let go of passages that the record holds, and of shards of which it holds all."""
+        for key in ids:
+            task = self._task_of.pop(key)
+            self._left[task.key].discard(key)
+            if not self._left[task.key]:
+                del self._left[task.key]
+                self._open.pop(task.key, None)
+                self._folder.remove(task.key)
+        if not self._open:
+            self.embedder.forget()
+        if not self._left:
+            self._folder.clear()
+
+    def close(self) -> None:
+        """End the workers, from any thread."""
+        self.engine.close()
+
+    def _shard(self, task: ShardTask, glance: Callable[[Totals], None]) -> Shard:
+        """Return the shard of a task once it is made."""
+        if task.key in self._open:
+            return self._open[task.key]
+        if task.key in self._there:
+            glance(self._before)
+        else:
+            self.engine.wait(task.key, lambda made: glance(self._before.plus(made)))
+        shard = self._read(task)
+        if shard is None:
+            raise ClusterUnavailable(
+                f"The shard {task.key} is torn", "Run it again: it is made again, all others are kept"
+            )
+        if task.key in self._there:
+            shard = replace(shard, found=tuple(map(_as_kept, shard.found)))
+        self._open[task.key] = shard
+        self.embedder.learn(shard, task.passages)
+        return shard
+
+    def _is_finished(self, task: ShardTask) -> bool:
+        """Tell whether a whole shard is there; one with failed passages is made again, as these are tried again."""
+        shard = self._read(task)
+        return shard is not None and not shard.failed
+
+    def _read(self, task: ShardTask) -> Shard | None:
+        """Return the shard of a task; None where its file is missing, torn or another's."""
+        shard = self._folder.get(task.key)
+        return shard if shard is not None and shard.answers(task) else None
+
+    def _extractors(self) -> int:
+        """Return how many workers ask the model: at most one a request, and one for a model of this machine."""
+        if is_local(self._context.model) or is_local(os.environ.get("MARA_CHAT_MODEL", "")):
+            return 1
+        return min(self._context.concurrency, _EXTRACTORS_AN_ENDPOINT * max(1, len(extraction_urls())))
+
+
+def _as_kept(found: FoundInPassage) -> FoundInPassage:
+    """Return what an earlier run found as this one reports it: nothing was asked for it, and nothing paid."""
+    tally = {"extracted": 1, "cached": int(bool(found["tally"].get("requests") or found["tally"].get("cached")))}
+    return {**found, "tally": tally if found["tally"] else {}, "retries": {}}

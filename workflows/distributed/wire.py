@@ -1,0 +1,131 @@
+"""What goes between processes and machines: passages, files that were read, tasks, settings and errors, as JSON.
+
+Nothing that is received is ever executed, as a pickle might be. Ray itself pickles what its own processes exchange.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graph import errors
+from graph.errors import MaraError, ModelUnavailable
+from graph.own_types import OwnTypes
+from graph.schema import Passage
+from graph.sources.documents import FileRead, ToRead
+from graph.sources.loaders.document import Refused
+from workflows.distributed.shards import ShardTask
+from workflows.distributed.work import ReadTask, Work
+from workflows.settings.indexing import IndexingContext
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What a worker could not do, as it is sent."""
+
+    kind: str
+    message: str
+    hint: str
+    status: int = 0
+
+    @staticmethod
+    def of(error: MaraError) -> Failed:
+        """Return what is sent of an error."""
+        status = error.status if isinstance(error, ModelUnavailable) else 0
+        return Failed(error.kind, error.message, error.hint, status)
+
+    def remade(self) -> MaraError:
+        """Return the error again."""
+        kind = getattr(errors, self.kind, MaraError)
+        if isinstance(kind, type) and issubclass(kind, ModelUnavailable):
+            return ModelUnavailable(self.message, self.hint, status=self.status)
+        known = isinstance(kind, type) and issubclass(kind, MaraError) and kind.__init__ is MaraError.__init__
+        return kind(self.message, self.hint) if known else MaraError(self.message, self.hint)
+
+
+def task_to_json(task: ShardTask) -> str:
+    """Return a task as JSON."""
+    passages = [_passage_to_json(passage) for passage in task.passages]
+    return json.dumps({"key": task.key, "passages": passages, "given": dict(task.given)})
+
+
+def task_from_json(text: str) -> ShardTask:
+    """Return what `task_to_json` gave."""
+    told = json.loads(text)
+    return ShardTask(told["key"], tuple(map(_passage_from_json, told["passages"])), told["given"])
+
+
+def work_to_json(work: Work) -> str:
+    """Return the settings of workers as JSON."""
+    return json.dumps(
+        {
+            "context": work.context.model_dump(mode="json"),
+            "own": work.own.to_json(),
+            "extractor": work.extractor,
+            "embedding_model": work.embedding_model,
+            "extractors": work.extractors,
+            "environment": dict(work.environment),
+        }
+    )
+
+
+def work_from_json(text: str) -> Work:
+    """Return what `work_to_json` gave."""
+    told = json.loads(text)
+    context, own = IndexingContext.model_validate(told.pop("context")), OwnTypes.from_json(told.pop("own"))
+    return Work(context=context, own=own, **told)
+
+
+def reading_to_json(task: ReadTask) -> str:
+    """Return a task of reading as JSON."""
+    files = [[str(file.path), file.source] for file in task.files]
+    return json.dumps({"files": files, "sizes": task.sizes, "context": task.context.model_dump(mode="json")})
+
+
+def reading_from_json(text: str) -> ReadTask:
+    """Return what `reading_to_json` gave."""
+    told = json.loads(text)
+    files = tuple(ToRead(Path(path), source) for path, source in told["files"])
+    return ReadTask(files, tuple(told["sizes"]), IndexingContext.model_validate(told["context"]))
+
+
+def files_to_json(files: Sequence[FileRead | None]) -> str:
+    """Return what files hold as JSON; None stays."""
+    return json.dumps([None if file is None else _file_to_json(file) for file in files])
+
+
+def files_from_json(text: str) -> list[FileRead | None]:
+    """Return what `files_to_json` gave. The pages of a list of links are not among it: such a list is read at home."""
+    return [None if told is None else _file_from_json(told) for told in json.loads(text)]
+
+
+def _file_to_json(file: FileRead) -> dict[str, Any]:
+    return {
+        "passages": [_passage_to_json(passage) for passage in file.passages],
+        "refused": [[one.source, one.reason] for one in file.refused],
+        "identical": file.identical,
+        "columns": {source: list(columns) for source, columns in file.columns.items()},
+        "notes": dict(file.notes),
+    }
+
+
+def _file_from_json(told: dict[str, Any]) -> FileRead:
+    return FileRead(
+        [_passage_from_json(one) for one in told["passages"]],
+        [Refused(source, reason) for source, reason in told["refused"]],
+        told["identical"],
+        {source: dict.fromkeys(columns) for source, columns in told["columns"].items()},
+        Counter(told["notes"]),
+    )
+
+
+def _passage_to_json(passage: Passage) -> list[Any]:
+    return [passage.id, passage.title, passage.text, passage.source, dict(passage.metadata)]
+
+
+def _passage_from_json(told: Sequence[Any]) -> Passage:
+    return Passage(*told)

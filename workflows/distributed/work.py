@@ -1,0 +1,211 @@
+"""The work of one worker: it holds the models, and reads files, extracts and embeds shards. Nothing here knows Ray."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from agents.chat.reply_cache import Replies
+from agents.chat.throttle import Throttle
+from agents.extraction.run import ExtractionRun, Retries
+from agents.extractor import ChatExtractor
+from agents.roles import Extractor
+from graph.embedding.bert import THREADS_VARIABLE
+from graph.embedding.embeddings import Embedder, TextCache, check_embedder, configured_embedder
+from graph.endpoints.address import censored
+from graph.errors import BadInput, ClusterUnavailable, MaraError
+from graph.own_types import OwnTypes
+from graph.sources.documents import FileRead, ToRead, read_each
+from workflows.distributed.shards import Shard, ShardTask, embedded
+from workflows.runtime.resources import extractor_for
+from workflows.settings.indexing import IndexingContext
+from workflows.states.indexing import FoundInPassage, found_in
+
+_CACHED_TEXTS = 50_000
+"""Names and facts whose vectors a worker keeps: names come again in other shards. 77 MB with 384 dimensions."""
+
+_LONGEST_FAULT = 300
+_PASSED_ON = ("MARA_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")
+_KEPT_AT_HOME = frozenset({"MARA_WORKSPACE", "MARA_AUTH", "MARA_GRAPH_PASSWORD"})
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What all workers of a run are told.
+
+    Attributes:
+        context: the settings of the run.
+        own: the user's own types.
+        extractor: the extractor's name.
+        embedding_model: the embedding model's id.
+        extractors: how many workers ask the model, which share the limits of the run.
+        environment: variables that choose models and their servers.
+    """
+
+    context: IndexingContext
+    own: OwnTypes
+    extractor: str
+    embedding_model: str
+    extractors: int
+    environment: Mapping[str, str]
+
+
+def environment_of_workers() -> dict[str, str]:
+    """Return the variables that workers on other machines need to use the same models."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(_PASSED_ON) and name not in _KEPT_AT_HOME and name != THREADS_VARIABLE
+    }
+
+
+class Worker:
+    """Extracts and embeds, on one core: models are loaded with the first shard, and kept."""
+
+    def __init__(self, work: Work, cache: Replies | None = None) -> None:
+        """Take on the settings of the run.
+
+        Args:
+            work: what all workers are told.
+            cache: kept replies of the model.
+        """
+        os.environ.update(work.environment)
+        os.environ[THREADS_VARIABLE] = "1"
+        self._work = work
+        self._cache = cache
+
+    def extract(self, task: ShardTask) -> list[FoundInPassage]:
+        """Return what is found in the passages of a task, in their order; failed ones have their reason.
+
+        Raises:
+            ModelUnavailable: the model's endpoint refuses the key or the model, or fails every passage.
+            BadInput: this machine's extractor is another one than the run's.
+        """
+        asked = [passage for passage in task.passages if passage.id not in task.given]
+        results = {one.passage_id: one for one in self._run.extract_all(asked)} if asked else {}
+        return [
+            task.given[each.id] if each.id in task.given else found_in(each, results[each.id], self._work.extractor)
+            for each in task.passages
+        ]
+
+    def embed(self, task: ShardTask, found: Sequence[FoundInPassage]) -> Shard:
+        """Return the shard of a task.
+
+        Raises:
+            EmbeddingMismatch: this machine's embedding model is another one than the run's.
+            ModelUnavailable: the model cannot be used.
+        """
+        return embedded(task, found, self._embedder, self._texts)
+
+    @cached_property
+    def _run(self) -> ExtractionRun:
+        extractor = extractor_for(self._work.context, self._work.own)
+        if extractor.name != self._work.extractor:
+            raise BadInput(
+                f"A worker has the extractor {extractor.name!r}, the run {self._work.extractor!r}",
+                "Install the same version of mara and its models on all machines",
+            )
+        return shared_run(extractor, self._work.context, self._work.extractors, self._cache)
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        embedder = configured_embedder()
+        check_embedder(embedder, self._work.embedding_model)
+        return embedder
+
+    @cached_property
+    def _texts(self) -> Embedder:
+        return _Remembering(self._embedder)
+
+
+class _Remembering:
+    """An embedding model that keeps the vectors of texts."""
+
+    def __init__(self, model: Embedder) -> None:
+        self.model_id = model.model_id
+        self.embed_question = model.embed_question
+        self.count_windows = model.count_windows
+        self.understands = model.understands
+        self.embed = TextCache(model, _CACHED_TEXTS).embed
+
+
+def shared_run(extractor: Extractor, context: IndexingContext, shares: int, cache: Replies | None) -> ExtractionRun:
+    """Return an extractor's run under its share of a run's limits."""
+
+    def share(limit: float | None) -> float | None:
+        return None if limit is None else limit / shares
+
+    return ExtractionRun(
+        extractor,
+        concurrency=max(1, context.concurrency // shares) if isinstance(extractor, ChatExtractor) else 1,
+        cache=cache,
+        throttle=Throttle(
+            requests_per_minute=share(context.requests_per_minute),
+            tokens_per_minute=share(context.tokens_per_minute),
+        ),
+        retries=Retries(malformed=context.max_json_retries),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """Files that one worker reads, one after another.
+
+    Attributes:
+        files: by absolute paths.
+        sizes: their bytes, as the machine of the run sees them.
+        context: the settings of the run, which say how they are read.
+    """
+
+    files: tuple[ToRead, ...]
+    sizes: tuple[int, ...]
+    context: IndexingContext
+
+
+def read_task(task: ReadTask) -> list[FileRead | None]:
+    """Return what each file holds; None for those that cannot be read, or that this machine does not have.
+
+    The machine of the run reads these itself, and says what is wrong with them.
+    """
+    there = [_size(file.path) == size for file, size in zip(task.files, task.sizes, strict=True)]
+    present = [file for file, here in zip(task.files, there, strict=True) if here]
+    outcomes = read_each(present, task.context.read_options())
+    found = (outcome if isinstance(outcome, FileRead) else None for outcome in outcomes)
+    return [next(found) if here else None for here in there]
+
+
+def read_tasks(
+    files: Sequence[ToRead], context: IndexingContext, most_files: int, most_bytes: int
+) -> Iterator[ReadTask]:
+    """Yield tasks of neighbouring files, each within the limits unless it is of one file."""
+    batch: list[ToRead] = []
+    sizes: list[int] = []
+    for file in files:
+        size = _size(file.path)
+        if batch and (len(batch) == most_files or sum(sizes) + size > most_bytes):
+            yield ReadTask(tuple(batch), tuple(sizes), context)
+            batch, sizes = [], []
+        batch.append(ToRead(file.path.absolute(), file.source))
+        sizes.append(size)
+    if batch:
+        yield ReadTask(tuple(batch), tuple(sizes), context)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+def as_error(fault: Exception) -> MaraError:
+    """Return what a worker tells of a fault: our own errors as they are, any other in a line."""
+    if isinstance(fault, MaraError):
+        return fault
+    return ClusterUnavailable(
+        f"A worker failed: {type(fault).__name__}: {censored(str(fault))[:_LONGEST_FAULT]}",
+        "Run it with the engine `local` to see the whole error",
+    )
