@@ -205,13 +205,10 @@ class NamedCorpus:
         return _Drawn(names, kinds, rng.integers(0, len(_FRAMES), (len(numbers), 2 * _FACTS)))
 
     def _make(self, drawn: _Drawn, first: int, rows: range) -> Iterator[tuple[Passage, Extraction]]:
-        spelled = iter(self.names(drawn.names[rows.start : rows.stop].ravel()))
-        how = zip(
-            drawn.kinds[rows.start : rows.stop].tolist(), drawn.phrases[rows.start : rows.stop].tolist(), strict=True
-        )
-        for row, (kinds, phrases) in zip(rows, how, strict=True):
-            names = [*dict.fromkeys(islice(spelled, _NAMES_OF_PASSAGE))]
-            yield _passage(first + row, names, kinds, phrases)
+        names, kinds, phrases = (column[rows.start : rows.stop] for column in drawn)
+        spelled = iter(self.names(names.ravel()))
+        for row, how in zip(rows, zip(kinds.tolist(), phrases.tolist(), strict=True), strict=True):
+            yield _passage(first + row, [*dict.fromkeys(islice(spelled, _NAMES_OF_PASSAGE))], *how)
 
     def _names_of(self, numbers: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Return the names of passages, shape (passages, 12): those that each brings in, and others that recur."""

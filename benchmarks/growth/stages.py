@@ -197,7 +197,10 @@ def _recall(found: Sequence[Sequence[Any]], asked: Sequence[Question]) -> dict[s
     recall = {}
     for depth in _DEPTHS:
         ids = [{hit["id"] for hit in hits[:depth]} for hits in found]
-        for hop in ("first", "second"):
-            hits = [getattr(question, hop) in some for question, some in zip(asked, ids, strict=True)]
-            recall[f"{hop}@{depth}"] = round(float(np.mean(hits)), 3)
+        one, other = (
+            np.array([getattr(question, hop) in some for question, some in zip(asked, ids, strict=True)])
+            for hop in ("first", "second")
+        )
+        recall[f"one@{depth}"] = round(float((one | other).mean()), 3)
+        recall[f"both@{depth}"] = round(float((one & other).mean()), 3)
     return recall
