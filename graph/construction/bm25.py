@@ -149,7 +149,9 @@ class SparseIndex:
         is_scanned = sum(map(len, held)) * _SCANNED > len(sums)
         near = _near(sums, held, k, shown, is_scanned=is_scanned)
         found = sums[near]
-        for passages in [slice(None)] if is_scanned else held:
+        if is_scanned:
+            sums[:] = 0
+        for passages in held if not is_scanned else ():
             sums[passages] = 0
         self._sums.append(sums)
         order = np.lexsort((near, -found))[:k]
@@ -197,7 +199,8 @@ def mean_length(lengths: NDArray[np.integer]) -> float:
 
 def inverse_frequency(n_passages: int, frequency: NDArray[np.integer]) -> NDArray[np.float64]:
     """Return the weight of terms that so many of all passages hold."""
-    return np.log1p((n_passages - frequency + 0.5) / (frequency + 0.5))
+    weights: NDArray[np.float64] = np.log1p((n_passages - frequency + 0.5) / (frequency + 0.5))
+    return weights
 
 
 def term_scores(

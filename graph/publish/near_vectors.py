@@ -27,9 +27,8 @@ _SHARD = 2**20
 _LINKS = 16
 _LOOKED_AT_IN_BUILDING = 64
 _LOOKED_AT = 512
-"""Vectors that a search looks at, at least. Measured on 69,448 facts and names of the development sets by 400 questions,
-looking at 400: of the best 10 are found 99.5 %, of the best 200 97.1 %. Among a million made of them, 512: 97.1 % of 10
-in 1.0 ms."""
+"""Vectors that a search looks at, at least. Measured by 400 questions on 69,448 facts and names of the development
+sets: of the best 10, 99.5 % are found in 1.3 ms, of the best 200, 98.0 % in 1.9 ms."""
 
 _SAMPLE = 100_000
 _BLOCK = 2**16

@@ -72,7 +72,7 @@ def _wanted_store() -> VectorStoreName | None:
     name = os.environ.get(VECTORS_VARIABLE) or None
     if name is not None and name not in get_args(VectorStoreName):
         raise BadInput(
-            f"{VECTORS_VARIABLE} is {name!r}", f"Set it to one of {', '.join(get_args(VectorStoreName))}, or unset it"
+            f"MARA_VECTORS is {name!r}", f"Set it to one of {', '.join(get_args(VectorStoreName))}, or unset it"
         )
     return cast(VectorStoreName | None, name)
 

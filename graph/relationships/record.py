@@ -36,6 +36,7 @@ from graph.storage.place import Place, place_of
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
 _FORMAT = 1
+_NOTE_FORMAT = "INSERT INTO meta VALUES ('format', ?)"
 _LOG_TIMEOUT_MS = 500
 _PAGE = 5_000
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
@@ -321,6 +322,16 @@ class RelationshipRecord:
             said, tables = self._db.faults_found()
         return [*said, *(f"{table} links what is not there" for table in sorted(tables))]
 
+    def copy_into(self, target: Database) -> None:
+        """Copy it, as it stands at one moment, into an empty schema of Postgres, within a transaction of that."""
+        edges = [table_of_edges(of, *pair) for of, schema in EDGES.items() for pair in schema.pairs]
+        target.define(create_statements())
+        with self.as_it_stands():
+            for table in ("meta", "digests", "pruned", *map(table_of_nodes, NODES), *edges):
+                target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
+        target.execute(_NOTE_FORMAT, (str(_FORMAT),))
+        target.continue_numbers()
+
     def _count(self, table: str) -> int:
         return int(self.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])
 
@@ -378,7 +389,7 @@ def _create(opened: Database) -> None:
     opened.begin()
     if not opened.has_table("meta"):  # else another process was first
         opened.define(create_statements())
-        opened.execute("INSERT INTO meta VALUES ('format', ?)", (str(_FORMAT),))
+        opened.execute(_NOTE_FORMAT, (str(_FORMAT),))
     opened.commit()
 
 

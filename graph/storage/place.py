@@ -76,19 +76,23 @@ def place_of(path: Path, *, create: bool = False) -> Place | None:
         return _read(file)
     if not create or not os.environ.get(RECORD_URL_VARIABLE) or _in_sqlite(path.parent):
         return None
-    _, name = _configured()
-    name_record(path.parent, name or uuid.uuid4().hex)
+    name_record(path.parent, place_named().name)
     return _read(file)
 
 
-def name_record(root: Path, name: str) -> None:
+def name_record(root: Path, name: str, *, moved: bool = False) -> None:
     """Note in a folder which record in Postgres is its own; one that is noted already stays.
+
+    Args:
+        root: the folder, which exists.
+        name: of the record.
+        moved: the record and the history that the folder holds in SQLite were copied there.
 
     Raises:
         BadInput: that is no name of a record, or the folder holds a record or history in SQLite.
     """
     check_name(name)
-    if _in_sqlite(root):
+    if not moved and _in_sqlite(root):
         raise BadInput(
             f"{root} holds a record or a history in SQLite", "Move it: `mara record move`, or name another folder"
         )
@@ -136,12 +140,28 @@ def has_relationships(root: Path) -> bool:
     return PostgresDatabase.holds(place, place.relationships_schema, "meta")
 
 
-def configured_name() -> str:
+def place_named(name: str = "") -> Place:
+    """Return the place of the record of that name, or of the one that ``MARA_RECORD_URL`` names, or of a new one.
+
+    Raises BadInput where the setting is not set, or no address of Postgres.
+    """
+    url, given = _configured()
+    check_name(wanted := name or given or uuid.uuid4().hex)
+    return Place(wanted, url)
+
+
+def given_name() -> str:
     """Return the name of the record that ``MARA_RECORD_URL`` gives to new folders; empty where it gives none.
 
     Raises BadInput where the setting is not set, or no address of Postgres.
     """
     return _configured()[1]
+
+
+def place_name(root: Path) -> str:
+    """Return the name of a folder's record in Postgres; empty where it has none there."""
+    place = place_of(root / RECORD_FILE)
+    return place.name if place else ""
 
 
 def _in_sqlite(root: Path) -> bool:

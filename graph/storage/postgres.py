@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _CONNECT_TIMEOUT_S = 10
 _ALIVE_AFTER_S = 60
+_NOTICED_MS = 500
 _FETCHED, _SENT = 1_000, 2_000
 _ESCAPE, _NUL, _ESCAPED_NUL = "\x1a", "\x00", "\x1a0"
 _CHANGING = ("INSERT", "UPDATE", "DELETE")
@@ -166,6 +167,10 @@ class PostgresDatabase:
         script = [f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"', *map(declared, statements)]
         self._db.execute(_sql(";\n".join(script)))
 
+    def drop(self) -> None:
+        """Remove the schema with all that it holds, where there is one."""
+        self._db.execute(_sql(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE'))
+
     def has_table(self, name: str) -> bool:
         """Tell whether there is a table of that name."""
         row = self._db.execute("SELECT to_regclass(%s)", (f'"{self._schema}"."{name}"',)).fetchone()
@@ -277,11 +282,17 @@ class SessionLock:
         self._db: Connection[Any] | None = None
 
     def acquire(self) -> bool:
-        """Take the lock; False where another connection holds it. Raises RecordUnavailable."""
+        """Take the lock; False where another connection holds it. Raises RecordUnavailable.
+
+        It waits for a moment: the server notices a little later that a process is gone.
+        """
+        from psycopg.errors import LockNotAvailable
+
         db = connected(self._place.url)
-        key = key_of(f"writer {self._place.schema}")
-        row = db.execute("SELECT pg_try_advisory_lock(%s::bigint)", (key,)).fetchone()
-        if row is None or not row[0]:
+        try:
+            db.execute(_sql(f"SET lock_timeout = '{_NOTICED_MS}ms'"))
+            db.execute("SELECT pg_advisory_lock(%s::bigint)", (key_of(f"writer {self._place.schema}"),))
+        except LockNotAvailable:
             db.close()
             return False
         self._db = db
@@ -320,10 +331,9 @@ def connected(url: str) -> Connection[Any]:
             f"{RECORD_URL_VARIABLE} is no address of a Postgres database", "Give postgresql://USER@HOST/DATABASE"
         )
     defaults = {"connect_timeout": _CONNECT_TIMEOUT_S, "keepalives_idle": _ALIVE_AFTER_S, "application_name": "mara"}
+    wanted: dict[str, Any] = {key: value for key, value in defaults.items() if key not in told}
     try:
-        db: Connection[Any] = psycopg.connect(
-            url, autocommit=True, **{k: v for k, v in defaults.items() if k not in told}
-        )
+        db: Connection[Any] = psycopg.connect(url, autocommit=True, **wanted)
     except psycopg.Error as fault:
         raise shortage_behind(fault) or _unavailable("The Postgres server of the record", _said(fault)) from fault
     if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
@@ -360,8 +370,8 @@ def _unavailable(told: str, said: str) -> RecordUnavailable:
 
 def _said(fault: Exception) -> str:
     """Return the first line of what the server said; the lines after it may repeat what a row holds."""
-    primary = getattr(getattr(fault, "diag", None), "message_primary", None)
-    return str(primary or str(fault).partition("\n")[0] or type(fault).__name__)
+    primary: str | None = getattr(getattr(fault, "diag", None), "message_primary", None)
+    return primary or str(fault).partition("\n")[0] or type(fault).__name__
 
 
 def _settings(schema: str) -> LiteralString:

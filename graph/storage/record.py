@@ -37,7 +37,7 @@ from graph.storage.entry import (
 )
 from graph.storage.place import place_of
 from graph.storage.read_only import may_write, scratch_folder
-from graph.storage.record_files import copy_to_file, no_record, open_for_reading, open_for_writing
+from graph.storage.record_files import copy_record, copy_to_file, no_record, open_for_reading, open_for_writing
 from graph.storage.record_tables import HELD_BY, RESTORE, SCHEMA, TEXT_COLUMN, DerivedRows, NewVectors, State
 from graph.storage.versions import Versions
 
@@ -443,6 +443,11 @@ class Record:
         """Copy it, as it stands at one moment, to a SQLite file that is not there yet."""
         with self._damage_named():
             copy_to_file(self._db, path)
+
+    def copy_into(self, target: Database) -> None:
+        """Copy it, as it stands at one moment, into an empty database, within a transaction of that."""
+        with self.as_it_stands():
+            copy_record(self._db, target)
 
     def part_from(self, *, complete: bool) -> None:
         """Make a copy a record of its own: under another id, complete or not, without a writer and without versions."""

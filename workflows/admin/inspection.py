@@ -25,7 +25,7 @@ from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.relationships.upkeep import n_pruned
 from graph.schema import PASSAGE_RELATIONS, entity_id
 from graph.storage.generation import GenerationHold
-from graph.storage.place import has_relationships
+from graph.storage.place import has_relationships, place_name
 from graph.storage.record import FORMAT_VERSION, Record
 from graph.storage.workspace import REPLY_CACHE, Workspace
 
@@ -55,6 +55,7 @@ def workspace_stats(root: Path) -> dict[str, Any]:
         return {
             "workspace": str(root),
             "workspace_id": record.workspace_id,
+            "record_in_postgres": place_name(root),
             "generation": graph.generation,
             "record_generation": record.generation,
             "complete": record.complete,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,8 +17,7 @@ from graph.construction.external.layout import Layout
 from graph.construction.external.scan import IN_ADDRESS, IN_SMALL_LETTERS, stored_passage
 from graph.construction.external.spellings import Matches, SpellingTree
 from graph.construction.names import Mention
-from graph.corrections.apply import Corrections
-from graph.corrections.kinds import Correction
+from graph.storage.workspace import Workspace
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -36,7 +34,7 @@ class MentionsTask:
     layout: Layout
     shard: int
     folder: Path
-    corrections: Sequence[Correction]
+    workspace: Path
 
 
 class _Mentions(NamedTuple):
@@ -84,7 +82,8 @@ def _mentions(matches: Matches, bounds: Longs, folder: Path) -> _Mentions:
 
 def _admitted(mentions: _Mentions, task: MentionsTask, said: Columns, bounds: Longs) -> _Mentions:
     """Return the mentions that corrections let a passage mean."""
-    corrected = CorrectedNames(Corrections(task.corrections))
+    with Workspace(task.workspace).open_record() as record:
+        corrected = CorrectedNames.of(record)
     forms = corrected.token_forms
     if not forms:
         return mentions

@@ -31,7 +31,7 @@ def test_any_texts(known: set[str], corpus: Sequence[Sequence[str]]) -> None:
         tree = SpellingTree(Columns(Path(folder)))
         bounds = np.cumsum([0, *map(len, corpus)], dtype=np.int64)
         found = tree.find(tree.numbers(word for text in corpus for word in text), bounds)
-    by_text = defaultdict(list)
+    by_text: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for start, length, spelling in zip(*(column.tolist() for column in found), strict=True):
         text = int(np.searchsorted(bounds, start, side="right")) - 1
         by_text[text].append((start - int(bounds[text]), length, spelling))
