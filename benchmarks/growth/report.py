@@ -11,6 +11,11 @@ from typing import Any
 import numpy as np
 
 PAPER_PASSAGES = 10_000_000
+_MACHINES, _CORES, _BUSY = 4, 16, 0.7
+_EMBEDDING_S = 60.8 * 2 / 1_890
+"""Core seconds that a passage takes with its names and facts: measured, see `docs/indexing.md`."""
+_SCRATCH_A_NAME = 384 * 4 * 2 + 2 * 16 * 4 + 100 * 8
+"""Bytes: the vector, its copy by cells, the cells that it looks into, a hundred pairs."""
 _FITTED_FROM = 3
 """Sizes, the largest ones, that an exponent is fitted on: below, what is constant outweighs what grows."""
 
@@ -34,6 +39,12 @@ class Quantity:
     def values(self, sizes: Sequence[Figures]) -> list[float | None]:
         """Return it of each size; None where it was not measured."""
         return [self._value(figures) for figures in sizes]
+
+    def growth(self, sizes: Sequence[Figures]) -> Growth | None:
+        """Return how it grows over the largest sizes; None where too few were measured."""
+        values = zip(sizes, self.values(sizes), strict=True)
+        measured = [(float(figures["size"]), value) for figures, value in values if value is not None][-_FITTED_FROM:]
+        return fit(*zip(*measured, strict=True)) if len(measured) == _FITTED_FROM else None
 
     def _value(self, figures: Figures) -> float | None:
         try:
@@ -74,7 +85,7 @@ ASKING = (
     Quantity("a question, processor time, p50", "ms", _question("again", "processor", "p50_ms")),
     Quantity("a question asked for the first time, p50", "ms", _question("first", "workflow", "p50_ms")),
     Quantity("a question asked for the first time, p95", "ms", _question("first", "workflow", "p95_ms")),
-    Quantity("the process's own memory", "GiB", lambda f: f["ask"]["memory_again_gib"]["anonymous"]),
+    Quantity("own memory of the process", "GiB", lambda f: f["ask"]["memory_again_gib"]["anonymous"]),
     Quantity("files mapped", "GiB", lambda f: f["ask"]["memory_again_gib"]["mapped"]),
     Quantity("both passages among the first 20", "", lambda f: _both(f["ask"]["recall"], 20)),
 )
@@ -95,7 +106,38 @@ def report(folder: Path) -> str:
         "Asking": ASKING,
         "Adding": ADDING,
     }
-    return "\n\n".join(f"### {title}\n\n{table(sizes, quantities)}" for title, quantities in groups.items())
+    tables = [f"### {title}\n\n{table(sizes, quantities)}" for title, quantities in groups.items()]
+    return "\n\n".join([*tables, f"### On paper\n\n{on_paper(sizes)}"])
+
+
+def on_paper(sizes: Sequence[Figures]) -> str:
+    """Return what ten million passages come to, a Markdown row each, with what is assumed beside the exponents."""
+    grown = {quantity.name: _at_paper(quantity, sizes) for quantity in (*SIZES, *BUILDING, *ASKING)}
+    if None in grown.values():
+        return "Too few sizes were measured."
+    bytes_a_passage = [grown[name] or 0.0 for name in ("record", "generation", "kept for the next build")]
+    hours = (grown["build and publish, processor time"] or 0.0) / 3600
+    embedding = PAPER_PASSAGES * _EMBEDDING_S / 3600
+    scratch = (grown["names"] or 0.0) * _SCRATCH_A_NAME
+    rows = {
+        "embedding, with the model of the tables in Indexing": f"{embedding:,.0f} core hours",
+        f"the same on {_MACHINES} machines of {_CORES} cores": f"{embedding / _MACHINES / _CORES:,.1f} hours",
+        "building and publishing": f"{hours:,.1f} core hours",
+        f"the same on one machine of {_CORES} cores that are {_BUSY:.0%} busy": f"{hours / _CORES / _BUSY:,.1f} hours",
+        "record": f"{bytes_a_passage[0] * PAPER_PASSAGES / 1e9:,.0f} GB",
+        "generation": f"{bytes_a_passage[1] * PAPER_PASSAGES / 1e9:,.0f} GB",
+        "kept for the next build": f"{bytes_a_passage[2] * PAPER_PASSAGES / 1e9:,.0f} GB",
+        "scratch of the index of near names, while it runs": f"{scratch / 1e9:,.0f} GB",
+        "a building process's own memory": f"{grown['its own memory at most']:,.0f} GiB",
+        "a serving process's own memory": f"{grown['own memory of the process']:,.1f} GiB",
+        "a question, processor time": f"{grown['a question, processor time, p50']:,.0f} ms",
+    }
+    return "\n".join(["| | |", "|---|--:|", *(f"| {name} | {value} |" for name, value in rows.items())])
+
+
+def _at_paper(quantity: Quantity, sizes: Sequence[Figures]) -> float | None:
+    growth = quantity.growth(sizes)
+    return None if growth is None else growth.at(PAPER_PASSAGES)
 
 
 def read_sizes(folder: Path) -> list[Figures]:
@@ -109,10 +151,8 @@ def table(sizes: Sequence[Figures], quantities: Sequence[Quantity]) -> str:
     heads = ["", "unit", *(f"{figures['size']:,}" for figures in sizes), "exponent", f"{PAPER_PASSAGES:,} (computed)"]
     lines = [f"| {' | '.join(heads)} |", f"|---|---|{'--:|' * (len(sizes) + 2)}"]
     for quantity in quantities:
-        values = quantity.values(sizes)
-        measured = [(f["size"], v) for f, v in zip(sizes, values, strict=True) if v is not None]
-        fitted = fit(*zip(*measured[-_FITTED_FROM:], strict=True)) if len(measured) >= _FITTED_FROM else None
-        cells = [number(value) for value in values]
+        fitted = quantity.growth(sizes)
+        cells = [number(value) for value in quantity.values(sizes)]
         cells += [f"{fitted.exponent:.2f}", number(fitted.at(PAPER_PASSAGES))] if fitted else ["", ""]
         lines.append(f"| {quantity.name} | {quantity.unit} | {' | '.join(cells)} |")
     return "\n".join(lines)
