@@ -171,6 +171,7 @@ class _Build:
         shards, root = range(len(layout.shards)), self._workspace.root
         tasks = [mentions.MentionsTask(layout, index, self._folder, root) for index in shards]
         self._workers.run(mentions.find_mentions, tasks)
+        mentions.forget_tree()
 
     def _own_types(self, layout: Layout) -> OwnTypes:
         """Return the record's own types that its facts and names have."""

@@ -97,8 +97,8 @@ class Slice(NamedTuple):
     end: int
 
     def array(self, name: str) -> Array:
-        """Return a column's rows."""
-        return self.columns.array(name)[self.start : self.end]
+        """Return a copy of a column's rows: a map of each shard's file would take as many open files."""
+        return np.array(self.columns.array(name)[self.start : self.end])
 
 
 def slices_of_ids(layout: Layout, kind: str, part: int) -> list[Slice]:

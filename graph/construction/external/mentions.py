@@ -68,6 +68,11 @@ def _tree(folder: Path) -> SpellingTree:
     return SpellingTree(Columns(folder))
 
 
+def forget_tree() -> None:
+    """Let go of the tree of spellings that this process keeps between two tasks."""
+    _tree.cache_clear()
+
+
 def _mentions(matches: Matches, bounds: Longs, folder: Path) -> _Mentions:
     """Return one mention for each entity that a found spelling may mean."""
     starts, values = (read_array(folder / f"spellings.numbers.{name}.npy") for name in ("starts", "values"))

@@ -160,7 +160,7 @@ def number_names(task: ShardTask) -> None:
     for part in range(layout.parts):
         columns = layout.of_part("names", part)
         begin, end = columns.array("starts")[index : index + 2].tolist()
-        found.append(columns.array("entity_of")[begin:end] + starts[part])
+        found.append(columns.array("entity_of")[begin:end] + np.int32(starts[part]))
     entity_of = joined(found, np.int32)
     own, said = layout.of_shard(index), layout.shards[index].columns
     own.save(entity_of=entity_of)
