@@ -30,10 +30,7 @@ from workflows.indexing import index_sources
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 
-_TABLES = (
-    *("passages", "names", "facts", "passage_names", "passage_facts", "synonyms"),
-    *("past_passages", "past_facts"),
-)
+_TABLES = ("passages", "names", "facts", "passage_names", "passage_facts", "synonyms")
 _COMMAND = [sys.executable, "-c", "import sys; from workflows.cli.app import main; sys.exit(main())"]
 _KINDS = ("worker", "coordinator", "Ray", "command")
 _LONGEST_WAIT_S = 600.0
@@ -139,6 +136,8 @@ def dump(root: Path) -> dict[str, list[tuple[object, ...]]]:
     """Return all rows of the record that hold neither random ids nor times, in their order."""
     with sqlite3.connect(f"file:{root / 'record.sqlite'}?mode=ro", uri=True) as database:
         rows = {table: [*database.execute(f"SELECT * FROM {table}")] for table in _TABLES}
+        rows["past_passages"] = [row[:1] + row[3:] for row in database.execute("SELECT * FROM past_passages")]
+        rows["past_facts"] = [*database.execute("SELECT * FROM past_facts")]
         rows["standing"] = [*database.execute("SELECT passage_id FROM standing")]
         random_names = ("workspace_id", "commit_id", "lease")
         rows["meta"] = [row for row in database.execute("SELECT * FROM meta") if row[0] not in random_names]

@@ -167,8 +167,8 @@ def _limits(graph: GraphResult, speed: MemorySpeed) -> str:
     reads = ", ".join(f"{short(ns)} ns ({bits}-bit numbers)" for bits, ns in graph.gather_ns.items())
     return (
         f"One scattered read of many, of a number of each edge's target, takes {reads}. Of the time of `push`, "
-        f"{short(float(np.median(graph.push_floor_ms)))} ms go to the nodes, however few arcs are followed.\n\n"
-        + markdown_table(head, rows)
+        f"{short(float(np.median(graph.push_floor_ms)))} ms go to its start and its end, however few arcs are"
+        " followed.\n\n" + markdown_table(head, rows)
     )
 
 

@@ -23,7 +23,7 @@ class GraphResult:
         derived_seconds: to derive them from the columns.
         igraph_seconds: to build igraph's object.
         gather_ns: one of many scattered reads of a vector with one number a node, by the number's bits.
-        push_floor_ms: walks of ``push`` that follow no arc: what it costs for the nodes alone.
+        push_floor_ms: walks of ``push`` that follow no arc: what it costs to begin and to end.
         memory: by way.
     """
 

@@ -132,6 +132,10 @@ class StoreUnavailable(ServiceUnavailable):
     """The Chroma server does not answer."""
 
 
+class RecordUnavailable(ServiceUnavailable):
+    """The Postgres server that holds the record does not answer, or refuses."""
+
+
 class GraphUnavailable(ServiceUnavailable):
     """The graph server does not answer, or refuses."""
 

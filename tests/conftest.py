@@ -6,6 +6,7 @@ import shutil
 import signal
 import ssl
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hypothesis import settings
 from graph.embedding import minilm as minilm_module
 from graph.embedding.minilm import MiniLMEmbedder
 from tests.builders import HashEmbedder
+from tests.postgres_server import PostgresServer
 
 # The same examples in every run, however busy the machine is; `--hypothesis-profile=default` looks for new and more.
 settings.register_profile("suite", derandomize=True, deadline=None, max_examples=20)
@@ -55,6 +57,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run tests of SQLite's files with SQLite alone."""
+    items[:] = [item for item in items if not (item.get_closest_marker("sqlite_file") and "[postgres" in item.name)]
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
@@ -71,6 +78,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def soak_share(request: pytest.FixtureRequest) -> float:
     """The share of a soak test's work that this run does: 1.0 under `make soak`, a tenth in the slow suite."""
     return 1.0 if request.config.getoption("--soak") else 0.1
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The address of a Postgres server, which runs for as long as the tests do."""
+    pytest.importorskip("psycopg", reason="The extra `postgres` is not installed")
+    with PostgresServer() as server:
+        yield server.url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, unconfigured: None) -> str:
+    """Run a test with records in SQLite, and under `make test-slow` with records in Postgres, too."""
+    if request.param == "postgres":
+        monkeypatch.setenv("MARA_RECORD_URL", str(request.getfixturevalue("postgres_url")))
+    return str(request.param)
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import cycle, islice
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,17 +104,25 @@ KNOWN_WORDS = frozenset(
 
 @dataclass(frozen=True)
 class Question:
-    """A question on two passages, asked without naming what joins them.
+    """A question on two passages, without the name that joins them.
 
     Attributes:
         text: in plain words.
-        first: id of the passage with the first fact, whose name the question gives.
-        second: id of the passage with the fact that is asked for.
+        first: id of a passage with a fact of which the question names one end.
+        second: id of another one; what both facts are about is asked for.
     """
 
     text: str
     first: str
     second: str
+
+
+class _Drawn(NamedTuple):
+    """What is drawn of the passages of a shard, a row each: names, kinds of facts, and how they are worded."""
+
+    names: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    phrases: NDArray[np.int64]
 
 
 class NamedCorpus:
@@ -181,24 +190,25 @@ class NamedCorpus:
         """Yield passages by their numbers, with what they state."""
         for shard in range(start // _SHARD, -(-end // _SHARD)):
             first = shard * _SHARD
-            made = self._shard(shard)
-            yield from made[max(0, start - first) : max(0, end - first)]
+            drawn = self._draw(shard)
+            yield from self._make(drawn, first, range(max(0, start - first), min(len(drawn.names), end - first)))
 
     def passage(self, number: int) -> tuple[Passage, Extraction]:
         """Return a passage with what it states."""
         return next(self.passages(number, number + 1))
 
-    def _shard(self, shard: int) -> list[tuple[Passage, Extraction]]:
+    def _draw(self, shard: int) -> _Drawn:
         rng = np.random.default_rng([self.seed, 3, shard])
         numbers = np.arange(shard * _SHARD, min((shard + 1) * _SHARD, self.n_passages))
-        chosen = self._names_of(numbers, rng)
-        spelled = iter(self.names(chosen.ravel()))
-        kinds = rng.permuted(np.tile(np.arange(len(_PREDICATES)), (len(numbers), 1)), axis=1).tolist()
-        phrases = rng.integers(0, len(_FRAMES), (len(numbers), 2 * _FACTS)).tolist()
-        return [
-            _passage(number, [*dict.fromkeys(islice(spelled, _NAMES_OF_PASSAGE))], *how)
-            for number, how in zip(numbers.tolist(), zip(kinds, phrases, strict=True), strict=True)
-        ]
+        names = self._names_of(numbers, rng)
+        kinds = rng.permuted(np.tile(np.arange(len(_PREDICATES)), (len(numbers), 1)), axis=1)
+        return _Drawn(names, kinds, rng.integers(0, len(_FRAMES), (len(numbers), 2 * _FACTS)))
+
+    def _make(self, drawn: _Drawn, first: int, rows: range) -> Iterator[tuple[Passage, Extraction]]:
+        names, kinds, phrases = (column[rows.start : rows.stop] for column in drawn)
+        spelled = iter(self.names(names.ravel()))
+        for row, how in zip(rows, zip(kinds.tolist(), phrases.tolist(), strict=True), strict=True):
+            yield _passage(first + row, [*dict.fromkeys(islice(spelled, _NAMES_OF_PASSAGE))], *how)
 
     def _names_of(self, numbers: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Return the names of passages, shape (passages, 12): those that each brings in, and others that recur."""
@@ -300,7 +310,7 @@ def _questions_on(passages: Sequence[tuple[Passage, Extraction]]) -> list[Questi
     for passage, extraction in passages:
         for triple in extraction.triples:
             before, fact = by_object.get(triple.subject, (passage, triple))
-            if before.id != passage.id:
-                said = f"{fact.subject} {fact.predicate} something. Of what is it said that this {triple.predicate} it?"
+            if before.id != passage.id and triple.object != fact.subject:
+                said = f"What {triple.predicate} {triple.object}, and is what {fact.subject} {fact.predicate}?"
                 asked.append(Question(said, before.id, passage.id))
     return asked

@@ -55,7 +55,7 @@ class NameEmbedder:
         weights = np.array([_KNOWN_WEIGHT if word in KNOWN_WORDS else 1.0 for word in places], dtype=np.float32)
         indices, starts = _flat(held)
         sums = csr_array((weights[indices], indices, starts), shape=(len(texts), len(places))) @ self._words([*places])
-        return sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9)
+        return _unit(sums)
 
     def _words(self, words: Sequence[str]) -> NDArray[np.float32]:
         from scipy.sparse import csr_array
@@ -63,7 +63,7 @@ class NameEmbedder:
         indices, starts = _flat([_grams(word) for word in words])
         ones = np.ones(len(indices), dtype=np.float32)
         sums = csr_array((ones, indices, starts), shape=(len(words), _GRAMS)) @ self._table
-        return np.asarray(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9), dtype=np.float32)
+        return _unit(sums)
 
     @cached_property
     def _table(self) -> NDArray[np.float32]:
@@ -79,6 +79,10 @@ def _words_of(text: str) -> list[str]:
 def _grams(word: str) -> list[int]:
     marked = f"<{word}>".encode()
     return [zlib.crc32(marked[at : at + n]) % _GRAMS for n in (2, 3) for at in range(len(marked) - n + 1)]
+
+
+def _unit(sums: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-9), dtype=np.float32)
 
 
 def _flat(lists: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

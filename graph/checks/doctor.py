@@ -29,8 +29,9 @@ from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, Workspac
 from graph.publish.derive import forget_derivations, publish
 from graph.publish.search_indexes import drop_shared, ids_of_generations, is_on_server, open_store
 from graph.relationships.documents import forget_step, relate
-from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
-from graph.storage.lease import claim_lease, holder_of
+from graph.relationships.record import RelationshipRecord
+from graph.storage.lease import claim_lease, holder_of, is_locked
+from graph.storage.place import PLACE_FILE, RECORD_FILE, has_relationships
 from graph.storage.read_only import open_read_only
 from graph.storage.record import Record
 from graph.storage.record_reader import RecordReader
@@ -77,7 +78,9 @@ def examine_workspace(root: Path) -> Examination:
         WorkspaceMissing: there is none.
     """
     workspace = Workspace(root)
-    if not root.is_dir() or not any((root / name).exists() for name in ("record.sqlite", "manifest.json", "CURRENT")):
+    if not root.is_dir() or not any(
+        (root / name).exists() for name in (RECORD_FILE, PLACE_FILE, "manifest.json", "CURRENT")
+    ):
         raise WorkspaceMissing(
             f"There is no workspace at {root}", "Index some documents first: `mara index SOURCE...`, or `mara demo`"
         )
@@ -158,16 +161,8 @@ def _check_without_record(workspace: Workspace, generation: int | None, scratch:
 
 def _writer_at_work(record: RecordReader, workspace: Workspace) -> str:
     """Return who is writing; empty where nobody is, or somebody was who has been killed."""
-    from filelock import FileLock, Timeout
-
-    holder, path = holder_of(record), workspace.root / "lock"
-    if not holder or not path.exists():
-        return ""
-    try:
-        with FileLock(path, timeout=0):
-            return ""
-    except Timeout:
-        return holder
+    holder = holder_of(record)
+    return holder if holder and is_locked(workspace.record_path, workspace.root / "lock") else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +334,7 @@ def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterato
         _derive_again(workspace, record, forget_store=any(check.startswith(_SEARCH) for check in broken))
         yield f"Derived snapshot, word index and search index again, as generation {record.generation}"
     lost_ones = {finding.check for finding in found.findings if not finding.ok and not finding.repairable}
-    if RELATIONSHIPS in to_mend or (broken and RELATIONSHIPS not in lost_ones and _has_relationships(workspace)):
+    if RELATIONSHIPS in to_mend or (broken and RELATIONSHIPS not in lost_ones and has_relationships(workspace.root)):
         yield _relate_again(workspace, record)
     for path in _temporary_files(workspace.root):
         path.unlink()
@@ -347,10 +342,6 @@ def _repair(workspace: Workspace, record: Record, found: Examination) -> Iterato
     for folder in workspace.stale_folders():
         shutil.rmtree(folder)
         yield f"Deleted generation {folder.name}"
-
-
-def _has_relationships(workspace: Workspace) -> bool:
-    return (workspace.root / RELATIONSHIPS_FILE).exists()
 
 
 def _relate_again(workspace: Workspace, record: Record) -> str:

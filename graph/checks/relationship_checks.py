@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from graph.checks.findings import Finding, judged, leftover, lost, sound
 from graph.errors import MaraError
 from graph.relationships.documents import is_in_step
-from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
+from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NodeType
+from graph.storage.place import RELATIONSHIPS_FILE, has_relationships
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 
@@ -23,20 +22,15 @@ def check_relationships(workspace: Workspace, record: Record) -> Finding:
 
     What indexing derived can be put right; what conversations wrote cannot.
     """
-    if not (workspace.root / RELATIONSHIPS_FILE).exists():
+    if not has_relationships(workspace.root):
         return sound(RELATIONSHIPS, "The workspace has none")
     try:
         with RelationshipRecord.of(workspace.root, read_only=True) as relationships:
-            if faults := list(_faults_of_file(relationships)):
+            if faults := relationships.faults_found():
                 return lost(RELATIONSHIPS, f"SQLite finds faults in {RELATIONSHIPS_FILE}", _RESTORE, faults)
             return _compare(relationships, record)
     except MaraError as fault:
         return lost(RELATIONSHIPS, fault.message, fault.hint or _RESTORE)
-
-
-def _faults_of_file(relationships: RelationshipRecord) -> Iterator[str]:
-    yield from (str(line) for (line,) in relationships.execute("PRAGMA integrity_check") if line != "ok")
-    yield from {f"{row[0]} links what is not there" for row in relationships.execute("PRAGMA foreign_key_check")}
 
 
 def _compare(relationships: RelationshipRecord, record: Record) -> Finding:
@@ -53,7 +47,7 @@ def _compare(relationships: RelationshipRecord, record: Record) -> Finding:
 
 
 _ORPHANS = (
-    "SELECT id FROM document_chunk WHERE key NOT IN (SELECT source FROM chunk_of)"
-    " UNION SELECT id FROM document WHERE key NOT IN (SELECT target FROM chunk_of)"
+    "SELECT id FROM document_chunk WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE source = key)"
+    " UNION SELECT id FROM document WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE target = key)"
 )
 _TOLD = {NodeType.DOCUMENT: "documents", NodeType.CONCEPT: "concepts", NodeType.MESSAGE: "messages"}

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.columns import check_bounds, check_range, load_array
+from graph.construction.external.arrays import ArrayWriter
 
 _STARTS = {"forward": "arc_forward.npy", "backward": "arc_backward.npy"}
 _BACKWARD = {"source": "arc_node.npy", "kind": "arc_kind.npy", "weight": "arc_weight.npy"}
@@ -97,14 +98,13 @@ def write_arcs(folder: Path, n_nodes: int, *, at_once: int = _SORTED_AT_ONCE) ->
     np.save(folder / _COUNTS, _counts(there, back))
     with ExitStack() as stack:
         written = {
-            name: stack.enter_context(_open_to_write(folder / file, edges[name].dtype, len(edges[name])))
-            for name, file in _BACKWARD.items()
+            name: stack.enter_context(ArrayWriter(folder / file, edges[name].dtype)) for name, file in _BACKWARD.items()
         }
         for first, last in _ranges(back, at_once):
             arcs, targets = _arcs_into(edges, first, last, int(back[last] - back[first]))
             order = _order_of(targets, last - first)
             for name, file in written.items():
-                file.write(arcs[name][order].data)
+                file.append(arcs[name][order])
 
 
 def load_arcs(
@@ -168,14 +168,6 @@ class _ColumnFile:
     def parts(self) -> Iterator[NDArray[Any]]:
         """Yield all elements, part by part."""
         return map(self.read, range(0, self._length, _READ_AT_ONCE))
-
-
-def _open_to_write(path: Path, dtype: np.dtype[Any], length: int) -> BinaryIO:
-    """Return a file that holds what ``numpy.save`` writes before so many elements."""
-    file = path.open("wb")
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
-    np.lib.format.write_array_header_1_0(file, header)
-    return file
 
 
 def _degrees(column: _ColumnFile, n_nodes: int) -> NDArray[np.int64]:

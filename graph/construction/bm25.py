@@ -14,6 +14,8 @@ from graph.construction.columns import LazySequence, SortedMapping, TextTable, c
 from graph.text import is_unspaced, tokens
 
 _K1, _B = 1.5, 0.75
+_SCANNED = 8
+"""The sums of so many passages are read in the time that one takes whose place is looked up."""
 
 
 class SparseIndex:
@@ -129,7 +131,8 @@ class SparseIndex:
     def best(self, question: str, k: int, shown: NDArray[np.bool_] | None = None) -> list[tuple[int, float]]:
         """Return (passage, score) of the best ``k`` passages that hold any word of a question, ties by index.
 
-        The time is that of going through the passages that hold each word, whatever the others are.
+        The time is that of going through the passages that hold each word. The sums of all are gone through only where
+        these are many.
 
         Args:
             question: any text.
@@ -142,23 +145,23 @@ class SparseIndex:
         sums = self._zeros()
         for passages, weights in postings:
             sums[passages] += weights
-        of_terms = [passages if shown is None else passages[shown[passages]] for passages, _ in postings]
-        scores = [sums[passages] for passages in of_terms]
-        # Every term's passages differ: the k-th best of those of any is no better than the k-th best of all.
-        least = max((np.partition(found, -k)[-k] for found in scores if len(found) >= k), default=np.float32(0))
-        near = np.unique(np.concatenate([rows[found >= least] for rows, found in zip(of_terms, scores, strict=True)]))
+        held = [passages for passages, _ in postings]
+        is_scanned = sum(map(len, held)) * _SCANNED > len(sums)
+        near = _near(sums, held, k, shown, is_scanned=is_scanned)
         found = sums[near]
-        for passages, _ in postings:
+        if is_scanned:
+            sums[:] = 0
+        for passages in held if not is_scanned else ():
             sums[passages] = 0
         self._sums.append(sums)
         order = np.lexsort((near, -found))[:k]
         return list(zip(near[order].tolist(), found[order].astype(np.float64).tolist(), strict=True))
 
-    def _postings(self, question: str) -> list[tuple[NDArray[np.int32], NDArray[np.float32]]]:
+    def _postings(self, question: str) -> list[tuple[NDArray[np.intp], NDArray[np.float32]]]:
         """Return passages and weights of each known term of a question, as often as it stands there."""
         known = [number for term in terms(question) if (number := self.numbers.get(term)) is not None]
         places = [slice(self.starts.item(number), self.starts.item(number + 1)) for number in known]
-        return [(self.passages[place], self.weights[place]) for place in places]
+        return [(self.passages[place].astype(np.intp), self.weights[place]) for place in places]
 
     def _zeros(self) -> NDArray[np.float32]:
         """Return a zero for each passage: made once for each question at a time, and put back as it was."""
@@ -168,6 +171,27 @@ class SparseIndex:
             return np.zeros(self.n_passages, dtype=np.float32)
 
 
+def _near(
+    sums: NDArray[np.float32],
+    held: Sequence[NDArray[np.intp]],
+    k: int,
+    shown: NDArray[np.bool_] | None,
+    *,
+    is_scanned: bool,
+) -> NDArray[np.intp]:
+    """Return passages among which the best ``k`` are, ascending.
+
+    The passages of one term differ: the k-th best of them is no better than the k-th best of all.
+    """
+    parts = held if shown is None else [passages[shown[passages]] for passages in held]
+    rarest = min((passages for passages in parts if len(passages) >= k), key=len, default=None)
+    least = np.float32(0) if rarest is None else np.partition(sums[rarest], -k)[-k]
+    if not is_scanned:
+        return np.unique(np.concatenate([passages[sums[passages] >= least] for passages in parts]))
+    near = np.flatnonzero(sums >= least if least > 0 else sums)
+    return near if shown is None else near[shown[near]]
+
+
 def mean_length(lengths: NDArray[np.integer]) -> float:
     """Return the mean number of terms; a passage without any counts as one that holds the unmatchable term."""
     return float(np.maximum(1, lengths).mean())
@@ -175,7 +199,8 @@ def mean_length(lengths: NDArray[np.integer]) -> float:
 
 def inverse_frequency(n_passages: int, frequency: NDArray[np.integer]) -> NDArray[np.float64]:
     """Return the weight of terms that so many of all passages hold."""
-    return np.log1p((n_passages - frequency + 0.5) / (frequency + 0.5))
+    weights: NDArray[np.float64] = np.log1p((n_passages - frequency + 0.5) / (frequency + 0.5))
+    return weights
 
 
 def term_scores(

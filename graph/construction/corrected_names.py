@@ -9,6 +9,7 @@ from functools import cached_property
 from graph.construction.names import Mention
 from graph.corrections.apply import Corrections
 from graph.schema import Passage, entity_id
+from graph.storage.record import Record
 from graph.text import normalise_name, tokens
 
 
@@ -24,6 +25,11 @@ class CorrectedNames:
             self._forms[" ".join(tokens(form))].append(form)
             for _, rename in self._transitions[form]:
                 self._written_as[normalise_name(rename.into)].add(form)
+
+    @staticmethod
+    def of(record: Record) -> CorrectedNames:
+        """Return those of a record's corrections."""
+        return CorrectedNames(Corrections(record.corrections()))
 
     def aliases(self, name: str) -> list[str]:
         """Return the other forms that mean an entity's name in some passage."""

@@ -110,7 +110,7 @@ class _Cells:
         """Divide the names of some rows into cells."""
         n_cells = max(1, min(len(rows) // _LEAST_IN_CELL, round(_CELLS_PER_ROOT * len(rows) ** 0.5)))
         sample = rows[:: max(1, len(rows) // (_SAMPLED_PER_CELL * n_cells))]
-        centroids = _in_sequence(_centroids(np.asarray(vectors[sample]), n_cells))
+        centroids = _in_sequence(_centroids(np.asarray(vectors[sample]), n_cells, pool), pool)
         n_probes = min(_PROBES, n_cells)
         found = _new_file(scratch / "found.npy", np.int32, len(rows), n_probes)
         probes = _new_file(scratch / "probes.npy", np.int32, len(rows), n_probes)
@@ -254,12 +254,11 @@ def exact_cosines(vectors: Floats, left: Longs, right: Longs) -> Doubles:
     return cosines
 
 
-def _centroids(sample: Floats, count: int) -> Floats:
+def _centroids(sample: Floats, count: int, pool: ThreadPoolExecutor) -> Floats:
     """Return the centroids of so many clusters of unit vectors, after a few rounds of spherical k-means."""
     centroids = sample[np.arange(count) * len(sample) // count]
     for _ in range(_ROUNDS):
-        starts = range(0, len(sample), _ROWS)
-        own = np.concatenate([(sample[at : at + _ROWS] @ centroids.T).argmax(axis=1) for at in starts])
+        own = np.concatenate([*pool.map(partial(_nearest_one, centroids), _blocks_of(sample))])
         order = np.argsort(own, kind="stable")
         held, first = np.unique(own[order], return_index=True)
         sums = np.add.reduceat(sample[order], first)
@@ -267,10 +266,18 @@ def _centroids(sample: Floats, count: int) -> Floats:
     return centroids
 
 
-def _in_sequence(centroids: Floats) -> Floats:
+def _blocks_of(vectors: Floats) -> Iterator[Floats]:
+    return (vectors[start : start + _ROWS] for start in range(0, len(vectors), _ROWS))
+
+
+def _nearest_one(centroids: Floats, vectors: Floats) -> Longs:
+    return np.asarray((vectors @ centroids.T).argmax(axis=1), dtype=np.int64)
+
+
+def _in_sequence(centroids: Floats, pool: ThreadPoolExecutor) -> Floats:
     """Return centroids so that near ones follow each other: names of a block look into the same cells then."""
-    groups = _centroids(centroids.copy(), max(1, round(len(centroids) ** 0.5)))
-    order: Longs = np.argsort((centroids @ groups.T).argmax(axis=1), kind="stable")
+    groups = _centroids(centroids, max(1, round(len(centroids) ** 0.5)), pool)
+    order: Longs = np.argsort(_nearest_one(groups, centroids), kind="stable")
     return centroids[order]
 
 

@@ -48,7 +48,8 @@ def synonym_columns(record: Record) -> SynonymColumns:
     pairs = record.synonyms()
     ids = sorted({*chain.from_iterable(pair[:2] for pair in pairs)})
     place = {key: number for number, key in enumerate(ids)}
-    first, second = (np.array([place[pair[end]] for pair in pairs], dtype=np.int32) for end in (0, 1))
+    first = np.array([place[name] for name, _, _ in pairs], dtype=np.int32)
+    second = np.array([place[name] for _, name, _ in pairs], dtype=np.int32)
     return SynonymColumns(ids, first, second, np.array([cosine for _, _, cosine in pairs], dtype=np.float64))
 
 

@@ -118,7 +118,7 @@ class _Derivation:
     def _build_on_disk(self, workspace: Workspace, record: Record, folder: Path) -> Wanted:
         self._builder = GraphBuilder()
         build_on_disk(workspace, record, folder, processes=build_processes())
-        return Wanted(record, load(folder), dict(record.stated_in_order()))
+        return Wanted(record, load(folder))
 
 
 def _give_memory_back() -> None:

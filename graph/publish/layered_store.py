@@ -17,6 +17,8 @@ from graph.publish.last_asked import LastAsked
 from graph.publish.vector_store import Stamp, VectorStore
 from graph.storage.generation import Layer
 
+_SPARE = 20
+
 
 class SearchIndex(Protocol):
     """The vectors of a generation's facts and passages, and the passages' metadata, to be searched."""
@@ -97,14 +99,24 @@ class LayeredStore:
             return []
         removed = self._removed_of(name)
         if within is None:
-            found = self._base.search(name, vector, k + len(removed))
-            found = [hit for hit in found if hit[0] not in removed]
+            found = self._search_base(name, vector, k, removed)
             found += self._top.search(name, vector, k)
         else:
             below, above = self._parts(name, within)
             found = self._base.search(name, vector, k, within=below)
             found += self._top.search(name, vector, k, within=above)
         return sorted(found, key=lambda hit: -hit[1])[:k]
+
+    def _search_base(
+        self, name: str, vector: NDArray[np.float32], k: int, removed: frozenset[str]
+    ) -> list[tuple[str, float]]:
+        """Search the base for what is not removed: for some more at first, and for all that may be in the way last."""
+        for wanted in sorted({min(k + _SPARE, k + len(removed)), k + len(removed)}):
+            hits = self._base.search(name, vector, wanted)
+            found = [hit for hit in hits if hit[0] not in removed]
+            if len(found) >= k:
+                break
+        return found
 
     def select(self, where: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         """Return the passages of both that meet a condition."""

@@ -83,15 +83,34 @@ class MetadataColumns:
             return ~self._holding(key, EXCLUDING[operator], operand)
         return self._holding(key, operator, operand)
 
-    def _holding(self, key: str, operator: str, operand: object) -> NDArray[np.bool_]:
+    def _holding(self, key: str, operator: str, operand: Any) -> NDArray[np.bool_]:
+        """Tell of each passage whether its value of a key is to another as an operator that excludes nothing says."""
+        if operator in ("$eq", "$in"):
+            values = operand if operator == "$in" else [operand]
+            texts = {text for value in values for text in _texts_equal_to(value)}
+            places = [place for text in texts if (place := self._place_of(key, text)) is not None]
+        else:
+            of_key = self._places_of(key)
+            places = [place for place in of_key if compares(operator, json.loads(self.values.row(place)[1]), operand)]
         found = np.zeros(self.count, dtype=bool)
-        for place in self._places_of(key):
-            value: MetadataValue = json.loads(self.values.row(place)[1])
-            if compares(operator, value, operand):
-                found[self.rows[self.starts[place] : self.starts[place + 1]]] = True
+        for place in places:
+            found[self.rows[self.starts[place] : self.starts[place + 1]]] = True
         return found
 
     def _places_of(self, key: str) -> range:
         """Return where the values of a key stand, by bisection."""
         keys = self.values.column(0)
         return range(bisect_left(keys, key), bisect_right(keys, key))
+
+    def _place_of(self, key: str, text: str) -> int | None:
+        """Return where one value of a key stands, by bisection; None where it does not."""
+        at = bisect_left(range(len(self.values)), [key, text], key=self.values.row)
+        return at if at < len(self.values) and self.values.row(at) == [key, text] else None
+
+
+def _texts_equal_to(value: MetadataValue) -> set[str]:
+    """Return the texts of all values that equal one: of an integer, also of what Chroma cuts to it."""
+    if isinstance(value, str | bool):
+        return {json.dumps(value)}
+    zeros = {json.dumps(-0.0)} if value == 0 else set()
+    return {json.dumps(int(value)), json.dumps(float(value))} | zeros

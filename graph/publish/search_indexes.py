@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.construction.columns import LazySequence
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.endpoints.chroma_server import server_address
 from graph.endpoints.qdrant_server import qdrant_address
@@ -71,7 +72,7 @@ def _wanted_store() -> VectorStoreName | None:
     name = os.environ.get(VECTORS_VARIABLE) or None
     if name is not None and name not in get_args(VectorStoreName):
         raise BadInput(
-            f"{VECTORS_VARIABLE} is {name!r}", f"Set it to one of {', '.join(get_args(VectorStoreName))}, or unset it"
+            f"MARA_VECTORS is {name!r}", f"Set it to one of {', '.join(get_args(VectorStoreName))}, or unset it"
         )
     return cast(VectorStoreName | None, name)
 
@@ -259,12 +260,13 @@ def _fill(folder: Path, record: Record, wanted: Mapping[str, Vectors]) -> None:
 
 
 class Wanted:
-    """What the search index of a generation is to hold."""
+    """What the search index of a generation is to hold; read from its graph and record when it is asked for."""
 
-    def __init__(self, record: Record, graph: KnowledgeGraph, fingerprints: Mapping[str, str]) -> None:
+    def __init__(self, record: Record, graph: KnowledgeGraph, fingerprints: Mapping[str, str] | None = None) -> None:
+        """``fingerprints`` are those of what the record's passages state, where they are known already."""
         self.record = record
         self._graph = graph
-        self._fingerprints = fingerprints
+        self._given = fingerprints
 
     @cached_property
     def contents(self) -> Contents:
@@ -281,10 +283,28 @@ class Wanted:
         """Return what is to be written under some ids."""
         if name == "facts":
             return Vectors(ids, _FactVectors(self.record, ids))
-        rows = [self._graph.passage_index[key] for key in ids]
-        passages = [self._graph.passages[row] for row in rows]
-        metadata = [passage_metadata(self._fingerprints[p.id], p.source, p.metadata) for p in passages]
-        return Vectors(ids, np.asarray(self._graph.passage_vectors[rows]), metadata)
+        rows = np.array([self._graph.passage_index[key] for key in ids], dtype=np.int64)
+        metadata = LazySequence(len(ids), lambda place: self._metadata(rows.item(place)))
+        return Vectors(ids, _PassageVectors(self._graph.passage_vectors, rows), metadata)
+
+    def _metadata(self, row: int) -> Mapping[str, Any]:
+        passage = self._graph.passages[row]
+        return passage_metadata(self._fingerprints[passage.id], passage.source, passage.metadata)
+
+    @cached_property
+    def _fingerprints(self) -> Mapping[str, str]:
+        return dict(self.record.stated_in_order()) if self._given is None else self._given
+
+
+class _PassageVectors:
+    """Some rows of the passages' vectors, which may be mapped from a file."""
+
+    def __init__(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> None:
+        self._vectors = vectors
+        self._rows = rows
+
+    def __getitem__(self, places: list[int]) -> NDArray[np.float32]:
+        return np.asarray(self._vectors[self._rows[places]])
 
 
 class _FactVectors:

@@ -23,6 +23,7 @@ from graph.errors import MaraError, WorkspaceDamaged
 from graph.metadata_filter import FINGERPRINT, askable_metadata
 from graph.out_of_resources import check_files, check_memory, shortage_behind
 from graph.publish.qdrant_collections import QdrantCollections
+from graph.publish.sharded_collections import SHARDS, ShardedCollection, shard_name, shards_for
 from graph.storage.read_only import may_write, writable_copy
 
 T = TypeVar("T")
@@ -116,7 +117,10 @@ class Stamp:
 
 
 class VectorStore:
-    """Two collections, ``facts`` and ``passages``; every record is an id, a vector and, for passages, metadata."""
+    """Two collections, ``facts`` and ``passages``; every record is an id, a vector and, for passages, metadata.
+
+    Of over a million records, Chroma holds each as several: see `sharded_collections`.
+    """
 
     def __init__(
         self,
@@ -308,7 +312,7 @@ class VectorStore:
         """
         spared = spared or {}
         with self._faults():
-            collection = self._ready(name, embedding_model)
+            collection = self._ready(name, embedding_model, len(wanted.ids))
             held = dict(_held(collection))
             gone = sorted(held.keys() - set(wanted.ids) - set(chain.from_iterable(spared.values())))
             rows = [i for i, key in enumerate(wanted.ids) if held.get(key, "") != _fingerprint_of(wanted, i)]
@@ -354,8 +358,8 @@ class VectorStore:
         """Delete this workspace's collections."""
         with self._faults():
             for name in ("facts", "passages"):
-                if self._find(name) is not None:
-                    self._client.delete_collection(self._prefix + name)
+                if (collection := self._find(name)) is not None:
+                    self._delete_collection(name, collection)
         self._collections.clear()
 
     def _write(
@@ -390,38 +394,74 @@ class VectorStore:
         _delete(collection, gone)
         _put(collection, Stamp(before.embedding_model, commit, holds | {commit} - {""}))
 
-    def _ready(self, name: str, embedding_model: str) -> Any:
-        """Return a collection to write to; where there is none, or another model's, it is made."""
+    def _ready(self, name: str, embedding_model: str, size: int) -> Any:
+        """Return a collection to write so many records to; where there is none, or another model's, it is made."""
         collection = self._find(name)
-        if collection is not None and Stamp.of(collection.metadata).embedding_model != embedding_model:
-            self._client.delete_collection(self._prefix + name)
+        n_shards = self._shards_for(size, collection)
+        if collection is not None and (
+            Stamp.of(collection.metadata).embedding_model != embedding_model or n_shards != _n_shards(collection)
+        ):
+            self._delete_collection(name, collection)
             collection = None
         if collection is None:
-            collection = self._client.get_or_create_collection(
-                self._prefix + name,
-                embedding_function=None,
-                metadata=Stamp(embedding_model).metadata(),
-                configuration={"hnsw": {"space": "cosine", "ef_search": _EF_SEARCH}},
-            )
+            collection = self._make(name, embedding_model, n_shards)
         elif not isinstance(collection, Paged) and collection.configuration_json["hnsw"]["ef_search"] != _EF_SEARCH:
             # An index that a server holds in memory looks at as many as before until it is loaded again.
             collection.modify(configuration={"hnsw": {"ef_search": _EF_SEARCH}})
         self._collections[name] = collection
         return collection
 
+    def _shards_for(self, size: int, collection: Any) -> int:
+        """Return in how many of Chroma's collections records are to be; Qdrant sees to that itself."""
+        return 1 if isinstance(self._client, QdrantCollections) else shards_for(size, _n_shards(collection))
+
+    def _make(self, name: str, embedding_model: str, n_shards: int) -> Any:
+        """Make a collection, and those that its records are in where there are several."""
+        stamp = Stamp(embedding_model).metadata()
+        names = [self._prefix + name]
+        if n_shards > 1:
+            names += [shard_name(self._prefix + name, shard) for shard in range(n_shards)]
+        for left in {each.name for each in self._client.list_collections()} & {*names[1:]} if n_shards > 1 else ():
+            self._client.delete_collection(left)
+        for one in reversed(names):
+            self._client.get_or_create_collection(
+                one,
+                embedding_function=None,
+                metadata={**stamp, **({SHARDS: n_shards} if n_shards > 1 else {})},
+                configuration={"hnsw": {"space": "cosine", "ef_search": _EF_SEARCH}},
+            )
+        return self._collection(name)
+
+    def _delete_collection(self, name: str, collection: Any) -> None:
+        """Delete a collection, and those that its records are in."""
+        for shard in range(_n_shards(collection) if isinstance(collection, ShardedCollection) else 0):
+            self._client.delete_collection(shard_name(self._prefix + name, shard))
+        self._client.delete_collection(self._prefix + name)
+        self._collections.pop(name, None)
+
     def _find(self, name: str) -> Any:
         """Return a collection as it is now, or None where there is none."""
         from chromadb.errors import NotFoundError
 
         try:
-            return self._client.get_collection(self._prefix + name, embedding_function=None)
+            return self._get(name)
         except (NotFoundError, LookupError):
             return None
 
     def _collection(self, name: str) -> Any:
         if name not in self._collections:
-            self._collections[name] = self._client.get_collection(self._prefix + name, embedding_function=None)
+            self._collections[name] = self._get(name)
         return self._collections[name]
+
+    def _get(self, name: str) -> Any:
+        """Return a collection, or several as one. Raises what the client does where there is none."""
+        head = self._client.get_collection(self._prefix + name, embedding_function=None)
+        n_shards = int((head.metadata or {}).get(SHARDS, 1))
+        if n_shards == 1:
+            return head
+        names = [shard_name(self._prefix + name, shard) for shard in range(n_shards)]
+        shards = [self._client.get_collection(each, embedding_function=None) for each in names]
+        return ShardedCollection(head, shards, _pages, _known if self.shared else None)
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -433,6 +473,10 @@ class VectorStore:
             # It may have been made anew: the next call looks.
             self._collections.clear()
             raise (self._unavailable(self.where, fault) if self.shared else _damaged(fault)) from fault
+
+
+def _n_shards(collection: Any) -> int:
+    return collection.n_shards if isinstance(collection, ShardedCollection) else 1
 
 
 def _check_number_of_metadata(wanted: Vectors, rows: Sequence[int]) -> None:

@@ -239,7 +239,7 @@ def _edges_from(
     columns = ", ".join(f'e."{name}"' for name in names)
     query = f"SELECT a.id, b.id, {columns} FROM {joined_tables(*of)} WHERE a.id IN (SELECT value FROM json_each(?))"
     found: dict[str, dict[str, dict[str, PropertyValue]]] = defaultdict(dict)
-    for source, target, *values in relationships.execute(query, (json.dumps(sources),)):
+    for source, target, *values in relationships.execute(query, (list(sources),)):
         found[source][target] = dict(zip(names, values, strict=True))
     return found
 
@@ -248,7 +248,7 @@ def _pruned_from(relationships: RelationshipRecord, of: EdgeKey, sources: Sequen
     """Return {source: {target: evidence}} of the edges that were pruned."""
     query = "SELECT source, target, evidence FROM pruned WHERE type = ? AND source IN (SELECT value FROM json_each(?))"
     found: dict[str, dict[str, str]] = defaultdict(dict)
-    for source, target, evidence in relationships.execute(query, (of[0].value, json.dumps(sources))):
+    for source, target, evidence in relationships.execute(query, (of[0].value, list(sources))):
         found[source][target] = evidence
     return found
 
@@ -263,7 +263,8 @@ def _forget_pruned_of_gone(relationships: RelationshipRecord) -> None:
     """Forget pruned edges whose ends are not both there any more."""
     for edge_type, start, end in (EXPLAINS, RELATED_TO):
         relationships.execute(
-            f'DELETE FROM pruned WHERE type = ? AND (source NOT IN (SELECT id FROM "{table_of_nodes(start)}")'
-            f' OR target NOT IN (SELECT id FROM "{table_of_nodes(end)}"))',
+            "DELETE FROM pruned WHERE type = ?"
+            f' AND (NOT EXISTS (SELECT 1 FROM "{table_of_nodes(start)}" WHERE id = pruned.source)'
+            f' OR NOT EXISTS (SELECT 1 FROM "{table_of_nodes(end)}" WHERE id = pruned.target))',
             (edge_type.value,),
         )

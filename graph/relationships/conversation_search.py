@@ -5,7 +5,6 @@ A conversation is about the concepts that its messages mention; a document takes
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ _MENTIONS = """
     FROM conversation JOIN part_of ON part_of.target = conversation.key
     JOIN mentions ON mentions.source = part_of.source JOIN concept ON concept.key = mentions.target
     WHERE conversation.id = :conversation"""
-_NUMBER = "SELECT count(*) FROM (SELECT 1 FROM explains WHERE target = ? LIMIT ?)"
+_NUMBER = "SELECT count(*) FROM (SELECT 1 FROM explains WHERE target = ? LIMIT ?) AS found"
 _COUNTS = """
     SELECT document.id, found.number FROM (
         SELECT source, count(*) AS number FROM explains WHERE target IN (SELECT value FROM json_each(?)) GROUP BY source
@@ -81,7 +80,7 @@ def documents_of_thread(record: RelationshipRecord, conversation_id: str, sight:
     Where its concepts have more than `EDGE_LIMIT` edges together, those that most documents explain do not count.
     """
     thread = _within_limit(record, _thread(record, conversation_id, sight))
-    keys = json.dumps(list(thread.values()))
+    keys = list(thread.values())
     if sight is None:
         return {str(key): int(number) for key, number in record.execute(_COUNTS, (keys,))}
     explaining = sight.explaining(thread)

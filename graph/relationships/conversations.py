@@ -198,8 +198,9 @@ def view_of(record: RelationshipRecord, user: str, document: str) -> View | None
 def last_message(record: RelationshipRecord, conversation: str) -> tuple[str, int] | None:
     """Return id and position of a conversation's last message; None where it has none."""
     row = record.execute(
-        f'SELECT m.id, p.position FROM "{_PART_OF}" p CROSS JOIN "{_MESSAGE}" m ON m.key = p.source'
-        f' WHERE p.target = (SELECT key FROM "{_CONVERSATION}" WHERE id = ?) ORDER BY p.position DESC LIMIT 1',
+        f'SELECT m.id, p.position FROM (SELECT source, position FROM "{_PART_OF}"'
+        f' WHERE target = (SELECT key FROM "{_CONVERSATION}" WHERE id = ?) ORDER BY position DESC LIMIT 1) AS p'
+        f' JOIN "{_MESSAGE}" m ON m.key = p.source',
         (conversation,),
     ).fetchone()
     return (str(row[0]), int(row[1])) if row else None

@@ -72,7 +72,11 @@ class Digests:
     def save(self, record: RelationshipRecord, name: str) -> None:
         """Keep the digests under a name, within a transaction."""
         values = (name, self.keys.tobytes(), self.values.tobytes())
-        record.execute("INSERT OR REPLACE INTO digests VALUES (?, ?, ?)", values)
+        record.execute(
+            "INSERT INTO digests VALUES (?, ?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET keys = excluded.keys, digests = excluded.digests",
+            values,
+        )
 
     def differing(self, keys: Hashes, values: Hashes) -> NDArray[np.bool_]:
         """Tell of each group given whether it is unknown here or has another digest here."""

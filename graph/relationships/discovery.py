@@ -8,7 +8,6 @@ never proposed.
 from __future__ import annotations
 
 import heapq
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -47,15 +46,15 @@ DOCUMENT_LIMIT = 50
 
 _ASKED = """
     SELECT concept.id, max(message.created_at) AS latest, max(mentions.confidence) AS confidence
-    FROM user JOIN created ON created.source = user.key JOIN message ON message.key = created.target
+    FROM "user" JOIN created ON created.source = "user".key JOIN message ON message.key = created.target
     JOIN mentions ON mentions.source = message.key JOIN concept ON concept.key = mentions.target
-    WHERE user.id = ? AND message.role = 'user'
+    WHERE "user".id = ? AND message.role = 'user'
     GROUP BY concept.key ORDER BY latest DESC, confidence DESC, concept.id LIMIT ?"""
 _READ = """
     WITH read AS (
         SELECT document.key, document.id, viewed.last_viewed_at AS latest
-        FROM user JOIN viewed ON viewed.source = user.key JOIN document ON document.key = viewed.target
-        WHERE user.id = ? AND coalesce(viewed.relevance_score, 0) >= 0
+        FROM "user" JOIN viewed ON viewed.source = "user".key JOIN document ON document.key = viewed.target
+        WHERE "user".id = ? AND coalesce(viewed.relevance_score, 0) >= 0
         ORDER BY latest DESC, document.id LIMIT ?
     ),
     placed AS (
@@ -89,10 +88,10 @@ _EXPLAINED = """
 _COMMONNESS = """
     SELECT count(*) FROM (
         SELECT 1 FROM concept JOIN explains ON explains.target = concept.key WHERE concept.id = ? LIMIT ?
-    )"""
+    ) AS found"""
 _VIEWED = """
-    SELECT document.id FROM user JOIN viewed ON viewed.source = user.key JOIN document ON document.key = viewed.target
-    WHERE user.id = ?"""
+    SELECT document.id FROM "user" JOIN viewed ON viewed.source = "user".key
+    JOIN document ON document.key = viewed.target WHERE "user".id = ?"""
 _CITED = """
     SELECT document.id FROM conversation JOIN part_of ON part_of.target = conversation.key
     JOIN references_message_document cited ON cited.source = part_of.source
@@ -258,7 +257,7 @@ def _reached(record: RelationshipRecord, seeds: Sequence[Seed], sight: Sight | N
     left by: a seed is reached from another seed alone.
     """
     ids = [seed.concept for seed in seeds]
-    names = {str(key): str(name) for key, name in record.execute(_NAMES, (json.dumps(ids),))}
+    names = {str(key): str(name) for key, name in record.execute(_NAMES, (list(ids),))}
     if sight is not None:
         names = {key: sight.label(key) for key in names}
     names = {key: name for key, name in names.items() if not is_date(name)}

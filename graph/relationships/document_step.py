@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,7 +115,7 @@ class DocumentStep:
             "SELECT c.id, d.id, c.content_hash, c.created_at FROM document_chunk c JOIN chunk_of e ON e.source = c.key"
             " JOIN document d ON d.key = e.target WHERE c.id IN (SELECT value FROM json_each(?))"
         )
-        return {key: _Chunk(*row) for key, *row in self._to.execute(query, (json.dumps(keys),))}
+        return {key: _Chunk(*row) for key, *row in self._to.execute(query, (list(keys),))}
 
     def _first_origins(self) -> dict[str, Origin]:
         """Return {document: the origin of its first passage that is new or changed}."""
@@ -163,7 +162,7 @@ class DocumentStep:
             f" GROUP BY {names} HAVING count(*) = 1"
         )
         paths = sorted({path for path, *_ in places})
-        return set(self._to.execute(query, (json.dumps(paths),)))
+        return set(self._to.execute(query, (paths,)))
 
     def _emptied(self) -> dict[str, Node]:
         """Return the documents that keep none of their passages."""
@@ -175,7 +174,7 @@ class DocumentStep:
             "SELECT d.id, count(*) FROM document d JOIN chunk_of e ON e.target = d.key"
             " WHERE d.id IN (SELECT value FROM json_each(?)) GROUP BY d.id"
         )
-        counts = self._to.execute(query, (json.dumps(list(left)),)).fetchall()
+        counts = self._to.execute(query, (list(left),)).fetchall()
         empty = [key for key, count in counts if count == left[key]]
         return {key: node for key in empty if (node := self._to.node(NodeType.DOCUMENT, key)) is not None}
 
@@ -216,7 +215,7 @@ class DocumentStep:
             "DELETE FROM chunk_of WHERE source IN"
             " (SELECT key FROM document_chunk WHERE id IN (SELECT value FROM json_each(?)))"
         )
-        self._to.execute(query, (json.dumps(moved),))
+        self._to.execute(query, (moved,))
         self._to.link_all(
             Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, key), (NodeType.DOCUMENT, change.origin.document))
             for key, change in self._changes.items()
@@ -231,9 +230,9 @@ class DocumentStep:
         touched = {was.document for was in self._before.values()}
         query = (
             "SELECT id FROM document WHERE id IN (SELECT value FROM json_each(?))"
-            " AND key NOT IN (SELECT target FROM chunk_of)"
+            " AND NOT EXISTS (SELECT 1 FROM chunk_of WHERE target = key)"
         )
-        empty = [key for (key,) in self._to.execute(query, (json.dumps(list(touched)),))]
+        empty = [key for (key,) in self._to.execute(query, (list(touched),))]
         return self._to.remove_nodes(NodeType.DOCUMENT, empty)
 
     def _count_up_shrunk(self, written: Collection[str]) -> list[str]:
@@ -268,8 +267,8 @@ class DocumentStep:
         for of, by_document in wanted.items():
             self._link_sources(of, by_document)
         self._to.execute(
-            "DELETE FROM source WHERE key NOT IN (SELECT target FROM sourced_from)"
-            " AND key NOT IN (SELECT target FROM references_document_source)"
+            "DELETE FROM source WHERE NOT EXISTS (SELECT 1 FROM sourced_from WHERE target = key)"
+            " AND NOT EXISTS (SELECT 1 FROM references_document_source WHERE target = key)"
         )
 
     def _origins_of(self, documents: Sequence[str]) -> dict[str, list[Origin]]:
@@ -279,7 +278,7 @@ class DocumentStep:
             " JOIN document_chunk c ON c.key = e.source WHERE d.id IN (SELECT value FROM json_each(?))"
         )
         found: dict[str, list[Origin]] = defaultdict(list)
-        for document, chunk in self._to.execute(query, (json.dumps(documents),)):
+        for document, chunk in self._to.execute(query, (list(documents),)):
             change = self._changes.get(chunk)
             passages = self._graph.passages
             found[document].append(change.origin if change else origin_of(passages[self._graph.passage_index[chunk]]))
@@ -291,7 +290,7 @@ class DocumentStep:
             f"SELECT d.id, s.uri FROM {table} e JOIN document d ON d.key = e.source JOIN source s ON s.key = e.target"
             " WHERE d.id IN (SELECT value FROM json_each(?))"
         )
-        for document, uri in self._to.execute(query, (json.dumps(list(wanted)),)).fetchall():
+        for document, uri in self._to.execute(query, (list(wanted),)).fetchall():
             if uri not in wanted[document]:
                 self._to.unlink(_source_edge(of, document, uri))
         self._to.link_all(_source_edge(of, key, uri) for key, uris in wanted.items() for uri in sorted(uris))

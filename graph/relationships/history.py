@@ -5,7 +5,6 @@ A turn is written whole or not at all, and nothing derives it again.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -41,10 +40,12 @@ VALUES (
     1, :at, :at, :duration, NULL, :revision
 )
 ON CONFLICT (source, target) DO UPDATE SET
-    view_count = view_count + 1,
-    first_viewed_at = min(first_viewed_at, excluded.first_viewed_at),
-    last_viewed_at = max(last_viewed_at, excluded.last_viewed_at),
-    duration = coalesce(duration + excluded.duration, duration, excluded.duration),
+    view_count = "{_VIEWED}".view_count + 1,
+    first_viewed_at = CASE WHEN excluded.first_viewed_at < "{_VIEWED}".first_viewed_at
+        THEN excluded.first_viewed_at ELSE "{_VIEWED}".first_viewed_at END,
+    last_viewed_at = CASE WHEN excluded.last_viewed_at > "{_VIEWED}".last_viewed_at
+        THEN excluded.last_viewed_at ELSE "{_VIEWED}".last_viewed_at END,
+    duration = coalesce("{_VIEWED}".duration + excluded.duration, "{_VIEWED}".duration, excluded.duration),
     revision = excluded.revision
 """
 
@@ -261,7 +262,7 @@ def track_user_viewed_document(
     with record.transaction() as revision:
         try:
             record.execute(_VIEW, {**about, "revision": revision})
-        except sqlite3.IntegrityError as fault:
+        except NotInSchema as fault:
             raise MissingEndpoint(
                 "The user or the document of a view is not in the relationship graph", "Create both nodes first"
             ) from fault

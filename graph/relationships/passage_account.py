@@ -26,8 +26,8 @@ _VIEWERS = """
     SELECT count(*) FROM document JOIN viewed ON viewed.target = document.key WHERE document.id = ?"""
 _CITED = """
     SELECT conversation.id, conversation.title, message.id, message.created_at, cited.number, (
-        SELECT user.id FROM part_of first
-        LEFT JOIN created ON created.target = first.source LEFT JOIN user ON user.key = created.source
+        SELECT "user".id FROM part_of first
+        LEFT JOIN created ON created.target = first.source LEFT JOIN "user" ON "user".key = created.source
         WHERE first.target = conversation.key ORDER BY first.position LIMIT 1
     ) AS owner
     FROM document_chunk chunk JOIN references_message_document_chunk cited ON cited.target = chunk.key

@@ -34,12 +34,12 @@ READ_CONCEPTS = 10
 _VIEWS = """
     SELECT document.id, document.title, viewed.view_count, coalesce(viewed.duration, 0), viewed.relevance_score,
         viewed.last_viewed_at
-    FROM user JOIN viewed ON viewed.source = user.key JOIN document ON document.key = viewed.target
-    WHERE user.id = ? ORDER BY viewed.last_viewed_at DESC, document.id LIMIT ?"""
+    FROM "user" JOIN viewed ON viewed.source = "user".key JOIN document ON document.key = viewed.target
+    WHERE "user".id = ? ORDER BY viewed.last_viewed_at DESC, document.id LIMIT ?"""
 _QUESTIONS = """
-    SELECT message.key, message.created_at FROM user JOIN created ON created.source = user.key
+    SELECT message.key, message.created_at FROM "user" JOIN created ON created.source = "user".key
     JOIN message ON message.key = created.target
-    WHERE user.id = ? AND message.role = 'user' ORDER BY message.created_at DESC, message.id LIMIT ?"""
+    WHERE "user".id = ? AND message.role = 'user' ORDER BY message.created_at DESC, message.id LIMIT ?"""
 _MENTIONED = """
     SELECT concept.id, mentions.confidence FROM mentions JOIN concept ON concept.key = mentions.target
     WHERE mentions.source = ?"""

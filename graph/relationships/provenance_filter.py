@@ -34,11 +34,11 @@ _CITED = """
     JOIN document_chunk chunk ON chunk.key = cited.target
     WHERE conversation.id = :conversation
     UNION
-    SELECT chunk.id FROM user JOIN created ON created.source = user.key
+    SELECT chunk.id FROM "user" JOIN created ON created.source = "user".key
     JOIN follows ON follows.target = created.target
     JOIN references_message_document_chunk cited ON cited.source = follows.source
     JOIN document_chunk chunk ON chunk.key = cited.target
-    WHERE user.id = :user"""
+    WHERE "user".id = :user"""
 
 
 @dataclass(frozen=True, slots=True)

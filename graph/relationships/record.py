@@ -1,4 +1,4 @@
-"""The record of the relationship graph: one SQLite file beside the record of passages, a typed table for each type.
+"""The record of the relationship graph: a database beside the record of passages, a typed table for each type.
 
 Nodes have integer keys inside and ids outside. Every row holds the revision that wrote it last, so that a copy in
 another store can be brought up to date.
@@ -7,14 +7,14 @@ another store can be brought up to date.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
-from graph.errors import BadInput, MaraError, MissingEndpoint, WorkspaceDamaged, WorkspaceLocked
+from graph.errors import BadInput, MissingEndpoint, NotInSchema, WorkspaceDamaged, WorkspaceLocked
 from graph.relationships.schema import (
     EDGES,
     NODES,
@@ -29,37 +29,48 @@ from graph.relationships.schema import (
 from graph.relationships.tables import create_statements, insert_edge, joined_tables, upsert
 from graph.relationships.tables import table_of_edges as table_of_edges
 from graph.relationships.tables import table_of_nodes as table_of_nodes
+from graph.storage import database
+from graph.storage.database import Cursor, Database, SqliteDatabase, Values, fault_named, faults_named
+from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
+from graph.storage.place import Place, place_of
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
-RELATIONSHIPS_FILE = "relationships.sqlite"
-"""The file of a workspace that holds its relationship graph."""
-
 _FORMAT = 1
-_BUSY_TIMEOUT_S = 30.0
+_NOTE_FORMAT = "INSERT INTO meta VALUES ('format', ?)"
 _LOG_TIMEOUT_MS = 500
 _PAGE = 5_000
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
 
 
-class _Cursor(sqlite3.Cursor):
-    """A cursor that names faults in the file: SQLite finds most of them only when rows are read."""
+class Rows:
+    """The rows that a statement gave. Names faults in the database: SQLite finds most of them when rows are read."""
 
-    named: Callable[[sqlite3.DatabaseError], MaraError]
+    def __init__(self, cursor: Cursor, source: Database) -> None:
+        self._cursor = cursor
+        self._rows = iter(cursor)
+        self._source = source
+
+    @property
+    def rowcount(self) -> int:
+        """The number of rows that the statement changed."""
+        return self._cursor.rowcount
+
+    def __iter__(self) -> Self:
+        return self
 
     def __next__(self) -> Any:
         try:
-            return super().__next__()
-        except sqlite3.DatabaseError as fault:
-            raise self.named(fault) from fault
+            return next(self._rows)
+        except self._source.faults as fault:
+            raise self._source.named(fault) from fault
 
     def fetchone(self) -> Any:
+        """Return the next row; None after the last one."""
         return next(self, None)
 
     def fetchall(self) -> list[Any]:
-        try:
-            return super().fetchall()
-        except sqlite3.DatabaseError as fault:
-            raise self.named(fault) from fault
+        """Return the rows that are left."""
+        return list(self)
 
 
 class RelationshipRecord:
@@ -78,32 +89,37 @@ class RelationshipRecord:
             WorkspaceDamaged: it is no SQLite file, or of another format.
             WorkspaceLocked: other processes write for longer than one waits.
         """
-        if not create and not path.exists():
-            raise BadInput(f"There is no relationship graph at {path.parent}", "Index documents into it: `mara index`")
-        self._path = path
         self._revision = 0
-        with self._faults_named():
-            if path.exists() and (read_only or not (may_write(path.parent) and may_write(path))):
-                self._open_for_reading()
-                return
-            self._db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None)
-            try:
-                self._db.execute("PRAGMA foreign_keys = ON")
-                self._db.execute("PRAGMA secure_delete = ON")
-                self._prepare()
-            except BaseException:
-                self._db.close()
-                raise
+        self._db = self._opened(path, create=create, read_only=read_only)
 
-    def _open_for_reading(self) -> None:
+    def _opened(self, path: Path, *, create: bool, read_only: bool) -> Database:
+        if (place := place_of(path, create=create)) is not None:
+            return _in_postgres(place, path.parent, create=create)
+        if not create and not path.exists():
+            raise _no_graph(path.parent)
+        with _faults_of_file_named(path):
+            if path.exists() and (read_only or not (may_write(path.parent) and may_write(path))):
+                return self._opened_for_reading(path)
+            connection = sqlite3.connect(path, timeout=database.BUSY_TIMEOUT_S, isolation_level=None)
+            try:
+                connection.execute("PRAGMA foreign_keys = ON")
+                connection.execute("PRAGMA secure_delete = ON")
+                _prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS)
+
+    def _opened_for_reading(self, path: Path) -> Database:
         self._scratch = scratch_folder()
         try:
-            self._db, _ = open_read_only(self._path, Path(self._scratch.name))
-            self._db.execute("COMMIT")
-            self._check_format()
+            connection, _ = open_read_only(path, Path(self._scratch.name))
+            connection.execute("COMMIT")
+            _check_format(connection)
         except BaseException:
             self._scratch.cleanup()
             raise
+        return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS)
 
     @classmethod
     def of(cls, root: Path, *, create: bool = False, read_only: bool = False) -> Self:
@@ -136,7 +152,7 @@ class RelationshipRecord:
         """Keep a text under a key, within a transaction."""
         self.execute(
             "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-            " WHERE value IS NOT excluded.value",
+            " WHERE meta.value IS NOT excluded.value",
             (key, value),
         )
 
@@ -149,27 +165,38 @@ class RelationshipRecord:
         if self._db.in_transaction:
             yield self._revision
             return
-        self.execute("BEGIN IMMEDIATE")
-        try:
-            self._revision = self.revision + 1
-            changes = self._db.total_changes
-            yield self._revision
-            if self._db.total_changes > changes:
-                self.set_note("revision", str(self._revision))
-            self.execute("COMMIT")
-        except BaseException:
-            self._db.rollback()
-            raise
-
-    def execute(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Cursor:
-        """Run one statement; what comes from outside is among ``values``, never in the statement.
-
-        Raises as the constructor does, also when the rows are read.
-        """
         with self._faults_named():
-            cursor = self._db.cursor(_Cursor)
-            cursor.named = self._named
-            return cursor.execute(query, values)
+            self._db.begin()
+            try:
+                self._revision = self.revision + 1
+                changes = self._db.total_changes
+                yield self._revision
+                if self._db.total_changes > changes:
+                    self.set_note("revision", str(self._revision))
+                self._db.commit()
+            except BaseException:
+                self._db.rollback()
+                raise
+
+    @contextmanager
+    def as_it_stands(self) -> Iterator[None]:
+        """Read what stands at the beginning of the block, whatever is written meanwhile; nothing can be written."""
+        with self._faults_named():
+            self._db.begin_reading()
+            try:
+                yield
+            finally:
+                self._db.rollback()
+
+    def execute(self, query: str, values: Values = ()) -> Rows:
+        """Run one statement, in SQLite's SQL; what comes from outside is among ``values``, never in the statement.
+
+        A list among the values is asked for with ``IN (SELECT value FROM json_each(?))``.
+
+        Raises as the constructor does, also when the rows are read, and NotInSchema where the tables refuse a row.
+        """
+        with self._refusals_named():
+            return Rows(self._db.execute(query, values), self._db)
 
     def put_node(self, node: Node) -> None:
         """Create a node, or give the one of that id these properties. Raises NotInSchema."""
@@ -184,7 +211,8 @@ class RelationshipRecord:
         with self.transaction() as revision:
             for of, values in rows.items():
                 statement = upsert(table_of_nodes(of), ["id"], list(NODES[of]))
-                self._write_all(statement, ([*row, revision] for row in values))
+                with self._refusals_named():
+                    self._db.executemany(statement, ([*row, revision] for row in values))
 
     def link(self, edge: Edge) -> None:
         """Create an edge, or give the one between these nodes these properties.
@@ -207,8 +235,9 @@ class RelationshipRecord:
             for (of, start, end), values_of in rows.items():
                 statement = insert_edge(of, start, end)
                 try:
-                    self._write_all(statement, ([*row, revision] for row in values_of))
-                except sqlite3.IntegrityError as fault:
+                    with self._db.attempt():
+                        self._db.executemany(statement, ([*row, revision] for row in values_of))
+                except self._db.conflicts as fault:
                     raise self._missing_endpoint(of, start, end, values_of) from fault
 
     def node(self, of: NodeType, key: str) -> Node | None:
@@ -274,30 +303,37 @@ class RelationshipRecord:
 
         Raises WorkspaceLocked where another process keeps reading, and so keeps the log.
         """
-        self.execute("VACUUM")
-        ((busy, _, _),) = self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        if busy:
-            raise WorkspaceLocked(
-                f"{self._path} is being read by another process, so what was removed is still in its log",
-                "Do it again when nobody has the workspace open",
-            )
+        with self._faults_named():
+            if self._db.erase_free_pages():
+                return
+        raise WorkspaceLocked(
+            f"{self._db.told} is being read by another process, so what was removed is still in its log",
+            "Do it again when nobody has the workspace open",
+        )
 
     def shorten_log(self) -> None:
         """Take what was removed out of the log beside the file, too, unless a reader is at work all the while."""
-        self.execute(f"PRAGMA busy_timeout = {_LOG_TIMEOUT_MS}")
-        self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        self.execute(f"PRAGMA busy_timeout = {1000 * _BUSY_TIMEOUT_S:.0f}")
+        with self._faults_named():
+            self._db.vacuum()
+
+    def faults_found(self) -> list[str]:
+        """Return what the database says against the relationship graph."""
+        with self._faults_named():
+            said, tables = self._db.faults_found()
+        return [*said, *(f"{table} links what is not there" for table in sorted(tables))]
+
+    def copy_into(self, target: Database) -> None:
+        """Copy it, as it stands at one moment, into an empty schema of Postgres, within a transaction of that."""
+        edges = [table_of_edges(of, *pair) for of, schema in EDGES.items() for pair in schema.pairs]
+        target.define(create_statements())
+        with self.as_it_stands():
+            for table in ("meta", "digests", "pruned", *map(table_of_nodes, NODES), *edges):
+                target.insert(table, self._db.scan(f'SELECT * FROM "{table}"'))
+        target.execute(_NOTE_FORMAT, (str(_FORMAT),))
+        target.continue_numbers()
 
     def _count(self, table: str) -> int:
         return int(self.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])
-
-    def _write_all(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        try:
-            self._db.executemany(statement, rows)
-        except sqlite3.IntegrityError:
-            raise
-        except sqlite3.DatabaseError as fault:
-            raise self._named(fault) from fault
 
     def _missing_endpoint(
         self, of: EdgeType, start: NodeType, end: NodeType, rows: Sequence[Sequence[PropertyValue]]
@@ -310,42 +346,81 @@ class RelationshipRecord:
                     )
         return MissingEndpoint(f"A node that {of} is to link is missing", "Create both nodes first")
 
-    def _prepare(self) -> None:
-        """Bring a fresh file to this version's format. Raises DatabaseError for one of another."""
-        if self._check_format():
-            return
-        with suppress(sqlite3.OperationalError):  # another process is switching it just now
-            self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("BEGIN IMMEDIATE")
-        if not self._check_format():
-            for statement in create_statements():
-                self._db.execute(statement)
-            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
-        self._db.execute("COMMIT")
-
-    def _check_format(self) -> bool:
-        """Tell whether the file has this version's format, rather than none. Raises DatabaseError for another."""
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version not in (0, _FORMAT):
-            raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {_FORMAT}")
-        return bool(version)
-
     @contextmanager
-    def _faults_named(self) -> Iterator[None]:
+    def _refusals_named(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.IntegrityError:
-            raise
-        except sqlite3.DatabaseError as fault:
-            raise self._named(fault) from fault
+        except self._db.conflicts as fault:
+            raise NotInSchema(
+                "The tables of the relationship graph refuse what is written", "Write what its schema declares"
+            ) from fault
+        except self._db.faults as fault:
+            raise self._db.named(fault) from fault
 
-    def _named(self, fault: sqlite3.DatabaseError) -> BadInput | WorkspaceDamaged | WorkspaceLocked:
-        said = str(fault)
-        if "locked" in said:
-            return WorkspaceLocked(f"{self._path} is being written by another process", "Try again later")
-        if any(words in said for words in ("readonly", "unable to open", "full", "disk I/O")):
-            return BadInput(f"{self._path} cannot be used ({said})", "Check the permissions and the disk")
-        return WorkspaceDamaged(f"{self._path} cannot be read ({said})", _RESTORE)
+    def _faults_named(self) -> AbstractContextManager[None]:
+        return faults_named(self._db)
+
+
+def _no_graph(root: Path) -> BadInput:
+    return BadInput(f"There is no relationship graph at {root}", "Index documents into it: `mara index`")
+
+
+def _in_postgres(place: Place, root: Path, *, create: bool) -> Database:
+    """Open a relationship graph in Postgres; with ``create``, make it where there is none."""
+    from graph.storage.postgres import PostgresDatabase
+
+    opened = PostgresDatabase(place, place.relationships_schema)
+    try:
+        with faults_named(opened):
+            if not opened.has_table("meta"):
+                if not create:
+                    raise _no_graph(root)
+                _create(opened)
+            version = opened.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
+            if version != (str(_FORMAT),):
+                raise WorkspaceDamaged(f"{opened.told} is of another format than {_FORMAT}", _RESTORE)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _create(opened: Database) -> None:
+    opened.begin()
+    if not opened.has_table("meta"):  # else another process was first
+        opened.define(create_statements())
+        opened.execute(_NOTE_FORMAT, (str(_FORMAT),))
+    opened.commit()
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Bring a fresh file to this version's format. Raises DatabaseError for one of another."""
+    if _check_format(connection):
+        return
+    with suppress(sqlite3.OperationalError):  # another process is switching it just now
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    if not _check_format(connection):
+        for statement in create_statements():
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {_FORMAT}")
+    connection.execute("COMMIT")
+
+
+def _check_format(connection: sqlite3.Connection) -> bool:
+    """Tell whether the file has this version's format, rather than none. Raises DatabaseError for another."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version not in (0, _FORMAT):
+        raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {_FORMAT}")
+    return bool(version)
+
+
+@contextmanager
+def _faults_of_file_named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as fault:
+        raise fault_named(fault, str(path), _RESTORE) from fault
 
 
 def _ends(edge: Edge) -> tuple[tuple[NodeType, str], tuple[NodeType, str]]:

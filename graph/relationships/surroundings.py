@@ -49,7 +49,7 @@ _MESSAGES = """
         UNION
         SELECT cited.source FROM document JOIN chunk_of ON chunk_of.target = document.key
         JOIN references_message_document_chunk cited ON cited.target = chunk_of.source WHERE document.id = :id
-    )"""
+    ) AS found"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,8 @@ def _weak(record: RelationshipRecord, key: EdgeKey, below: float) -> tuple[Pruni
     first = "a.title" if of is EdgeType.EXPLAINS else "a.name"
     columns = ", ".join(["a.id", "b.id", first, "b.name", f"{_VALUE[of]} AS value", *(f'e."{name}"' for name in names)])
     query = (
-        f"SELECT {columns} FROM {joined_tables(*key)} WHERE value < ? AND NOT {_IN_USE[of]} ORDER BY value, a.id, b.id"
+        f"SELECT {columns} FROM {joined_tables(*key)} WHERE {_VALUE[of]} < ? AND NOT {_IN_USE[of]}"
+        " ORDER BY value, a.id, b.id"
     )
     edges, examples = [], []
     for source, target, one, other, value, *values in record.execute(query, (below,)).fetchall():
@@ -152,4 +153,8 @@ def _weak(record: RelationshipRecord, key: EdgeKey, below: float) -> tuple[Pruni
 
 def _remember(record: RelationshipRecord, edge: Edge) -> None:
     values = (edge.type.value, edge.source[1], edge.target[1], evidence_of(edge.properties))
-    record.execute("INSERT OR REPLACE INTO pruned VALUES (?, ?, ?, ?)", values)
+    record.execute(
+        "INSERT INTO pruned VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (type, source, target) DO UPDATE SET evidence = excluded.evidence",
+        values,
+    )

@@ -320,13 +320,13 @@ LINK_TO_NOTHING = "is a link to nothing"
 
 _WORKSPACE_FOLDERS = frozenset({"index", "shards"})
 _WORKSPACE_FILE = re.compile(
-    r"manifest\.json|CURRENT|lock|(?:record|replies|relationships|feedback)\.sqlite(?:-wal|-shm)?"
+    r"(?:manifest|record)\.json|CURRENT|lock|(?:record|replies|relationships|feedback)\.sqlite(?:-wal|-shm)?"
 )
 
 
 def _is_workspace(folder: Path) -> bool:
     try:
-        return (folder / "record.sqlite").exists()
+        return any((folder / name).exists() for name in ("record.sqlite", "record.json"))
     except OSError:
         return False
 

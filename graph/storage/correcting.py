@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from graph.embedding.embeddings import Embedder
 from graph.errors import BadInput
 from graph.schema import entity_id
 from graph.storage import correction_table
+from graph.storage.database import Database
 from graph.storage.entry import Entry
 from graph.storage.record import Record
 from graph.storage.writer import Writer
@@ -58,7 +58,7 @@ class Plan:
         if not (self.made or self.undone):
             return
 
-        def change(db: sqlite3.Connection) -> None:
+        def change(db: Database) -> None:
             for each in self.made:
                 correction_table.add(db, each.what, each.note, each.made_at)
             correction_table.undo(db, [each.id for each in self.undone], _now())

@@ -6,14 +6,14 @@ They are made with the first correction, so that a record without any needs none
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graph.corrections.kinds import Correction, What, what_from_json, what_to_json
 from graph.errors import BadInput, WorkspaceDamaged
+from graph.storage.database import Database, statements_of
 
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS corrections (
     id INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT NOT NULL, note TEXT NOT NULL, made_at TEXT NOT NULL,
     undone_at TEXT NOT NULL
@@ -22,6 +22,7 @@ CREATE TABLE IF NOT EXISTS corrected (
     passage_id TEXT PRIMARY KEY REFERENCES passages(id) ON DELETE CASCADE, fingerprint TEXT NOT NULL, by TEXT NOT NULL
 ) WITHOUT ROWID
 """
+TABLE_NAMES = ("corrections", "corrected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Corrected:
     by: tuple[int, ...]
 
 
-def read(db: sqlite3.Connection) -> list[Correction]:
+def read(db: Database) -> list[Correction]:
     """Return all corrections, by id.
 
     Raises:
@@ -54,24 +55,20 @@ def read(db: sqlite3.Connection) -> list[Correction]:
         ) from fault
 
 
-def add(db: sqlite3.Connection, what: What, note: str, made_at: str) -> int:
+def add(db: Database, what: What, note: str, made_at: str) -> int:
     """Write a correction; return its id, which is larger than that of any before it."""
-    for statement in _SCHEMA.split(";"):
-        db.execute(statement)
+    db.define(statements_of(SCHEMA))
     text = json.dumps(what_to_json(what), ensure_ascii=False)
-    row = db.execute(
-        "INSERT INTO corrections (what, note, made_at, undone_at) VALUES (?,?,?,'')", (text, note, made_at)
-    )
-    assert row.lastrowid is not None
-    return row.lastrowid
+    query = "INSERT INTO corrections (what, note, made_at, undone_at) VALUES (?,?,?,'') RETURNING id"
+    return int(db.execute(query, (text, note, made_at)).fetchone()[0])
 
 
-def undo(db: sqlite3.Connection, ids: Sequence[int], undone_at: str) -> None:
+def undo(db: Database, ids: Sequence[int], undone_at: str) -> None:
     """Note of some corrections that they do not stand any more."""
     db.executemany("UPDATE corrections SET undone_at = ? WHERE id = ?", [(undone_at, id) for id in ids])
 
 
-def read_corrected(db: sqlite3.Connection) -> dict[str, Corrected]:
+def read_corrected(db: Database) -> dict[str, Corrected]:
     """Return {passage id: what corrections made of it} of the passages that they change."""
     if not _is_there(db):
         return {}
@@ -79,18 +76,18 @@ def read_corrected(db: sqlite3.Connection) -> dict[str, Corrected]:
     return {key: Corrected(fingerprint, tuple(json.loads(by))) for key, fingerprint, by in rows}
 
 
-def keep_corrected(db: sqlite3.Connection, passage_id: str, fingerprint: str, by: Sequence[int]) -> None:
+def keep_corrected(db: Database, passage_id: str, fingerprint: str, by: Sequence[int]) -> None:
     """Note that corrections change a passage, and how."""
     db.execute("INSERT INTO corrected VALUES (?,?,?)", (passage_id, fingerprint, json.dumps(by)))
 
 
-def forget_corrected(db: sqlite3.Connection, passage_ids: Sequence[str]) -> None:
+def forget_corrected(db: Database, passage_ids: Sequence[str]) -> None:
     """Note that nothing changes some passages."""
     if _is_there(db):
         db.executemany("DELETE FROM corrected WHERE passage_id = ?", [(key,) for key in passage_ids])
 
 
-def replace_corrected(db: sqlite3.Connection, corrected: Mapping[str, Corrected]) -> None:
+def replace_corrected(db: Database, corrected: Mapping[str, Corrected]) -> None:
     """Put this in place of all that was noted of passages."""
     if _is_there(db):
         db.execute("DELETE FROM corrected")
@@ -98,5 +95,5 @@ def replace_corrected(db: sqlite3.Connection, corrected: Mapping[str, Corrected]
             keep_corrected(db, key, each.fingerprint, each.by)
 
 
-def _is_there(db: sqlite3.Connection) -> bool:
-    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'corrections'").fetchone() is not None
+def _is_there(db: Database) -> bool:
+    return db.has_table("corrections")

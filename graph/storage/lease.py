@@ -1,7 +1,8 @@
 """The one writer of a workspace: a lease in its record, with an owner and an expiry, that every commit is fenced by.
 
-The lease ends when it is released, when its process ends (a lock file of the system tells), or when it was not renewed
-in time: a writer that hangs keeps nobody out for ever, and if it wakes up, it commits nothing.
+The lease ends when it is released, when its process ends (a lock file of the system tells, or a lock of the Postgres
+server, which ends with the connection), or when it was not renewed in time: a writer that hangs keeps nobody out for
+ever, and if it wakes up, it commits nothing.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from graph.errors import WorkspaceLocked
+from graph.storage.place import Place, place_of
 from graph.storage.record import Record
 
 LEASE_S = 300.0
@@ -28,7 +30,7 @@ _RENEWALS = 10
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A lease as the record holds it; ``locked``: its process holds the lock file."""
+    """A lease as the record holds it; ``locked``: its process holds the lock."""
 
     token: str
     owner: str
@@ -45,10 +47,50 @@ class _Claim:
         return claim if isinstance(claim.expires, float | int) else None
 
 
+class ProcessLock(Protocol):
+    """A lock that a process holds until it gives it free, or ends."""
+
+    def acquire(self) -> bool:
+        """Take the lock; False where another process holds it."""
+
+    def release(self) -> None:
+        """Give the lock free."""
+
+
+class _LockFile:
+    """A lock on a file of this machine."""
+
+    def __init__(self, path: Path) -> None:
+        from filelock import FileLock
+
+        self._lock = FileLock(path, timeout=0, thread_local=False)
+
+    def acquire(self) -> bool:
+        """Take the lock; False where another process holds it."""
+        from filelock import Timeout
+
+        try:
+            self._lock.acquire()
+        except Timeout:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Give the lock free."""
+        self._lock.release()
+
+
 class Lease:
     """A writer's claim on a workspace."""
 
-    def __init__(self, record_path: Path, claim: _Claim, lock: Any, seconds: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        record_path: Path,
+        claim: _Claim,
+        lock: ProcessLock | None,
+        seconds: float,
+        clock: Callable[[], float],
+    ) -> None:
         self._record_path = record_path
         self._claim = claim
         self._lock = lock
@@ -95,25 +137,25 @@ class Lease:
 
 
 def claim_lease(
-    record_path: Path, lock_path: Path, seconds: float = LEASE_S, clock: Callable[[], float] = time.time
+    record_path: Path, lock_path: Path, seconds: float = LEASE_S, clock: Callable[[], float] | None = None
 ) -> Lease:
     """Become the writer.
 
     Args:
         record_path: the record, which exists.
-        lock_path: a file that the process locks for as long as it lives and holds the lease.
+        lock_path: a file that the process locks for as long as it lives and holds the lease; a record in Postgres has
+            a lock of the server in its place.
         seconds: after which the lease ends when it is not renewed.
-        clock: seconds since the epoch, the same for all processes.
+        clock: seconds since the epoch, the same for all processes; by default that of the machine, or of the server.
 
     Raises:
         WorkspaceLocked: another writer holds it, who is named.
+        RecordUnavailable: the record is in Postgres, and the server does not answer.
     """
-    from filelock import FileLock, Timeout
-
-    lock: Any = FileLock(lock_path, timeout=0, thread_local=False)
-    try:
-        lock.acquire()
-    except Timeout:
+    place = place_of(record_path)
+    clock = clock or _clock_of(place)
+    lock: ProcessLock | None = _lock_of(place, lock_path)
+    if not lock.acquire():
         lock = None
     try:
         with Record(record_path) as record, record.transaction():
@@ -126,6 +168,18 @@ def claim_lease(
             lock.release()
         raise
     return Lease(record_path, claim, lock, seconds, clock)
+
+
+def is_locked(record_path: Path, lock_path: Path) -> bool:
+    """Tell whether a living process holds the lock of a record's writer. Raises RecordUnavailable."""
+    place = place_of(record_path)
+    if place is None and not lock_path.exists():
+        return False
+    lock = _lock_of(place, lock_path)
+    if not lock.acquire():
+        return True
+    lock.release()
+    return False
 
 
 def holder_of(record: Record, clock: Callable[[], float] = time.time) -> str:
@@ -146,3 +200,21 @@ def _refuse_if_held(held: _Claim | None, got_lock: bool, root: Path, now: float)
             f"{root} is being written by {held.owner}",
             f"Wait until it is done, or stop that process; its lease ends in {held.expires - now:.0f} s unless renewed",
         )
+
+
+def _lock_of(place: Place | None, lock_path: Path) -> ProcessLock:
+    if place is None:
+        return _LockFile(lock_path)
+    from graph.storage.postgres import SessionLock
+
+    return SessionLock(place)
+
+
+def _clock_of(place: Place | None) -> Callable[[], float]:
+    """Return the clock that all who write the record go by: the machine's, or the server's."""
+    if place is None:
+        return time.time
+    from graph.storage.postgres import server_time
+
+    ahead = server_time(place) - time.time()
+    return lambda: time.time() + ahead

@@ -1,4 +1,4 @@
-"""The record of a workspace: one SQLite file that holds everything which cannot be derived again.
+"""The record of a workspace: one database that holds everything which cannot be derived again.
 
 Passages with their extracted entities and triples, and every vector. Its transaction is the commit; the search
 index and the snapshot are derived from it and can be rebuilt without embedding anything.
@@ -7,10 +7,9 @@ index and the snapshot are derived from it and can be rebuilt without embedding 
 from __future__ import annotations
 
 import json
-import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,9 +21,9 @@ from numpy.typing import NDArray
 
 from graph.corrections.apply import Corrections, Stated
 from graph.corrections.kinds import Correction
-from graph.errors import BadInput, WorkspaceDamaged
-from graph.out_of_resources import shortage_behind
+from graph.errors import WorkspaceDamaged
 from graph.storage import correction_table
+from graph.storage.database import Database, faults_named, statements_of
 from graph.storage.entry import (
     COLUMNS,
     Entry,
@@ -36,19 +35,20 @@ from graph.storage.entry import (
     names_of,
     to_row,
 )
-from graph.storage.read_only import may_write, open_read_only, scratch_folder
-from graph.storage.record_tables import HELD_BY, SCHEMA, TEXT_COLUMN, DerivedRows, NewVectors, State
+from graph.storage.place import place_of
+from graph.storage.read_only import may_write, scratch_folder
+from graph.storage.record_files import copy_record, copy_to_file, no_record, open_for_reading, open_for_writing
+from graph.storage.record_tables import HELD_BY, RESTORE, SCHEMA, TEXT_COLUMN, DerivedRows, NewVectors, State
 from graph.storage.versions import Versions
 
 FORMAT_VERSION = 2
-_BUSY_TIMEOUT_S = 30.0
-_LOG_TIMEOUT_MS = 1_000
-_PAGE_BYTES = 8192
 _VECTORS = "vectors"
 SYNONYMS = "synonyms"
 """The note of the record that says how pairs of synonyms are found."""
 _PAGE = 5_000
 """Ids that one statement asks for: SQLite takes 32,766 parameters."""
+_SETTINGS = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_SYNONYMS = "INSERT INTO synonyms VALUES (?,?,?) ON CONFLICT (a, b) DO UPDATE SET cosine = excluded.cosine"
 
 
 class Record:
@@ -61,36 +61,32 @@ class Record:
     _moment = ""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
-        """Open the record at ``path``.
+        """Open the record whose SQLite file is ``path``, or which is in Postgres in its place, see `place_of`.
 
         Raises:
             WorkspaceDamaged: there is none (and ``create`` is false), it is no SQLite file, or of another format.
+            RecordUnavailable: it is in Postgres, and the server does not answer.
         """
-        if not create and not path.exists():
-            raise WorkspaceDamaged(f"There is no record at {path}", "Index the documents again with `mara index`")
-        self._path = path
         self._fence: Callable[[Record], None] | None = None
-        if not create and not (may_write(path.parent) and may_write(path)):
-            self._open_for_reading(path)
-            return
+        self._db = self._opened(path, create=create)
         with self._damage_named():
-            self._db = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-            if create:
-                self._db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute("PRAGMA foreign_keys = ON")
-            self._db.execute("PRAGMA secure_delete = ON")
-            if create and not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+            if create and not self._db.has_table("meta"):
                 self._create()
         self._check_format()
 
-    def _open_for_reading(self, path: Path) -> None:
-        self._scratch = scratch_folder()
-        with self._damage_named():
-            self._db, _ = open_read_only(path, Path(self._scratch.name))
-            self._db.execute("COMMIT")
-        self._check_format()
+    def _opened(self, path: Path, *, create: bool) -> Database:
+        if (place := place_of(path, create=create)) is not None:
+            from graph.storage.postgres import PostgresDatabase
+
+            return PostgresDatabase(place, place.schema, must_hold="" if create else "meta")
+        if not create and not path.exists():
+            raise no_record(str(path))
+        if not create and not (may_write(path.parent) and may_write(path)):
+            self._scratch = scratch_folder()
+            database, _ = open_for_reading(path, Path(self._scratch.name))
+            database.commit()
+            return database
+        return open_for_writing(path)
 
     def __enter__(self) -> Self:
         return self
@@ -155,7 +151,7 @@ class Record:
     def stated_in_order(self) -> Iterator[tuple[str, str]]:
         """Yield (passage id, fingerprint of what it states), in the order of the ids."""
         corrected = self.corrected()
-        for key, fingerprint in self._rows("SELECT id, fingerprint FROM passages ORDER BY id"):
+        for key, fingerprint in self._scan("SELECT id, fingerprint FROM passages ORDER BY id"):
             yield key, corrected[key].fingerprint if key in corrected else fingerprint
 
     def corrections(self) -> list[Correction]:
@@ -171,7 +167,7 @@ class Record:
     def passages_with(self, table: str, ids: Iterable[str]) -> set[str]:
         """Return the passages that hold one of some ``names`` or ``facts``."""
         held = f"SELECT passage_id FROM passage_{table} WHERE {HELD_BY[table]} IN (SELECT value FROM json_each(?))"
-        return {key for (key,) in self._rows(held, json.dumps([*ids]))}
+        return {key for (key,) in self._rows(held, [*ids])}
 
     def sources(self) -> dict[str, str]:
         """Return {passage id: source}."""
@@ -179,9 +175,13 @@ class Record:
 
     def documents(self) -> dict[str, str]:
         """Return {passage id: document id} of the passages that are parts of a document."""
-        # What SQLite takes out of JSON ends at a NUL character: it only says where there is something.
-        query = "SELECT id, metadata FROM passages WHERE json_extract(metadata, '$.document') IS NOT NULL"
-        return {key: str(json.loads(metadata)["document"]) for key, metadata in self._rows(query)}
+        # The text only says where there may be something: databases read JSON in ways of their own.
+        rows = self._rows("""SELECT id, metadata FROM passages WHERE metadata LIKE '%"document"%'""")
+        try:
+            held = [(key, json.loads(metadata).get("document")) for key, metadata in rows]
+        except (ValueError, AttributeError) as fault:
+            raise WorkspaceDamaged(f"{self._db.told}: metadata cannot be read ({fault})", RESTORE) from fault
+        return {key: str(document) for key, document in held if document is not None}
 
     def failures(self) -> dict[str, str]:
         """Return {passage id: why nothing could be extracted from it}, for those it holds of."""
@@ -195,18 +195,19 @@ class Record:
 
     def missing(self, table: str, ids: Iterable[str]) -> set[str]:
         """Return those ids of ``names`` or ``facts`` that the record has no vector for."""
-        query = f"SELECT value FROM json_each(?) WHERE value NOT IN (SELECT id FROM {table})"
-        return {key for (key,) in self._rows(query, json.dumps([*ids]))}
+        wanted = [*ids]
+        held = self._rows(f"SELECT id FROM {table} WHERE id IN (SELECT value FROM json_each(?))", wanted)
+        return set(wanted).difference(key for (key,) in held)
 
     def entries(self, ids: Collection[str] | None = None) -> Iterator[Entry]:
         """Yield every entry, or those of some passages, by passage id."""
         every = f"SELECT {COLUMNS} FROM passages ORDER BY id"
-        return self._read_entries(self._rows(every) if ids is None else self._rows_of(COLUMNS, ids))
+        return self._read_entries(self._scan(every) if ids is None else self._rows_of(COLUMNS, ids))
 
     def entries_between(self, first: str, last: str) -> Iterator[Entry]:
         """Yield the entries of the passages from one id to another, both included, by passage id."""
         asked = f"SELECT {COLUMNS} FROM passages WHERE id >= ? AND id <= ? ORDER BY id"
-        return self._read_entries(self._rows(asked, first, last))
+        return self._read_entries(self._scan(asked, first, last))
 
     def _read_entries(self, rows: Iterable[Any]) -> Iterator[Entry]:
         for row in rows:
@@ -214,7 +215,7 @@ class Record:
                 yield from_row(row)
             except (ValueError, TypeError) as fault:
                 raise WorkspaceDamaged(
-                    f"{self._path}: the passage {row[0]!r} cannot be read ({fault})",
+                    f"{self._db.told}: the passage {row[0]!r} cannot be read ({fault})",
                     "Restore it from a backup, or index into a new workspace",
                 ) from fault
 
@@ -223,7 +224,7 @@ class Record:
         vectors = np.zeros((self._count("names"), self.dimension), dtype=np.float32)
         ids: list[str] = []
         names: list[str] = []
-        for row, (key, name, vector) in enumerate(self._rows("SELECT id, name, vector FROM names ORDER BY id")):
+        for row, (key, name, vector) in enumerate(self._scan("SELECT id, name, vector FROM names ORDER BY id")):
             ids.append(key)
             names.append(name)
             vectors[row] = np.frombuffer(vector, dtype=np.float32)
@@ -242,7 +243,7 @@ class Record:
 
     def all_fact_vectors(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         """Yield ids and vectors of all facts, by id, some thousand at a time: all at once may not fit into memory."""
-        rows = self._rows("SELECT id, vector FROM facts ORDER BY id")
+        rows = self._scan("SELECT id, vector FROM facts ORDER BY id")
         while page := list(islice(rows, _PAGE)):
             yield [key for key, _ in page], np.array([np.frombuffer(blob, dtype=np.float32) for _, blob in page])
 
@@ -252,13 +253,13 @@ class Record:
 
     def each_synonym(self) -> Iterator[tuple[str, str, float]]:
         """Yield what `synonyms` returns."""
-        return self._rows("SELECT a, b, cosine FROM synonyms ORDER BY a, b")
+        return self._scan("SELECT a, b, cosine FROM synonyms ORDER BY a, b")
 
     def replace_synonyms(self, synonyms: Iterable[tuple[str, str, float]], found_by: str) -> None:
         """Put these pairs in place of all present ones and note how they are found; this counts as no commit."""
         with self.transaction():
             self._db.execute("DELETE FROM synonyms")
-            self._db.executemany("INSERT INTO synonyms VALUES (?,?,?)", synonyms)
+            self._db.insert("synonyms", synonyms)
             self.set_note(SYNONYMS, found_by)
 
     def count_names(self) -> int:
@@ -296,12 +297,11 @@ class Record:
         with self.transaction():
             since = self._keep_versions(entries, removed)
             held_before = self._delete([*(entry.passage.id for entry in entries), *removed])
-            self._db.executemany("INSERT INTO passages VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", map(to_row, entries))
+            self._db.insert("passages", map(to_row, entries))
             self._insert_vectors("names", names)
             self._insert_vectors("facts", facts)
-            self._db.executemany("INSERT OR REPLACE INTO synonyms VALUES (?,?,?)", synonyms)
-            for entry in entries:
-                self._hold(entry, corrections.stated(entry.passage, entry.extraction))
+            self._db.executemany(_SYNONYMS, synonyms)
+            self._hold([(entry, corrections.stated(entry.passage, entry.extraction)) for entry in entries])
             if since:
                 self.versions.stand(since)
             gone = {table: self._drop_unheld(table, held) for table, held in held_before.items()}
@@ -317,7 +317,7 @@ class Record:
         names: NewVectors,
         facts: NewVectors,
         synonyms: Iterable[tuple[str, str, float]],
-        change: Callable[[sqlite3.Connection], None],
+        change: Callable[[Database], None],
     ) -> set[str]:
         """Change the corrections, and with them what some passages state, in one transaction.
 
@@ -336,9 +336,8 @@ class Record:
             held_before = self._unlink([entry.passage.id for entry, _ in stated])
             self._insert_vectors("names", names)
             self._insert_vectors("facts", facts)
-            self._db.executemany("INSERT OR REPLACE INTO synonyms VALUES (?,?,?)", synonyms)
-            for entry, says in stated:
-                self._hold(entry, says)
+            self._db.executemany(_SYNONYMS, synonyms)
+            self._hold(stated)
             if self.versions.are_kept:
                 corrections = Corrections(self.corrections())
                 self.versions.restate(lambda entry: facts_of(corrections.stated(entry.passage, entry.extraction)))
@@ -364,7 +363,7 @@ class Record:
             self._db.execute("DELETE FROM facts")
             self._insert_vectors("names", names)
             self._insert_vectors("facts", facts)
-            self._db.executemany("INSERT INTO synonyms VALUES (?,?,?)", synonyms)
+            self._db.insert("synonyms", synonyms)
             self._set_meta("embedding_model", embedding_model)
             self._set_meta("dimension", str(passages.vectors.shape[1]))
             self.set_note(_VECTORS, uuid.uuid4().hex)
@@ -378,16 +377,18 @@ class Record:
         with self.transaction():
             for table, column in HELD_BY.items():
                 self._db.execute(f"DELETE FROM passage_{table}")
-                self._db.executemany(f"INSERT INTO passage_{table} VALUES (?,?)", rows.links[table])
-                self._db.execute(f"DELETE FROM {table} WHERE id NOT IN (SELECT {column} FROM passage_{table})")
+                self._db.insert(f"passage_{table}", rows.links[table])
+                self._db.execute(
+                    f"DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM passage_{table} WHERE {column} = id)"
+                )
                 texts = ((text, key, text) for key, text in rows.texts[table].items())
                 text_column = TEXT_COLUMN[table]
                 self._db.executemany(f"UPDATE {table} SET {text_column} = ? WHERE id = ? AND {text_column} <> ?", texts)
             self._db.execute("DELETE FROM synonyms")
             synonyms = ((a, b, cosine) for (a, b), cosine in rows.synonyms.items())
-            self._db.executemany("INSERT INTO synonyms VALUES (?,?,?)", synonyms)
-            # An id is renamed together with the rows that refer to it: SQLite checks them at the end.
-            self._db.execute("PRAGMA defer_foreign_keys = ON")
+            self._db.insert("synonyms", synonyms)
+            # An id is renamed together with the rows that refer to it: the database checks them at the end.
+            self._db.defer_references()
             renamed = [(new, old) for old, new in rows.renamed.items()]
             self._db.executemany("UPDATE passages SET id = ? WHERE id = ?", renamed)
             for table in HELD_BY:
@@ -432,16 +433,21 @@ class Record:
     def as_it_stands(self) -> Iterator[None]:
         """Read what stands at the beginning of the block, whatever a writer does meanwhile; nothing can be written."""
         with self._damage_named():
-            self._db.execute("BEGIN")
+            self._db.begin_reading()
             try:
                 yield
             finally:
-                self._db.execute("COMMIT")
+                self._db.rollback()
 
     def copy_to(self, path: Path) -> None:
-        """Copy it, as it stands at one moment, to a file that is not there yet."""
-        with self._damage_named(), closing(sqlite3.connect(path)) as copy:
-            self._db.backup(copy)
+        """Copy it, as it stands at one moment, to a SQLite file that is not there yet."""
+        with self._damage_named():
+            copy_to_file(self._db, path)
+
+    def copy_into(self, target: Database) -> None:
+        """Copy it, as it stands at one moment, into an empty database, within a transaction of that."""
+        with self.as_it_stands():
+            copy_record(self._db, target)
 
     def part_from(self, *, complete: bool) -> None:
         """Make a copy a record of its own: under another id, complete or not, without a writer and without versions."""
@@ -454,9 +460,7 @@ class Record:
     def shorten_log(self) -> None:
         """Take what was erased out of the log beside the file, too, unless a reader is at work all the while."""
         with self._damage_named():
-            self._db.execute(f"PRAGMA busy_timeout = {_LOG_TIMEOUT_MS}")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            self._db.execute(f"PRAGMA busy_timeout = {1000 * _BUSY_TIMEOUT_S:.0f}")
+            self._db.vacuum()
 
     def fence(self, check: Callable[[Record], None]) -> None:
         """Let every transaction begin with a check, which may refuse it by raising."""
@@ -466,15 +470,14 @@ class Record:
     def transaction(self) -> Iterator[None]:
         """Do several things or none; no other process writes meanwhile."""
         with self._damage_named():
-            self._db.execute("BEGIN IMMEDIATE")
+            self._db.begin()
             try:
                 if self._fence is not None:
                     self._fence(self)
                 yield
-                self._db.execute("COMMIT")
+                self._db.commit()
             except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                self._db.rollback()
                 raise
 
     def _count_up(self) -> None:
@@ -483,8 +486,9 @@ class Record:
 
     def _create(self) -> None:
         with self.transaction():
-            for statement in SCHEMA.split(";"):
-                self._db.execute(statement)
+            if self._db.has_table("meta"):  # another process was first
+                return
+            self._db.define(statements_of(SCHEMA))
             self._set_meta("format_version", str(FORMAT_VERSION))
             self._set_meta("workspace_id", uuid.uuid4().hex)
             self._set_meta("generation", "0")
@@ -498,7 +502,7 @@ class Record:
         if version != str(FORMAT_VERSION):
             age = "an older" if version.isdigit() and int(version) < FORMAT_VERSION else "a newer"
             raise WorkspaceDamaged(
-                f"{self._path} is of format {version}, written by {age} version of mara (this one reads"
+                f"{self._db.told} is of format {version}, written by {age} version of mara (this one reads"
                 f" {FORMAT_VERSION})",
                 "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
             )
@@ -527,14 +531,15 @@ class Record:
         correction_table.forget_corrected(self._db, ids)
         return held
 
-    def _hold(self, entry: Entry, stated: Stated) -> None:
-        """Let a passage hold what it states."""
-        self._link("passage_names", entry.passage.id, names_of(stated))
-        self._link("passage_facts", entry.passage.id, facts_of(stated))
-        if stated.by:
-            correction_table.keep_corrected(
-                self._db, entry.passage.id, stated.fingerprint(entry.fingerprint), stated.by
-            )
+    def _hold(self, stated: Sequence[tuple[Entry, Stated]]) -> None:
+        """Let passages hold what they state."""
+        for table, held_by in (("names", names_of), ("facts", facts_of)):
+            links = ((entry.passage.id, key) for entry, says in stated for key in held_by(says))
+            self._db.insert(f"passage_{table}", links)
+        for entry, says in stated:
+            if says.by:
+                made = says.fingerprint(entry.fingerprint)
+                correction_table.keep_corrected(self._db, entry.passage.id, made, says.by)
 
     def _drop_unheld(self, table: str, candidates: Iterable[str]) -> set[str]:
         """Delete those of the names or facts that no passage holds; return them."""
@@ -542,30 +547,33 @@ class Record:
             f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
             f" AND id NOT IN (SELECT {HELD_BY[table]} FROM passage_{table}"
             f" WHERE {HELD_BY[table]} IN (SELECT value FROM json_each(?))) RETURNING id",
-            (json.dumps([*candidates]),) * 2,
+            ([*candidates],) * 2,
         )
         return {key for (key,) in rows}
 
     def _vectors(self, table: str, ids: Sequence[str]) -> NDArray[np.float32]:
+        places: dict[str, list[int]] = {}
+        for place, key in enumerate(ids):
+            places.setdefault(key, []).append(place)
         vectors = np.zeros((len(ids), self.dimension), dtype=np.float32)
-        found = 0
-        asked = f"SELECT asked.key, vector FROM json_each(?) AS asked JOIN {table} ON {table}.id = asked.value"
-        for row, blob in self._rows(asked, json.dumps(ids)):
-            vectors[row] = np.frombuffer(blob, dtype=np.float32)
-            found += 1
-        if found < len(ids):
+        asked = f"SELECT id, vector FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
+        for key, blob in self._rows(asked, [*places]):
+            vectors[places.pop(key)] = np.frombuffer(blob, dtype=np.float32)
+        if places:
             raise WorkspaceDamaged(
-                f"{self._path} lacks the vectors of {len(ids) - found} {table}",
+                f"{self._db.told} lacks the vectors of {len(places)} {table}",
                 "Restore it from a backup or index again",
             )
         return vectors
 
     def _insert_vectors(self, table: str, new: NewVectors) -> None:
         rows = ((key, text, new.vectors[i].tobytes()) for i, (key, text) in enumerate(new.texts.items()))
-        self._db.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?,?,?)", rows)
-
-    def _link(self, table: str, passage_id: str, held: Iterable[str]) -> None:
-        self._db.executemany(f"INSERT INTO {table} VALUES (?,?)", [(passage_id, key) for key in held])
+        text = TEXT_COLUMN[table]
+        self._db.executemany(
+            f"INSERT INTO {table} VALUES (?,?,?)"
+            f" ON CONFLICT (id) DO UPDATE SET {text} = excluded.{text}, vector = excluded.vector",
+            rows,
+        )
 
     def _count(self, table: str) -> int:
         ((count,),) = self._rows(f"SELECT count(*) FROM {table}")
@@ -574,7 +582,7 @@ class Record:
     def _meta(self, key: str) -> str:
         values = [value for (value,) in self._rows("SELECT value FROM meta WHERE key = ?", key)]
         if not values:
-            raise WorkspaceDamaged(f"{self._path} lacks {key!r}", "Restore it from a backup or index again")
+            raise WorkspaceDamaged(f"{self._db.told} lacks {key!r}", "Restore it from a backup or index again")
         return str(values[0])
 
     def _rows_of(self, columns: str, ids: Iterable[str]) -> Iterator[Any]:
@@ -582,27 +590,20 @@ class Record:
         for among, page in _pages(sorted(ids)):
             yield from self._rows(f"SELECT {columns} FROM passages WHERE id {among} ORDER BY id", *page)
 
-    def _rows(self, query: str, *parameters: str) -> Iterator[Any]:
+    def _rows(self, query: str, *parameters: object) -> Iterator[Any]:
         with self._damage_named():
             yield from self._db.execute(query, parameters)
 
-    def _set_meta(self, key: str, value: str) -> None:
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+    def _scan(self, query: str, *parameters: object) -> Iterator[Any]:
+        """Yield the rows of a large result, without holding all of them."""
+        with self._damage_named():
+            yield from self._db.scan(query, parameters)
 
-    @contextmanager
-    def _damage_named(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as fault:
-            if shortage := shortage_behind(fault):
-                raise shortage from fault
-            if isinstance(fault, sqlite3.OperationalError) and _is_refused(fault):
-                raise BadInput(
-                    f"{self._path} cannot be opened for writing ({fault})", "Check the permissions and the disk"
-                ) from fault
-            raise WorkspaceDamaged(
-                f"{self._path} cannot be read ({fault})", "Restore it from a backup, or index into a new workspace"
-            ) from fault
+    def _set_meta(self, key: str, value: str) -> None:
+        self._db.execute(_SETTINGS, (key, value))
+
+    def _damage_named(self) -> AbstractContextManager[None]:
+        return faults_named(self._db)
 
 
 def _pages(ids: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
@@ -610,7 +611,3 @@ def _pages(ids: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
     for start in range(0, len(ids), _PAGE):
         page = ids[start : start + _PAGE]
         yield f"IN ({','.join('?' * len(page))})", page
-
-
-def _is_refused(fault: sqlite3.OperationalError) -> bool:
-    return any(words in str(fault) for words in ("readonly", "unable to open", "full", "disk I/O"))

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from graph.errors import WorkspaceDamaged
-from graph.storage.read_only import open_read_only
+from graph.storage.place import place_of
 from graph.storage.record import Record
+from graph.storage.record_files import open_for_reading
 from graph.storage.record_tables import HELD_BY, RESTORE, TEXT_COLUMN
 
 _UNIT_TOLERANCE = 1e-3
@@ -31,22 +32,27 @@ class RecordReader(Record):
             WorkspaceDamaged: there is none, it is no SQLite file, or of another format.
             BadInput: it may not be read.
         """
-        if not path.exists():
-            raise WorkspaceDamaged(f"There is no record at {path}", RESTORE)
-        self._path = path
         self._fence = None
-        with self._damage_named():
-            self._db, self.pinned = open_read_only(path, scratch)
+        if (place := place_of(path)) is not None:
+            from graph.storage.postgres import PostgresDatabase
+
+            self._db, self.pinned = PostgresDatabase(place, place.schema, must_hold="meta"), True
+            with self._damage_named():
+                self._db.begin_reading()
+        elif not path.exists():
+            raise WorkspaceDamaged(f"There is no record at {path}", RESTORE)
+        else:
+            self._db, self.pinned = open_for_reading(path, scratch)
         self._check_format()
 
     def faults_of_file(self) -> tuple[list[str], set[str]]:
-        """Return what SQLite says against the file, and which tables have rows that refer to rows that are not there.
+        """Return what the database says against its files, and which tables have rows that refer to none.
 
         Raises:
-            WorkspaceDamaged: SQLite cannot even say that.
+            WorkspaceDamaged: it cannot even say that.
         """
-        said = [str(line) for (line,) in self._rows("PRAGMA integrity_check") if line != "ok"]
-        return said, {str(row[0]) for row in self._rows("PRAGMA foreign_key_check")}
+        with self._damage_named():
+            return self._db.faults_found()
 
     def settings(self) -> dict[str, str]:
         """Return the record's settings."""

@@ -8,7 +8,6 @@ keeps versions: a record of before has none, and all that it held stands from th
 from __future__ import annotations
 
 import json
-import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,9 +17,10 @@ from typing import Any
 from graph.errors import BadInput
 from graph.moments import ALWAYS, shown
 from graph.schema import MetadataValue
+from graph.storage.database import Database
 from graph.storage.entry import COLUMNS, Entry, from_row, hash_of
 
-_TABLES = (
+TABLES = (
     """CREATE TABLE standing (
         passage_id TEXT PRIMARY KEY REFERENCES passages(id) ON DELETE CASCADE ON UPDATE CASCADE, since TEXT NOT NULL
     ) WITHOUT ROWID""",
@@ -38,7 +38,7 @@ _TABLES = (
     ) WITHOUT ROWID""",
     "CREATE INDEX past_facts_of_version ON past_facts (version)",
 )
-_TABLE_NAMES = ("past_facts", "past_passages", "standing")
+TABLE_NAMES = ("past_facts", "past_passages", "standing")
 _PAST_COLUMNS = f"since, until, embedding_model, {COLUMNS}"
 _KEPT_FROM, _CHANGED = "note:versions_from", "note:versions_id"
 _PRESENT = "passages LEFT JOIN standing ON passage_id = id"
@@ -96,7 +96,7 @@ class Stood:
 class Versions:
     """The versions that a record keeps."""
 
-    def __init__(self, db: sqlite3.Connection, query: Query) -> None:
+    def __init__(self, db: Database, query: Query) -> None:
         """``db`` is the open record; what writes is called within a transaction of it."""
         self._db = db
         self._query = query
@@ -104,7 +104,7 @@ class Versions:
     @property
     def are_kept(self) -> bool:
         """Whether the record keeps versions."""
-        return bool(list(self._query("SELECT 1 FROM sqlite_master WHERE name = 'standing'")))
+        return self._db.has_table("standing")
 
     @property
     def kept_from(self) -> str:
@@ -125,27 +125,26 @@ class Versions:
         if not self.are_kept:
             return ALWAYS
         ((latest,),) = self._query(
-            "SELECT max(coalesce((SELECT max(since) FROM standing), ''),"
-            " coalesce((SELECT max(until) FROM past_passages), ''))"
+            "SELECT max(moment) FROM (SELECT max(since) AS moment FROM standing"
+            " UNION ALL SELECT max(until) FROM past_passages) AS moments"
         )
-        return str(latest)
+        return str(latest or ALWAYS)
 
     def begin(self, now: str) -> None:
         """Keep versions from now on. What the record holds already stands from now on, as far as is known."""
         if self.are_kept:
             return
-        for statement in _TABLES:
-            self._db.execute(statement)
+        self._db.define(TABLES)
         has_passages = self._db.execute("SELECT 1 FROM passages LIMIT 1").fetchone()
         self._note(_KEPT_FROM, now if has_passages else ALWAYS)
 
     def end(self) -> None:
         """Keep no versions any more, and erase those that there are."""
-        for table in _TABLE_NAMES:
+        for table in TABLE_NAMES:
             # Rows are deleted first: what `secure_delete` overwrites are those of a DELETE.
             if self.are_kept:
                 self._db.execute(f"DELETE FROM {table}")
-        for table in _TABLE_NAMES:
+        for table in TABLE_NAMES:
             self._db.execute(f"DROP TABLE IF EXISTS {table}")
         self._note(_KEPT_FROM, ALWAYS)
         self._note_change()
@@ -201,7 +200,10 @@ class Versions:
 
     def stand(self, since: Mapping[str, str]) -> None:
         """Note since when passages stand that were just written."""
-        self._db.executemany("INSERT OR REPLACE INTO standing VALUES (?, ?)", since.items())
+        self._db.executemany(
+            "INSERT INTO standing VALUES (?, ?) ON CONFLICT (passage_id) DO UPDATE SET since = excluded.since",
+            since.items(),
+        )
 
     def digest(self, moment: str) -> str:
         """Return a hash of what stood at a moment: of its ids, content and extraction. Empty where nothing stood."""
@@ -228,7 +230,7 @@ class Versions:
         if not self.are_kept:
             return {}
         found: dict[str, tuple[str, str]] = {}
-        wanted = json.dumps([*passage_ids])
+        wanted = [*passage_ids]
         named = "id IN (SELECT value FROM json_each(?))"
         for key, first, last in self._query(
             f"SELECT id, {self._since()} AS since, {self._since()} FROM {_PRESENT} WHERE {named}"
@@ -298,7 +300,7 @@ class Versions:
         for span in [span for span in self.spans() if span.version is not None]:
             self._db.execute("DELETE FROM past_facts WHERE version = ?", (span.version,))
             noted = ((key, span.version) for key in facts_of(self.entry(span)))
-            self._db.executemany("INSERT OR IGNORE INTO past_facts VALUES (?, ?)", noted)
+            self._db.executemany("INSERT INTO past_facts VALUES (?, ?) ON CONFLICT DO NOTHING", noted)
 
     def erase(self, spans: Iterable[Span]) -> int:
         """Erase past versions; return how many those were."""
@@ -327,14 +329,14 @@ class Versions:
 
     def _move(self, key: str, since: str, until: str) -> None:
         """Copy a present passage, which is about to go, to the past."""
-        cursor = self._db.execute(
+        ((version,),) = self._db.execute(
             f"INSERT INTO past_passages ({_PAST_COLUMNS})"
             f" SELECT ?, ?, (SELECT value FROM meta WHERE key = 'embedding_model'), {COLUMNS}"
-            " FROM passages WHERE id = ?",
+            " FROM passages WHERE id = ? RETURNING version",
             (since, until, key),
-        )
+        ).fetchall()
         facts = "SELECT fact_id, ? FROM passage_facts WHERE passage_id = ?"
-        self._db.execute(f"INSERT INTO past_facts {facts}", (cursor.lastrowid, key))
+        self._db.execute(f"INSERT INTO past_facts {facts}", (version, key))
 
     def _since(self) -> str:
         """Return the SQL of the moment since which a present passage stands.
@@ -347,7 +349,9 @@ class Versions:
         return next((str(value) for (value,) in self._query("SELECT value FROM meta WHERE key = ?", key)), "")
 
     def _note(self, key: str, text: str) -> None:
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, text))
+        self._db.execute(
+            "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, text)
+        )
 
     def _note_change(self) -> None:
         self._note(_CHANGED, uuid.uuid4().hex)

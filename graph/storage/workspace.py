@@ -16,6 +16,7 @@ from graph.out_of_resources import shortage_behind
 from graph.server_clients import serves_clients
 from graph.storage.generation import GenerationHold, Layer
 from graph.storage.lease import LEASE_S, Lease, claim_lease
+from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen, place_of
 from graph.storage.read_only import may_write
 from graph.storage.record import FORMAT_VERSION, Record
 
@@ -29,7 +30,6 @@ REPLY_CACHE = "replies.sqlite"
 
 _NAMED_WORKSPACES = ".mara-workspaces"
 _ADMISSION = ".mara-new-workspaces.lock"
-_RECORD = "record.sqlite"
 _PAST = "as-of"
 PAST_MARK = "AS-OF"
 """The file that marks a workspace as derived from another one, of what stood there at some moment."""
@@ -94,7 +94,7 @@ def check_may_be_written(root: Path) -> None:
             f"There is no workspace {root.name}",
             f"Name one that is there, or let clients make workspaces: {NEW_WORKSPACES_VARIABLE}",
         )
-    if sum(1 for _ in root.parent.glob(f"*/{_RECORD}")) >= allowed:
+    if sum(1 for each in root.parent.glob("*") if Workspace(each).record_path.exists()) >= allowed:
         raise BadInput(
             f"There are {allowed} workspaces, and clients may make no more",
             f"Name one that is there, or raise {NEW_WORKSPACES_VARIABLE}",
@@ -105,7 +105,7 @@ def check_may_be_written(root: Path) -> None:
 
 def _is_new_of_a_client(root: Path) -> bool:
     is_default = root.absolute() == default_workspace().absolute()
-    return serves_clients() and not is_default and not (root / _RECORD).exists()
+    return serves_clients() and not is_default and not Workspace(root).record_path.exists()
 
 
 def _is_unfinished(path: Path) -> bool:
@@ -143,15 +143,19 @@ def _new_workspaces() -> int:
 
 
 class Workspace:
-    """The files of one workspace: manifest.json, record.sqlite, CURRENT, index/<generation>/ and lock."""
+    """The files of one workspace: manifest.json, record.sqlite, CURRENT, index/<generation>/ and lock.
+
+    A record in Postgres has record.json in its place, and the lock is the server's.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     @property
     def record_path(self) -> Path:
-        """Where the record is."""
-        return self.root / _RECORD
+        """The file of the record; where that is in Postgres, the file that names it."""
+        place = self.root / PLACE_FILE
+        return place if place.exists() else self.root / RECORD_FILE
 
     @property
     def build_cache(self) -> Path:
@@ -190,23 +194,24 @@ class Workspace:
             raise BadInput(
                 f"{self.root} cannot be used as a workspace ({fault.strerror})", "Choose another folder"
             ) from fault
-        if not self.record_path.exists():
+        path = self.root / RECORD_FILE
+        if not self.record_path.exists() and place_of(path, create=True) is None:
             self._put_record()
-        Record(self.record_path, create=True).close()
+        Record(path, create=True).close()
 
     def _put_record(self) -> None:
         """Put an empty record in place, whole at once: who looks, or is killed meanwhile, leaves no half of one."""
         folder = self.root / "index" / f"{_UNFINISHED}{uuid4().hex}"  # `prune` removes it, as any but the current
         folder.mkdir()
         try:
-            Record(folder / _RECORD, create=True).close()
-            os.link(folder / _RECORD, self.record_path)
+            Record(folder / RECORD_FILE, create=True).close()
+            os.link(folder / RECORD_FILE, self.root / RECORD_FILE)
         except FileExistsError:
             pass
         except OSError:
             # A file system without links; or another process made the record, and pruned.
-            if not self.record_path.exists():
-                (folder / _RECORD).rename(self.record_path)
+            if not (self.root / RECORD_FILE).exists():
+                (folder / RECORD_FILE).rename(self.root / RECORD_FILE)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -216,6 +221,8 @@ class Workspace:
         Raises:
             WorkspaceMissing: there is none.
             WorkspaceDamaged: it cannot be read.
+            RecordUnavailable: it is in Postgres, and the server does not answer.
+            BadInput: it is not where ``MARA_RECORD_URL`` says.
         """
         self._check_manifest()
         if not self.record_path.exists():
@@ -255,6 +262,7 @@ class Workspace:
         with record.transaction():
             for name in ("CURRENT", "manifest.json"):
                 (self.root / name).unlink(missing_ok=True)
+        shutil.rmtree(self.build_cache, ignore_errors=True)
         self.prune()
 
     def claim(self, seconds: float = LEASE_S) -> Lease:
@@ -285,6 +293,8 @@ class Workspace:
         path = self.root / "manifest.json"
         if self.root.exists() and not self.root.is_dir():
             raise BadInput(f"{self.root} is a file, not a workspace", "Name a folder")
+        if not self.is_past:
+            check_chosen(self.root)
         if not path.exists():
             return
         try:

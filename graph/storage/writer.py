@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graph.corrections.apply import Corrections, Stated
 from graph.embedding.embeddings import Embedder, check_dimension, check_embedder
 from graph.schema import Extraction, Passage, Triple
+from graph.storage.database import Database
 from graph.storage.entry import Entry, facts_of, names_of
 from graph.storage.name_vectors import NameVectors
 from graph.storage.record import Record
@@ -92,7 +92,7 @@ class Writer:
         names, facts = self._embed_stated([corrections.stated(e.passage, e.extraction) for e in entries])
         self._record.commit(entries, names, facts, self._synonyms(names), self._embedder.model_id, removed)
 
-    def restate(self, stated: Sequence[tuple[Entry, Stated]], change: Callable[[sqlite3.Connection], None]) -> None:
+    def restate(self, stated: Sequence[tuple[Entry, Stated]], change: Callable[[Database], None]) -> None:
         """Change the corrections, and commit what these entries state afterwards, as `Record.restate` does."""
         names, facts = self._embed_stated([says for _, says in stated])
         self._forget(self._record.restate(stated, names, facts, self._synonyms(names), change))

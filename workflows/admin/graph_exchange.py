@@ -79,8 +79,7 @@ def export_graph(root: Path, path: Path, form: GraphFormat) -> dict[str, Any]:
         BadInput: there is no relationship graph, or the file cannot be written.
     """
     counts = {"nodes": 0, "edges": 0}
-    with RelationshipRecord.of(root) as record:
-        record.execute("BEGIN")
+    with RelationshipRecord.of(root) as record, record.as_it_stands():
         write_lines(path, _lines(_counted(parts_of(record), counts), form))
     return {"file": str(path), "format": form.value, **counts}
 

@@ -25,8 +25,9 @@ from graph.relationships.cypher.copies import remove_copies
 from graph.relationships.cypher.mirror import was_mirrored
 from graph.relationships.erasure import Erased, erase_user, questions_of
 from graph.relationships.history import now
-from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
+from graph.relationships.record import RelationshipRecord
 from graph.storage.marks import Mark, erase_marks, read_marks
+from graph.storage.place import has_relationships
 from graph.storage.workspace import Workspace, write_atomically
 from workflows.runtime.graph_server import erase_on_graph_server
 from workflows.serving.page.conversations import FILE_NAME, Conversations, KeptTurn
@@ -184,7 +185,7 @@ def _opened(root: Path) -> Iterator[RelationshipRecord | None]:
     """Open the relationship graph of a workspace; None where nothing was written to it yet."""
     if not Workspace(root).record_path.exists():
         raise WorkspaceMissing(f"There is no workspace at {root}", "Name the folder of a workspace")
-    if not (root / RELATIONSHIPS_FILE).exists():
+    if not has_relationships(root):
         yield None
         return
     with RelationshipRecord.of(root) as record:

@@ -25,6 +25,7 @@ from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.relationships.upkeep import n_pruned
 from graph.schema import PASSAGE_RELATIONS, entity_id
 from graph.storage.generation import GenerationHold
+from graph.storage.place import has_relationships, place_name
 from graph.storage.record import FORMAT_VERSION, Record
 from graph.storage.workspace import REPLY_CACHE, Workspace
 
@@ -54,6 +55,7 @@ def workspace_stats(root: Path) -> dict[str, Any]:
         return {
             "workspace": str(root),
             "workspace_id": record.workspace_id,
+            "record_in_postgres": place_name(root),
             "generation": graph.generation,
             "record_generation": record.generation,
             "complete": record.complete,
@@ -148,7 +150,7 @@ def _relationship_counts(root: Path) -> dict[str, int | str]:
 
     Where it cannot be read, ``problem`` says why: the index can be asked all the same.
     """
-    if not (root / RELATIONSHIPS_FILE).exists():
+    if not has_relationships(root):
         return {}
     try:
         with RelationshipRecord.of(root, read_only=True) as relationships:

@@ -81,6 +81,7 @@ from workflows.cli.options import (
 )
 from workflows.cli.plot import plot
 from workflows.cli.progress_bars import progress_bars
+from workflows.cli.record import record
 from workflows.cli.review import review
 from workflows.cli.serve import serve
 from workflows.cli.versions import versions
@@ -435,6 +436,7 @@ def mcp(
 app.add_typer(plot, name="plot")
 app.add_typer(graph, name="graph")
 app.add_typer(correct, name="correct")
+app.add_typer(record, name="record")
 app.command("chat")(chat)
 app.command("batch")(batch)
 app.command("eval")(evaluate)

@@ -7,6 +7,7 @@ command or a server; and so that Ray can end, for whatever reason, and be starte
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -43,7 +44,7 @@ def main() -> None:
     cluster = receive(sys.stdin.buffer)
     assert isinstance(cluster, Cluster)
     jobs: SimpleQueue[Job | None] = SimpleQueue()
-    threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
+    threading.Thread(target=_receive, args=(jobs, cluster), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         workers = pipeline.connect(cluster)
@@ -55,7 +56,7 @@ def main() -> None:
     except Exception as fault:
         send(events, Failed.of(as_error(fault)))
     finally:
-        _end()
+        _end(cluster)
 
 
 def _events_of(job: Job, workers: int) -> Iterator[Event]:
@@ -69,7 +70,7 @@ def _events_of(job: Job, workers: int) -> Iterator[Event]:
         yield ShardMade(made.key, made.passages, made.failed, made.tokens)
 
 
-def _receive(jobs: SimpleQueue[Job | None]) -> None:
+def _receive(jobs: SimpleQueue[Job | None], cluster: Cluster) -> None:
     """Take in jobs; when the parent has closed its end, or is gone, end Ray and this process, whatever it is doing."""
     while True:
         try:
@@ -79,14 +80,16 @@ def _receive(jobs: SimpleQueue[Job | None]) -> None:
         except EOFError:
             jobs.put(None)
             threading.Timer(_PATIENCE_S, os._exit, [1]).start()
-            _end()
+            _end(cluster)
             os._exit(0)
 
 
-def _end() -> None:
+def _end(cluster: Cluster) -> None:
+    """End Ray, and remove what it and this process wrote: the parent may be gone."""
     import ray
 
     ray.shutdown()
+    shutil.rmtree(Path(cluster.folder).parent, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -86,7 +87,7 @@ class Coordinator:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**os.environ, **_RAY_SETTINGS, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+                env=_environment(address),
                 start_new_session=True,
             )
         self._send(Cluster(address, workers, str(self.folder / "r")))
@@ -133,6 +134,13 @@ class Coordinator:
         assert self._process.stdin is not None
         with suppress(OSError, ValueError):
             send(self._process.stdin, message)
+
+
+def _environment(address: str) -> dict[str, str]:
+    """Return the variables of a coordinator: where our modules are, and a token that keeps others out of its Ray."""
+    token = {} if address else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    modules = os.pathsep.join(map(os.path.abspath, sys.path))
+    return {**os.environ, **_RAY_SETTINGS, **token, "PYTHONPATH": modules}
 
 
 _RAY_SETTINGS = {

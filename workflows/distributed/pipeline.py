@@ -26,6 +26,9 @@ _OBJECT_STORE_BYTES = 200_000_000
 _TASK_RETRIES = 32
 """Deaths that one shard survives: a machine that takes its worker with it each time ends the run at last."""
 
+_ADDRESS_HINT = (
+    "Check the address; run the command on a machine of the cluster, with RAY_AUTH_MODE=token if it asks for a token"
+)
 _START_HINT = "Run it again: finished shards are kept. `--engine local` needs no cluster"
 
 
@@ -64,8 +67,10 @@ def connect(cluster: Cluster) -> int:
                 **quiet,
             )
     except Exception as fault:
-        place = f"No Ray cluster answers at {cluster.address}" if cluster.address else "Ray cannot be started here"
-        raise ClusterUnavailable(f"{place} ({str(fault).splitlines()[0][:200]})", _START_HINT) from None
+        if cluster.address:
+            raise ClusterUnavailable(f"No Ray cluster answers at {cluster.address}", _ADDRESS_HINT) from None
+        reason = (str(fault).strip().splitlines() or [type(fault).__name__])[0][:200]
+        raise ClusterUnavailable(f"Ray cannot be started here ({reason})", _START_HINT) from None
     settings = DataContext.get_current()
     settings.enable_progress_bars = False
     settings.print_on_execution_start = False
@@ -193,8 +198,7 @@ def _stage(data: Any, actor: type, size: int, cores: float, arguments: dict[str,
         batch_format="pyarrow",
         compute=ActorPoolStrategy(size=size, max_tasks_in_flight_per_actor=2),
         num_cpus=cores,
-        max_restarts=-1,
-        max_task_retries=_TASK_RETRIES,
+        ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": _TASK_RETRIES},
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import asdict
 from typing import Any
 
 from graph.errors import MaraError, WorkspaceDamaged
 from graph.relationships.documents import relate
-from graph.relationships.record import RELATIONSHIPS_FILE
+from graph.storage.place import has_relationships
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 
@@ -27,10 +26,8 @@ def related(workspace: Workspace, record: Record) -> dict[str, Any]:
         return {"problem": f"{fault.message}. {fault.hint}"}
     except MaraError as fault:
         return {"problem": f"{fault.message}. {MENDING}"}
-    except sqlite3.Error as fault:
-        return {"problem": f"The relationship graph refused it ({fault}). {MENDING}"}
 
 
 def related_if_there(workspace: Workspace, record: Record) -> dict[str, Any]:
     """Do as `related` where the workspace has a relationship graph; nothing where it has none."""
-    return related(workspace, record) if (workspace.root / RELATIONSHIPS_FILE).exists() else {}
+    return related(workspace, record) if has_relationships(workspace.root) else {}

@@ -10,8 +10,9 @@ from graph.errors import MaraError, NoAccess
 from graph.relationships.conversations import Cited, PastTurn, check_open_to, conversation, last_turns
 from graph.relationships.erasure import erase_conversation
 from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
-from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
+from graph.relationships.record import RelationshipRecord
 from graph.server_clients import without_folders
+from graph.storage.place import has_relationships
 from graph.storage.workspace import Workspace, resolve_workspace
 from graph.text import counted
 from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sending, erase_on_graph_server
@@ -57,7 +58,7 @@ def past_turns(context: Context) -> list[PastTurn]:
         WorkspaceDamaged: the relationship graph cannot be read.
     """
     root = resolve_workspace(context.workspace)
-    if not context.conversation_id or not (root / RELATIONSHIPS_FILE).exists():
+    if not context.conversation_id or not has_relationships(root):
         return []
     with RelationshipRecord.of(root) as record:
         check_open_to(record, context.conversation_id, context.user_id, own_only=context.own_only)
@@ -115,7 +116,7 @@ def erase_own_conversation(context: Context) -> None:
         GraphUnavailable: it is erased here, and the configured graph server still holds it.
     """
     root = resolve_workspace(context.workspace)
-    if not (root / RELATIONSHIPS_FILE).exists():
+    if not has_relationships(root):
         return
     with RelationshipRecord.of(root) as record:
         found = conversation(record, context.conversation_id)

@@ -17,9 +17,10 @@ from graph.relationships.conversation_search import (
 from graph.relationships.conversations import check_open_to
 from graph.relationships.personal_ranking import Placed, candidates_of, personal_ranking
 from graph.relationships.profile import Profile, profile_of
-from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
+from graph.relationships.record import RelationshipRecord
 from graph.relationships.sight import Sight
 from graph.retrieve.search import FUSED_DEPTH, Ranking
+from graph.storage.place import has_relationships
 from graph.storage.workspace import resolve_workspace
 from workflows.runtime.history import told
 from workflows.runtime.resources import OpenRun
@@ -126,7 +127,7 @@ def _read(
 ) -> tuple[Found, list[ErrorRecord]]:
     """Read the relationship graph; where it cannot be read, the run goes on without it, and says so."""
     root = resolve_workspace(run.context.workspace)
-    if not (root / RELATIONSHIPS_FILE).exists():
+    if not has_relationships(root):
         return otherwise, []
     sight = None if run.selection is None else Sight(run.selection)
     try:

@@ -13,6 +13,7 @@ from agents.extractor import ChatExtractor
 from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
 from graph.embedding.embeddings import configured_embedder
+from graph.endpoints.address import Address
 from graph.endpoints.openai_protocol import thinking_tokens, timeout_s
 from graph.own_types import NO_TYPES, OwnTypes
 from graph.retrieve.index_pool import IndexPool
@@ -171,15 +172,22 @@ def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extract
 
 
 def extraction_urls() -> list[str]:
-    """Return the servers that extract side by side: ``MARA_EXTRACTION_URLS``, with commas between; none by default."""
-    return [url.strip() for url in os.environ.get(EXTRACTION_URLS_VARIABLE, "").split(",") if url.strip()]
+    """Return the servers that extract side by side: ``MARA_EXTRACTION_URLS``, with commas between; none by default.
+
+    Raises:
+        BadInput: one of them is no address.
+    """
+    urls = [url.strip() for url in os.environ.get(EXTRACTION_URLS_VARIABLE, "").split(",") if url.strip()]
+    for url in urls:
+        Address.parse(url, EXTRACTION_URLS_VARIABLE, "http://localhost:8000/v1,http://localhost:8001/v1")
+    return urls
 
 
 def _extraction_models(context: IndexingContext) -> list[ChatModel]:
     """Return the chat models that extract, one for each server; none where the offline extractor does."""
-    urls = extraction_urls()
     named = context.model or os.environ.get("MARA_CHAT_MODEL", "")
-    if not urls or named == OFFLINE or is_local(named):
+    urls = [] if named == OFFLINE or is_local(named) else extraction_urls()
+    if not urls:
         model = chat_model_of(context, context.temperature)
         return [model] if model else []
     key = os.environ.get("OPENAI_API_KEY") or None

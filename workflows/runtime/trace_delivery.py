@@ -14,13 +14,17 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from graph.endpoints.address import without_secrets
+from workflows.runtime.otel_export import collector_address, open_collector, texts_hidden, tracing_mode
 
 if TYPE_CHECKING:
     from langsmith import Client
+    from opentelemetry.sdk.trace import TracerProvider
 
 DELIVERY_S = 3.0
 """For so long a command that is done waits until its traces are sent."""
 
+_LANGSMITH = "LANGSMITH_ENDPOINT and LANGSMITH_API_KEY"
+_ADDRESSES = {"langsmith": _LANGSMITH, "hybrid": _LANGSMITH, "otel": "OTEL_EXPORTER_OTLP_ENDPOINT"}
 _SWITCHES = ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING")
 
 
@@ -30,6 +34,10 @@ def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
 
     A server that refuses connections costs no time; one that does not answer costs at most ``wait_s`` seconds after
     the work is done. Neither changes anything else.
+
+    Raises:
+        BadInput: OpenTelemetry is asked for without an address.
+        DependencyMissing: it is asked for, and its packages are not installed.
     """
     if not any(os.environ.get(name, "").lower() == "true" for name in _SWITCHES):
         yield
@@ -39,34 +47,44 @@ def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
     from langsmith import Client
     from langsmith.run_helpers import tracing_context
 
+    mode = tracing_mode()
+    collector = None if mode == "langsmith" else open_collector()
     logging.getLogger("langsmith").setLevel(logging.CRITICAL)
     faults: list[Exception] = []
-    client = Client(tracing_error_callback=faults.append)
+    client = Client(
+        tracing_error_callback=faults.append,
+        otel_tracer_provider=collector,
+        hide_inputs=texts_hidden("LANGSMITH_HIDE_INPUTS", mode),
+        hide_outputs=texts_hidden("LANGSMITH_HIDE_OUTPUTS", mode),
+    )
+    address = collector_address() if mode == "otel" else client.api_url
     try:
         with tracing_context(client=client):
             yield
     finally:
-        problem = _deliver(client, wait_s)
+        problem = _deliver(client, collector, address, wait_s)
         if faults:
             problem = type(faults[0]).__name__
         if problem:
             print(  # noqa: T201
-                f"Traces were not sent to {without_secrets(client.api_url)}: {problem}. Check LANGSMITH_ENDPOINT and"
-                " LANGSMITH_API_KEY, or set LANGSMITH_TRACING=false.",
+                f"Traces were not sent to {without_secrets(address)}: {problem}. Check {_ADDRESSES[mode]}, or set"
+                " LANGSMITH_TRACING=false.",
                 file=sys.stderr,
             )
 
 
-def _deliver(client: Client, wait_s: float) -> str:
+def _deliver(client: Client, collector: TracerProvider | None, address: str, wait_s: float) -> str:
     """Wait until everything is sent; return what hindered it, or nothing."""
     outcome: list[str] = []
 
     def deliver() -> None:
-        if not _is_reachable(client.api_url, wait_s):
+        if not _is_reachable(address, wait_s):
             outcome.append("nobody takes connections there")
             return
         client.flush(timeout=wait_s)
         left = client.tracing_queue is not None and client.tracing_queue.unfinished_tasks
+        if collector is not None and not collector.force_flush(int(1000 * wait_s)):
+            left = 1
         outcome.append(f"not all was taken within {wait_s:g} s" if left else "")
 
     thread = threading.Thread(target=deliver, daemon=True)

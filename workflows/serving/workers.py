@@ -16,6 +16,7 @@ from types import FrameType
 import uvicorn
 
 from workflows.runtime.resources import close_indexes
+from workflows.runtime.trace_delivery import traces_delivered
 from workflows.serving.page.app import make_app
 from workflows.serving.page.site import Site
 from workflows.serving.service import Service
@@ -156,7 +157,8 @@ def work(served: Served, listening: socket.socket, supervisor: Connection, repla
 
     threading.Thread(target=heed, name="supervisor", daemon=True).start()
     try:
-        asyncio.run(serve())
+        with traces_delivered():
+            asyncio.run(serve())
     finally:
         close_indexes()
 

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from graph.errors import BadInput
 from graph.relationships.ratings import rate_views
-from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
+from graph.relationships.record import RelationshipRecord
 from graph.storage.marks import Mark, MarkKind, Recorded, add_marks, forget_marks, read_marks, served_passages
+from graph.storage.place import has_relationships
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from workflows.context import check_question
@@ -106,7 +107,7 @@ def forget(root: Path, question: str = "", passage_ids: Sequence[str] = (), kind
 
 def _rate_views(root: Path) -> None:
     """Let the views of users in the history follow the marks, where there is a history."""
-    if (root / RELATIONSHIPS_FILE).exists():
+    if has_relationships(root):
         with RelationshipRecord.of(root) as record:
             rate_views(record, read_marks(root))
 

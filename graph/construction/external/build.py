@@ -28,7 +28,6 @@ from graph.construction.external.spellings import write_spellings
 from graph.construction.external.synonyms import write_synonyms
 from graph.construction.external.workers import Workers
 from graph.construction.knowledge_graph import SnapshotHeader
-from graph.corrections.apply import Corrections
 from graph.own_types import OwnTypes
 from graph.schema import RelationType
 from graph.storage.own_types import declared_types
@@ -106,7 +105,6 @@ class _Build:
         self._workers = workers
         self._sizes = sizes
         self._begin = on_stage
-        self._corrections = record.corrections()
 
     def run(self) -> None:
         """Do one stage after the other."""
@@ -142,22 +140,22 @@ class _Build:
         cache.mkdir(exist_ok=True)
         cuts = cuts_of(self._record, self._sizes.shard)
         root = self._workspace.root
-        tasks = (ScanTask(root, cut, self._corrections, cache / cut.key) for cut in cuts)
+        tasks = (ScanTask(root, cut, cache / cut.key) for cut in cuts)
         self._workers.run(scan_shard, tasks)
         shards = shards_of(cuts, cache)
         prune_cache(cache, shards)
         rows = sum(len(shard.columns.array("name_high")) for shard in shards)
-        return Layout(self._folder / _SCRATCH, shards, 1 + rows // self._sizes.names)
+        layout = Layout(self._folder / _SCRATCH, shards, 1 + rows // self._sizes.names)
+        layout.save()
+        return layout
 
     def _merge_names(self, layout: Layout) -> int:
         self._begin("names")
-        parts, model = range(layout.parts), self._record.embedding_model
-        self._workers.run(
-            names.merge_names, [names.NamesPart(layout, part, self._corrections, model) for part in parts]
-        )
+        parts, root = range(layout.parts), self._workspace.root
+        self._workers.run(names.merge_names, [names.NamesPart(layout, part, root) for part in parts])
         n_entities = names.join_entities(layout, self._folder)
         self._begin("vectors of names")
-        dimension, root = self._record.dimension, self._workspace.root
+        dimension = self._record.dimension
         self._workers.run(weights.read_vectors, [weights.VectorsTask(layout, part, root, dimension) for part in parts])
         weights.join_vectors(layout, dimension)
         self._begin("spellings")
@@ -170,9 +168,10 @@ class _Build:
 
     def _find_mentions(self, layout: Layout) -> None:
         self._begin("mentions")
-        shards = range(len(layout.shards))
-        tasks = [mentions.MentionsTask(layout, index, self._folder, self._corrections) for index in shards]
+        shards, root = range(len(layout.shards)), self._workspace.root
+        tasks = [mentions.MentionsTask(layout, index, self._folder, root) for index in shards]
         self._workers.run(mentions.find_mentions, tasks)
+        mentions.forget_tree()
 
     def _own_types(self, layout: Layout) -> OwnTypes:
         """Return the record's own types that its facts and names have."""
@@ -182,13 +181,13 @@ class _Build:
     def _make_edges(self, layout: Layout, n_entities: int, own: OwnTypes) -> int:
         self._begin("weights of links")
         count_passages(layout, self._folder, self._record.dimension)
-        kinds = {relation: len(EDGE_KINDS) + place for place, relation in enumerate(own.relation_types)}
+        kinds = {str(relation): len(EDGE_KINDS) + place for place, relation in enumerate(own.relation_types)}
         shards = range(len(layout.shards))
         self._workers.run(weights.weigh, [weights.WeighTask(layout, index, self._folder, kinds) for index in shards])
         classes = PassageClasses(self._record.note(PASSAGE_CLASSES) or PassageClasses.THIRDS)
         cuts = weights.class_cuts(layout, classes)
         self._begin("synonyms")
-        synonyms = write_synonyms(self._record, CorrectedNames(Corrections(self._corrections)).apart, layout)
+        synonyms = write_synonyms(self._record, CorrectedNames.of(self._record).apart, layout)
         self._begin("edges")
         bounds = edges.ranges_of_entities(layout, n_entities, synonyms, self._sizes.edges)
         tasks = [

@@ -151,7 +151,8 @@ def _rows(task: EdgesTask, names: Sequence[str], types: Sequence[type[np.generic
         columns = task.layout.of_shard(index)
         rows = rows_of(columns.array(names[0]), task.start, task.end)
         for parts, name in zip(found, names, strict=True):
-            parts.append(columns.array(name)[rows])
+            # A copy: a map of each shard's file would take as many open files.
+            parts.append(np.array(columns.array(name)[rows]))
     return [joined(parts, kind) for parts, kind in zip(found, types, strict=True)]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +14,8 @@ from numpy.typing import NDArray
 
 from graph.construction.external.arrays import Array, Columns
 from graph.construction.external.ids import Ids, cuts
+
+_FILE = "layout.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,18 @@ class Layout:
         folder.mkdir(parents=True, exist_ok=True)
         return Columns(folder)
 
+    def save(self) -> None:
+        """Write it into its scratch folder, for other processes."""
+        shards = [(str(shard.folder), shard.start, shard.size) for shard in self.shards]
+        (self.scratch / _FILE).write_text(json.dumps({"shards": shards, "parts": self.parts}), encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def load_layout(scratch: Path) -> Layout:
+    """Return the layout that was saved in a folder."""
+    said = json.loads((scratch / _FILE).read_text(encoding="utf-8"))
+    return Layout(scratch, tuple(Shard(Path(folder), *place) for folder, *place in said["shards"]), said["parts"])
+
 
 class Slice(NamedTuple):
     """The rows of a shard that fall into a range."""
@@ -81,8 +97,8 @@ class Slice(NamedTuple):
     end: int
 
     def array(self, name: str) -> Array:
-        """Return a column's rows."""
-        return self.columns.array(name)[self.start : self.end]
+        """Return a copy of a column's rows: a map of each shard's file would take as many open files."""
+        return np.array(self.columns.array(name)[self.start : self.end])
 
 
 def slices_of_ids(layout: Layout, kind: str, part: int) -> list[Slice]:

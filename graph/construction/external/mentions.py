@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,8 +17,7 @@ from graph.construction.external.layout import Layout
 from graph.construction.external.scan import IN_ADDRESS, IN_SMALL_LETTERS, stored_passage
 from graph.construction.external.spellings import Matches, SpellingTree
 from graph.construction.names import Mention
-from graph.corrections.apply import Corrections
-from graph.corrections.kinds import Correction
+from graph.storage.workspace import Workspace
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -36,7 +34,7 @@ class MentionsTask:
     layout: Layout
     shard: int
     folder: Path
-    corrections: Sequence[Correction]
+    workspace: Path
 
 
 class _Mentions(NamedTuple):
@@ -48,7 +46,7 @@ class _Mentions(NamedTuple):
     entities: Ints
 
     def where(self, kept: NDArray[np.bool_]) -> _Mentions:
-        return _Mentions(*(column[kept] for column in self))
+        return _Mentions(self.passages[kept], self.starts[kept], self.ends[kept], self.entities[kept])
 
 
 def find_mentions(task: MentionsTask) -> None:
@@ -70,6 +68,11 @@ def _tree(folder: Path) -> SpellingTree:
     return SpellingTree(Columns(folder))
 
 
+def forget_tree() -> None:
+    """Let go of the tree of spellings that this process keeps between two tasks."""
+    _tree.cache_clear()
+
+
 def _mentions(matches: Matches, bounds: Longs, folder: Path) -> _Mentions:
     """Return one mention for each entity that a found spelling may mean."""
     starts, values = (read_array(folder / f"spellings.numbers.{name}.npy") for name in ("starts", "values"))
@@ -84,7 +87,8 @@ def _mentions(matches: Matches, bounds: Longs, folder: Path) -> _Mentions:
 
 def _admitted(mentions: _Mentions, task: MentionsTask, said: Columns, bounds: Longs) -> _Mentions:
     """Return the mentions that corrections let a passage mean."""
-    corrected = CorrectedNames(Corrections(task.corrections))
+    with Workspace(task.workspace).open_record() as record:
+        corrected = CorrectedNames.of(record)
     forms = corrected.token_forms
     if not forms:
         return mentions

@@ -18,9 +18,8 @@ from graph.construction.external.arrays import ArrayWriter, Columns, TextWriter,
 from graph.construction.external.ids import Ids
 from graph.construction.external.layout import Layout, Slice, ids_of, rows_of, slices_of_ids
 from graph.construction.names import findable
-from graph.corrections.apply import Corrections
-from graph.corrections.kinds import Correction
 from graph.embedding.embeddings import understanding_of
+from graph.storage.workspace import Workspace
 from graph.synonyms import may_have_synonyms
 
 Rows = NDArray[np.intp]
@@ -34,8 +33,7 @@ class NamesPart:
 
     layout: Layout
     part: int
-    corrections: Sequence[Correction]
-    embedding_model: str
+    workspace: Path
 
 
 def merge_names(task: NamesPart) -> None:
@@ -49,7 +47,8 @@ def merge_names(task: NamesPart) -> None:
     labels = _labels(slices, entity_of, "label")
     types = _labels(slices, entity_of, "type")
     TextTable.of(zip(normal, (labels[n] for n in range(len(first))), strict=True), 2).save(columns.folder, "entities")
-    understands = understanding_of(task.embedding_model)
+    with Workspace(task.workspace).open_record() as record:
+        understands, corrected = understanding_of(record.embedding_model), CorrectedNames.of(record)
     columns.save(
         eligible=np.array([may_have_synonyms(name, understands) for name in normal], dtype=np.bool_),
         high=distinct.high,
@@ -59,7 +58,7 @@ def merge_names(task: NamesPart) -> None:
         typed=np.array(sorted(types), dtype=np.int32),
     )
     columns.save_texts("types", (types[entity] for entity in sorted(types)))
-    _save_spellings(columns, normal, CorrectedNames(Corrections(task.corrections)))
+    _save_spellings(columns, normal, corrected)
 
 
 def _normal_forms(slices: Sequence[Slice], first: Rows) -> list[str]:
@@ -161,7 +160,7 @@ def number_names(task: ShardTask) -> None:
     for part in range(layout.parts):
         columns = layout.of_part("names", part)
         begin, end = columns.array("starts")[index : index + 2].tolist()
-        found.append(columns.array("entity_of")[begin:end] + starts[part])
+        found.append(columns.array("entity_of")[begin:end] + np.int32(starts[part]))
     entity_of = joined(found, np.int32)
     own, said = layout.of_shard(index), layout.shards[index].columns
     own.save(entity_of=entity_of)

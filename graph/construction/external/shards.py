@@ -13,7 +13,6 @@ from uuid import uuid4
 from graph.construction.external.layout import Shard
 from graph.construction.external.scan import SCAN_VERSION, scan
 from graph.corrections.apply import Corrections
-from graph.corrections.kinds import Correction
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 
@@ -63,7 +62,6 @@ class ScanTask:
 
     workspace: Path
     cut: Cut
-    corrections: Sequence[Correction]
     folder: Path
 
 
@@ -76,8 +74,12 @@ def scan_shard(task: ScanTask) -> None:
     try:
         with Workspace(task.workspace).open_record() as record:
             entries = record.entries_between(task.cut.first, task.cut.last)
-            scan(entries, Corrections(task.corrections), record.dimension, unfinished)
+            scan(entries, Corrections(record.corrections()), record.dimension, unfinished)
         unfinished.rename(task.folder)
+    except OSError:
+        # A process that a killed build left may have written the same shard meanwhile.
+        if not task.folder.is_dir():
+            raise
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

@@ -49,6 +49,9 @@ class _Pairs(NamedTuple):
     other: Longs
     cosines: NDArray[np.float64]
 
+    def where(self, kept: NDArray[np.bool_]) -> _Pairs:
+        return _Pairs(self.one[kept], self.other[kept], self.cosines[kept])
+
 
 def write_synonyms(record: Record, apart: Collection[tuple[str, str]], layout: Layout) -> Synonyms:
     """Write the pairs of near names, less those that no edge may join, as runs of entities.
@@ -59,11 +62,11 @@ def write_synonyms(record: Record, apart: Collection[tuple[str, str]], layout: L
         layout: holds the names and their vectors.
     """
     ids, runs = entity_ids(layout), 0
-    forbidden = _keys(*(ids.find(Ids.of([pair[end] for pair in apart])) for end in (0, 1)))
+    forbidden = _keys(ids.find(Ids.of([a for a, _ in apart])), ids.find(Ids.of([b for _, b in apart])))
     folder = layout.scratch / "synonyms"
     for pairs in _near(layout) if are_left_to_build(record) else _held(record, ids):
         kept = (pairs.one >= 0) & (pairs.other >= 0) & ~np.isin(_keys(pairs.one, pairs.other), forbidden)
-        _write_run(Columns(folder / str(runs)), _Pairs(*(column[kept] for column in pairs)))
+        _write_run(Columns(folder / str(runs)), pairs.where(kept))
         runs += 1
     return Synonyms(folder, runs)
 
@@ -71,8 +74,8 @@ def write_synonyms(record: Record, apart: Collection[tuple[str, str]], layout: L
 def _held(record: Record, ids: Ids) -> Iterator[_Pairs]:
     pairs = record.each_synonym()
     while block := list(islice(pairs, _RUN)):
-        ends = (ids.find(Ids.of([pair[end] for pair in block])) for end in (0, 1))
-        yield _Pairs(*ends, np.array([cosine for _, _, cosine in block], dtype=np.float64))
+        one, other = ids.find(Ids.of([a for a, _, _ in block])), ids.find(Ids.of([b for _, b, _ in block]))
+        yield _Pairs(one, other, np.array([cosine for _, _, cosine in block], dtype=np.float64))
 
 
 def _near(layout: Layout) -> Iterator[_Pairs]:

@@ -75,7 +75,8 @@ def score_terms(task: TermsTask) -> None:
         own = task.layout.of_shard(index)
         rows = rows_of(own.array("posting_terms"), task.start, task.end)
         for name, parts in columns.items():
-            parts.append(own.array(name)[rows])
+            # A copy: a map of each shard's file would take as many open files.
+            parts.append(np.array(own.array(name)[rows]))
     terms, passages, times = (joined(parts, np.int32) for parts in columns.values())
     order = np.argsort(terms, kind="stable")
     terms, passages, times = terms[order], passages[order], times[order]

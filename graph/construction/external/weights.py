@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,12 +173,25 @@ def _ranked(values: Doubles, rank: int) -> float:
     prefix = 0
     for shift in (48, 32, 16, 0):
         counts = np.zeros(1 << 16, dtype=np.int64)
-        for start in range(0, len(values), _COUNTED):
-            bits = np.ascontiguousarray(values[start : start + _COUNTED]).view(np.uint64)
-            alike = bits[bits >> np.uint64(shift + 16) == prefix] if shift < 48 else bits
+        for bits in _blocks(values):
+            alike = _alike(bits, prefix, shift + 16) if shift < 48 else bits
             counts += np.bincount((alike >> np.uint64(shift)).astype(np.int64) & 0xFFFF, minlength=1 << 16)
         ends = np.cumsum(counts)
         step = int(np.searchsorted(ends, rank, side="right"))
         rank -= int(ends[step] - counts[step])
         prefix = prefix << 16 | step
+        if counts[step] <= _COUNTED:
+            alike = np.concatenate([_alike(block, prefix, shift) for block in _blocks(values)])
+            return float(np.partition(alike, rank)[rank].view(np.float64))
     return float(np.array([prefix], dtype=np.uint64).view(np.float64)[0])
+
+
+def _blocks(values: Doubles) -> Iterator[NDArray[np.uint64]]:
+    for start in range(0, len(values), _COUNTED):
+        yield np.ascontiguousarray(values[start : start + _COUNTED]).view(np.uint64)
+
+
+def _alike(bits: NDArray[np.uint64], prefix: int, shift: int) -> NDArray[np.uint64]:
+    """Return the numbers that begin with some bits."""
+    found: NDArray[np.uint64] = bits[bits >> np.uint64(shift) == np.uint64(prefix)]
+    return found

@@ -6,16 +6,17 @@ script without a guard around its main part may build, too.
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from types import TracebackType
-from typing import IO, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
+from graph.construction.external.tasks import fault_of, read, told_fault, written
 from graph.errors import OutOfResources
 
 Task = TypeVar("Task")
@@ -69,18 +70,20 @@ class Workers:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            pickle.dump((function, task), process.stdin)
+            process.stdin.write(written(function, task) + b"\n")
             process.stdin.flush()
-            fault = pickle.load(process.stdout)
-        except (OSError, EOFError, pickle.UnpicklingError) as ended:
+            answer = process.stdout.readline()
+        except OSError:
+            answer = b""
+        finally:
+            self._free.put(process)
+        if not answer.endswith(b"\n"):
             raise OutOfResources(
                 f"A process of the build ended with {process.poll()}",
                 "It may have run out of memory: free some, or set MARA_BUILD_PROCESSES=1, and run the command again",
-            ) from ended
-        finally:
-            self._free.put(process)
-        if fault is not None:
-            raise fault
+            )
+        if fault := json.loads(answer):
+            raise fault_of(fault)
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -92,33 +95,18 @@ def _start() -> subprocess.Popen[bytes]:
 
 def serve() -> None:
     """Do the tasks that stand in the standard input until it ends; what a task prints goes to the standard error."""
-    asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    while task := _next(asked):
-        _answer(answers, _done(*task))
+    for line in sys.stdin.buffer:
+        answers.write(json.dumps(_fault(line)).encode() + b"\n")
+        answers.flush()
 
 
-def _next(asked: IO[bytes]) -> tuple[Callable[[Any], None], Any] | None:
+def _fault(line: bytes) -> dict[str, Any] | None:
+    """Do the task that a line says; return what was raised, if anything was."""
     try:
-        task: tuple[Callable[[Any], None], Any] = pickle.load(asked)
-    except EOFError:
-        return None
-    return task
-
-
-def _done(function: Callable[[Any], None], task: Any) -> Exception | None:
-    try:
+        function, task = read(line)
         function(task)
     except Exception as fault:
-        return fault
+        return told_fault(fault)
     return None
-
-
-def _answer(answers: IO[bytes], fault: Exception | None) -> None:
-    try:
-        said = pickle.dumps(fault)
-        pickle.loads(said)
-    except Exception:
-        said = pickle.dumps(RuntimeError(f"{type(fault).__name__}: {fault}"))
-    answers.write(said)
-    answers.flush()

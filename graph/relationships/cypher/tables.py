@@ -98,11 +98,8 @@ def passages_of(root: Path) -> Iterator[Record | None]:
 @contextmanager
 def snapshot(record: RelationshipRecord) -> Iterator[None]:
     """Read the record as it stands now, whatever is written meanwhile."""
-    record.execute("BEGIN")
-    try:
+    with record.as_it_stands():
         yield
-    finally:
-        record.execute("ROLLBACK")
 
 
 def with_passages(

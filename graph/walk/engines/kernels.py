@@ -26,6 +26,8 @@ DONE, FULL, DAMAGED = 0, 1, 2
 
 _HASH = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
+_MUCH = 16
+"""Of so many cells one is touched where to go through all of them is faster than from one to the next."""
 _WAITS = np.uint32(1 << 31)
 _ARCS = np.uint32((1 << 31) - 1)
 
@@ -137,28 +139,38 @@ def move(old: Frontier, new: Frontier) -> None:
 
 @_compiled
 def clear(frontier: Frontier) -> None:
-    """Empty a frontier: only what was touched is written."""
-    for i in range(frontier.place[2]):
-        at = frontier.touched[i]
-        frontier.cells[at].residual = 0.0
-        frontier.cells[at].key = 0
-        frontier.scores[at] = 0.0
-        frontier.degrees[at] = -1.0
+    """Empty a frontier: what was touched is written, or all where that is much of it: one after the other is faster."""
+    cells, scores, degrees, touched = frontier.cells, frontier.scores, frontier.degrees, frontier.touched
+    taken = frontier.place[2]
+    if taken * _MUCH < len(cells):
+        for i in range(taken):
+            at = touched[i]
+            cells[at].residual = 0.0
+            cells[at].key = 0
+            scores[at] = 0.0
+            degrees[at] = -1.0
+    else:
+        for at in range(len(cells)):
+            cells[at].residual = 0.0
+            cells[at].key = 0
+        scores[:] = 0.0
+        degrees[:] = -1.0
     frontier.place[:] = 0
 
 
 @_compiled
 def settled(frontier: Frontier, first: int, stays: float) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
     """Return the touched nodes from ``first`` on, and the mass of each that came to rest, or would without a push."""
+    cells, scores, touched = frontier.cells, frontier.scores, frontier.touched
     taken = frontier.place[2]
+    few = taken * _MUCH < len(cells)
     nodes, masses = np.empty(taken, np.uint32), np.empty(taken)
     found = 0
-    for i in range(taken):
-        at = frontier.touched[i]
-        node = np.uint32(frontier.cells[at].key - np.uint32(1))
-        if node >= first:
-            nodes[found] = node
-            masses[found] = frontier.scores[at] + stays * frontier.cells[at].residual
+    for i in range(taken if few else len(cells)):
+        at = touched[i] if few else np.uint32(i)
+        if cells[at].key > first:
+            nodes[found] = np.uint32(cells[at].key - np.uint32(1))
+            masses[found] = scores[at] + stays * cells[at].residual
             found += 1
     return nodes[:found], masses[:found]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from graph.embedding import minilm as module
-from graph.embedding.bert import DIMENSION, unit_rows
+from graph.embedding.bert import DIMENSION, THREADS_VARIABLE, unit_rows
 from graph.embedding.minilm import MiniLMEmbedder, model_folder
-from graph.errors import DependencyMissing, WorkspaceDamaged
+from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged
 from tests.graph.embedding.bert_reference import Array, Reference
 
 SENTENCES = ["Nissan was founded in 1933 in Yokohama.", "The cat sleeps."]
@@ -133,6 +133,18 @@ class TestLoading:
 def test_rows_are_scaled_to_unit_length_and_zeros_stay() -> None:
     rows = unit_rows(np.array([[3, 4], [0, 0], [1e-20, 0]], dtype=np.float32))
     assert rows == pytest.approx(np.array([[0.6, 0.8], [0, 0], [1, 0]]), abs=1e-5)
+
+
+def test_the_environment_says_how_many_threads_a_model_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(THREADS_VARIABLE, "0")
+    with pytest.raises(BadInput, match="MARA_EMBEDDING_THREADS is '0'"):
+        MiniLMEmbedder().embed(SENTENCES)
+    monkeypatch.setenv(THREADS_VARIABLE, "1")
+    embedder = MiniLMEmbedder()
+    several = [f"harbour number {n}" * (1 + n % 5) for n in range(40)]
+    before = threading.active_count()
+    embedder.embed(several)
+    assert threading.active_count() - before <= 1
 
 
 def test_a_vector_is_the_same_to_the_last_bit_in_whatever_batch_its_text_was() -> None:

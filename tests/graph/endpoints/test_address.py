@@ -47,6 +47,7 @@ def test_langchains_variable_counts_where_no_address_is_given(monkeypatch: pytes
         ("LANGSMITH_API_KEY", "lsv2_1", ["lsv2_1"]),
         ("MARA_CHROMA_URL", "http://me:p%40ss@host", ["me:p%40ss", "p%40ss", "p@ss", "bWU6cEBzcw=="]),
         ("OPENAI_BASE_URL", "http://token@host", ["token"]),
+        ("MARA_EXTRACTION_URLS", "http://a/v1, http://me:secret@b/v1", ["me:secret", "secret"]),
         ("LANGSMITH_ENDPOINT", "http://host/x?key=abc&other=def#ghi", ["abc", "def", "ghi"]),
     ],
 )

@@ -16,7 +16,7 @@ from graph.errors import BadInput, DependencyMissing
 from graph.publish import near_vectors
 from graph.publish.derive import forget_derivations, publish
 from graph.publish.mapped_store import FOLDER
-from graph.publish.search_indexes import open_store
+from graph.publish.search_indexes import open_store, store_name
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
@@ -75,7 +75,7 @@ def vectors_of(workspace: Workspace, generation: int = 0) -> Path:
 
 class TestPublishing:
     def test_a_generation_says_what_holds_its_vectors(self, workspace: Workspace) -> None:
-        assert layer_of(workspace).store == "mapped"
+        assert layer_of(workspace).store == store_name(workspace, 1) == "mapped"
         assert not (workspace.index_folder(1) / "chroma").exists()
         assert assert_opens(workspace, FIRST) == 1
 

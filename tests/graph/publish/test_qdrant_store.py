@@ -1,4 +1,4 @@
-"""The search index on a Qdrant server: here in Qdrant's local mode, which answers as a server does, without an index."""
+"""The search index on a Qdrant server: here in Qdrant's local mode, which compares all vectors."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged
+from graph.publish import sharded_collections
 from graph.publish.vector_store import _PAGE, Stamp, Vectors, VectorStore, passage_metadata, wipe_unused
 from tests.cases import EITHER_CHROMA
 
@@ -397,3 +398,65 @@ class TestKeeping:
         (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
         with pytest.raises(WorkspaceDamaged, match=r"search index cannot be used.*mara index"):
             VectorStore.embedded(tmp_path / "chroma")
+
+
+def names_of(store: VectorStore) -> set[str]:
+    names = (collection.name for collection in store._client.list_collections())
+    return {name.removeprefix(store._prefix) for name in names if name.startswith(store._prefix)}
+
+
+class TestSharded:
+    """Of many records, a collection is several."""
+
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sharded_collections, "MOST_IN_SHARD", 10)
+
+    @EITHER_CHROMA
+    def test_they_are_searched_as_one(self, store: VectorStore) -> None:
+        vectors = unit_vectors(35)
+        store.synchronise("facts", Vectors([f"f{i}" for i in range(35)], vectors), "m", commit="c")
+        assert names_of(store) == {"facts", "facts-0", "facts-1", "facts-2", "facts-3"}
+        assert store.count("facts") == len(store.fingerprints("facts")) == 35
+        stamp = store.stamp("facts")
+        assert stamp is not None
+        assert stamp.is_at("c")
+        for question in unit_vectors(3, seed=9):
+            cosines = vectors @ question
+            for among in range(35), range(5, 20):
+                within = None if len(among) == 35 else [f"f{i}" for i in among]
+                if within and store.shared:
+                    within.append("unknown")
+                right = sorted(among, key=lambda i: -cosines[i])[:7]
+                found = store.search("facts", question, 7, within)
+                assert [key for key, _ in found] == [f"f{i}" for i in right]
+                assert [cosine for _, cosine in found] == pytest.approx(cosines[right], abs=1e-5)
+        assert store.vectors("facts", ["f3", "nowhere"])["f3"] == pytest.approx(vectors[3], abs=1e-6)
+
+    @EITHER_CHROMA
+    def test_what_changes_is_written_where_it_belongs(self, store: VectorStore) -> None:
+        keys = [f"p{i}" for i in range(35)]
+        store.synchronise("passages", passages(**dict.fromkeys(keys, "1")), "m", commit="one")
+        changed = {**dict.fromkeys(keys[:30], "1"), "p3": "2", "new": "1"}
+        store.synchronise("passages", passages(**changed), "m", commit="two")
+        assert store.fingerprints("passages") == {key: f"2:{value}" for key, value in changed.items()}
+        assert store.apply("passages", passages(p4="3"), ["p5"], "m", base="two", commit="three")
+        assert store.fingerprints("passages").keys() == changed.keys() - {"p5"}
+        assert store.select({"source": "a.txt"}).keys() == changed.keys() - {"p5"}
+
+    @EITHER_CHROMA
+    def test_what_was_left_of_others_is_not_taken_over(self, store: VectorStore) -> None:
+        store._client.create_collection(f"{store._prefix}facts-1", embedding_function=None).upsert(
+            ids=["left"], embeddings=np.eye(7, dtype=np.float32)[:1]
+        )
+        store.synchronise("facts", Vectors([f"f{i}" for i in range(35)], unit_vectors(35)), "m")
+        assert store.count("facts") == 35
+
+    def test_growing_and_shrinking_by_far_changes_their_number(self, store: VectorStore) -> None:
+        for count, collections in (8, 1), (25, 3), (45, 3), (61, 7), (5, 1):
+            ids = [f"f{i}" for i in range(count)]
+            store.synchronise("facts", Vectors(ids, unit_vectors(count)), "m")
+            assert store.count("facts") == count
+            assert len(names_of(store)) == (1 if collections == 1 else collections + 1)
+        store.drop()
+        assert names_of(store) == set()

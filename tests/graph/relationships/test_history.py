@@ -31,6 +31,8 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
 from graph.schema import entity_id
 
+pytestmark = pytest.mark.usefixtures("database")
+
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 DOCUMENTS = ("nissan", "aikawa", "renault")
 CONCEPTS = ("Nissan", "Yoshisuke Aikawa")
@@ -409,12 +411,12 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_ids_names_and_texts_are_values_and_nothing_else(record: RelationshipRecord, text: str) -> None:
-    tables = record.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+    tables = record.counts().keys()
     record_turn(record, turn("other", conversation="other", user="bob"))
     record_turn(record, turn(text, conversation=text, user=text, question=text, answer=text, kind=text), SpelledNames())
     concept = create_or_get_concept(record, text)
     add_message_with_references(record, text + "2", text, "user", ["nissan"], message_id=text)
-    assert record.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall() == tables
+    assert record.counts().keys() == tables
     question, answer = past.messages(record, text)
     assert (question.content, question.user, answer.content, answer.kind) == (text, text, text, text)
     assert [each.id for each in past.conversations(record, text)] == [text]

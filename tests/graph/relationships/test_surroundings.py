@@ -14,6 +14,8 @@ from graph.relationships.surroundings import Surroundings, surroundings_of
 from graph.schema import entity_id
 from tests.graph.relationships.small_graph import NOON, Properties, cite, concept, document, explains, say, small_record
 
+pytestmark = pytest.mark.usefixtures("database")
+
 OF_PEOPLE = {NodeType.USER, NodeType.MESSAGE, NodeType.CONVERSATION, NodeType.QUERY}
 
 

@@ -18,6 +18,8 @@ from graph.storage.record import Record
 from tests.builders import HashEmbedder, TripleParts, write_passages
 from tests.relationship_graphs import sample_node
 
+pytestmark = pytest.mark.usefixtures("database")
+
 NISSAN = Passage("nissan", "Nissan", "Nissan was founded in Yokohama.", "cars.jsonl")
 DATSUN = Passage("datsun", "Datsun", "Datsun was a brand of Nissan, perhaps near Tokyo.", "cars.jsonl")
 FACTS: dict[str, list[TripleParts]] = {

@@ -18,6 +18,8 @@ from graph.storage.correcting import plan_corrections, plan_undoing
 from graph.storage.record import Record
 from tests.builders import HashEmbedder, passage_of, write_passages
 
+pytestmark = pytest.mark.usefixtures("database")
+
 PASSAGES = [
     passage_of("hr", "", "John Smith works at I.B.M. in Velm."),
     passage_of("news", "", "John Smith won the cup. IBM paid."),

@@ -16,6 +16,9 @@ from graph.storage.record import Record
 from graph.storage.record_tables import NewVectors
 from tests.builders import DIMENSION, HashEmbedder, extraction_of, facts_in, passage_of, write_passages
 from tests.damages import rename_passage
+from tests.records import dump
+
+pytestmark = pytest.mark.usefixtures("database")
 
 FOUNDED = ("Nissan", "founded", "1933", RelationType.TEMPORAL, 0.9)
 BASED = ("Nissan", "headquartered in", "Yokohama", RelationType.SPATIAL, 0.8)
@@ -34,12 +37,6 @@ def record(path: Path, hash_embedder: HashEmbedder) -> Iterator[Record]:
     with Record(path, create=True) as record:
         write_passages(record, [NISSAN, YOKOHAMA], {"nissan": [FOUNDED], "yokohama": [BASED]}, hash_embedder)
         yield record
-
-
-def dump(path: Path) -> list[str]:
-    """Everything in the file, as SQL."""
-    with sqlite3.connect(path) as database:
-        return list(database.iterdump())
 
 
 def names_in(record: Record) -> set[str]:
@@ -82,7 +79,10 @@ class TestKeeping:
         assert record.generation == before + 2
 
     def test_a_new_record_is_empty_and_has_an_id_of_its_own(self, tmp_path: Path) -> None:
-        with Record(tmp_path / "a", create=True) as one, Record(tmp_path / "b", create=True) as other:
+        paths = [tmp_path / name / "record.sqlite" for name in "ab"]
+        for path in paths:
+            path.parent.mkdir()
+        with Record(paths[0], create=True) as one, Record(paths[1], create=True) as other:
             assert one.workspace_id != other.workspace_id
             assert (one.count_passages(), one.generation, one.embedding_model, one.dimension) == (0, 0, "", 0)
             assert not any((one.names()[0], facts_in(one)[0], one.synonyms()))
@@ -129,6 +129,7 @@ class TestControlCharacters:
         write_passages(record, parts, {}, hash_embedder)
         assert record.documents() == {"velm": "a\x00b", "karv": "a"}
 
+    @pytest.mark.sqlite_file
     @pytest.mark.parametrize("control", CONTROLS)
     def test_an_id_of_an_older_version_is_found_whole_and_goes_when_it_is_removed(
         self, record: Record, path: Path, control: str
@@ -195,6 +196,7 @@ class TestTransaction:
         assert (record.count_passages(), record.generation) == (1, 2)
 
 
+@pytest.mark.sqlite_file
 class TestDamage:
     def test_no_file_is_named_with_what_to_do(self, path: Path) -> None:
         with pytest.raises(WorkspaceDamaged, match=r"no record at .*record.sqlite.*mara index"):
@@ -214,10 +216,10 @@ class TestDamage:
     ) -> None:
         with sqlite3.connect(path) as database:
             database.execute("UPDATE meta SET value = ? WHERE key = 'format_version'", (version,))
-        before = dump(path)
+        before = path.read_bytes()
         with pytest.raises(WorkspaceDamaged, match=rf"of format {version}, written by {age}.*--workspace NEW"):
             Record(path)
-        assert dump(path) == before
+        assert path.read_bytes() == before
 
     @pytest.mark.parametrize("key", ["format_version", "workspace_id", "generation", "embedding_model", "dimension"])
     def test_a_missing_entry_of_the_header_is_named(self, record: Record, path: Path, key: str) -> None:

@@ -18,6 +18,8 @@ from graph.storage.versions import Span, of_documents
 from graph.storage.writer import reembed
 from tests.builders import HashEmbedder, TripleParts, extraction_of, passage_of, write_passages
 
+pytestmark = pytest.mark.usefixtures("database")
+
 LAMP = passage_of("lamp", "Lamp", "The lamp costs 40 euros.")
 DEARER = passage_of("lamp", "Lamp", "The lamp costs 45 euros.")
 MOVED = passage_of("lamp", "Lamp", "The lamp costs 40 euros.", page=2)
@@ -179,6 +181,7 @@ class TestRecordsFromBefore:
 
 
 class TestErasing:
+    @pytest.mark.sqlite_file
     def test_versions_go_with_all_that_is_noted_of_them(self, record: Record, path: Path) -> None:
         write(record, "2023", LAMP, DESK)
         write(record, "2024", DEARER, triples=COSTS_MORE, removed=("desk",))
@@ -190,6 +193,7 @@ class TestErasing:
         record.shorten_log()
         assert b"40 euros" not in path.read_bytes() + path.with_name("record.sqlite-wal").read_bytes()
 
+    @pytest.mark.sqlite_file
     def test_all_of_them_go_where_none_are_to_be_kept(self, record: Record, path: Path) -> None:
         write(record, "2023", LAMP)
         write(record, "2024", DEARER, triples=COSTS_MORE)

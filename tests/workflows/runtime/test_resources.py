@@ -16,10 +16,12 @@ from agents.chat import local_model, local_server
 from agents.fact_filter import ChatFactFilter
 from agents.manager import ChatManager
 from agents.offline.answerer import OfflineAnswerer
+from agents.offline.extractor import OFFLINE_EXTRACTOR
 from agents.offline.fact_filter import OfflineFactFilter
 from agents.offline.manager import OfflineManager
 from graph.errors import BadInput, DependencyMissing, EmbeddingMismatch, ModelUnavailable, WorkspaceMissing
 from graph.schema import Fact, RelationType, ScoredFact
+from tests.extracting import PASSAGES, proper_reply
 from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import QUESTION, run, well_behaved, write_lines
 from workflows.context import Context
@@ -120,6 +122,25 @@ def test_keeping_all_facts_keeps_them_whatever_the_limit() -> None:
 def test_a_model_that_is_named_without_a_key_or_a_server_is_unavailable() -> None:
     with pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
         MANAGER.of(OpenRun(Context(model="given-model")))
+
+
+def test_several_servers_extract_in_turns_and_are_one_extractor(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = IndexingContext()
+    assert extractor_for(context).name == OFFLINE_EXTRACTOR
+    with ScriptedServer({"extractor": proper_reply}) as one, ScriptedServer({"extractor": proper_reply}) as other:
+        monkeypatch.setenv("MARA_EXTRACTION_URLS", f" {one.base_url}, {other.base_url} ,")
+        extractor = extractor_for(context)
+        for passage in PASSAGES:
+            assert extractor.extract(passage).entities == (passage.title, "Karv")
+        assert (len(one.requests), len(other.requests)) == (2, 2)
+        monkeypatch.setenv("OPENAI_BASE_URL", one.base_url)
+        monkeypatch.delenv("MARA_EXTRACTION_URLS")
+        assert extractor_for(context).name == extractor.name
+    monkeypatch.setenv("MARA_EXTRACTION_URLS", "http://a/v1,me:secret@b")
+    assert extractor_for(IndexingContext(model=OFFLINE)).name == OFFLINE_EXTRACTOR
+    with pytest.raises(BadInput, match="MARA_EXTRACTION_URLS is") as refused:
+        extractor_for(context)
+    assert "secret" not in str(refused.value)
 
 
 def test_a_client_of_a_server_may_name_no_model_file_but_its_operator_may(

@@ -66,8 +66,7 @@ def draw_surroundings(
         raise BadInput(f"{path} is no file that can be drawn", "Name a file that ends in .png, .svg or .graphml")
     if not is_graph:
         picture_format(path)
-    with RelationshipRecord.of(root) as record:
-        record.execute("BEGIN")
+    with RelationshipRecord.of(root) as record, record.as_it_stands():
         found = surroundings_of(record, name, chunks=chunks, concepts=concepts, related=related)
     if is_graph:
         write_lines(path, to_graphml(found.parts, {"messages": found.messages}))

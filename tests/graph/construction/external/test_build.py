@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,7 +24,7 @@ from graph.storage.record import Record
 from graph.storage.synonym_pairs import are_left_to_build
 from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer
-from tests.builders import HashEmbedder, passage_of, publish_workspace, write_passages
+from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
 from tests.graph.construction import test_builder_changes as changes
 from tests.graph.storage import test_correcting_any_sequence as correcting
 
@@ -37,7 +37,7 @@ WRITTEN_AS = [
     passage_of("part 1", "Big Blue", "Nobody but John Smith and I.B.M. knew.", chunk=0, document="d"),
     passage_of("part 2", "Big Blue", "big blue again, and 日産.", chunk=1, document="d"),
 ]
-STATED = {
+STATED: dict[str, Sequence[TripleParts]] = {
     "hr": [("John Smith", "works at", "I.B.M.", RelationType("EMPLOYS"))],
     "news": [("John Smith", "won", "the cup"), ("IBM", "paid", "the cup")],
     "part 2": [("john smith", "Won", "the cup")],
@@ -164,7 +164,7 @@ def test_the_sample_corpus_gives_the_same_files(tmp_path: Path) -> None:
     lines = Path("workflows/sample/corpus.jsonl").read_text(encoding="utf-8").splitlines()[:40]
     corpus = [passage_of(one["id"], one["title"], one["text"]) for one in map(json.loads, lines)]
     titles = [passage.title for passage in corpus]
-    stated = {
+    stated: dict[str, Sequence[TripleParts]] = {
         passage.id: [(passage.title, "is beside", other), (other, "is beside", passage.title.upper())]
         for passage, other in zip(corpus, titles[1:] + titles[:1], strict=True)
     }

@@ -1,0 +1,208 @@
+"""The place of a workspace's record: a SQLite file of its folder, or a schema of a Postgres database.
+
+A folder whose record is in Postgres holds ``record.json``, which names the record and not the server: the address, with
+its secrets, is that of ``MARA_RECORD_URL`` alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from graph.errors import BadInput, WorkspaceDamaged
+
+RECORD_URL_VARIABLE = "MARA_RECORD_URL"
+"""The Postgres database that holds the records and the history of new workspaces; unset: each has SQLite files."""
+
+RECORD_FILE = "record.sqlite"
+"""The file of a workspace that holds its record, where that is in SQLite."""
+
+RELATIONSHIPS_FILE = "relationships.sqlite"
+"""The file of a workspace that holds its relationship graph, where that is in SQLite."""
+
+PLACE_FILE = "record.json"
+"""The file of a workspace that names its record, where that is in Postgres."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_SCHEMES = ("postgresql", "postgres")
+_PARAMETER = "workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A record in Postgres.
+
+    Attributes:
+        name: of the record; its schema is named after it.
+        url: of the database, with its secrets: for no message and no file.
+    """
+
+    name: str
+    url: str
+
+    def __repr__(self) -> str:
+        return f"Place({self.name!r})"
+
+    @property
+    def schema(self) -> str:
+        """The schema of the record."""
+        return f"mara_{self.name}"
+
+    @property
+    def relationships_schema(self) -> str:
+        """The schema of the relationship graph."""
+        return f"{self.schema}_relations"
+
+
+def place_of(path: Path, *, create: bool = False) -> Place | None:
+    """Return the place in Postgres of a record or a relationship graph; None where it is the SQLite file at ``path``.
+
+    Args:
+        path: where it lies, or would, in SQLite.
+        create: choose a place where there is none yet: in Postgres where ``MARA_RECORD_URL`` is set.
+
+    Raises:
+        BadInput: the folder names a record, and the setting gives no database for it, or names another one.
+        WorkspaceDamaged: what names the record cannot be read.
+    """
+    file = path.parent / PLACE_FILE
+    if file.exists():
+        return _read(file)
+    if not create or not os.environ.get(RECORD_URL_VARIABLE) or _in_sqlite(path.parent):
+        return None
+    name_record(path.parent, place_named().name)
+    return _read(file)
+
+
+def name_record(root: Path, name: str, *, moved: bool = False) -> None:
+    """Note in a folder which record in Postgres is its own; one that is noted already stays.
+
+    Args:
+        root: the folder, which exists.
+        name: of the record.
+        moved: the record and the history that the folder holds in SQLite were copied there.
+
+    Raises:
+        BadInput: that is no name of a record, or the folder holds a record or history in SQLite.
+    """
+    check_name(name)
+    if not moved and _in_sqlite(root):
+        raise BadInput(
+            f"{root} holds a record or a history in SQLite", "Move it: `mara record move`, or name another folder"
+        )
+    text = json.dumps({"record": name}) + "\n"
+    temporary = root / f".{PLACE_FILE}.{os.getpid()}"
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        try:
+            os.link(temporary, root / PLACE_FILE)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            if not (root / PLACE_FILE).exists():
+                temporary.rename(root / PLACE_FILE)
+    except OSError as fault:
+        raise BadInput(f"{root} cannot be written ({fault.strerror})", "Check its permissions and the disk") from fault
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_name(name: str) -> None:
+    """Raise BadInput where a text is no name of a record."""
+    if not _NAME.fullmatch(name):
+        raise BadInput(
+            f"{name[:40]!a} is not the name of a record", "Give letters a to z, digits, '-' and '_', at most 40 of them"
+        )
+
+
+def check_chosen(root: Path) -> None:
+    """Raise BadInput where a folder's record is in SQLite, and the setting says that records are in Postgres."""
+    if os.environ.get(RECORD_URL_VARIABLE) and (root / RECORD_FILE).exists() and not (root / PLACE_FILE).exists():
+        raise BadInput(
+            f"The record of {root} is in SQLite, and {RECORD_URL_VARIABLE} says that records are in Postgres",
+            f"Move it: `mara record move`; or unset {RECORD_URL_VARIABLE} for this workspace",
+        )
+
+
+def has_relationships(root: Path) -> bool:
+    """Tell whether a workspace has a relationship graph. Raises RecordUnavailable where its server does not tell."""
+    place = place_of(root / RELATIONSHIPS_FILE)
+    if place is None:
+        return (root / RELATIONSHIPS_FILE).exists()
+    from graph.storage.postgres import PostgresDatabase
+
+    return PostgresDatabase.holds(place, place.relationships_schema, "meta")
+
+
+def place_named(name: str = "") -> Place:
+    """Return the place of the record of that name, or of the one that ``MARA_RECORD_URL`` names, or of a new one.
+
+    Raises BadInput where the setting is not set, or no address of Postgres.
+    """
+    url, given = _configured()
+    check_name(wanted := name or given or uuid.uuid4().hex)
+    return Place(wanted, url)
+
+
+def given_name() -> str:
+    """Return the name of the record that ``MARA_RECORD_URL`` gives to new folders; empty where it gives none.
+
+    Raises BadInput where the setting is not set, or no address of Postgres.
+    """
+    return _configured()[1]
+
+
+def place_name(root: Path) -> str:
+    """Return the name of a folder's record in Postgres; empty where it has none there."""
+    place = place_of(root / RECORD_FILE)
+    return place.name if place else ""
+
+
+def _in_sqlite(root: Path) -> bool:
+    return (root / RECORD_FILE).exists() or (root / RELATIONSHIPS_FILE).exists()
+
+
+def _read(file: Path) -> Place:
+    try:
+        name = json.loads(file.read_text(encoding="utf-8"))["record"]
+        check_name(name)
+    except (OSError, ValueError, KeyError, TypeError) as fault:
+        raise WorkspaceDamaged(
+            f"{file} does not name a record ({type(fault).__name__})", "Restore it from a backup"
+        ) from fault
+    if not os.environ.get(RECORD_URL_VARIABLE):
+        raise BadInput(
+            f"The record of {file.parent} is in Postgres, and {RECORD_URL_VARIABLE} is not set",
+            f"Set {RECORD_URL_VARIABLE}=postgresql://USER@HOST/DATABASE to the database that holds it",
+        )
+    url, wanted = _configured()
+    if wanted and wanted != name:
+        raise BadInput(
+            f"The record of {file.parent} is {name!r}, and {RECORD_URL_VARIABLE} names {wanted!r}",
+            "Name another folder, or leave `workspace` out of the address",
+        )
+    return Place(name, url)
+
+
+def _configured() -> tuple[str, str]:
+    """Return the address of the database, as Postgres reads it, and the name of the record that it gives."""
+    text = os.environ.get(RECORD_URL_VARIABLE, "")
+    with suppress(ValueError):
+        parts = urlsplit(text)
+        if parts.scheme in _SCHEMES:
+            asked = parse_qsl(parts.query, keep_blank_values=True)
+            names = [value for key, value in asked if key == _PARAMETER]
+            for name in names:
+                check_name(name)
+            left = urlencode([pair for pair in asked if pair[0] != _PARAMETER])
+            return urlunsplit(parts._replace(query=left)), names[0] if names else ""
+    # What it holds may be a secret.
+    raise BadInput(
+        f"{RECORD_URL_VARIABLE} is no address of a Postgres database", "Give postgresql://USER@HOST/DATABASE"
+    )

@@ -1,0 +1,226 @@
+"""The manifests in deploy/: they parse, fit together, and name what mara has. No container is started."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from starlette.routing import Route
+from typer.main import get_command
+
+from tests.docs.pages import ROOT, plain, read, table
+from workflows.cli.app import app
+from workflows.serving.page.app import make_app
+from workflows.serving.page.site import Site
+
+DEPLOY = ROOT / "deploy"
+KUBERNETES = DEPLOY / "kubernetes"
+SETTINGS = read(ROOT / "docs" / "settings.md")
+VARIABLES = {
+    plain(row["variable"])
+    for heading in ("Environment", "Variables of the libraries")
+    for row in table(SETTINGS, heading)
+}
+OF_OTHERS = {"PGDATA", "POSTGRES_DB", "POSTGRES_PASSWORD", "POSTGRES_USER", "QDRANT__SERVICE__API_KEY"}
+PASSWORDS = re.compile(r"(?i)password|key|secret|token")
+
+
+def objects() -> list[dict[str, Any]]:
+    """Return the objects of every manifest but Kustomize's own."""
+    paths = [path for path in sorted(KUBERNETES.glob("*.yaml")) if path.name != "kustomization.yaml"]
+    return [each for path in paths for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+
+
+def of_kind(*kinds: str) -> list[dict[str, Any]]:
+    return [each for each in objects() if each["kind"] in kinds]
+
+
+def named(kind: str) -> set[str]:
+    return {each["metadata"]["name"] for each in of_kind(kind)}
+
+
+def pods() -> list[dict[str, Any]]:
+    """Return the templates of the pods."""
+    return [each["spec"]["template"] for each in of_kind("Deployment", "StatefulSet", "Job")]
+
+
+def containers() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield each container with its pod's settings."""
+    for pod in pods():
+        for container in pod["spec"]["containers"]:
+            yield container, pod["spec"]
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(read(DEPLOY / "docker-compose.yaml"))
+    return loaded
+
+
+def runs_of_mara(compose: dict[str, Any]) -> list[list[str]]:
+    """Return the arguments of every command of mara in the manifests."""
+    services = [each["command"] for each in compose["services"].values() if each.get("image") == "mara"]
+    return [*services, *(container["args"] for container, _ in containers() if "mara" in container["image"])]
+
+
+class TestEnvironment:
+    """No variable is named that nobody reads, and no secret is written down."""
+
+    def test_of_kubernetes(self) -> None:
+        given = {each["name"] for container, _ in containers() for each in container["env"]}
+        (configuration,) = of_kind("ConfigMap")
+        assert {*given, *configuration["data"]} <= VARIABLES | OF_OTHERS
+        assert {"MARA_RECORD_URL", "MARA_OPEN_BYTES", "MARA_AUTH"} <= given
+
+    def test_of_compose(self, compose: dict[str, Any]) -> None:
+        given = {name for each in compose["services"].values() for name in each.get("environment", {})}
+        assert given <= VARIABLES | OF_OTHERS
+        asked_for = set(re.findall(r"\$\{(\w+)", read(DEPLOY / "docker-compose.yaml")))
+        assert set(re.findall(r"^#?([A-Z_]+)=", read(DEPLOY / "example.env"), re.MULTILINE)) == asked_for
+
+    def test_secrets_are_named_and_never_written(self, compose: dict[str, Any]) -> None:
+        assert not of_kind("Secret")
+        for container, _ in containers():
+            for each in container["env"]:
+                if PASSWORDS.search(each["name"]) or each["name"] == "MARA_RECORD_URL":
+                    assert "secretKeyRef" in each["valueFrom"], each["name"]
+        for service in compose["services"].values():
+            for name, value in service.get("environment", {}).items():
+                if PASSWORDS.search(name):
+                    assert value.startswith("${"), name
+        assert set(re.findall(r"^\w+=(.*)$", read(DEPLOY / "example.env"), re.MULTILINE)) == {"", "./documents"}
+
+    def test_the_page_tells_how_to_make_every_secret(self) -> None:
+        keys = {
+            each["valueFrom"]["secretKeyRef"]["key"]
+            for container, _ in containers()
+            for each in container["env"]
+            if "valueFrom" in each and not each["valueFrom"]["secretKeyRef"].get("optional")
+        }
+        page = read(ROOT / "docs" / "deployment.md")
+        assert {key for key in keys if f"--from-literal={key}=" not in page} == set()
+        assert "--from-file=keys.toml" in page
+
+
+class TestCommands:
+    def test_are_mara_s_own(self, compose: dict[str, Any]) -> None:
+        commands = get_command(app).commands  # type: ignore[attr-defined]
+        for run in runs_of_mara(compose):
+            options = {name for each in commands[run[0]].params for name in each.opts}
+            assert {each for each in run if each.startswith("--")} <= options
+        assert [run[0] for run in runs_of_mara(compose)].count("serve") == 2
+
+    def test_of_the_image_are_as_well(self) -> None:
+        dockerfile = read(DEPLOY / "Dockerfile")
+        wanted = re.search(r"'\.\[(.+?)\]'", dockerfile)
+        assert wanted
+        extras = set(re.findall(r"^(\w+) = \[", read(ROOT / "pyproject.toml"), re.MULTILINE))
+        assert set(wanted[1].split(",")) <= extras
+        assert "USER 10001" in dockerfile
+
+    def test_probes_ask_for_addresses_that_there_are(self) -> None:
+        (served,) = of_kind("Deployment")
+        (container,) = served["spec"]["template"]["spec"]["containers"]
+        paths = {container[probe]["httpGet"]["path"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")}
+        there = {route.path for route in make_app(Site()).routes if isinstance(route, Route)}
+        scraped = yaml.safe_load(read(DEPLOY / "prometheus.yaml"))["scrape_configs"][0]["metrics_path"]
+        assert paths == {"/ready", "/health"}
+        assert {*paths, scraped} <= there
+
+
+class TestFit:
+    """What one manifest names, another one has."""
+
+    def test_selectors_find_pods(self) -> None:
+        labels = [pod["metadata"]["labels"] for pod in pods()]
+        for each in of_kind("Service"):
+            assert each["spec"]["selector"] in labels, each["metadata"]["name"]
+        for each in of_kind("Deployment", "StatefulSet", "PodDisruptionBudget"):
+            assert each["spec"]["selector"]["matchLabels"] in labels, each["metadata"]["name"]
+
+    def test_the_network_policy_names_components_that_there_are(self) -> None:
+        components = {pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods()}
+        (policy,) = of_kind("NetworkPolicy")
+        guarded = policy["spec"]["podSelector"]["matchExpressions"][0]["values"]
+        let_in = policy["spec"]["ingress"][0]["from"][0]["podSelector"]["matchExpressions"][0]["values"]
+        assert {*guarded, *let_in} == components
+
+    def test_configurations_volumes_and_claims_are_there(self) -> None:
+        for container, pod in containers():
+            claims = [
+                each["persistentVolumeClaim"] for each in pod.get("volumes", ()) if "persistentVolumeClaim" in each
+            ]
+            assert {each["claimName"] for each in claims} <= named("PersistentVolumeClaim") | {"mara-documents"}
+            assert {each["configMapRef"]["name"] for each in container.get("envFrom", ())} <= named("ConfigMap")
+        for workload in of_kind("Deployment", "StatefulSet", "Job"):
+            pod = workload["spec"]["template"]["spec"]
+            templates = workload["spec"].get("volumeClaimTemplates", ())
+            there = {each["name"] for each in pod.get("volumes", ())} | {each["metadata"]["name"] for each in templates}
+            mounted = {each["name"] for container in pod["containers"] for each in container["volumeMounts"]}
+            assert mounted == there
+
+    def test_addresses_are_those_of_services(self) -> None:
+        (configuration,) = of_kind("ConfigMap")
+        assert re.sub(r"https?://|:\d+", "", configuration["data"]["MARA_QDRANT_URL"]) in named("Service")
+        (scaler,) = of_kind("HorizontalPodAutoscaler")
+        assert scaler["spec"]["scaleTargetRef"]["name"] in named("Deployment")
+
+    def test_servers_read_and_the_job_writes(self) -> None:
+        mounts = {
+            container["name"]: next(each for each in container["volumeMounts"] if each["name"] == "workspaces")
+            for container, _ in containers()
+            if container["name"] in ("serve", "index")
+        }
+        assert mounts["serve"]["readOnly"]
+        assert "readOnly" not in mounts["index"]
+
+    def test_every_container_says_what_it_takes(self) -> None:
+        for container, _ in containers():
+            assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+            assert "memory" in container["resources"]["limits"]
+
+    def test_compose_has_what_its_services_name(self, compose: dict[str, Any]) -> None:
+        for service in compose["services"].values():
+            assert set(service.get("depends_on", ())) <= compose["services"].keys()
+            assert set(service.get("secrets", ())) <= compose["secrets"].keys()
+            sources = [each.split(":")[0] for each in service.get("volumes", ())]
+            assert {each for each in sources if each.isalpha()} <= compose["volumes"].keys()
+
+    def test_the_kustomization_names_every_file_but_the_job(self) -> None:
+        kustomization = yaml.safe_load(read(KUBERNETES / "kustomization.yaml"))
+        there = {path.name for path in KUBERNETES.glob("*.yaml")} - {"kustomization.yaml", "index-job.yaml"}
+        assert set(kustomization["resources"]) == there
+        (job,) = of_kind("Job")
+        (image,) = kustomization["images"]
+        named_image = job["spec"]["template"]["spec"]["containers"][0]["image"]
+        assert named_image == f"{image['newName']}:{image['newTag']}"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_kubectl_puts_the_manifests_together() -> None:
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(KUBERNETES)], check=False, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    made = list(yaml.safe_load_all(done.stdout))
+    assert sorted(each["kind"] for each in made) == sorted(each["kind"] for each in objects() if each["kind"] != "Job")
+    assert "registry.example.com/mara:" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("docker") is None, reason="the docker command is not installed")
+def test_docker_compose_takes_the_file(tmp_path: Path) -> None:
+    if subprocess.run(["docker", "compose", "version"], check=False, capture_output=True).returncode:
+        pytest.skip("the docker command has no compose")
+    environment = tmp_path / "env"
+    environment.write_text(read(DEPLOY / "example.env").replace("WORD=", "WORD=a").replace("_KEY=\nD", "_KEY=b\nD"))
+    command = ["docker", "compose", "--env-file", str(environment), "-f", str(DEPLOY / "docker-compose.yaml")]
+    done = subprocess.run([*command, "config", "--quiet"], check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,239 @@
+"""Indexing on a real Ray of this machine: the record of one process, whatever is killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.ray_indexing import descendants, dump, processes_of, words_of
+from graph.errors import ClusterUnavailable, ModelUnavailable
+from tests.extracting import proper_reply, titles_asked
+from tests.scripted_server import Reply, ScriptedServer
+from tests.workflows.small_world import write_lines
+from workflows.indexing import index_sources
+from workflows.settings.enums import IndexingEngine
+from workflows.settings.indexing import IndexingContext
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("ray") is None, reason="the extra ray is not installed: `make scale`"),
+]
+
+MARA = [sys.executable, "-c", "import sys; from workflows.cli.app import main; sys.exit(main())"]
+LONGEST_S = 400.0
+N = 150
+ANSWERED = 12
+"""Requests that are answered between two kills."""
+IN_FLIGHT = 8
+"""The requests at once of a run, which a kill may cost."""
+
+
+class HeldServer(ScriptedServer):
+    """A model that answers the first requests and lets the next ones wait, until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.arrived = threading.Semaphore(0)
+        self._left = 0
+        self._free = threading.Event()
+        self._counting = threading.Lock()
+        super().__init__({"extractor": self._reply})
+
+    def hold_after(self, count: int) -> None:
+        self._free.set()
+        with self._counting:
+            self._left, self._free, self.arrived = count, threading.Event(), threading.Semaphore(0)
+
+    def go_on(self) -> None:
+        with self._counting:
+            self._left = 10**9
+        self._free.set()
+
+    def _reply(self, body: Mapping[str, Any]) -> str:
+        with self._counting:
+            self._left -= 1
+            held, free = self._left < 0, self._free
+        if held:
+            self.arrived.release()
+            free.wait()
+        return proper_reply(body)
+
+
+@pytest.fixture
+def server() -> Iterator[HeldServer]:
+    with HeldServer() as server:
+        yield server
+        server.go_on()
+
+
+@pytest.fixture
+def lakes(tmp_path: Path) -> Path:
+    path = tmp_path / "lakes.jsonl"
+    write_lines(path, [{"id": f"p{n}", "title": f"Lake {n}", "text": f"Lake {n} lies in Karv."} for n in range(N)])
+    return path
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    """The address of a cluster of this machine, which anybody who has its token might have started."""
+    environment = pytest.MonkeyPatch()
+    environment.setenv("RAY_AUTH_MODE", "token")
+    environment.setenv("RAY_AUTH_TOKEN", "a-token-of-the-tests")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2"),
+            *(f"--port={port}", "--include-dashboard=false"),
+            *("--object-store-memory=100000000", "--disable-usage-stats"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until_open(port, started)
+        yield f"127.0.0.1:{port}"
+    finally:
+        left = [*descendants(started.pid)]
+        started.terminate()
+        started.wait(60)
+        environment.undo()
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def wait_until_open(port: int, started: subprocess.Popen[bytes]) -> None:
+    while started.poll() is None:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
+            return
+        with suppress(subprocess.TimeoutExpired):
+            started.wait(0.2)
+    pytest.fail("ray start ended")
+
+
+def on(address: str, **settings: Any) -> IndexingContext:
+    return IndexingContext(engine=IndexingEngine.RAY, address=address, workers=2, **settings)
+
+
+def test_a_folder_of_documents_makes_the_record_and_the_report_of_one_process(cluster: str, tmp_path: Path) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for n in range(40):
+        text = f"# Lake {n}\n\nLake {n} lies in Karv. It feeds the river Orla. Anna Berg found it in {1900 + n}.\n"
+        (folder / f"{n:02}.md").write_text(text * (1 + 40 * (n == 7)), encoding="utf-8")
+    (folder / "prices.csv").write_text("id,title,text\n" + "".join(f"r{n},Part {n},A bolt.\n" for n in range(60)))
+    (folder / "broken.jsonl").write_text("{", encoding="utf-8")
+    for _ in range(2):
+        reports = {
+            name: index_sources([folder], tmp_path / name, sync=True, settings=settings).to_json()
+            for name, settings in (("whole", IndexingContext()), ("ray", on(cluster)))
+        }
+        assert dump(tmp_path / "ray") == dump(tmp_path / "whole")
+        for report in reports.values():
+            del report["seconds"], report["workspace"]
+        assert reports["ray"] == reports["whole"]
+        assert reports["ray"]["refused_count"] == 1
+        assert not (tmp_path / "ray" / "shards").exists()
+        (folder / "03.md").write_text("# Lake 3\n\nLake 3 lies in Sund.\n", encoding="utf-8")
+        (folder / "04.md").unlink()
+
+
+def test_what_a_worker_raises_is_an_error_of_ours(
+    cluster: str, lakes: Path, tmp_path: Path, server: HeldServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script({"extractor": [Reply("no", status=401)]})
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    with pytest.raises(ModelUnavailable, match="refused the key") as raised:
+        index_sources([lakes], tmp_path / "w", settings=on(cluster, model="scripted"))
+    assert raised.value.status == 401
+
+
+def test_a_cluster_that_is_not_there_is_told(lakes: Path, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(ClusterUnavailable, match="No Ray cluster answers"):
+            index_sources([lakes], tmp_path / "w", settings=on(f"127.0.0.1:{taken.getsockname()[1]}"))
+
+
+def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
+    lakes: Path,
+    tmp_path: Path,
+    server: HeldServer,
+    monkeypatch: pytest.MonkeyPatch,
+    start: Callable[[Path], subprocess.Popen[bytes]],
+) -> None:
+    monkeypatch.setenv("MARA_EXTRACTION_URLS", f"{server.base_url}, {server.base_url}/")
+    killed = tmp_path / "killed"
+    server.hold_after(ANSWERED)
+    run = start(killed)
+    for kind in ("worker", "coordinator", "Ray", "command"):
+        wait_for_a_held_request(server, run)
+        started = [*descendants(run.pid)]
+        for pid in processes_of(run.pid, kind):
+            os.kill(pid, signal.SIGKILL)
+        if kind == "command":
+            run.wait(LONGEST_S)
+            assert_gone(started)
+            run = start(killed)
+        server.hold_after(ANSWERED)
+    wait_for_a_held_request(server, run)
+    started = [*descendants(run.pid)]
+    run.send_signal(signal.SIGINT)
+    server.go_on()
+    assert run.wait(LONGEST_S) == 130
+    assert_gone(started)
+    run = start(killed)
+    assert run.wait(LONGEST_S) == 0
+    asked = Counter(titles_asked(server))
+    assert len(asked) == N
+    assert asked.total() <= N + 5 * IN_FLIGHT, "what was on its way when something was killed, and no more"
+    whole = tmp_path / "whole"
+    index_sources([lakes], whole, settings=IndexingContext(model="scripted"))
+    rows, other = dump(killed), dump(whole)
+    assert {**rows, "meta": []} == {**other, "meta": []}
+    assert not (killed / "shards").exists()
+
+
+@pytest.fixture
+def start(lakes: Path) -> Iterator[Callable[[Path], subprocess.Popen[bytes]]]:
+    """Starts the command on a workspace; what still runs at the end is killed, and its Ray ends with it."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(root: Path) -> subprocess.Popen[bytes]:
+        arguments = ["index", str(lakes), "-w", str(root), "--engine", "ray", "--workers", "2", "--model", "scripted"]
+        process = subprocess.Popen([*MARA, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def wait_for_a_held_request(server: HeldServer, run: subprocess.Popen[bytes]) -> None:
+    assert server.arrived.acquire(timeout=LONGEST_S)
+    assert run.poll() is None
+
+
+def assert_gone(processes: list[int]) -> None:
+    """Wait until processes have ended; those of Ray end a moment after the command."""
+    ended = threading.Event()
+    for _ in range(300):
+        if not any("ray" in words_of(pid) or "coordinator" in words_of(pid) for pid in processes):
+            return
+        ended.wait(0.1)
+    pytest.fail(f"left behind: {[words_of(pid)[:80] for pid in processes if words_of(pid)]}")

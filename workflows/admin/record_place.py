@@ -1,0 +1,62 @@
+"""Records in Postgres: joining a folder to one that is there, and moving a workspace's own record to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from graph.errors import BadInput, MaraError
+from graph.publish.derive import publish_committed
+from graph.relationships.moving import move_to_postgres
+from graph.storage.place import PLACE_FILE, given_name, name_record, place_name
+from graph.storage.workspace import Workspace
+
+
+def join_record(root: Path, name: str = "") -> dict[str, Any]:
+    """Let a folder have a record that is in Postgres, and derive its index from the record as it stands.
+
+    A folder that has it already is brought up to date.
+
+    Args:
+        root: the folder, which is made where there is none.
+        name: of the record; by default the one that the folder or ``MARA_RECORD_URL`` names.
+
+    Raises:
+        BadInput: no record is named, or the folder has another one.
+        WorkspaceDamaged: there is no record of that name.
+        WorkspaceLocked: a writer is at work; it derives its own index, and this one can be derived afterwards.
+        RecordUnavailable: the server does not answer.
+    """
+    workspace = Workspace(root)
+    is_new = not (root / PLACE_FILE).exists()
+    if not is_new and name not in ("", place_name(root)):
+        raise BadInput(f"{root} has another record: {place_name(root)!r}", "Name another folder")
+    if is_new:
+        _name(root, name or given_name())
+    try:
+        (root / "index").mkdir(exist_ok=True)
+        workspace.open_record().close()
+    except MaraError:
+        if is_new:
+            (root / PLACE_FILE).unlink()
+        raise
+    published = publish_committed(workspace)
+    return {"record": place_name(root), "generation": workspace.current(), "derived": published is not None}
+
+
+def move_record(root: Path, name: str = "") -> dict[str, Any]:
+    """Move a workspace's record and history from SQLite to Postgres; raises as `move_to_postgres` does."""
+    moved, files = move_to_postgres(root, name)
+    return {"record": moved, "set_aside": files}
+
+
+def _name(root: Path, name: str) -> None:
+    if not name:
+        raise BadInput(
+            "No record is named", "Give the name that `mara inspect` shows of it, or ?workspace=NAME in the address"
+        )
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise BadInput(f"{root} cannot be made ({fault.strerror})", "Choose another folder") from fault
+    name_record(root, name)
