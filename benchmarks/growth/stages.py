@@ -86,7 +86,7 @@ def ask_questions(root: Path, passages: int) -> Figures:
     return figures
 
 
-def add_document(root: Path, passages: int) -> Figures:
+def add_document(root: Path) -> Figures:
     """Commit a passage of new names, publish, and open the new generation; return the seconds of each."""
     from graph.retrieve.open_index import open_index
 
