@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -44,14 +45,14 @@ def _measure(folder: Path, passages: int, again: list[str], only: list[str]) -> 
     folder.mkdir(parents=True, exist_ok=True)
     notes = folder / "figures.json"
     known: Figures = json.loads(notes.read_text()) if notes.exists() else {}
-    stages = {
-        "record": (write_record, folder, passages),
-        "synonyms": (find_synonyms, folder),
-        "publish": (publish_record, folder),
-        "ask": (ask_questions, folder, passages),
-        "add": (add_document, folder, passages),
+    stages: dict[str, tuple[Callable[..., Figures], tuple[object, ...]]] = {
+        "record": (write_record, (folder, passages)),
+        "synonyms": (find_synonyms, (folder,)),
+        "publish": (publish_record, (folder,)),
+        "ask": (ask_questions, (folder, passages)),
+        "add": (add_document, (folder,)),
     }
-    for name, (stage, *arguments) in stages.items():
+    for name, (stage, arguments) in stages.items():
         if (only and name not in only) or (name in known and "error" not in known[name] and name not in again):
             continue
         known[name] = measured(stage, *arguments)

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,13 @@ from benchmarks.growth.corpus import NamedCorpus, Question
 from benchmarks.growth.embedder import NameEmbedder
 from benchmarks.growth.measure import Figures, memory_of
 from benchmarks.growth.record import bytes_under, shard_of
+from graph.construction.external.build import build_on_disk
+from graph.construction.knowledge_graph import load
 from graph.embedding import embeddings
 from graph.embedding.embeddings import EMBEDDED_MODELS
 from graph.publish import derive
 from graph.publish.search_indexes import SearchIndexWriter
+from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace
 
 ASKED = 200
@@ -34,7 +38,7 @@ def publish_record(root: Path) -> Figures:
     with clock.watching(), workspace.writing() as lease, workspace.open_record(lease) as record:
         derive.publish(workspace, record)
         folder = workspace.index_folder(record.generation)
-    graph = derive.load(folder)
+    graph = load(folder)
     return {
         "stages": clock.seconds(),
         "bytes_of_record": (root / "record.sqlite").stat().st_size,
@@ -67,26 +71,38 @@ def ask_questions(root: Path, passages: int) -> Figures:
     # The first question of a process compiles the walk, or loads what was compiled.
     retrieval.graph.invoke(Asked(question=warming.text), context=context)
     for name in ("first", "again"):
-        results = []
-        for question in asked:
-            before, start, processor = embedding.seconds, time.perf_counter(), time.process_time()
-            state = retrieval.graph.invoke(Asked(question=question.text), {"max_concurrency": 1}, context=context)
-            ends = time.perf_counter() - start, time.process_time() - processor
-            embedded = embedding.seconds - before
-            nodes = sum(state["timings_ms"].values()) / 1000
-            results.append((state, *(taken - embedded for taken in (*ends, nodes))))
-        for column, what in enumerate(("workflow", "processor", "nodes"), 1):
-            figures.setdefault(name, {})[what] = _percentiles([result[column] for result in results])
-        figures[name]["by_node"] = _by_node([state["timings_ms"] for state, *_ in results])
+        answers = [_ask(retrieval.graph, Asked(question=question.text), context) for question in asked]
+        times = {what: [getattr(answer, what) for answer in answers] for what in ("workflow", "processor", "nodes")}
+        by_node = _by_node([answer.state["timings_ms"] for answer in answers])
+        figures[name] = {**{what: _percentiles(each) for what, each in times.items()}, "by_node": by_node}
         figures |= _memory(name)
-    figures["recall"] = _recall([state["passages"] for state, *_ in results], asked)
+    figures["recall"] = _recall([answer.state["passages"] for answer in answers], asked)
+    figures["engines"] = sorted({str((answer.state.get("walk") or {}).get("engine")) for answer in answers})
     figures["embedder_ms"] = round(1000 * embedding.seconds / max(1, embedding.calls), 3)
-    figures["engines"] = sorted({str((state.get("walk") or {}).get("engine")) for state, *_ in results})
     index.close()
     return figures
 
 
-def add_document(root: Path, passages: int) -> Figures:
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The state that a question ended with, and its seconds less the embedder's: in all, of the processor, of nodes."""
+
+    state: dict[str, Any]
+    workflow: float
+    processor: float
+    nodes: float
+
+
+def _ask(graph: Any, question: Any, context: Any) -> _Answer:
+    embedded, start, processor = _TimedEmbedder.seconds, time.perf_counter(), time.process_time()
+    state = graph.invoke(question, {"max_concurrency": 1}, context=context)
+    taken, busy = time.perf_counter() - start, time.process_time() - processor
+    embedded = _TimedEmbedder.seconds - embedded
+    nodes = sum(state["timings_ms"].values()) / 1000
+    return _Answer(state, taken - embedded, busy - embedded, nodes - embedded)
+
+
+def add_document(root: Path) -> Figures:
     """Commit a passage of new names, publish, and open the new generation; return the seconds of each."""
     from graph.retrieve.open_index import open_index
 
@@ -144,17 +160,14 @@ class _Clock:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Take the time of stages within the block."""
-        build, write, settle = derive.build_on_disk, SearchIndexWriter.write, derive.settle_synonyms
         self.begin("before")
-        derive.build_on_disk = partial(build, on_stage=self.begin)
-        derive.settle_synonyms = self._named("settling synonyms", settle)
-        SearchIndexWriter.write = self._named("search index", write)  # type: ignore[method-assign]
-        try:
+        with (
+            _replaced(derive, "build_on_disk", partial(build_on_disk, on_stage=self.begin)),
+            _replaced(derive, "settle_synonyms", self._named("settling synonyms", settle_synonyms)),
+            _replaced(SearchIndexWriter, "write", self._named("search index", SearchIndexWriter.write)),
+        ):
             yield
-        finally:
-            derive.build_on_disk, derive.settle_synonyms = build, settle
-            SearchIndexWriter.write = write  # type: ignore[method-assign]
-            self.begin("")
+        self.begin("")
 
     def begin(self, stage: str) -> None:
         """Take the time at which a stage begins, and the one before it ends."""
@@ -176,6 +189,17 @@ class _Clock:
             return result
 
         return named
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, other: object) -> Iterator[None]:
+    """Let a function be another one within the block."""
+    own = getattr(owner, name)
+    setattr(owner, name, other)
+    try:
+        yield
+    finally:
+        setattr(owner, name, own)
 
 
 def _memory(moment: str) -> Figures:
