@@ -72,9 +72,10 @@ class HeldServer(ScriptedServer):
 
 @pytest.fixture
 def server() -> Iterator[HeldServer]:
-    with HeldServer() as server:
-        yield server
-        server.go_on()
+    held = HeldServer()
+    with held:
+        yield held
+        held.go_on()
 
 
 @pytest.fixture
