@@ -313,6 +313,7 @@ def best_reached(reached: SparseVector, n_entities: int, k: int, selection: Sele
     passages = reached.places >= n_entities
     rows, scores = reached.places[passages].astype(np.int64) - n_entities, reached.values[passages]
     shown = scores > 0 if selection is None else (scores > 0) & selection.passages[rows]
+    k = min(k, reached.length - n_entities)
     ranking = _ranked(rows[shown], scores[shown], k)
     if len(ranking) < k:
         others = range(reached.length - n_entities) if selection is None else selection.rows.tolist()

@@ -7,6 +7,7 @@ coordinator's process alone, which is the only one that imports Ray beside Ray's
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _OBJECT_STORE_BYTES = 200_000_000
+_CONNECT_S = 10.0
 _TASK_RETRIES = 32
 """Deaths that one shard survives: a machine that takes its worker with it each time ends the run at last."""
 
@@ -55,6 +57,7 @@ def connect(cluster: Cluster) -> int:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
     try:
         if cluster.address:
+            _check_listening(cluster.address)
             ray.init(address=cluster.address, **quiet)
         else:
             ray.init(
@@ -77,6 +80,13 @@ def connect(cluster: Cluster) -> int:
     resources: dict[str, float] = ray.cluster_resources()
     cores = int(resources.get("CPU", 0))
     return max(1, min(cluster.workers or cores, cores))
+
+
+def _check_listening(address: str) -> None:
+    """Raise OSError where nobody listens at an address: Ray itself asks again for minutes before it says so."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
 
 
 def read_files(tasks: Sequence[str]) -> Iterator[tuple[int, str]]:
