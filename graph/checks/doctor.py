@@ -29,9 +29,9 @@ from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, Workspac
 from graph.publish.derive import forget_derivations, publish
 from graph.publish.search_indexes import drop_shared, ids_of_generations, is_on_server, open_store
 from graph.relationships.documents import forget_step, relate
-from graph.relationships.record import RelationshipRecord
+from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.storage.lease import claim_lease, holder_of, is_locked
-from graph.storage.place import PLACE_FILE, RECORD_FILE, has_relationships
+from graph.storage.place import PLACE_FILE, RECORD_FILE
 from graph.storage.read_only import open_read_only
 from graph.storage.record import Record
 from graph.storage.record_reader import RecordReader

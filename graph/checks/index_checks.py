@@ -17,7 +17,7 @@ from graph.construction.edges import Edges
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.metadata_filter import FINGERPRINT
 from graph.publish.layered_store import SearchIndex
-from graph.publish.vector_store import passage_metadata
+from graph.publish.vectors import passage_metadata
 from graph.storage.record_reader import RecordReader
 
 WEIGHT_TOLERANCE = 1e-6

@@ -5,9 +5,9 @@ from __future__ import annotations
 from graph.checks.findings import Finding, judged, leftover, lost, sound
 from graph.errors import MaraError
 from graph.relationships.documents import is_in_step
-from graph.relationships.record import RelationshipRecord
+from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.schema import NodeType
-from graph.storage.place import RELATIONSHIPS_FILE, has_relationships
+from graph.storage.place import RELATIONSHIPS_FILE
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 

@@ -10,6 +10,8 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import islice
+from operator import ge
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,6 @@ from numpy.typing import NDArray
 
 from graph.construction.arcs import NodeArcs, load_arcs, write_arcs
 from graph.construction.columns import (
-    CHECKED_TO,
-    IntLists,
     LazySequence,
     SortedMapping,
     TextTable,
@@ -31,7 +31,8 @@ from graph.construction.fact_table import BUILT_IN
 from graph.construction.fact_table import FactTable as FactTable
 from graph.construction.fact_table import GraphFact as GraphFact
 from graph.construction.names import NameMatcher
-from graph.construction.stored_ids import StoredIds
+from graph.construction.snapshot_columns import load_edges, load_entity_types, load_lists, save_lists
+from graph.construction.stored_passages import StoredIds, StoredPassages
 from graph.construction.typed_graph import TypedGraph
 from graph.metadata_filter import askable_keys
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
@@ -115,7 +116,7 @@ class KnowledgeGraph:
     def passage_ids(self) -> Sequence[str]:
         """The passages' ids, in their order: without reading the passages themselves."""
         passages = self.passages
-        if not isinstance(passages, _StoredPassages):
+        if not isinstance(passages, StoredPassages):
             return tuple(passage.id for passage in passages)
         return tuple(passages.ids) if self._stored_ids is None else self._stored_ids.ids
 
@@ -130,7 +131,7 @@ class KnowledgeGraph:
     def _stored_ids(self) -> StoredIds | None:
         """The ids as they lie on disk, where there are too many for each process to hold."""
         passages = self.passages
-        if not isinstance(passages, _StoredPassages) or len(passages) <= _HELD_IDS:
+        if not isinstance(passages, StoredPassages) or len(passages) <= _HELD_IDS:
             return None
         return StoredIds(passages.ids)
 
@@ -193,22 +194,6 @@ class KnowledgeGraph:
         return TypedGraph.of(kept, self.n_entities, len(self.passages), kinds=self.kinds)
 
 
-class _StoredPassages(LazySequence[Passage]):
-    """Passages of a table: id, title, text, source, metadata as JSON."""
-
-    WIDTH = 5
-
-    def __init__(self, table: TextTable) -> None:
-        super().__init__(len(table), self._passage)
-        self._table = table
-        self.ids = table.column(0)
-
-    def _passage(self, index: int) -> Passage:
-        """Return one passage. Raises ValueError where its text or metadata cannot be read."""
-        key, title, text, source, metadata = self._table.row(index)
-        return Passage(key, title, text, source, json.loads(metadata))
-
-
 _HEADER_TYPES = {
     **dict.fromkeys(("generation", "passages", "entities", "facts", "edges"), int),
     **dict.fromkeys(("commit_id", "embedding_model"), str),
@@ -244,12 +229,12 @@ def save(graph: KnowledgeGraph, folder: Path) -> None:
     passages = (
         (p.id, p.title, p.text, p.source, json.dumps(dict(p.metadata), ensure_ascii=False)) for p in graph.passages
     )
-    TextTable.of(passages, _StoredPassages.WIDTH).save(folder, "passages")
+    TextTable.of(passages, StoredPassages.WIDTH).save(folder, "passages")
     graph.facts.save(folder)
     TextTable.of(((alias,) for alias, _ in graph.aliases), 1).save(folder, "aliases")
     np.save(folder / "alias_entities.npy", np.array([entity for _, entity in graph.aliases], dtype=np.int32))
-    _save_lists(graph.names.indices, folder, "spellings")
-    _save_lists(graph.names.lengths, folder, "first_words")
+    save_lists(graph.names.indices, folder, "spellings")
+    save_lists(graph.names.lengths, folder, "first_words")
     header = SnapshotHeader(
         generation=graph.generation,
         commit_id=graph.commit_id,
@@ -327,8 +312,8 @@ def load(folder: Path, *, thorough: bool = False) -> KnowledgeGraph:
     alias_names = aliases.column(0)
     alias_entities = load_array(folder / "alias_entities.npy", np.int32, (len(aliases),))
     check_range(alias_entities, n_entities, thorough=thorough)
-    passages = TextTable.load(folder, "passages", _StoredPassages.WIDTH, n_passages, thorough=thorough)
-    edges = _load_edges(folder, header["edges"], n_entities, n_entities + n_passages, own, thorough=thorough)
+    passages = TextTable.load(folder, "passages", StoredPassages.WIDTH, n_passages, thorough=thorough)
+    edges = load_edges(folder, header["edges"], n_entities, n_entities + n_passages, own, thorough=thorough)
     return KnowledgeGraph(
         generation=header["generation"],
         commit_id=header["commit_id"],
@@ -338,17 +323,17 @@ def load(folder: Path, *, thorough: bool = False) -> KnowledgeGraph:
         triple_passages=load_array(folder / "triple_passages.npy", np.int32, (n_entities,)),
         name_passages=load_array(folder / "name_passages.npy", np.int32, (n_entities,)),
         name_shares=load_array(folder / "name_shares.npy", np.float32, (n_entities,)),
-        passages=_StoredPassages(passages),
+        passages=StoredPassages(passages),
         passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (n_passages, None)),
         facts=FactTable.load(folder, n_facts, n_entities, n_passages, own.relation_types, thorough=thorough),
         aliases=LazySequence(len(aliases), lambda index: (alias_names[index], alias_entities.item(index))),
         names=NameMatcher(
-            _load_lists(folder, "spellings", n_entities, thorough=thorough),
-            _load_lists(folder, "first_words", np.iinfo(np.int32).max, thorough=thorough),
+            load_lists(folder, "spellings", n_entities, thorough=thorough),
+            load_lists(folder, "first_words", np.iinfo(np.int32).max, thorough=thorough),
         ),
         edges=edges,
         own=own,
-        entity_types=_load_entity_types(folder, n_entities, own, thorough=thorough),
+        entity_types=load_entity_types(folder, n_entities, own, thorough=thorough),
         arcs=load_arcs(
             folder,
             (edges.target, edges.kind, edges.weight),
@@ -376,7 +361,7 @@ class SnapshotRows:
 
     def passage(self, row: int) -> Passage:
         """Return one passage. Raises ValueError where its text or metadata cannot be read."""
-        return _StoredPassages(self.passages).at(row)
+        return StoredPassages(self.passages).at(row)
 
 
 def load_rows(folder: Path) -> SnapshotRows:
@@ -384,7 +369,7 @@ def load_rows(folder: Path) -> SnapshotRows:
     header = load_header(folder)
     return SnapshotRows(
         facts=FactTable.load_texts(folder, header["facts"], thorough=False),
-        passages=TextTable.load(folder, "passages", _StoredPassages.WIDTH, header["passages"], thorough=False),
+        passages=TextTable.load(folder, "passages", StoredPassages.WIDTH, header["passages"], thorough=False),
         passage_vectors=load_array(folder / "passage_vectors.npy", np.float32, (header["passages"], None)),
     )
 
@@ -393,38 +378,11 @@ def _check_order(graph: KnowledgeGraph) -> None:
     ids = graph.known_ids or [entity_id(name) for name in graph.entity_names]
     if list(ids) != sorted(set(ids)):
         raise ValueError("entities are to be in the order of their ids, each once")
+    if len(graph.passages) > _HELD_IDS and any(map(ge, graph.passage_ids, islice(graph.passage_ids, 1, None))):
+        raise ValueError("passages are to be in the order of their ids, each once")
     edges = graph.edges
     behind = np.zeros(max(0, len(edges) - 1), dtype=bool)
     for column in (edges.kind, edges.target, edges.source):
         behind = (column[1:] < column[:-1]) | ((column[1:] == column[:-1]) & behind)
     if behind.any():
         raise ValueError("edges are to be in the order of source, target and kind: see sort_edges")
-
-
-def _load_entity_types(folder: Path, n_entities: int, own: OwnTypes, *, thorough: bool) -> NDArray[np.uint8]:
-    if not own.entities:
-        return np.zeros(0, dtype=np.uint8)
-    types = load_array(folder / "entity_types.npy", np.uint8, (n_entities,))
-    return check_range(types, len(own.entities) + 1, thorough=thorough)
-
-
-def _load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes, *, thorough: bool) -> Edges:
-    columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in EDGE_TYPES.items()}
-    n_kinds = len(kinds_with(own.relation_types))
-    for name, limit in (("source", n_entities), ("target", n_nodes), ("kind", n_kinds)):
-        check_range(columns[name], limit, thorough=thorough)
-    if (thorough or n_edges <= CHECKED_TO) and (columns["source"][1:] < columns["source"][:-1]).any():
-        raise ValueError("the edges are not in the order of their sources")
-    return Edges(**columns)
-
-
-def _save_lists(lists: Mapping[str, Sequence[int]], folder: Path, name: str) -> None:
-    keys = sorted(lists)
-    TextTable.of(((key,) for key in keys), 1).save(folder, name)
-    IntLists.of(lists[key] for key in keys).save(folder, f"{name}.numbers")
-
-
-def _load_lists(folder: Path, name: str, limit: int, *, thorough: bool) -> SortedMapping[Sequence[int]]:
-    table = TextTable.load(folder, name, 1, thorough=thorough)
-    lists = IntLists.load(folder, f"{name}.numbers", len(table), limit, thorough=thorough)
-    return SortedMapping(table.column(0), lists)

@@ -23,7 +23,7 @@ from graph.errors import WorkspaceDamaged
 from graph.publish.last_asked import LastAsked
 from graph.publish.metadata_columns import MetadataColumns
 from graph.publish.near_vectors import NearVectors, exact_dtype
-from graph.publish.vector_store import Stamp
+from graph.publish.vectors import Stamp
 
 FOLDER = "vectors"
 _STAMP = "stamp.json"

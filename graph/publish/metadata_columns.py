@@ -7,6 +7,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,9 @@ class MetadataColumns:
         """Tell of each passage whether it meets conditions in Chroma's terms; see `metadata_filter.to_chroma`."""
         ((key, wanted),) = where.items()
         if key == "$and":
-            return np.all([self.meeting(each) for each in wanted], axis=0)
+            return reduce(np.logical_and, map(self.meeting, wanted))
         if key == "$or":
-            return np.any([self.meeting(each) for each in wanted], axis=0)
+            return reduce(np.logical_or, map(self.meeting, wanted))
         ((operator, operand),) = wanted.items()
         if operator in EXCLUDING:
             return ~self._holding(key, EXCLUDING[operator], operand)

@@ -2,118 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import struct
-import sys
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import lru_cache
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.endpoints import chroma_server, qdrant_server
 from graph.errors import MaraError, WorkspaceDamaged
-from graph.metadata_filter import FINGERPRINT, askable_metadata
-from graph.out_of_resources import check_files, check_memory, shortage_behind
+from graph.metadata_filter import FINGERPRINT
+from graph.out_of_resources import shortage_behind
+from graph.publish.chroma_collections import EF_SEARCH, Collections, Paged, held_in, known_in, pages_of, split
+from graph.publish.chroma_files import close_client, open_client, wipe_unused
 from graph.publish.qdrant_collections import QdrantCollections
-from graph.publish.sharded_collections import SHARDS, ShardedCollection, shard_name, shards_for
+from graph.publish.vectors import Stamp, Vectors
 from graph.storage.read_only import may_write, writable_copy
 
-T = TypeVar("T")
-
-
-@runtime_checkable
-class Paged(Protocol):
-    """A collection that yields its own pages, rather than being asked for one after the other; ids are unknown to none.
-
-    Whatever ids a search is within, those that it does not hold do not matter.
-    """
-
-    def pages(self, *, include: Sequence[str], where: Mapping[str, Any] | None = None) -> Iterator[Any]:
-        """Yield all records, or those that meet a condition, as Chroma would, page by page."""
-
-
-_OPENING = threading.Lock()
-"""Chroma counts the clients of a folder without a lock of its own."""
-
-_CHROMA_BYTES = 3 * 2**29
-"""Of address space: what Chroma, the embedded model and a walk take of a small workspace, measured at 1.4 GiB."""
-
-_OPENED: dict[Path, tuple[tuple[int, int] | None, str]] = {}
-"""By folder: which database was opened there last, and how its path was spelled."""
-
-_PAGE = 5000
-_EF_SEARCH = 1000
-"""How many records a search looks at. Measured on 17,000 facts, in any order of building, the best ten come out exact
-in 2.8 ms; 400 miss one of them for 1 question in 400 in 1.6 ms, 100 for 1 in 12 in 1.0 ms."""
-
-_HNSW_HEADER = struct.Struct("<i4Q")
-"""Version, offset, places, places taken, bytes a place: what the header of an index begins with."""
-
-_LENGTH_BYTES = 4
-
-_MODEL, _COMMIT, _HOLDS, _WRITING = "mara_embedding_model", "mara_commit", "mara_holds", "mara_writing"
 _MOST_METADATA = 5_000
 """Measured: at 5,461 a passage, the statement that Chroma writes them with has too many parameters for SQLite."""
 
 _UNNAMED = "unnamed"
-_METADATA_FORMAT = "2"
-"""Part of every passage's fingerprint: what an older version wrote is written again."""
-
-
-class Rows(Protocol):
-    """A matrix, or what reads some rows of one when they are asked for."""
-
-    def __getitem__(self, rows: list[int], /) -> NDArray[np.float32]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Vectors:
-    """The wanted content of a collection: ids, unit vectors, and the metadata of each."""
-
-    ids: Sequence[str]
-    vectors: Rows
-    metadata: Sequence[Mapping[str, Any]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """The metadata of a collection.
-
-    Attributes:
-        embedding_model: whose vectors it holds.
-        commit: the commit of the record that it was last brought up to; empty where that was not said.
-        holds: commits all of whose ids it holds, ``commit`` among them; of older ones those that were to be spared.
-        writing: the commit that somebody is bringing it up to, or was when he was killed; else empty.
-    """
-
-    embedding_model: str
-    commit: str = ""
-    holds: frozenset[str] = frozenset()
-    writing: str = ""
-
-    @staticmethod
-    def of(metadata: Mapping[str, Any] | None) -> Stamp:
-        """Read the stamp in a collection's metadata."""
-        kept = {key: str(value) for key, value in (metadata or {}).items()}
-        holds = frozenset(kept.get(_HOLDS, "").split())
-        return Stamp(kept.get(_MODEL, ""), kept.get(_COMMIT, ""), holds, kept.get(_WRITING, ""))
-
-    def is_at(self, commit: str) -> bool:
-        """Tell whether the collection is exactly as far as a commit."""
-        return self.commit == commit and not self.writing
-
-    def metadata(self) -> dict[str, str]:
-        """Return what `of` reads."""
-        kept = {_COMMIT: self.commit, _HOLDS: " ".join(sorted(self.holds)), _WRITING: self.writing}
-        return {_MODEL: self.embedding_model, **{key: value for key, value in kept.items() if value}}
 
 
 class VectorStore:
@@ -137,11 +49,11 @@ class VectorStore:
         self._sizes: dict[str, int] = {}
         self._copy: TemporaryDirectory[str] | None = None
         self._prefix = prefix
-        self._collections: dict[str, Any] = {}
         self.where = where
         """``embedded`` or the server's address without its secrets: said in every result."""
         self.shared = where != "embedded"
         """Whether all generations lie in the same collections, rather than each in its own."""
+        self._collections = Collections(client, prefix, shared=self.shared)
 
     @staticmethod
     def embedded(folder: Path) -> VectorStore:
@@ -154,18 +66,12 @@ class VectorStore:
             BadInput: there is no room for the copy.
             OutOfResources: the machine gives no more memory or open files.
         """
-        if "chromadb" not in sys.modules:
-            check_memory(_CHROMA_BYTES)
-        check_files()
-        import chromadb
-
         copy = writable_copy(folder) if folder.is_dir() and not may_write(folder) else None
         folder = Path(copy.name) if copy is not None else folder
         try:
-            with _OPENING:
-                spelled = _spelling(folder)
-                client = chromadb.PersistentClient(spelled, settings=_settings().model_copy())
-                _OPENED[folder.absolute()] = _database_of(folder), spelled
+            client = open_client(folder)
+        except MaraError:
+            raise
         except Exception as fault:
             raise _damaged(fault) from fault
         store = VectorStore(client, "embedded", folder=folder)
@@ -198,35 +104,34 @@ class VectorStore:
     def close(self) -> None:
         """Let go of the client; an embedded database's files are free after that."""
         if not self.shared:
-            with _OPENING:
-                self._client.close()
+            close_client(self._client)
             if self._copy is not None:
                 self._copy.cleanup()
 
     def count(self, name: str) -> int:
         """Return how many records a collection holds; 0 when it does not exist."""
         with self._faults():
-            collection = self._find(name)
+            collection = self._collections.find(name)
             return 0 if collection is None else int(collection.count())
 
     def stamp(self, name: str) -> Stamp | None:
         """Return what a collection says of itself; None when it does not exist."""
         with self._faults():
-            collection = self._find(name)
+            collection = self._collections.find(name)
             return None if collection is None else Stamp.of(collection.metadata)
 
     def fingerprints(self, name: str) -> dict[str, str | None]:
         """Return {id: fingerprint} of every record; the fingerprint is None where there is no metadata."""
         with self._faults():
-            collection = self._find(name)
-            return {} if collection is None else dict(_held(collection))
+            collection = self._collections.find(name)
+            return {} if collection is None else dict(held_in(collection))
 
     def vectors(self, name: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return {id: vector} of those ids that a collection holds, read as a search reads them."""
         found: dict[str, NDArray[np.float32]] = {}
         with self._faults():
-            collection = self._find(name)
-            for page in _split(ids) if collection is not None else ():
+            collection = self._collections.find(name)
+            for page in split(ids) if collection is not None else ():
                 held = collection.get(ids=list(page), include=["embeddings"])
                 found.update(zip(held["ids"], np.asarray(held["embeddings"], dtype=np.float32), strict=True))
         return found
@@ -244,7 +149,7 @@ class VectorStore:
         with self._faults():
             collection = self._collection(name)
             if within is not None and self.shared and not isinstance(collection, Paged):
-                within = _known(collection, [*within])
+                within = known_in(collection, [*within])
             if within is not None and not within:
                 return []
             few = 0 if self.shared else _if_few(self._size(name) if within is None else len(within))
@@ -286,7 +191,7 @@ class VectorStore:
         include = ["metadatas"] if self.shared else []
         selected: dict[str, Mapping[str, Any]] = {}
         with self._faults():
-            for page in _pages(self._collection("passages"), where=dict(where), include=include):
+            for page in pages_of(self._collection("passages"), where=dict(where), include=include):
                 selected.update(zip(page["ids"], page["metadatas"] or [{}] * len(page["ids"]), strict=True))
         return selected
 
@@ -312,8 +217,8 @@ class VectorStore:
         """
         spared = spared or {}
         with self._faults():
-            collection = self._ready(name, embedding_model, len(wanted.ids))
-            held = dict(_held(collection))
+            collection = self._collections.ready(name, embedding_model, len(wanted.ids))
+            held = dict(held_in(collection))
             gone = sorted(held.keys() - set(wanted.ids) - set(chain.from_iterable(spared.values())))
             rows = [i for i, key in enumerate(wanted.ids) if held.get(key, "") != _fingerprint_of(wanted, i)]
             replaced = [] if self.shared else [wanted.ids[i] for i in rows if wanted.ids[i] in held]
@@ -345,7 +250,7 @@ class VectorStore:
             Whether it could be done. Where not, as the collection is not at ``base``, nothing was written.
         """
         with self._faults():
-            collection = self._find(name)
+            collection = self._collections.find(name)
             if collection is None:
                 return False
             stamp = Stamp.of(collection.metadata)
@@ -358,9 +263,9 @@ class VectorStore:
         """Delete this workspace's collections."""
         with self._faults():
             for name in ("facts", "passages"):
-                if (collection := self._find(name)) is not None:
-                    self._delete_collection(name, collection)
-        self._collections.clear()
+                if (collection := self._collections.find(name)) is not None:
+                    self._collections.delete(name, collection)
+        self._collections.forget()
 
     def _write(
         self,
@@ -385,7 +290,7 @@ class VectorStore:
         holds = before.holds & {*spared, *([] if gone else [before.commit])}
         _put(collection, Stamp(before.embedding_model, before.commit, holds, commit or _UNNAMED))
         _delete(collection, replaced)
-        for page in _split(rows):
+        for page in split(rows):
             collection.upsert(
                 ids=[wanted.ids[i] for i in page],
                 embeddings=wanted.vectors[list(page)],
@@ -394,74 +299,8 @@ class VectorStore:
         _delete(collection, gone)
         _put(collection, Stamp(before.embedding_model, commit, holds | {commit} - {""}))
 
-    def _ready(self, name: str, embedding_model: str, size: int) -> Any:
-        """Return a collection to write so many records to; where there is none, or another model's, it is made."""
-        collection = self._find(name)
-        n_shards = self._shards_for(size, collection)
-        if collection is not None and (
-            Stamp.of(collection.metadata).embedding_model != embedding_model or n_shards != _n_shards(collection)
-        ):
-            self._delete_collection(name, collection)
-            collection = None
-        if collection is None:
-            collection = self._make(name, embedding_model, n_shards)
-        elif not isinstance(collection, Paged) and collection.configuration_json["hnsw"]["ef_search"] != _EF_SEARCH:
-            # An index that a server holds in memory looks at as many as before until it is loaded again.
-            collection.modify(configuration={"hnsw": {"ef_search": _EF_SEARCH}})
-        self._collections[name] = collection
-        return collection
-
-    def _shards_for(self, size: int, collection: Any) -> int:
-        """Return in how many of Chroma's collections records are to be; Qdrant sees to that itself."""
-        return 1 if isinstance(self._client, QdrantCollections) else shards_for(size, _n_shards(collection))
-
-    def _make(self, name: str, embedding_model: str, n_shards: int) -> Any:
-        """Make a collection, and those that its records are in where there are several."""
-        stamp = Stamp(embedding_model).metadata()
-        names = [self._prefix + name]
-        if n_shards > 1:
-            names += [shard_name(self._prefix + name, shard) for shard in range(n_shards)]
-        for left in {each.name for each in self._client.list_collections()} & {*names[1:]} if n_shards > 1 else ():
-            self._client.delete_collection(left)
-        for one in reversed(names):
-            self._client.get_or_create_collection(
-                one,
-                embedding_function=None,
-                metadata={**stamp, **({SHARDS: n_shards} if n_shards > 1 else {})},
-                configuration={"hnsw": {"space": "cosine", "ef_search": _EF_SEARCH}},
-            )
-        return self._collection(name)
-
-    def _delete_collection(self, name: str, collection: Any) -> None:
-        """Delete a collection, and those that its records are in."""
-        for shard in range(_n_shards(collection) if isinstance(collection, ShardedCollection) else 0):
-            self._client.delete_collection(shard_name(self._prefix + name, shard))
-        self._client.delete_collection(self._prefix + name)
-        self._collections.pop(name, None)
-
-    def _find(self, name: str) -> Any:
-        """Return a collection as it is now, or None where there is none."""
-        from chromadb.errors import NotFoundError
-
-        try:
-            return self._get(name)
-        except (NotFoundError, LookupError):
-            return None
-
     def _collection(self, name: str) -> Any:
-        if name not in self._collections:
-            self._collections[name] = self._get(name)
-        return self._collections[name]
-
-    def _get(self, name: str) -> Any:
-        """Return a collection, or several as one. Raises what the client does where there is none."""
-        head = self._client.get_collection(self._prefix + name, embedding_function=None)
-        n_shards = int((head.metadata or {}).get(SHARDS, 1))
-        if n_shards == 1:
-            return head
-        names = [shard_name(self._prefix + name, shard) for shard in range(n_shards)]
-        shards = [self._client.get_collection(each, embedding_function=None) for each in names]
-        return ShardedCollection(head, shards, _pages, _known if self.shared else None)
+        return self._collections.open(name)
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -471,12 +310,8 @@ class VectorStore:
             raise
         except Exception as fault:
             # It may have been made anew: the next call looks.
-            self._collections.clear()
+            self._collections.forget()
             raise (self._unavailable(self.where, fault) if self.shared else _damaged(fault)) from fault
-
-
-def _n_shards(collection: Any) -> int:
-    return collection.n_shards if isinstance(collection, ShardedCollection) else 1
 
 
 def _check_number_of_metadata(wanted: Vectors, rows: Sequence[int]) -> None:
@@ -494,102 +329,15 @@ def _check_number_of_metadata(wanted: Vectors, rows: Sequence[int]) -> None:
 
 def _if_few(size: int) -> int:
     """Return how many records there are, where that is few enough for all to be compared; else 0."""
-    return size if size <= _EF_SEARCH else 0
-
-
-def passage_metadata(fingerprint: str, source: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what Chroma keeps of a passage: what ``where`` filters may ask for, and the record's fingerprint.
-
-    Keys that are reserved are left out; the record keeps them.
-    """
-    return {**askable_metadata({**metadata, "source": source}), FINGERPRINT: stored_fingerprint(fingerprint)}
-
-
-def stored_fingerprint(fingerprint: str) -> str:
-    """Return how a passage's fingerprint stands in Chroma."""
-    return f"{_METADATA_FORMAT}:{fingerprint}"
+    return size if size <= EF_SEARCH else 0
 
 
 def _fingerprint_of(wanted: Vectors, row: int) -> str | None:
     return str(wanted.metadata[row][FINGERPRINT]) if wanted.metadata is not None else None
 
 
-def _spelling(folder: Path) -> str:
-    """Return a path to a folder that Chroma does not know, where another database lay there when it was opened last.
-
-    Chroma takes what it has open at a path for what is there, also after that was deleted and built again.
-    """
-    known, spelled = _OPENED.get(folder.absolute(), (None, str(folder)))
-    return spelled if known in (None, _database_of(folder)) else f"{spelled}{os.sep}{os.curdir}"
-
-
-def _database_of(folder: Path) -> tuple[int, int] | None:
-    """Return what tells the database in a folder from another; None where there is none."""
-    try:
-        found = (folder / "chroma.sqlite3").stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def wipe_unused(folder: Path) -> None:
-    """Empty the places that Chroma's index files keep for records to come.
-
-    It writes them as they happen to lie in memory, with whatever this process had there before: keys, too.
-    """
-    for header in folder.glob("*/header.bin"):
-        begins = header.read_bytes()[: _HNSW_HEADER.size]
-        if len(begins) < _HNSW_HEADER.size:
-            continue  # being written, in another thread, which wipes as well
-        _, _, places, taken, width = _HNSW_HEADER.unpack(begins)
-        for name, bytes_each in (("data_level0.bin", width), ("length.bin", _LENGTH_BYTES)):
-            with suppress(PermissionError), header.with_name(name).open("r+b") as file:
-                if file.seek(0, os.SEEK_END) == places * bytes_each:
-                    file.seek(taken * bytes_each)
-                    file.write(bytes((places - taken) * bytes_each))
-
-
-@lru_cache(maxsize=1)
-def _settings() -> Any:
-    """Return Chroma's settings, which it looks for in the environment for milliseconds."""
-    from chromadb.config import Settings
-
-    return Settings(anonymized_telemetry=False)
-
-
-def _pages(collection: Any, **asked: Any) -> Iterator[Any]:
-    """Yield what a collection answers, page by page."""
-    if isinstance(collection, Paged):
-        yield from collection.pages(**asked)
-        return
-    offset = 0
-    while True:
-        page = collection.get(limit=_PAGE, offset=offset, **asked)
-        yield page
-        if len(page["ids"]) < _PAGE:
-            return
-        offset += _PAGE
-
-
-def _held(collection: Any) -> Iterator[tuple[str, str | None]]:
-    """Yield (id, fingerprint) of every record; the fingerprint is None where there is no metadata."""
-    for page in _pages(collection, include=["metadatas"]):
-        for key, metadata in zip(page["ids"], page["metadatas"], strict=True):
-            yield key, str(metadata[FINGERPRINT]) if metadata else None
-
-
-def _known(collection: Any, ids: Sequence[str]) -> list[str]:
-    """Return those ids that the collection holds; Chroma searches within no others."""
-    return [key for page in _split(ids) for key in collection.get(ids=list(page), include=[])["ids"]]
-
-
-def _split(whole: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield a sequence in pages that Chroma takes."""
-    return (whole[start : start + _PAGE] for start in range(0, len(whole), _PAGE))
-
-
 def _delete(collection: Any, ids: Sequence[str]) -> None:
-    for page in _split(ids):
+    for page in split(ids):
         collection.delete(ids=list(page))
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from graph.errors import BadInput
-from graph.relationships.record import RelationshipRecord
+from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.storage.database import Database, faults_named
 from graph.storage.lease import claim_lease
 from graph.storage.place import (
@@ -15,7 +15,6 @@ from graph.storage.place import (
     RECORD_FILE,
     RELATIONSHIPS_FILE,
     Place,
-    has_relationships,
     name_record,
     place_named,
 )

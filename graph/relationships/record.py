@@ -42,6 +42,16 @@ _PAGE = 5_000
 _RESTORE = "Restore it from a backup, or delete it: conversations and views in it are then lost"
 
 
+def has_relationships(root: Path) -> bool:
+    """Tell whether a workspace has a relationship graph. Raises RecordUnavailable where its server does not tell."""
+    place = place_of(root / RELATIONSHIPS_FILE)
+    if place is None:
+        return (root / RELATIONSHIPS_FILE).exists()
+    from graph.storage.postgres import PostgresDatabase
+
+    return PostgresDatabase.holds(place, place.relationships_schema, "meta")
+
+
 class Rows:
     """The rows that a statement gave. Names faults in the database: SQLite finds most of them when rows are read."""
 

@@ -43,7 +43,9 @@ _DATABASE_CONNECTIONS = 3
 _DATABASE_CACHE = 2_000_000
 """What each connection to Chroma's database keeps of it, at most."""
 
+_OWN_BYTES = 300_000
 _OWN_FILES = 8
+"""Of a generation, however small, beside what follows from the sizes of its files."""
 
 _PER_MAPPED_BYTE = 1.0
 """Of memory for each byte of a mapped index: what questions touch of it."""
@@ -88,7 +90,7 @@ def parts_of(folder: Path) -> Parts:
     """Return what an open generation takes, by what it consists of."""
     layer = Layer.load(folder)
     generations = {folder, *([folder.parent / str(layer.base)] if layer else ())}
-    parts = {folder: OpenCost(_PER_BYTE * _size(folder), files=_OWN_FILES)}
+    parts = {folder: OpenCost(_OWN_BYTES + _PER_BYTE * _size(folder), files=_OWN_FILES)}
     for generation in generations:
         for name, cost_of in _STORES.items():
             if (store := generation / name).is_dir():

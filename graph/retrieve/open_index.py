@@ -29,7 +29,7 @@ from graph.out_of_resources import shortage_behind
 from graph.publish.derive import is_published, publish
 from graph.publish.layered_store import SearchIndex
 from graph.publish.search_indexes import open_store
-from graph.publish.vector_store import Stamp, passage_metadata
+from graph.publish.vectors import Stamp, passage_metadata
 from graph.retrieve.selection import Selection
 from graph.storage.generation import GenerationHold
 from graph.storage.read_only import may_write

@@ -67,6 +67,9 @@ class Database(Protocol):
     def insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Append whole rows to a table, which holds none of their keys."""
 
+    def put(self, table: str, keys: Sequence[str], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Write rows of keys and columns, in place of those of the same keys; no two of the rows have the same."""
+
     def scan(self, statement: str, values: Values = ()) -> Iterator[Any]:
         """Yield the rows of a large result as they are read, a few at a time; other statements may run meanwhile."""
 
@@ -158,6 +161,11 @@ class SqliteDatabase:
         columns = len(self._db.execute(f'SELECT * FROM "{table}" LIMIT 0').description)
         self._db.executemany(f'INSERT INTO "{table}" VALUES ({",".join("?" * columns)})', rows)
 
+    def put(self, table: str, keys: Sequence[str], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Write rows of keys and columns, in place of those of the same keys."""
+        marks = ",".join("?" * (len(keys) + len(columns)))
+        self._db.executemany(f'INSERT INTO "{table}" VALUES ({marks}) {in_place(keys, columns)}', rows)
+
     def scan(self, statement: str, values: Values = ()) -> Iterator[Any]:
         """Yield rows as SQLite finds them."""
         yield from self.execute(statement, values)
@@ -229,6 +237,12 @@ class SqliteDatabase:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+
+def in_place(keys: Sequence[str], columns: Sequence[str]) -> str:
+    """Return what ends an INSERT whose rows take the place of those of the same keys."""
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
+    return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
 
 
 def fault_named(fault: Exception, told: str, restore: str) -> MaraError:

@@ -154,9 +154,8 @@ def claim_lease(
     """
     place = place_of(record_path)
     clock = clock or _clock_of(place)
-    lock: ProcessLock | None = _lock_of(place, lock_path)
-    if not lock.acquire():
-        lock = None
+    file = _lock_of(place, lock_path)
+    lock = file if file.acquire() else None
     try:
         with Record(record_path) as record, record.transaction():
             _refuse_if_held(_Claim.read(record), lock is not None, record_path.parent, clock())

@@ -130,16 +130,6 @@ def check_chosen(root: Path) -> None:
         )
 
 
-def has_relationships(root: Path) -> bool:
-    """Tell whether a workspace has a relationship graph. Raises RecordUnavailable where its server does not tell."""
-    place = place_of(root / RELATIONSHIPS_FILE)
-    if place is None:
-        return (root / RELATIONSHIPS_FILE).exists()
-    from graph.storage.postgres import PostgresDatabase
-
-    return PostgresDatabase.holds(place, place.relationships_schema, "meta")
-
-
 def place_named(name: str = "") -> Place:
     """Return the place of the record of that name, or of the one that ``MARA_RECORD_URL`` names, or of a new one.
 

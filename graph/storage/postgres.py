@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, LiteralString, cast
+from typing import TYPE_CHECKING, Any
 
 from graph.errors import (
     BadInput,
@@ -131,7 +131,7 @@ class PostgresDatabase:
     def execute(self, statement: str, values: Values = ()) -> Cursor:
         """Run a statement; a list among the values goes as an array."""
         cursor = self._db.cursor(binary=True)
-        cursor.execute(_sql(translated(statement)), _kept(values))
+        cursor.execute(translated(statement), _kept(values))
         if (cursor.statusmessage or "").startswith(_CHANGING):
             self._changes += cursor.rowcount
         return cursor
@@ -140,36 +140,51 @@ class PostgresDatabase:
         """Run a statement for each row of values, without waiting for the answer to each."""
         with self._db.cursor() as cursor:
             for page in _pages(rows):
-                cursor.executemany(_sql(translated(statement)), page)
+                cursor.executemany(translated(statement), page)
                 self._changes += max(0, cursor.rowcount)
 
     def insert(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
         """Append whole rows to a table by COPY."""
         with self._db.cursor() as cursor:
-            columns = cursor.execute(_sql(f'SELECT * FROM "{table}" LIMIT 0')).description or ()
+            columns = cursor.execute(f'SELECT * FROM "{table}" LIMIT 0').description or ()
             for page in _pages(rows):
-                with cursor.copy(_sql(f'COPY "{table}" FROM STDIN (FORMAT BINARY)')) as copy:
+                with cursor.copy(f'COPY "{table}" FROM STDIN (FORMAT BINARY)') as copy:
                     copy.set_types([column.type_code for column in columns])
                     for row in page:
                         copy.write_row(row)
                 self._changes += max(0, cursor.rowcount)
+
+    def put(self, table: str, keys: Sequence[str], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Write rows of keys and columns, in place of those of the same keys, by COPY into a table beside it."""
+        beside = f"put_{table}"
+        self._db.execute(
+            f'CREATE TEMPORARY TABLE IF NOT EXISTS "{beside}" (LIKE "{table}") ON COMMIT DELETE ROWS;'
+            f' TRUNCATE "{beside}"'
+        )
+        changes = self._changes
+        self.insert(beside, rows)
+        if self._changes > changes:
+            self._changes = changes
+            self.execute(
+                f'INSERT INTO "{table}" SELECT * FROM "{beside}" WHERE true {database.in_place(keys, columns)}'
+            )
 
     def scan(self, statement: str, values: Values = ()) -> Iterator[Any]:
         """Yield rows through a cursor of the server's: outside a transaction, it keeps the whole result meanwhile."""
         name = f"scan_{next(_NUMBERS)}"
         with self._db.cursor(name, binary=True, withhold=not self.in_transaction) as cursor:
             cursor.itersize = _FETCHED
-            cursor.execute(_sql(translated(statement)), _kept(values))
+            cursor.execute(translated(statement), _kept(values))
             yield from cursor
 
     def define(self, statements: Iterable[str]) -> None:
         """Create tables and indexes, and the schema where there is none, within a transaction."""
         script = [f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"', *map(declared, statements)]
-        self._db.execute(_sql(";\n".join(script)))
+        self._db.execute(";\n".join(script))
 
     def drop(self) -> None:
         """Remove the schema with all that it holds, where there is one."""
-        self._db.execute(_sql(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE'))
+        self._db.execute(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE')
 
     def has_table(self, name: str) -> bool:
         """Tell whether there is a table of that name."""
@@ -179,7 +194,7 @@ class PostgresDatabase:
     def begin(self) -> None:
         """Begin a transaction that writes, once no other one does."""
         try:
-            self._db.execute(_sql(f"BEGIN; SELECT pg_advisory_xact_lock({self._lock_key})"))
+            self._db.execute(f"BEGIN; SELECT pg_advisory_xact_lock({self._lock_key})")
         except BaseException:
             self.rollback()
             raise
@@ -221,18 +236,18 @@ class PostgresDatabase:
         )
         for table, column in self._db.execute(query, (self._schema,)).fetchall():
             sequence = f"pg_get_serial_sequence('\"{table}\"', '{column}')"
-            self._db.execute(_sql(f'SELECT setval({sequence}, max("{column}")) FROM "{table}" HAVING count(*) > 0'))
+            self._db.execute(f'SELECT setval({sequence}, max("{column}")) FROM "{table}" HAVING count(*) > 0')
 
     def vacuum(self) -> None:
         """Take deleted rows out of the tables, unless a reader may still see them; not out of the server's log."""
-        self._db.execute(_sql(f"VACUUM (SKIP_LOCKED) {self._tables()}"))
+        self._db.execute(f"VACUUM (SKIP_LOCKED) {self._tables()}")
 
     def erase_free_pages(self) -> bool:
         """Write the tables anew, without deleted rows; False where a reader keeps one for longer than one waits."""
         from psycopg.errors import LockNotAvailable
 
         try:
-            self._db.execute(_sql(f"VACUUM (FULL) {self._tables()}"))
+            self._db.execute(f"VACUUM (FULL) {self._tables()}")
         except LockNotAvailable:
             return False
         return True
@@ -290,7 +305,7 @@ class SessionLock:
 
         db = connected(self._place.url)
         try:
-            db.execute(_sql(f"SET lock_timeout = '{_NOTICED_MS}ms'"))
+            db.execute(f"SET lock_timeout = '{_NOTICED_MS}ms'")
             db.execute("SELECT pg_advisory_lock(%s::bigint)", (key_of(f"writer {self._place.schema}"),))
         except LockNotAvailable:
             db.close()
@@ -374,14 +389,9 @@ def _said(fault: Exception) -> str:
     return primary or str(fault).partition("\n")[0] or type(fault).__name__
 
 
-def _settings(schema: str) -> LiteralString:
+def _settings(schema: str) -> str:
     wait = f"SET lock_timeout = '{1_000 * database.BUSY_TIMEOUT_S:.0f}ms'"
-    return _sql(f'SET search_path TO "{schema}"; {wait}; SET client_min_messages = error')
-
-
-def _sql(statement: str) -> LiteralString:
-    """Return a statement as psycopg wants it: it is written in this project, and its values are parameters."""
-    return cast("LiteralString", statement)
+    return f'SET search_path TO "{schema}"; {wait}; SET client_min_messages = error'
 
 
 def _pages(rows: Iterable[Sequence[Any]]) -> Iterator[list[Any]]:

@@ -48,7 +48,6 @@ SYNONYMS = "synonyms"
 _PAGE = 5_000
 """Ids that one statement asks for: SQLite takes 32,766 parameters."""
 _SETTINGS = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-_SYNONYMS = "INSERT INTO synonyms VALUES (?,?,?) ON CONFLICT (a, b) DO UPDATE SET cosine = excluded.cosine"
 
 
 class Record:
@@ -300,7 +299,7 @@ class Record:
             self._db.insert("passages", map(to_row, entries))
             self._insert_vectors("names", names)
             self._insert_vectors("facts", facts)
-            self._db.executemany(_SYNONYMS, synonyms)
+            self._db.put("synonyms", ["a", "b"], ["cosine"], synonyms)
             self._hold([(entry, corrections.stated(entry.passage, entry.extraction)) for entry in entries])
             if since:
                 self.versions.stand(since)
@@ -336,7 +335,7 @@ class Record:
             held_before = self._unlink([entry.passage.id for entry, _ in stated])
             self._insert_vectors("names", names)
             self._insert_vectors("facts", facts)
-            self._db.executemany(_SYNONYMS, synonyms)
+            self._db.put("synonyms", ["a", "b"], ["cosine"], synonyms)
             self._hold(stated)
             if self.versions.are_kept:
                 corrections = Corrections(self.corrections())
@@ -568,12 +567,7 @@ class Record:
 
     def _insert_vectors(self, table: str, new: NewVectors) -> None:
         rows = ((key, text, new.vectors[i].tobytes()) for i, (key, text) in enumerate(new.texts.items()))
-        text = TEXT_COLUMN[table]
-        self._db.executemany(
-            f"INSERT INTO {table} VALUES (?,?,?)"
-            f" ON CONFLICT (id) DO UPDATE SET {text} = excluded.{text}, vector = excluded.vector",
-            rows,
-        )
+        self._db.put(table, ["id"], [TEXT_COLUMN[table], "vector"], rows)
 
     def _count(self, table: str) -> int:
         ((count,),) = self._rows(f"SELECT count(*) FROM {table}")

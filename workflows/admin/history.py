@@ -25,9 +25,8 @@ from graph.relationships.cypher.copies import remove_copies
 from graph.relationships.cypher.mirror import was_mirrored
 from graph.relationships.erasure import Erased, erase_user, questions_of
 from graph.relationships.history import now
-from graph.relationships.record import RelationshipRecord
+from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.storage.marks import Mark, erase_marks, read_marks
-from graph.storage.place import has_relationships
 from graph.storage.workspace import Workspace, write_atomically
 from workflows.runtime.graph_server import erase_on_graph_server
 from workflows.serving.page.conversations import FILE_NAME, Conversations, KeptTurn

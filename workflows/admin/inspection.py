@@ -21,11 +21,11 @@ from graph.errors import BadInput, MaraError, WorkspaceDamaged
 from graph.explain.edge_evidence import edge_evidence, edges_between, find_entity, find_node, node_shown
 from graph.publish.derive import publish
 from graph.publish.search_indexes import store_name
-from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
+from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord, has_relationships
 from graph.relationships.upkeep import n_pruned
 from graph.schema import PASSAGE_RELATIONS, entity_id
 from graph.storage.generation import GenerationHold
-from graph.storage.place import has_relationships, place_name
+from graph.storage.place import place_name
 from graph.storage.record import FORMAT_VERSION, Record
 from graph.storage.workspace import REPLY_CACHE, Workspace
 

@@ -32,7 +32,8 @@ def join_record(root: Path, name: str = "") -> dict[str, Any]:
     if not is_new and name not in ("", place_name(root)):
         raise BadInput(f"{root} has another record: {place_name(root)!r}", "Name another folder")
     if is_new:
-        _name(root, name or given_name())
+        given = given_name()
+        _name(root, name or given)
     try:
         (root / "index").mkdir(exist_ok=True)
         workspace.open_record().close()

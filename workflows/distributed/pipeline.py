@@ -74,7 +74,7 @@ def connect(cluster: Cluster) -> int:
     settings = DataContext.get_current()
     settings.enable_progress_bars = False
     settings.print_on_execution_start = False
-    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    resources: dict[str, float] = ray.cluster_resources()
     cores = int(resources.get("CPU", 0))
     return max(1, min(cluster.workers or cores, cores))
 

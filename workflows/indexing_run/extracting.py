@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from agents.chat.reply_cache import ReplyCache
 from agents.chat.throttle import Throttle
 from agents.extraction.run import ExtractionRun, Retries
@@ -18,13 +20,15 @@ def workers_of(context: IndexingContext) -> DistributedRun | None:
     """Return the workers of a run whose engine is Ray.
 
     Raises:
-        BadInput: a client of a server named a cluster.
+        BadInput: a client of a server named a cluster, or wants more workers than there are cores.
         DependencyMissing: the packages of the extra are not installed.
     """
     if context.engine is not IndexingEngine.RAY:
         return None
     if context.address and serves_clients():
         raise BadInput("A client may not name a Ray cluster", "Leave address out: it is for the command line")
+    if context.workers > (os.cpu_count() or 1) and serves_clients():
+        raise BadInput(f"{context.workers} workers are more than the server has cores", "Leave workers out")
     return DistributedRun(context)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from graph.errors import MaraError, WorkspaceDamaged
 from graph.relationships.documents import relate
-from graph.storage.place import has_relationships
+from graph.relationships.record import has_relationships
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 

@@ -10,9 +10,8 @@ from graph.errors import MaraError, NoAccess
 from graph.relationships.conversations import Cited, PastTurn, check_open_to, conversation, last_turns
 from graph.relationships.erasure import erase_conversation
 from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
-from graph.relationships.record import RelationshipRecord
+from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.server_clients import without_folders
-from graph.storage.place import has_relationships
 from graph.storage.workspace import Workspace, resolve_workspace
 from graph.text import counted
 from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sending, erase_on_graph_server

@@ -17,10 +17,9 @@ from graph.relationships.conversation_search import (
 from graph.relationships.conversations import check_open_to
 from graph.relationships.personal_ranking import Placed, candidates_of, personal_ranking
 from graph.relationships.profile import Profile, profile_of
-from graph.relationships.record import RelationshipRecord
+from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.sight import Sight
 from graph.retrieve.search import FUSED_DEPTH, Ranking
-from graph.storage.place import has_relationships
 from graph.storage.workspace import resolve_workspace
 from workflows.runtime.history import told
 from workflows.runtime.resources import OpenRun

@@ -21,6 +21,9 @@ from workflows.serving.workers import DRAIN, DRAINING_S, STOP, STOPPING_S, Serve
 HUNG_AFTER_S = 60.0
 """The silence after which a worker is taken to hang."""
 
+STARTED_AFTER_S = 600.0
+"""The time that one may take to say its first word: on a busy machine imports alone take minutes."""
+
 _LOOK_EVERY_S = 0.25
 _SOON_S = 10.0
 _LONGEST_PAUSE_S = 30.0
@@ -36,14 +39,14 @@ class _Worker:
     """A process that serves.
 
     Attributes:
-        heard: when it last said that it lives.
+        heard: when it last said that it lives; None where it has not yet.
         serves: whether it takes connections.
     """
 
     process: BaseProcess
     line: Connection
     began: float
-    heard: float
+    heard: float | None = None
     serves: bool = False
 
     def listen(self) -> None:
@@ -54,6 +57,11 @@ class _Worker:
                 self.heard = time.monotonic()
         except (EOFError, OSError):
             return
+
+    def overdue_s(self) -> float:
+        """Return by how much it has been silent for too long; negative where it has not."""
+        now = time.monotonic()
+        return now - self.began - STARTED_AFTER_S if self.heard is None else now - self.heard - HUNG_AFTER_S
 
 
 @dataclass(slots=True)
@@ -90,8 +98,8 @@ class Supervisor:
     def _look_after(self, folder: Path) -> None:
         for worker in [*self._workers]:
             worker.listen()
-            if worker.process.is_alive() and time.monotonic() - worker.heard > HUNG_AFTER_S:
-                self.say(f"Worker {worker.process.pid} has said nothing for {HUNG_AFTER_S:.0f} seconds: it is ended")
+            if worker.process.is_alive() and worker.overdue_s() > 0:
+                self.say(f"Worker {worker.process.pid} says nothing any more: it is ended")
                 worker.process.kill()
                 worker.process.join()
             if not worker.process.is_alive():
@@ -113,8 +121,7 @@ class Supervisor:
         process.start()
         signal.signal(signal.SIGINT, before)
         theirs.close()
-        now = time.monotonic()
-        return _Worker(process, ours, now, now)
+        return _Worker(process, ours, time.monotonic())
 
     def _bury(self, worker: _Worker, folder: Path) -> None:
         """Let another take a worker's place; one that ended soon after its start is waited for a little."""

@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 
 from graph.errors import BadInput
 from graph.relationships.ratings import rate_views
-from graph.relationships.record import RelationshipRecord
+from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.storage.marks import Mark, MarkKind, Recorded, add_marks, forget_marks, read_marks, served_passages
-from graph.storage.place import has_relationships
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from workflows.context import check_question

@@ -14,7 +14,8 @@ import pytest
 from graph.checks.doctor import examine_workspace, repair_workspace
 from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import load
-from graph.publish.vector_store import VectorStore, passage_metadata
+from graph.publish.vector_store import VectorStore
+from graph.publish.vectors import passage_metadata
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder, bm25_of, passage_of, publish_workspace
 from tests.cases import mostly_slow

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction import columns, knowledge_graph, stored_ids
+from graph.construction import columns, knowledge_graph, stored_passages
 from graph.construction.builder import GraphBuilder
 from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges
 from graph.construction.knowledge_graph import (
@@ -192,6 +192,15 @@ class TestOrder:
             with pytest.raises(ValueError, match="order of their ids"):
                 save(replace(graph, entity_names=names, known_ids=None), tmp_path)
 
+    def test_ids_that_are_looked_up_where_they_lie_have_to_ascend(
+        self, graph: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(knowledge_graph, "_HELD_IDS", 0)
+        save(graph, tmp_path)
+        for passages in (graph.passages[::-1], (graph.passages[0], *graph.passages[:-1])):
+            with pytest.raises(ValueError, match="passages are to be in the order of their ids"):
+                save(replace(graph, passages=passages), tmp_path)
+
     @pytest.mark.parametrize("column", ["source", "target", "kind"])
     def test_edges_out_of_order_are_not_saved(self, tmp_path: Path, column: str) -> None:
         graph = typed_graph(3, 0, [(0, 1, EDGE_KINDS[0], 1.0), (0, 1, EDGE_KINDS[0], 1.0)])
@@ -359,7 +368,7 @@ class TestLookUps:
             held, read = load(Path(name)), load(Path(name))
             assert isinstance(held.passage_index, dict)
             patch.setattr(knowledge_graph, "_HELD_IDS", 0)
-            patch.setattr(stored_ids, "_MOST_REMEMBERED", 3)
+            patch.setattr(stored_passages, "_MOST_REMEMBERED", 3)
             assert not isinstance(read.passage_index, dict)
             assert list(read.passage_ids) == [read.passage_ids[place] for place in range(len(ids))] == sorted(ids)
             for _ in range(2):

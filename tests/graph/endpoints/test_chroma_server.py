@@ -12,7 +12,8 @@ import pytest
 
 from graph.endpoints.chroma_server import server_address
 from graph.errors import BadInput, StoreUnavailable
-from graph.publish.vector_store import Vectors, VectorStore
+from graph.publish.vector_store import VectorStore
+from graph.publish.vectors import Vectors
 from graph.retrieve.open_index import open_index
 from tests.builders import DIMENSION, HashEmbedder, chroma_of, publish_workspace
 from tests.chroma_server import ChromaServer, Gate, free_port
@@ -46,7 +47,7 @@ class TestFaults:
             workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
             index = open_index(workspace.root, HashEmbedder())
             with monkeypatch.context() as patch:
-                patch.setattr("graph.publish.vector_store._PAGE", 5)
+                patch.setattr("graph.publish.chroma_collections._PAGE", 5)
                 upsert, calls = chromadb.Collection.upsert, iter(range(99))
 
                 def killing(self: chromadb.Collection, **content: Any) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graph.publish.layered_store import LayeredStore, open_layers
-from graph.publish.vector_store import Vectors, VectorStore, passage_metadata
+from graph.publish.vector_store import VectorStore
+from graph.publish.vectors import Vectors, passage_metadata
 from graph.storage.generation import Layer
 
 Content = Mapping[str, int]

@@ -17,7 +17,8 @@ from graph.metadata_filter import read_conditions, to_chroma
 from graph.metadata_match import meets
 from graph.publish.derive import publish
 from graph.publish.search_indexes import open_store, store_name
-from graph.publish.vector_store import Vectors, VectorStore, passage_metadata
+from graph.publish.vector_store import VectorStore
+from graph.publish.vectors import Vectors, passage_metadata
 from graph.retrieve.open_index import open_index
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed

@@ -13,7 +13,8 @@ import pytest
 
 from graph.errors import MaraError, StoreUnavailable, WorkspaceLocked
 from graph.publish.derive import publish
-from graph.publish.vector_store import Vectors, VectorStore
+from graph.publish.vector_store import VectorStore
+from graph.publish.vectors import Vectors
 from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.open_index import Index, open_index
 from graph.storage.workspace import Workspace
@@ -254,7 +255,7 @@ class TestReadersInOtherProcesses:
     @pytest.fixture
     def asked_at_every_write(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
         """Takes what is to be done before each request that writes to Chroma or deletes from it, in small pages."""
-        monkeypatch.setattr("graph.publish.vector_store._PAGE", 20)
+        monkeypatch.setattr("graph.publish.chroma_collections._PAGE", 20)
 
         def before_each(ask: Callable[[], None]) -> None:
             for name in ("upsert", "delete", "modify"):

@@ -47,7 +47,8 @@ def claim(workspace: Workspace, clock: Clock) -> object:
 
 class TestOwner:
     def test_a_second_writer_of_the_same_process_is_refused_too(self, workspace: Workspace) -> None:
-        with workspace.writing(), pytest.raises(WorkspaceLocked, match=rf"written by process {os.getpid()} on .*(299|300) s"):
+        told = rf"written by process {os.getpid()} on .*(299|300) s"
+        with workspace.writing(), pytest.raises(WorkspaceLocked, match=told):
             workspace.claim()
 
     def test_it_is_told_while_it_lasts_and_nobody_after_it(self, workspace: Workspace) -> None:

@@ -301,10 +301,6 @@ def _nothing() -> tuple[NewVectors, NewVectors]:
     return nothing, nothing
 
 
-def _path_of(record: Record) -> Path:
-    return Path(str(record.path))
-
-
 def _without_notes(lines: list[str]) -> list[str]:
     """A dump without what counts the commits and the writers."""
     return [line for line in lines if not any(key in line for key in ("'generation'", "'commit_id'", "'note:writer'"))]

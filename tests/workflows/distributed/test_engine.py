@@ -185,3 +185,5 @@ def test_a_caller_s_own_extractor_and_a_client_s_cluster_are_refused(monkeypatch
     monkeypatch.setattr(extracting, "serves_clients", lambda: True)
     with pytest.raises(BadInput, match="A client may not name a Ray cluster"):
         workers_of(CONTEXT.model_copy(update={"address": "elsewhere:6379"}))
+    with pytest.raises(BadInput, match="4096 workers are more than the server has cores"):
+        workers_of(CONTEXT.model_copy(update={"workers": 4096}))

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -72,9 +72,10 @@ class HeldServer(ScriptedServer):
 
 @pytest.fixture
 def server() -> Iterator[HeldServer]:
-    with HeldServer() as server:
-        yield server
-        server.go_on()
+    held = HeldServer()
+    with held:
+        yield held
+        held.go_on()
 
 
 @pytest.fixture
@@ -169,12 +170,16 @@ def test_a_cluster_that_is_not_there_is_told(lakes: Path, tmp_path: Path) -> Non
 
 
 def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
-    lakes: Path, tmp_path: Path, server: HeldServer, monkeypatch: pytest.MonkeyPatch
+    lakes: Path,
+    tmp_path: Path,
+    server: HeldServer,
+    monkeypatch: pytest.MonkeyPatch,
+    start: Callable[[Path], subprocess.Popen[bytes]],
 ) -> None:
     monkeypatch.setenv("MARA_EXTRACTION_URLS", f"{server.base_url}, {server.base_url}/")
     killed = tmp_path / "killed"
     server.hold_after(ANSWERED)
-    run = start(lakes, killed)
+    run = start(killed)
     for kind in ("worker", "coordinator", "Ray", "command"):
         wait_for_a_held_request(server, run)
         started = [*descendants(run.pid)]
@@ -183,7 +188,7 @@ def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
         if kind == "command":
             run.wait(LONGEST_S)
             assert_gone(started)
-            run = start(lakes, killed)
+            run = start(killed)
         server.hold_after(ANSWERED)
     wait_for_a_held_request(server, run)
     started = [*descendants(run.pid)]
@@ -191,7 +196,7 @@ def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
     server.go_on()
     assert run.wait(LONGEST_S) == 130
     assert_gone(started)
-    run = start(lakes, killed)
+    run = start(killed)
     assert run.wait(LONGEST_S) == 0
     asked = Counter(titles_asked(server))
     assert len(asked) == N
@@ -203,9 +208,21 @@ def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
     assert not (killed / "shards").exists()
 
 
-def start(lakes: Path, root: Path) -> subprocess.Popen[bytes]:
-    arguments = ["index", str(lakes), "-w", str(root), "--engine", "ray", "--workers", "2", "--model", "scripted"]
-    return subprocess.Popen([*MARA, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+@pytest.fixture
+def start(lakes: Path) -> Iterator[Callable[[Path], subprocess.Popen[bytes]]]:
+    """Starts the command on a workspace; what still runs at the end is killed, and its Ray ends with it."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(root: Path) -> subprocess.Popen[bytes]:
+        arguments = ["index", str(lakes), "-w", str(root), "--engine", "ray", "--workers", "2", "--model", "scripted"]
+        process = subprocess.Popen([*MARA, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 def wait_for_a_held_request(server: HeldServer, run: subprocess.Popen[bytes]) -> None:

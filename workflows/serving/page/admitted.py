@@ -103,8 +103,9 @@ async def _left(receive: Receive) -> AsyncIterator[asyncio.Future[None]]:
 async def _unless_gone(work: Awaitable[T], gone: asyncio.Future[None]) -> T:
     """Return what comes of some work; whoever has gone has it cancelled. Raises Gone."""
     task = asyncio.ensure_future(work)
+    first: set[asyncio.Future[Any]] = {task, gone}
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:
         task.cancel()
         raise

@@ -33,8 +33,8 @@ def test_any_texts(known: set[str], corpus: Sequence[Sequence[str]]) -> None:
         found = tree.find(tree.numbers(word for text in corpus for word in text), bounds)
     by_text: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for start, length, spelling in zip(*(column.tolist() for column in found), strict=True):
-        text = int(np.searchsorted(bounds, start, side="right")) - 1
-        by_text[text].append((start - int(bounds[text]), length, spelling))
+        place = int(np.searchsorted(bounds, start, side="right")) - 1
+        by_text[place].append((start - int(bounds[place]), length, spelling))
     for number, text in enumerate(corpus):
         wanted = [(each.start, each.end - each.start, each.name) for each in matcher.find(text)]
         assert by_text[number] == wanted

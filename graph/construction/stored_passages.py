@@ -1,13 +1,31 @@
-"""Ids of very many passages, read where they lie on disk: no process holds them all as objects of its own."""
+"""Passages of a snapshot, read where they lie on disk: of very many, no process holds even the ids as objects."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
-from graph.construction.columns import LazySequence, SortedMapping, TextColumn
+from graph.construction.columns import LazySequence, SortedMapping, TextColumn, TextTable
+from graph.schema import Passage
 
 _MOST_REMEMBERED = 1 << 15
 """Ids of which the place is remembered: a question looks a few hundred up several times each."""
+
+
+class StoredPassages(LazySequence[Passage]):
+    """Passages of a table: id, title, text, source, metadata as JSON."""
+
+    WIDTH = 5
+
+    def __init__(self, table: TextTable) -> None:
+        super().__init__(len(table), self._passage)
+        self._table = table
+        self.ids = table.column(0)
+
+    def _passage(self, index: int) -> Passage:
+        """Return one passage. Raises ValueError where its text or metadata cannot be read."""
+        key, title, text, source, metadata = self._table.row(index)
+        return Passage(key, title, text, source, json.loads(metadata))
 
 
 class StoredIds(SortedMapping[int]):

@@ -1,0 +1,89 @@
+"""A workspace whose record is in Postgres, by the command line: indexed, asked, joined from a second folder, moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graph.storage.workspace import Workspace
+from tests.postgres_server import PASSWORD
+from tests.workflows.command_line import Mara
+
+pytestmark = pytest.mark.usefixtures("embedder")
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "nissan.txt").write_text("Nissan was founded in Yokohama.")
+    (folder / "port.txt").write_text("Yokohama is a port in Japan.")
+    return folder
+
+
+@pytest.mark.slow
+def test_what_one_machine_indexes_another_one_joins_asks_and_syncs(
+    mara: Mara, documents: Path, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARA_RECORD_URL", postgres_url)
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert mara("index", documents, "-w", one).code == 0
+    name = mara("stats", "-w", one, "--json").json["record_in_postgres"]
+    joined = mara("record", "join", name, "-w", other, "--json").json
+    assert joined == {"record": name, "generation": 1, "derived": True}
+    talk = ("--conversation", "trip", "--user", "mia")
+    first, again = (mara("ask", "Where was Nissan founded?", "-w", root, *talk, "--json").json for root in (one, other))
+    assert [each["id"] for each in first["passages"]] == [each["id"] for each in again["passages"]]
+    (kept,) = mara("history", "-w", one, "--user", "mia", "--json").json["conversations"]
+    assert (kept["id"], kept["messages"]) == ("trip", 4)
+
+    with Workspace(one).writing():
+        refused = mara("sync", documents, "-w", other)
+    assert refused.code == 4
+    assert "WorkspaceLocked" in refused.err
+    (documents / "kobe.txt").write_text("Kobe is a port, too.")
+    assert mara("sync", documents, "-w", other).code == 0
+    assert mara("record", "join", "-w", one, "--json").json["record"] == name
+    assert mara("stats", "-w", one, "--json").json["passages"] == 3
+    for root in (one, other):
+        checked = mara("doctor", "-w", root)
+        assert (checked.code, "is in order" in checked.out) == (0, True), checked.out
+        for path in root.rglob("*"):
+            assert not path.is_file() or PASSWORD.encode() not in path.read_bytes()
+
+
+@pytest.mark.slow
+def test_a_workspace_moves_to_the_server_and_stays_as_it_was(
+    mara: Mara, documents: Path, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "w"
+    mara("index", documents, "-w", root)
+    before = mara("stats", "-w", root, "--json").json
+    monkeypatch.setenv("MARA_RECORD_URL", f"{postgres_url}?workspace=moved")
+    refused = mara("ask", "Where?", "-w", root)
+    assert refused.code == 2
+    assert "mara record move" in refused.err
+    moved = mara("record", "move", "-w", root, "--json").json
+    assert moved["record"] == "moved"
+    after = mara("stats", "-w", root, "--json").json
+    assert {key: value for key, value in after.items() if after[key] != before[key]}.keys() <= {
+        "record_in_postgres",
+        "bytes",
+    }
+    assert mara("doctor", "-w", root).code == 0
+
+
+def test_a_record_to_join_has_to_be_named(mara: Mara, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARA_RECORD_URL", "postgresql://db/records")
+    refused = mara("record", "join", "-w", tmp_path / "w")
+    assert refused.code == 2
+    assert "No record is named" in refused.err
+    assert not (tmp_path / "w").exists()
+
+
+def test_without_the_setting_nothing_is_joined(mara: Mara, tmp_path: Path) -> None:
+    refused = mara("record", "join", "team", "-w", tmp_path / "w")
+    assert refused.code == 2
+    assert "MARA_RECORD_URL is no address" in refused.err
+    assert not (tmp_path / "w").exists()
