@@ -116,7 +116,7 @@ scale: setup
 	@$(MAKE) --no-print-directory $(SCALE_STAMP)
 
 $(SCALE_STAMP): requirements-scale.lock
-	@echo "Installing the packages of requirements-scale.lock (Ray, Arrow, DuckDB, faiss, clients of servers; 200 MB)"
+	@echo "Installing the packages of requirements-scale.lock (Ray, Arrow, faiss, a client of Qdrant; 180 MB)"
 	@if { command -v uv >/dev/null 2>&1 \
 	    && uv pip install --quiet --python $(BIN)/python --no-deps --only-binary :all: -r requirements-scale.lock; } \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
@@ -128,7 +128,7 @@ $(SCALE_STAMP): requirements-scale.lock
 
 # The lock leaves out sentence-transformers, and so torch, and playwright: see [tool.uv] in pyproject.toml.
 lock:
-	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --extra mcp --extra auth --extra serve --extra graph --group dev pyproject.toml \
+	uv pip compile --universal --python-version 3.11 --extra embedded --extra documents --extra push --extra plots --extra mcp --extra auth --extra serve --extra graph --extra otel --group dev pyproject.toml \
 	  --output-file requirements.lock --no-annotate --custom-compile-command "make lock"
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; print(*p["local"], *p["multilingual"], sep="\n")' \
 	  | uv pip compile --universal --python-version 3.11 --no-deps - \

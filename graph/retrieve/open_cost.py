@@ -1,7 +1,7 @@
 """What an open workspace takes of a process: memory, open files, threads; and what the process may take in all.
 
-Memory is estimated from the sizes of a generation's files, which costs no look into them; docs/tenants.md says how far
-that is off.
+Memory is estimated from the sizes of a generation's files, which costs no look into them; docs/deployment.md says how
+far that is off.
 """
 
 from __future__ import annotations

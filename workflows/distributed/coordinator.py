@@ -79,7 +79,7 @@ def _receive(jobs: SimpleQueue[Job | None], cluster: Cluster) -> None:
             jobs.put(job)
         except EOFError:
             jobs.put(None)
-            threading.Timer(_PATIENCE_S, os._exit, [1]).start()
+            threading.Timer(_PATIENCE_S, _give_up, [cluster]).start()
             _end(cluster)
             os._exit(0)
 
@@ -90,6 +90,12 @@ def _end(cluster: Cluster) -> None:
 
     ray.shutdown()
     shutil.rmtree(Path(cluster.folder).parent, ignore_errors=True)
+
+
+def _give_up(cluster: Cluster) -> None:
+    """End this process whatever Ray is doing; Ray's own processes end when they notice."""
+    shutil.rmtree(Path(cluster.folder).parent, ignore_errors=True)
+    os._exit(1)
 
 
 if __name__ == "__main__":
