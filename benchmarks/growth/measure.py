@@ -22,8 +22,8 @@ Figures = dict[str, Any]
 def measured(stage: Callable[..., Figures], *arguments: Any) -> Figures:
     """Run a stage in a new process; return its figures with what it took, or with ``error`` where it failed.
 
-    Memory is of the process and its children, in GiB, sampled twice a second: ``anonymous`` is theirs alone, ``shared``
-    is the part of files mapped, which others share and the system may take back.
+    Memory is in GiB, sampled twice a second: ``anonymous`` is that of the process and its children, ``mapped`` the part
+    of files that the one of them holds which maps most. Processes share what they map, and the system may take it back.
     """
     context = get_context("spawn")
     receiving, sending = context.Pipe(duplex=False)
@@ -43,13 +43,14 @@ def measured(stage: Callable[..., Figures], *arguments: Any) -> Figures:
 
 
 def memory_of(pid: int) -> tuple[int, int]:
-    """Return the KiB of a process that are its own, and its share of the files that it maps."""
+    """Return the KiB of a process that are its own, and those of the files that it maps."""
     try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     except OSError:
         return 0, 0
-    fields = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines()[1:]}
-    return fields.get("Pss_Anon", 0) + fields.get("Pss_Shmem", 0), fields.get("Pss_File", 0)
+    # Shares of what several processes map (smaps) cost seconds where gigabytes are mapped.
+    fields = {name: value.split()[0] for name, _, value in (line.partition(":") for line in lines) if value.split()}
+    return int(fields.get("RssAnon", 0)) + int(fields.get("RssShmem", 0)), int(fields.get("RssFile", 0))
 
 
 def _run(sending: Connection, stage: Callable[..., Figures], arguments: tuple[Any, ...]) -> None:
@@ -87,7 +88,7 @@ class _Peak:
             anonymous = mapped = 0
             for pid in _family(self._pid):
                 own, files = memory_of(pid)
-                anonymous, mapped = anonymous + own, mapped + files
+                anonymous, mapped = anonymous + own, max(mapped, files)
             for name, now in (("anonymous", anonymous), ("mapped", mapped), ("together", anonymous + mapped)):
                 self._most[name] = max(self._most[name], now)
 

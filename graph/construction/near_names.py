@@ -113,8 +113,6 @@ class _Cells:
         centroids = _in_sequence(_centroids(np.asarray(vectors[sample]), n_cells, pool), pool)
         n_probes = min(_PROBES, n_cells)
         found = _new_file(scratch / "found.npy", np.int32, len(rows), n_probes)
-        probes = _new_file(scratch / "probes.npy", np.int32, len(rows), n_probes)
-        ordered = _new_file(scratch / "vectors.npy", np.float32, len(rows), vectors.shape[1])
 
         def probe(start: int) -> None:
             block = vectors[rows[start : start + _ROWS]] @ centroids.T
@@ -123,10 +121,8 @@ class _Cells:
         deque(pool.map(probe, range(0, len(rows), _ROWS)), maxlen=0)
         own = np.asarray(found[:, 0])
         order = np.argsort(own, kind="stable")
-        for start in range(0, len(rows), _ROWS):
-            block = order[start : start + _ROWS]
-            ordered[start : start + _ROWS] = vectors[rows[block]]
-            probes[start : start + _ROWS] = found[block]
+        ordered = _written(scratch / "vectors.bin", vectors, rows[order])
+        probes = _written(scratch / "probes.bin", found, order)
         starts = np.searchsorted(own[order], np.arange(n_cells + 1))
         return _Cells(rows[order], ordered, probes, starts)
 
@@ -295,6 +291,14 @@ def _rank(ordered: Longs) -> Longs:
 
 def _new_file(path: Path, dtype: DTypeLike, rows: int, columns: int) -> NDArray[Any]:
     return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(rows, columns))
+
+
+def _written(path: Path, array: NDArray[Any], rows: Longs) -> NDArray[Any]:
+    """Write some rows of an array into a file, and return them mapped: writing into a map costs a fault a page."""
+    with path.open("wb") as file:
+        for start in range(0, len(rows), _ROWS):
+            file.write(np.ascontiguousarray(array[rows[start : start + _ROWS]]).data)
+    return np.memmap(path, dtype=array.dtype, mode="r", shape=(len(rows), array.shape[1]))
 
 
 def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
