@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput, WorkspaceLocked, WorkspaceMissing
-from graph.relationships import record as record_module
 from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
 from graph.relationships.cypher.copies import COPIES, open_copy
 from graph.relationships.cypher.mirror import mirror
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.relationships.schema import EdgeType, Node, NodeType
+from graph.storage import database
 from graph.storage.marks import Mark, MarkKind, add_marks, read_marks
 from tests.bolt_server import MISSING, PASSWORD, USER, BoltEndpoint, is_installed
 from tests.builders import HashEmbedder
@@ -144,7 +144,7 @@ class TestForgetting:
         self, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         secrets = secrets_of(remembered(root))
-        monkeypatch.setattr(record_module, "_BUSY_TIMEOUT_S", 0.05)
+        monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.05)
         with closing(sqlite3.connect(root / RELATIONSHIPS_FILE, isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM message").fetchone()
