@@ -213,7 +213,7 @@ class NamedCorpus:
     def _names_of(self, numbers: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Return the names of passages, shape (passages, 12): those that each brings in, and others that recur."""
         shape = len(numbers), _NAMES_OF_PASSAGE
-        known, new = self.born[numbers][:, None], np.diff(self.born)[numbers][:, None]
+        known, new = self.born[numbers][:, None], (self.born[numbers + 1] - self.born[numbers])[:, None]
         of_all = (known * rng.random(shape) ** _AGE).astype(np.int64)
         topic, order, starts = self.topics
         first = starts[topic[numbers]][:, None]
