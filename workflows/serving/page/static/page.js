@@ -189,10 +189,18 @@ async function submit() {
   keepTyped();
   const isTaken = await ask(question);
   if (!isTaken && !field.value) {
+    if (!turns.length) beginAnew();
     field.value = question;
     keepTyped();
-    if (!turns.length) location.hash = "#/";
   }
+}
+
+// Leaves a conversation that has no turn, as the server knows nothing of it.
+function beginAnew() {
+  current = "";
+  history.replaceState(null, "", "#/");
+  tellTitle("");
+  redraw();
 }
 
 function tellAsking(isAsking) {
