@@ -279,10 +279,10 @@ def test_closing_the_stream_stops_the_run_and_keeps_what_was_written(
         with httpx.stream("POST", f"{address}/page/api/turns", json=body, timeout=PATIENCE_S) as reply:
             told = (json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: "))
             assert next(event["text"] for event in told if event["kind"] == "token") == "It"
+        kept = _settled(site, turn)
         dictation.go_on.set()
         assert dictation.hung_up.wait(PATIENCE_S)
         wait_for_the_end()
-        kept = _settled(site, turn)
     assert (kept.state, kept.answer[:2]) == ("stopped", "It")
 
 
