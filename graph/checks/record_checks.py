@@ -35,7 +35,7 @@ MENDED = {
 _COSINE_TOLERANCE = 1e-5
 _REEMBED = "Run `mara reembed`: it embeds again the texts, which the record still holds"
 _INDEX_AGAIN = "Index their sources again (`mara index` or `mara sync`), which replaces them, or restore a backup"
-_NO_VERSIONS = "Restore record.sqlite from a backup, or erase all versions: `mara index SOURCE --no-versions`"
+_NO_VERSIONS = "Restore the record from a backup, or erase all versions: `mara index SOURCE --no-versions`"
 _SAMPLED_NAMES = 256
 _DERIVED_TABLES = {*(f"passage_{table}" for table in HELD_BY), "synonyms", "corrected"}
 

@@ -51,7 +51,7 @@ def read(db: Database) -> list[Correction]:
         return [Correction(id, what_from_json(json.loads(what)), *told) for id, what, *told in rows]
     except (BadInput, ValueError, TypeError) as fault:
         raise WorkspaceDamaged(
-            f"The corrections in the record cannot be read ({fault})", "Restore record.sqlite from a backup"
+            f"The corrections in the record cannot be read ({fault})", "Restore the record from a backup"
         ) from fault
 
 

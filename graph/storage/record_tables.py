@@ -40,7 +40,7 @@ HELD_BY = {"names": "name_id", "facts": "fact_id"}
 """The tables whose rows passages hold, and the column of ``passage_names`` or ``passage_facts`` that refers to them."""
 
 TEXT_COLUMN = {"names": "name", "facts": "text"}
-RESTORE = "Restore record.sqlite from a backup, or index the documents into a new workspace"
+RESTORE = "Restore the record from a backup, or index the documents into a new workspace"
 
 
 @dataclass(frozen=True, slots=True)

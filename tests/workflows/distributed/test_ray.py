@@ -107,13 +107,11 @@ def cluster() -> Iterator[str]:
         wait_until_open(port, started)
         yield f"127.0.0.1:{port}"
     finally:
-        left = [*descendants(started.pid)]
-        started.terminate()
-        started.wait(60)
         environment.undo()
-        for pid in left:
+        for pid in [started.pid, *descendants(started.pid)]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        started.wait()
 
 
 def wait_until_open(port: int, started: subprocess.Popen[bytes]) -> None:
@@ -182,20 +180,18 @@ def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
     run = start(killed)
     for kind in ("worker", "coordinator", "Ray", "command"):
         wait_for_a_held_request(server, run)
-        started = [*descendants(run.pid)]
         for pid in processes_of(run.pid, kind):
             os.kill(pid, signal.SIGKILL)
         if kind == "command":
             run.wait(LONGEST_S)
-            assert_gone(started)
+            assert_all_end(server)
             run = start(killed)
         server.hold_after(ANSWERED)
     wait_for_a_held_request(server, run)
-    started = [*descendants(run.pid)]
     run.send_signal(signal.SIGINT)
     server.go_on()
     assert run.wait(LONGEST_S) == 130
-    assert_gone(started)
+    assert_all_end(server)
     run = start(killed)
     assert run.wait(LONGEST_S) == 0
     asked = Counter(titles_asked(server))
@@ -230,11 +226,21 @@ def wait_for_a_held_request(server: HeldServer, run: subprocess.Popen[bytes]) ->
     assert run.poll() is None
 
 
-def assert_gone(processes: list[int]) -> None:
-    """Wait until processes have ended; those of Ray end a moment after the command."""
+def assert_all_end(server: HeldServer) -> None:
+    """Wait until no process that may ask the server is left, whoever started it and whether that still lives."""
     ended = threading.Event()
-    for _ in range(300):
-        if not any("ray" in words_of(pid) or "coordinator" in words_of(pid) for pid in processes):
+    for _ in range(600):
+        if not (left := [*asking(server)]):
             return
         ended.wait(0.1)
-    pytest.fail(f"left behind: {[words_of(pid)[:80] for pid in processes if words_of(pid)]}")
+    pytest.fail(f"left behind: {[words_of(pid)[:80] for pid in left]}")
+
+
+def asking(server: HeldServer) -> Iterator[int]:
+    """Yield the processes that were started with the server's address."""
+    told = f"MARA_EXTRACTION_URLS={server.base_url}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError):
+                if told in (entry / "environ").read_bytes():
+                    yield int(entry.name)
