@@ -87,7 +87,7 @@ def limited(source: Path, limit: int, folder: Path) -> Path:
     source = source / "corpus.jsonl" if (source / "corpus.jsonl").exists() else source
     if not limit or source.suffix != ".jsonl":
         return source
-    part = folder / source.name
+    part = folder / f"{len([*folder.iterdir()])}-{source.name}"
     with source.open(encoding="utf-8") as lines:
         part.write_text("".join(itertools.islice(lines, limit)), encoding="utf-8")
     return part
