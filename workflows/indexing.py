@@ -329,9 +329,10 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
     with workspace.open_record() as record:
         workspace.check_passages(record)
         with workspace.writing() as lease:
-            record.fence(lease.check)
+            record.fence(lease)
             before = record.embedding_model
-            replace_vectors(record, embedder)
+            with record.kept():
+                replace_vectors(record, embedder)
             publish(workspace, record)
             return {
                 "workspace": str(root),

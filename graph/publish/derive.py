@@ -19,7 +19,7 @@ from graph.out_of_resources import shortage_behind
 from graph.publish.search_indexes import SearchIndexWriter, Wanted, is_to_move
 from graph.storage.record import Record
 from graph.storage.synonym_pairs import settle_synonyms
-from graph.storage.workspace import Workspace
+from graph.storage.workspace import Workspace, keeps_replaced
 
 
 def publish(workspace: Workspace, record: Record) -> int:
@@ -29,19 +29,22 @@ def publish(workspace: Workspace, record: Record) -> int:
     before, whole or in part, is derived again under the next number and from nothing but the record: a reader may have
     its folder open, and Chroma keeps what it opened at a path for the length of the process.
     """
+    keep = keeps_replaced()
     again = workspace.current() == record.generation or workspace.index_folder(record.generation).exists()
     if again:
         record.advance_generation()
         forget_derivations()
-    settle_synonyms(record)
-    workspace.prune()
-    try:
-        _derive(workspace, record, from_scratch=again)
-    except WorkspaceDamaged:
-        # The copy may be damaged; what is derived can always be made from nothing.
-        record.advance_generation()
-        _derive(workspace, record, from_scratch=True)
-    workspace.publish(record)
+    with record.kept():
+        settle_synonyms(record)
+        workspace.drop_replaced()
+        workspace.prune()
+        try:
+            _derive(workspace, record, from_scratch=again)
+        except WorkspaceDamaged:
+            # The copy may be damaged; what is derived can always be made from nothing.
+            record.advance_generation()
+            _derive(workspace, record, from_scratch=True)
+    workspace.publish(record, keep_replaced=keep)
     _give_memory_back()
     return record.generation
 

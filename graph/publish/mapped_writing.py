@@ -21,6 +21,9 @@ from graph.storage.record import Record
 
 _BLOCK = 4096
 _THREADS = 2
+_MOST_GONE = 500
+"""Ids that a layer may hide: a search asks the index below for so many more at worst."""
+_SHARE_OF_NEW = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +42,24 @@ class Changes:
         return sum(map(len, self.new.values())) + sum(map(len, self.gone.values()))
 
 
-def changes_since(older: Path, newer: Path, most: int) -> tuple[Changes | None, int]:
+def changes_since(older: Path, newer: Path) -> tuple[Changes | None, int]:
     """Compare the snapshots in two generations' folders, and say how many facts and passages the older one has.
 
-    A fact is told by its id; a passage by all of it. The changes are None where more than ``most`` differ.
+    A fact is told by its id; a passage by all of it. The changes are None where they are too many for a layer: more
+    than 500 are gone or, of a large index, a hundredth is new.
 
     Raises:
         WorkspaceDamaged: one of them cannot be read.
     """
     try:
         old, new = load_rows(older), load_rows(newer)
-        return _changes(old, new, most), len(old.facts) + len(old.passages)
+        size = len(old.facts) + len(old.passages)
+        return _changes(old, new, max(_MOST_GONE, size // _SHARE_OF_NEW)), size
     except (OSError, ValueError) as fault:
         raise damaged(fault) from fault
 
 
-def _changes(older: SnapshotRows, newer: SnapshotRows, most: int) -> Changes | None:
+def _changes(older: SnapshotRows, newer: SnapshotRows, most_new: int) -> Changes | None:
     changes = Changes({name: [] for name in COLLECTIONS}, {name: [] for name in COLLECTIONS})
     for name, old_table, new_table, is_same in (
         ("facts", older.facts, newer.facts, _has_same_id),
@@ -65,7 +70,7 @@ def _changes(older: SnapshotRows, newer: SnapshotRows, most: int) -> Changes | N
                 changes.gone[name].append(old_table.row(old)[0])
             if new is not None:
                 changes.new[name].append(new)
-            if len(changes) > most:
+            if sum(map(len, changes.gone.values())) > _MOST_GONE or sum(map(len, changes.new.values())) > most_new:
                 return None
     return changes
 

@@ -244,8 +244,8 @@ def _write_mapped(workspace: Workspace, record: Record, folder: Path, *, from_sc
     current = workspace.current()
     layer = Layer.load(workspace.index_folder(current)) if current is not None and not from_scratch else None
     if layer is not None and is_base(base := workspace.index_folder(layer.base), layer, record):
-        changes, size = changes_since(base, folder, _MOST_IN_LAYER)
-        if changes is not None and size >= _LARGE_INDEX and len(changes) <= min(_MOST_IN_LAYER, size // 2):
+        changes, size = changes_since(base, folder)
+        if changes is not None and size >= _LARGE_INDEX and len(changes) <= size // 2:
             write_layer(folder, record, changes.new)
             replace(layer, removed=changes.gone).save(folder)
             return

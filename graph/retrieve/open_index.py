@@ -319,10 +319,12 @@ def open_index(root: Path, embedder: Embedder) -> Index:
             check_embedder(embedder, record.embedding_model)
             generation, locked = _usable_generation(workspace, record, damaged)
             is_behind = locked is None and generation != record.generation
+            # Whoever may not write a workspace cannot tell whether somebody elsewhere does.
+            is_written = locked is not None or not may_write(root)
             workspace_id, complete = record.workspace_id, record.complete and not is_behind
         try:
             return _open_generation(
-                workspace, generation, workspace_id, embedder, complete=complete, written=locked is not None
+                workspace, generation, workspace_id, embedder, complete=complete, written=is_written
             )
         except Exception as error:
             # Whatever a damaged file makes its reader raise; a server that is down is no damage.
@@ -330,6 +332,10 @@ def open_index(root: Path, embedder: Embedder) -> Index:
                 raise
             if shortage := shortage_behind(error):
                 raise shortage from error
+            if not may_write(root) and workspace.current() == generation:
+                raise WorkspaceDamaged(
+                    f"The index of {root} cannot be opened ({error})", "Publish it again where it may be written"
+                ) from error
             if locked is not None and generation == damaged:
                 raise locked from error
             damaged, fault = generation, error

@@ -12,12 +12,14 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Event, Thread
 from typing import Protocol
 
-from graph.errors import WorkspaceLocked
+from graph.errors import MaraError, WorkspaceLocked
 from graph.storage.place import Place, place_of
 from graph.storage.record import Record
 
@@ -118,6 +120,25 @@ class Lease:
             return
         with Record(self._record_path) as record, record.transaction():
             self.check(record)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Renew it for the length of a block, which may be long and commit nothing, as long as the process runs."""
+        ended = Event()
+
+        def renew() -> None:
+            while not ended.wait(self._seconds / _RENEWALS):
+                # The next transaction tells what is wrong.
+                with suppress(MaraError):
+                    self.renew()
+
+        thread = Thread(target=renew, name="lease", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def release(self) -> None:
         """Give the workspace free; a lease that was lost is nobody's to give."""

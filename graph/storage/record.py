@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,9 @@ from graph.storage.record_files import copy_record, copy_to_file, no_record, ope
 from graph.storage.record_tables import HELD_BY, RESTORE, SCHEMA, TEXT_COLUMN, DerivedRows, NewVectors, State
 from graph.storage.versions import Versions
 
+if TYPE_CHECKING:
+    from graph.storage.lease import Lease
+
 FORMAT_VERSION = 2
 _VECTORS = "vectors"
 SYNONYMS = "synonyms"
@@ -66,7 +69,7 @@ class Record:
             WorkspaceDamaged: there is none (and ``create`` is false), it is no SQLite file, or of another format.
             RecordUnavailable: it is in Postgres, and the server does not answer.
         """
-        self._fence: Callable[[Record], None] | None = None
+        self._lease: Lease | None = None
         self._db = self._opened(path, create=create)
         with self._damage_named():
             if create and not self._db.has_table("meta"):
@@ -461,9 +464,13 @@ class Record:
         with self._damage_named():
             self._db.vacuum()
 
-    def fence(self, check: Callable[[Record], None]) -> None:
-        """Let every transaction begin with a check, which may refuse it by raising."""
-        self._fence = check
+    def fence(self, lease: Lease) -> None:
+        """Let every transaction begin with the check of a writer's lease, which refuses it where that is lost."""
+        self._lease = lease
+
+    def kept(self) -> AbstractContextManager[None]:
+        """Keep the writer's lease for the length of a block, which may be long and commit nothing."""
+        return nullcontext() if self._lease is None else self._lease.kept()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -471,8 +478,8 @@ class Record:
         with self._damage_named():
             self._db.begin()
             try:
-                if self._fence is not None:
-                    self._fence(self)
+                if self._lease is not None:
+                    self._lease.check(self)
                 yield
                 self._db.commit()
             except BaseException:

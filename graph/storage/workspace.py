@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,6 +27,12 @@ NEW_WORKSPACES_VARIABLE = "MARA_NEW_WORKSPACES"
 
 REPLY_CACHE = "replies.sqlite"
 """The file of a workspace that keeps replies of models, so that nothing is asked for twice."""
+
+KEEP_REPLACED_VARIABLE = "MARA_KEEP_REPLACED"
+"""With 1, the generation that a publication replaces stays until the next one begins."""
+
+_KEPT = "kept"
+"""The file that marks a generation as one that was replaced and is kept."""
 
 _NAMED_WORKSPACES = ".mara-workspaces"
 _ADMISSION = ".mara-new-workspaces.lock"
@@ -142,6 +148,18 @@ def _new_workspaces() -> int:
     return int(text)
 
 
+def keeps_replaced() -> bool:
+    """Tell whether publications keep what they replace, for readers whom nobody here can see.
+
+    Raises:
+        BadInput: the setting is neither 0 nor 1.
+    """
+    text = os.environ.get(KEEP_REPLACED_VARIABLE) or "0"
+    if text not in ("0", "1"):
+        raise BadInput(f"{KEEP_REPLACED_VARIABLE} is {text!r}", "Set it to 1, or unset it")
+    return text == "1"
+
+
 class Workspace:
     """The files of one workspace: manifest.json, record.sqlite, CURRENT, index/<generation>/ and lock.
 
@@ -229,7 +247,7 @@ class Workspace:
             raise WorkspaceMissing(f"There is no workspace at {self.root}", _NO_WORKSPACE_HINT)
         record = Record(self.record_path)
         if lease is not None:
-            record.fence(lease.check)
+            record.fence(lease)
         return record
 
     def check_passages(self, record: Record) -> None:
@@ -249,12 +267,21 @@ class Workspace:
                 raise shortage from fault
             return None
 
-    def publish(self, record: Record) -> None:
-        """Make the record's generation the current one, and remove those that nobody holds any more."""
+    def publish(self, record: Record, *, keep_replaced: bool = False) -> None:
+        """Make the record's generation the current one, and remove those that nobody needs any more.
+
+        Args:
+            record: it holds what the generation was derived from.
+            keep_replaced: leave the generation that was current until `drop_replaced`, whoever holds it.
+        """
+        replaced = self.current()
         manifest = manifest_of(record, record.generation)
         with record.transaction():
             write_atomically(self.root / "manifest.json", json.dumps(manifest, indent=2) + "\n")
             write_atomically(self.root / "CURRENT", f"{record.generation}\n")
+        if keep_replaced and replaced not in (None, record.generation):
+            with suppress(FileNotFoundError):
+                (self.index_folder(replaced) / _KEPT).touch()
         self.prune()
 
     def withdraw(self, record: Record) -> None:
@@ -263,6 +290,7 @@ class Workspace:
             for name in ("CURRENT", "manifest.json"):
                 (self.root / name).unlink(missing_ok=True)
         shutil.rmtree(self.build_cache, ignore_errors=True)
+        self.drop_replaced()
         self.prune()
 
     def claim(self, seconds: float = LEASE_S) -> Lease:
@@ -311,6 +339,11 @@ class Workspace:
                 "Index the documents into a new workspace: `mara index SOURCE --workspace NEW`",
             )
 
+    def drop_replaced(self) -> None:
+        """Let `prune` remove the generation that a publication kept."""
+        for mark in (self.root / "index").glob(f"*/{_KEPT}"):
+            mark.unlink(missing_ok=True)
+
     def prune(self) -> None:
         """Remove what `stale_folders` names."""
         for folder in self.stale_folders():
@@ -319,11 +352,15 @@ class Workspace:
     def stale_folders(self) -> list[Path]:
         """Return what lies among the generations and nobody needs.
 
-        That is neither the current one, nor one that a reader holds, nor one that these lie on.
+        That is neither the current one, nor one that is kept or that a reader holds, nor one that these lie on.
         """
-        index = self.root / "index"
+        index, current = self.root / "index", str(self.current())
         folders = list(index.iterdir()) if index.is_dir() else []
-        needed = [folder for folder in folders if folder.name == str(self.current()) or GenerationHold.is_held(folder)]
+        needed = [
+            folder
+            for folder in folders
+            if folder.name == current or (folder / _KEPT).exists() or GenerationHold.is_held(folder)
+        ]
         layers = [layer for folder in needed if (layer := Layer.load(folder))]
         names = {folder.name for folder in needed} | {str(layer.base) for layer in layers}
         return [folder for folder in folders if folder.name not in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,21 @@ def test_an_index_says_where_it_is_served(where: str, tmp_path: Path) -> None:
     assert index.store_name == where
     assert (workspace.index_folder(1) / "chroma").exists() == (where == "embedded")
     index.close()
+
+
+def test_who_may_not_write_a_workspace_opens_it_while_somebody_else_writes_the_server(
+    tmp_path: Path, served: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish_workspace(tmp_path, CARS, BUILT)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Workspace, "publish", killed)
+        publish_workspace(tmp_path, SHIPS[:1], BUILT)
+    monkeypatch.setattr(os, "access", lambda place, mode: not (mode & os.W_OK and Path(place).is_relative_to(tmp_path)))
+    assert opened(tmp_path) == whole(CARS)
 
 
 @EITHER_CHROMA

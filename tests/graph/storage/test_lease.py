@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,21 @@ class TestExpiry:
                 write_passages(record, [passage_of(key, key, "text")], {}, HashEmbedder())
         with pytest.raises(WorkspaceLocked):
             claim(workspace, clock)
+
+    def test_a_block_that_keeps_it_renews_it_although_it_commits_nothing(
+        self, workspace: Workspace, clock: Clock
+    ) -> None:
+        lease = claim_lease(workspace.record_path, workspace.root / "lock", 1.0, clock)
+        with workspace.open_record(lease) as record, record.kept():
+            clock.now += 0.9
+            pause = threading.Event()
+            while "for 1 s at most" not in holder_of(record, clock):
+                pause.wait(0.02)
+            clock.now += 0.9
+            with pytest.raises(WorkspaceLocked):
+                claim(workspace, clock)
+        clock.now += 1.1
+        claim(workspace, clock)
 
     def test_what_took_over_from_a_hung_process_is_not_taken_for_dead_when_that_process_dies(
         self, workspace: Workspace, clock: Clock

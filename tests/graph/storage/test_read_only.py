@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.errors import BadInput
+from graph.errors import BadInput, WorkspaceDamaged
 from graph.retrieve.open_index import open_index
 from graph.storage.read_only import writable_copy
 from graph.storage.record import Record
@@ -90,9 +90,9 @@ def test_writing_it_is_refused_by_name(kept: Workspace) -> None:
     assert state_of(kept.root) == before
 
 
-def test_one_whose_index_is_missing_says_that_it_would_have_to_be_written(kept: Workspace) -> None:
+def test_one_whose_index_is_missing_is_to_be_published_elsewhere(kept: Workspace) -> None:
     shutil.rmtree(kept.root / "index")
-    with pytest.raises(BadInput, match="may not be written"):
+    with pytest.raises(WorkspaceDamaged, match="Publish it again where it may be written"):
         open_index(kept.root, HashEmbedder())
 
 

@@ -238,6 +238,35 @@ class TestGenerations:
             assert len(generations(workspace)) == 1
         assert generations(workspace) == {4}
 
+    def test_the_last_that_was_replaced_stays_until_the_next_publication_where_readers_cannot_be_seen(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_KEEP_REPLACED", "1")
+        for key, there in ("b", {1, 2}), ("c", {2, 3}):
+            publish_another(workspace, key)
+            assert generations(workspace) == there
+            assert workspace.stale_folders() == []
+        monkeypatch.delenv("MARA_KEEP_REPLACED")
+        publish_another(workspace, "d")
+        assert generations(workspace) == {4}
+
+    def test_none_stays_where_nothing_is_left_to_publish(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_KEEP_REPLACED", "1")
+        publish_another(workspace, "b")
+        with workspace.open_record() as record:
+            workspace.withdraw(record)
+        assert generations(workspace) == set()
+
+    def test_a_setting_that_is_neither_0_nor_1_is_refused_before_anything_is_built(
+        self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_KEEP_REPLACED", "yes")
+        with pytest.raises(BadInput, match="MARA_KEEP_REPLACED is 'yes'"):
+            publish_another(workspace, "b")
+        assert generations(workspace) == {1}
+
     def test_one_that_another_process_holds_stays_until_it_is_given_back(self, workspace: Workspace) -> None:
         with Child(HOLD_GENERATION, workspace.root, 1) as reader:
             assert reader.hear() == "held"

@@ -36,8 +36,10 @@ class Workspaces:
         """Return what a run's settings call a workspace that a visitor names. Raises BadInput where there is none."""
         if serves_clients():
             return name
-        place = self._named().get(name)
-        if place is None:
+        if name == OWN_WORKSPACE:
+            return str(self.own)
+        place = self.own.absolute().parent / name
+        if place.name != name or place == self.own.absolute() or not _is_nameable_workspace(place):
             raise BadInput(f"There is no workspace {name[:64]!a}", "Choose one of those that the page offers")
         return str(place)
 
@@ -53,5 +55,5 @@ def _is_nameable_workspace(folder: Path) -> bool:
     try:
         resolve_workspace(folder.name)
         return Workspace(folder).record_path.is_file()
-    except (BadInput, OSError):
+    except (BadInput, OSError, ValueError):
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 import threading
 from importlib.resources import as_file, files
@@ -13,6 +14,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
+from graph.errors import BadInput
 from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, on_a_port, site_of, visitor
@@ -21,6 +23,7 @@ from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes
 from workflows.serving.identity import LOCAL, Identity, Keyring
 from workflows.serving.page.site import Site
+from workflows.serving.page.workspaces import Workspaces
 from workflows.settings.indexing import IndexingContext
 
 REWRITTEN = "Who founded the town on the shore of Lake Sund?"
@@ -243,6 +246,17 @@ def test_workspaces_beside_the_own_one_can_be_asked(hashing: None, world: Path, 
     assert [each["title"] for each in me.get("setup")["workspaces"]] == ["own", "beside"]
     turn = me.answer("What is Karv?", settings={"workspace": "beside"})
     assert [source["title"] for source in turn["sources"]] == ["Karv"]
+
+
+@pytest.mark.parametrize("name", ["..", ".", "/", "../beside", "beside/", "own/../beside", "own", "empty", "a\0b"])
+def test_no_other_folder_is_a_workspace_that_can_be_named(world: Path, tmp_path: Path, name: str) -> None:
+    own = Path(shutil.copytree(world, tmp_path / "all" / "own"))
+    shutil.copytree(world, own.parent / "beside")
+    (own.parent / "empty").mkdir()
+    workspaces = Workspaces(own)
+    assert workspaces.place_of("beside") == str(own.parent / "beside")
+    with pytest.raises(BadInput, match="There is no workspace"):
+        workspaces.place_of(name)
 
 
 def test_a_question_of_workflow_ragenta_tells_its_claims(me: Visitor) -> None:
