@@ -136,9 +136,10 @@ def test_who_may_not_write_a_workspace_opens_it_while_somebody_else_writes_the_s
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(Workspace, "publish", killed)
-        publish_workspace(tmp_path, SHIPS[:1], BUILT)
+        with pytest.raises(KeyboardInterrupt):
+            publish_workspace(tmp_path, SHIPS[:1], BUILT)
     monkeypatch.setattr(os, "access", lambda place, mode: not (mode & os.W_OK and Path(place).is_relative_to(tmp_path)))
     assert opened(tmp_path) == whole(CARS)
 
