@@ -19,7 +19,6 @@ from graph.publish.search_indexes import open_store
 from graph.publish.vector_store import VectorStore
 from graph.retrieve.open_index import open_index
 from graph.storage.generation import Layer
-from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
 from tests.builders import Child, HashEmbedder, Silent
@@ -334,7 +333,7 @@ class TestDerivingAgain:
         class Killed(BaseException):
             pass
 
-        def killed(workspace: Workspace, record: Record) -> None:
+        def killed(*_: object, **__: object) -> None:
             raise Killed
 
         with monkeypatch.context() as patched:
