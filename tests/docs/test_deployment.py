@@ -75,10 +75,10 @@ IMAGE = ("agents", "graph", "prompts", "workflows", "pyproject.toml", "README.md
 
 def is_left_out(path: str) -> bool:
     """Whether `.dockerignore` keeps a file or one of its folders from whoever builds an image, as Docker matches."""
+    stars = {r"\*\*/": "(.*/)?", r"\*": "[^/]*"}
     folders = [path, *(str(each) for each in PurePosixPath(path).parents)]
     for line in read(ROOT / ".dockerignore").splitlines():
         if line and not line.startswith("#"):
-            stars = {r"\*\*/": "(.*/)?", r"\*": "[^/]*"}
             pattern = re.sub(r"\\\*\\\*/|\\\*", lambda found: stars[found[0]], re.escape(line))
             if any(re.fullmatch(pattern, each) for each in folders):
                 return True
