@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -69,6 +70,47 @@ def runs_of_mara(compose: dict[str, Any]) -> list[list[str]]:
     return [*services, *(container["args"] for container, _ in containers() if "mara" in container["image"])]
 
 
+IMAGE = ("agents", "graph", "prompts", "workflows", "pyproject.toml", "README.md", "LICENSE")
+
+
+def is_left_out(path: str) -> bool:
+    """Whether `.dockerignore` keeps a file or one of its folders from whoever builds an image, as Docker matches."""
+    stars = {r"\*\*/": "(.*/)?", r"\*": "[^/]*"}
+    folders = [path, *(str(each) for each in PurePosixPath(path).parents)]
+    for line in read(ROOT / ".dockerignore").splitlines():
+        if line and not line.startswith("#"):
+            pattern = re.sub(r"\\\*\\\*/|\\\*", lambda found: stars[found[0]], re.escape(line))
+            if any(re.fullmatch(pattern, each) for each in folders):
+                return True
+    return False
+
+
+class TestImage:
+    SECRETS = (".env", "keys.toml", "prometheus.key")
+
+    @pytest.mark.parametrize("folder", ["", "deploy/", "workflows/serving/"])
+    @pytest.mark.parametrize("name", [*SECRETS, ".env.local", ".mara/record.sqlite", ".mara-demo/CURRENT"])
+    def test_secrets_and_workspaces_do_not_enter_wherever_they_lie(self, folder: str, name: str) -> None:
+        assert is_left_out(folder + name)
+
+    def test_documents_do_not_enter(self) -> None:
+        assert is_left_out("deploy/documents/contract.pdf")
+
+    def test_what_git_ignores_does_not_enter(self) -> None:
+        ignored = [line.rstrip("/").replace("*", "x") for line in read(ROOT / ".gitignore").splitlines()]
+        assert set(self.SECRETS) <= set(ignored)
+        assert [name for name in ignored if not is_left_out(name)] == []
+
+    def test_what_is_installed_enters_and_nothing_else_is_copied(self) -> None:
+        files = [path for top in IMAGE for path in (ROOT / top, *(ROOT / top).rglob("*")) if path.is_file()]
+        names = [str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts]
+        assert [name for name in names if is_left_out(name)] == []
+        copied = re.findall(r"^COPY (.+) \S+$", read(DEPLOY / "Dockerfile"), re.MULTILINE)
+        assert sorted(" ".join(copied).split()) == sorted(IMAGE)
+        packages = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["setuptools"]["packages"]["find"]["include"]
+        assert {each.rstrip("*") for each in packages} <= set(IMAGE)
+
+
 class TestEnvironment:
     """No variable is named that nobody reads, and no secret is written down."""
 
@@ -78,9 +120,26 @@ class TestEnvironment:
         assert {*given, *configuration["data"]} <= VARIABLES | OF_OTHERS
         assert {"MARA_RECORD_URL", "MARA_OPEN_BYTES", "MARA_AUTH"} <= given
 
+    def test_of_the_job_that_indexes_and_of_the_servers_is_one(self) -> None:
+        given = {
+            container["name"]: {each["name"]: each for each in container["env"]}
+            for container, _ in containers()
+            if container["name"] in ("serve", "index")
+        }
+        alone = {"serve": {"MARA_AUTH", "MARA_OPEN_BYTES"}, "index": {"MARA_KEEP_REPLACED"}}
+        shared = [{name: given[each][name] for name in given[each].keys() - alone[each]} for each in alone]
+        assert shared[0] == shared[1]
+        assert {"OPENAI_BASE_URL", "OPENAI_API_KEY"} <= shared[0].keys()
+
     def test_of_compose(self, compose: dict[str, Any]) -> None:
         given = {name for each in compose["services"].values() for name in each.get("environment", {})}
         assert given <= VARIABLES | OF_OTHERS
+        services = compose["services"]
+        named = re.compile(r"OPENAI_(BASE_URL|API_KEY)|MARA_(CHAT|CONTEXT|EMBEDDING)_")
+        models = {name for name in VARIABLES if named.match(name)}
+        for each in ("serve", "index"):
+            assert models - {"MARA_EMBEDDING_THREADS"} <= services[each]["environment"].keys()
+        assert services["index"]["environment"]["MARA_KEEP_REPLACED"] == "1"
         asked_for = set(re.findall(r"\$\{(\w+)", read(DEPLOY / "docker-compose.yaml")))
         assert set(re.findall(r"^#?([A-Z_]+)=", read(DEPLOY / "example.env"), re.MULTILINE)) == asked_for
 
@@ -115,6 +174,24 @@ class TestCommands:
             options = {name for each in commands[run[0]].params for name in each.opts}
             assert {each for each in run if each.startswith("--")} <= options
         assert [run[0] for run in runs_of_mara(compose)].count("serve") == 2
+
+    def test_of_another_workspace_take_the_place_of_the_job_s(self) -> None:
+        page = read(ROOT / "docs" / "deployment.md")
+        edit = re.search(r"sed 's\|(.+?)\|(.+?)\|' deploy/kubernetes/index-job.yaml", page)
+        assert edit
+        changed, count = re.subn(edit[1], edit[2], read(KUBERNETES / "index-job.yaml"))
+        assert count == 1
+        (container,) = yaml.safe_load(changed)["spec"]["template"]["spec"]["containers"]
+        assert container["args"] == ["sync", "/documents/acme", "--workspace", "/data/acme"]
+
+    def test_put_servers_last(self) -> None:
+        page = read(ROOT / "docs" / "deployment.md")
+        (label,) = re.findall(r"-l '(\S+)!=serve'", page)
+        assert [each["kind"] for each in objects() if each["metadata"].get("labels", {}).get(label) == "serve"] == [
+            "Deployment"
+        ]
+        for first, last in (("run --rm index ", "up -d"), ("create -f", "apply -k deploy/kubernetes\n")):
+            assert 0 < page.index(first) < page.index(last)
 
     def test_of_the_image_are_as_well(self) -> None:
         dockerfile = read(DEPLOY / "Dockerfile")

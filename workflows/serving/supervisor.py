@@ -113,9 +113,7 @@ class Supervisor:
     def _started(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(
-            target=work, args=(self.served, self.listening, theirs, self._has_served), name="mara-worker"
-        )
+        process = context.Process(target=work, args=(self.served, self.listening, theirs), name="mara-worker")
         # Ctrl-C reaches the whole group of processes: a worker heeds the supervisor instead, from its first moment on.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         process.start()

@@ -131,16 +131,17 @@ def serve_alone(served: Served, listening: socket.socket, on_start: Callable[[],
         close_indexes()
 
 
-def work(served: Served, listening: socket.socket, supervisor: Connection, replaces: bool) -> None:
+def work(served: Served, listening: socket.socket, supervisor: Connection) -> None:
     """Serve as one of several workers, until the supervisor says so or is gone.
+
+    Connections are left to the others until it is warm.
 
     Args:
         served: what is served.
         listening: the socket that all workers take connections from.
         supervisor: is told that this one lives, and tells it to end.
-        replaces: whether it replaces another one: then the others answer until it is warm.
     """
-    server = Server(served, opens_first=replaces, heeds_interrupt=False)
+    server = Server(served, opens_first=True, heeds_interrupt=False)
 
     def heed() -> None:
         told = STOP

@@ -12,11 +12,12 @@ import pytest
 
 from graph.errors import BadInput, WorkspaceDamaged
 from graph.retrieve.open_index import open_index
+from graph.storage.generation import Layer
 from graph.storage.read_only import writable_copy
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder, publish_workspace
-from tests.fleet import BUILT, CARS, NEWER, seen, whole
+from tests.fleet import BUILT, CARS, NEWER, SHIPS, seen, whole
 
 MOUNTED = (
     "unshare",
@@ -111,6 +112,32 @@ def test_a_copy_may_be_written_whatever_its_original_may_be(tmp_path: Path) -> N
         copied = Path(copy) / "b" / "c"
         assert copied.read_text() == "text"
         assert all(path.stat().st_mode & 0o200 for path in (copied, copied.parent))
+
+
+@pytest.mark.parametrize("store", ["chroma", "mapped"])
+def test_a_copy_has_what_opening_needs_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    monkeypatch.setenv("MARA_VECTORS", store)
+    monkeypatch.setattr("graph.publish.search_indexes._LARGE_INDEX", 1)
+    publish_workspace(tmp_path / "workspace", CARS, BUILT)
+    workspace = publish_workspace(tmp_path / "workspace", SHIPS[:1], BUILT)
+    layer = Layer.load(workspace.index_folder(workspace.current() or 0))
+    assert layer
+    assert layer.base != workspace.current(), "it lies over another one"
+    kept = Workspace(tmp_path / "kept")
+    for generation in (layer.base, workspace.current() or 0):
+        shutil.copytree(workspace.index_folder(generation), kept.index_folder(generation))
+        (kept.index_folder(generation) / "held.db").unlink(missing_ok=True)
+    for path in (workspace.record_path, workspace.root / "CURRENT"):
+        shutil.copy(path, kept.root)
+    shutil.rmtree(workspace.root)
+    monkeypatch.setattr(os, "access", lambda place, mode: not Path(place).is_relative_to(kept.root))
+    before = state_of(kept.root)
+    index = open_index(kept.root, HashEmbedder())
+    assert seen(index) == whole([*CARS, *SHIPS[:1]])
+    index.close()
+    assert state_of(kept.root) == before
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ class Server:
     def __init__(self, process: subprocess.Popen[str], address: str) -> None:
         self.process = process
         self.address = address
+        self.at_first = self.readiness()
 
     def ask(self, question: str = QUESTION) -> httpx.Response:
         """Ask over a connection of its own, which any worker may take."""
@@ -61,10 +62,13 @@ class Server:
             pause.wait(0.1)
         raise AssertionError("It does not come to hold")
 
+    def readiness(self) -> set[int]:
+        """What many connections are told of it."""
+        return {httpx.get(f"{self.address}/ready", timeout=PATIENCE_S).status_code for _ in range(20)}
+
     def are_ready(self) -> bool:
         """Whether all workers are: each of many connections finds one that is."""
-        told = [httpx.get(f"{self.address}/ready", timeout=PATIENCE_S).status_code for _ in range(20)]
-        return set(told) == {200} and self.figures()["mara_workers",] == 2
+        return self.readiness() == {200} and self.figures()["mara_workers",] == 2
 
 
 @contextmanager
@@ -99,6 +103,10 @@ def server(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def asked(figures: dict[tuple[str, ...], float]) -> float:
     return sum(value for (name, *_), value in figures.items() if name == "mara_questions_total")
+
+
+def test_whoever_takes_a_connection_is_ready(server: Server) -> None:
+    assert server.at_first == {200}
 
 
 def test_the_workers_answer_at_one_address_and_count_together(server: Server) -> None:
