@@ -129,7 +129,7 @@ class BudgetSpent(MaraError):
 
 
 class StoreUnavailable(ServiceUnavailable):
-    """The Chroma server does not answer."""
+    """The Chroma or Qdrant server that holds the vectors does not answer."""
 
 
 class RecordUnavailable(ServiceUnavailable):

@@ -27,6 +27,9 @@ _RANGES = {"$gt": "gt", "$gte": "gte", "$lt": "lt", "$lte": "lte"}
 _OVERSAMPLING = 2.0
 _LOOKED_AT = 256
 _PAGE = 1_000
+_PAGE_BYTES = 8_000_000
+_NUMBER_BYTES = 22
+"""A request's vectors are JSON, and servers refuse requests of more than 32 MB by default."""
 
 
 class QdrantCollections:
@@ -98,11 +101,12 @@ class QdrantCollection:
 
         if not self._is_there():
             self._create(embeddings.shape[1])
-        for start in range(0, len(ids), _PAGE):
-            page = range(start, min(start + _PAGE, len(ids)))
+        most = max(1, min(_PAGE, _PAGE_BYTES // (_NUMBER_BYTES * embeddings.shape[1])))
+        for start in range(0, len(ids), most):
+            page = range(start, min(start + most, len(ids)))
             batch = models.Batch(
                 ids=[_point(ids[row]) for row in page],
-                vectors=embeddings[start : start + _PAGE].tolist(),
+                vectors=embeddings[start : start + most].tolist(),
                 payloads=[_payload(ids[row], metadatas[row] if metadatas is not None else None) for row in page],
             )
             self._client.upsert(self._name, points=batch, wait=True)

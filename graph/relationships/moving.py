@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord, has_relationships
-from graph.storage.database import Database, faults_named
 from graph.storage.lease import claim_lease
 from graph.storage.place import (
     PLACE_FILE,
@@ -32,7 +29,7 @@ def move_to_postgres(root: Path, name: str = "") -> tuple[str, list[str]]:
         The name of the record, and the names of the files that can be deleted.
 
     Raises:
-        BadInput: the workspace has no record in SQLite, or there is a record of that name.
+        BadInput: the workspace has no record in SQLite, or there is a record or a history of that name.
         WorkspaceLocked: another process is writing.
         RecordUnavailable: the server does not answer.
     """
@@ -41,38 +38,26 @@ def move_to_postgres(root: Path, name: str = "") -> tuple[str, list[str]]:
     place = place_named(name)
     lease = claim_lease(root / RECORD_FILE, root / "lock")
     try:
-        _check_free(place)
-        if has_relationships(root):
-            with RelationshipRecord.of(root) as relationships:
-                _fill(place, place.relationships_schema, relationships.copy_into)
-        with Record(root / RECORD_FILE) as record:
-            _fill(place, place.schema, record.copy_into)
+        _copy(root, place)
         name_record(root, place.name, moved=True)
     finally:
         lease.release()
     return place.name, _set_aside(root)
 
 
-def _check_free(place: Place) -> None:
-    from graph.storage.postgres import PostgresDatabase
+def _copy(root: Path, place: Place) -> None:
+    """Copy record and relationship graph into new schemas, in one transaction."""
+    from graph.storage.postgres import new_schema
 
-    if PostgresDatabase.holds(place, place.schema, "meta"):
-        raise BadInput(f"There is a record {place.name!r} in Postgres already", "Give another name")
-
-
-def _fill(place: Place, schema: str, copy: Callable[[Database], None]) -> None:
-    """Fill a schema in one transaction; what another attempt left there goes."""
-    from graph.storage.postgres import PostgresDatabase
-
-    with closing(PostgresDatabase(place, schema)) as target, faults_named(target):
-        target.begin()
-        try:
-            target.drop()
-            copy(target)
-            target.commit()
-        except BaseException:
-            target.rollback()
-            raise
+    with new_schema(place) as target:
+        if target is None:
+            raise BadInput(f"There is a record {place.name!r} in Postgres already", "Give another name")
+        with Record(root / RECORD_FILE) as record:
+            record.copy_into(target)
+        if has_relationships(root):
+            target.turn_to(place.relationships_schema)
+            with RelationshipRecord.of(root) as relationships:
+                relationships.copy_into(target)
 
 
 def _set_aside(root: Path) -> list[str]:

@@ -31,6 +31,7 @@ from graph.relationships.tables import table_of_edges as table_of_edges
 from graph.relationships.tables import table_of_nodes as table_of_nodes
 from graph.storage import database
 from graph.storage.database import Cursor, Database, SqliteDatabase, Values, fault_named, faults_named
+from graph.storage.new_place import place_to_make
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
 from graph.storage.place import Place, place_of
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
@@ -103,7 +104,7 @@ class RelationshipRecord:
         self._db = self._opened(path, create=create, read_only=read_only)
 
     def _opened(self, path: Path, *, create: bool, read_only: bool) -> Database:
-        if (place := place_of(path, create=create)) is not None:
+        if (place := (place_to_make if create else place_of)(path)) is not None:
             return _in_postgres(place, path.parent, create=create)
         if not create and not path.exists():
             raise _no_graph(path.parent)

@@ -52,32 +52,26 @@ class Place:
     @property
     def schema(self) -> str:
         """The schema of the record."""
-        return f"mara_{self.name}"
+        return f"mara_record_{self.name}"
 
     @property
     def relationships_schema(self) -> str:
-        """The schema of the relationship graph."""
-        return f"{self.schema}_relations"
+        """The schema of the relationship graph: no record's, whatever that is named."""
+        return f"mara_relations_{self.name}"
 
 
-def place_of(path: Path, *, create: bool = False) -> Place | None:
+def place_of(path: Path) -> Place | None:
     """Return the place in Postgres of a record or a relationship graph; None where it is the SQLite file at ``path``.
 
     Args:
         path: where it lies, or would, in SQLite.
-        create: choose a place where there is none yet: in Postgres where ``MARA_RECORD_URL`` is set.
 
     Raises:
         BadInput: the folder names a record, and the setting gives no database for it, or names another one.
         WorkspaceDamaged: what names the record cannot be read.
     """
     file = path.parent / PLACE_FILE
-    if file.exists():
-        return _read(file)
-    if not create or not os.environ.get(RECORD_URL_VARIABLE) or _in_sqlite(path.parent):
-        return None
-    name_record(path.parent, place_named().name)
-    return _read(file)
+    return _read(file) if file.exists() else None
 
 
 def name_record(root: Path, name: str, *, moved: bool = False) -> None:
@@ -92,7 +86,7 @@ def name_record(root: Path, name: str, *, moved: bool = False) -> None:
         BadInput: that is no name of a record, or the folder holds a record or history in SQLite.
     """
     check_name(name)
-    if not moved and _in_sqlite(root):
+    if not moved and in_sqlite(root):
         raise BadInput(
             f"{root} holds a record or a history in SQLite", "Move it: `mara record move`, or name another folder"
         )
@@ -154,7 +148,8 @@ def place_name(root: Path) -> str:
     return place.name if place else ""
 
 
-def _in_sqlite(root: Path) -> bool:
+def in_sqlite(root: Path) -> bool:
+    """Tell whether a folder holds a record or a history in SQLite."""
     return (root / RECORD_FILE).exists() or (root / RELATIONSHIPS_FILE).exists()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import count, islice
@@ -182,9 +182,15 @@ class PostgresDatabase:
         script = [f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"', *map(declared, statements)]
         self._db.execute(";\n".join(script))
 
-    def drop(self) -> None:
-        """Remove the schema with all that it holds, where there is one."""
-        self._db.execute(f'DROP SCHEMA IF EXISTS "{self._schema}" CASCADE')
+    def turn_to(self, schema: str) -> None:
+        """Let statements mean another schema from now on."""
+        self._schema = schema
+        self._db.execute(f'SET search_path TO "{schema}"')
+
+    def is_any_there(self, *schemas: str) -> bool:
+        """Tell whether one of some schemas is there, whatever it holds."""
+        row = self._db.execute("SELECT 1 FROM pg_namespace WHERE nspname::text = ANY (%s)", ([*schemas],)).fetchone()
+        return row is not None
 
     def has_table(self, name: str) -> bool:
         """Tell whether there is a table of that name."""
@@ -318,6 +324,30 @@ class SessionLock:
         if self._db is not None:
             self._db.close()
             self._db = None
+
+
+@contextmanager
+def new_schema(place: Place) -> Iterator[PostgresDatabase | None]:
+    """Yield a new schema for a record, in a transaction that writes: nothing of it is left where the block raises.
+
+    None where the schema of such a record is there, or that of its relationship graph. Nobody else makes one meanwhile.
+
+    Raises as `PostgresDatabase` does.
+    """
+    opened = PostgresDatabase(place, place.schema)
+    with closing(opened), database.faults_named(opened):
+        opened.begin()
+        try:
+            if opened.is_any_there(place.schema, place.relationships_schema):
+                opened.rollback()
+                yield None
+            else:
+                opened.define(())
+                yield opened
+                opened.commit()
+        except BaseException:
+            opened.rollback()
+            raise
 
 
 def server_time(place: Place) -> float:

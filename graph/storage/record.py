@@ -35,6 +35,7 @@ from graph.storage.entry import (
     names_of,
     to_row,
 )
+from graph.storage.new_place import place_to_make
 from graph.storage.place import place_of
 from graph.storage.read_only import may_write, scratch_folder
 from graph.storage.record_files import copy_record, copy_to_file, no_record, open_for_reading, open_for_writing
@@ -77,7 +78,7 @@ class Record:
         self._check_format()
 
     def _opened(self, path: Path, *, create: bool) -> Database:
-        if (place := place_of(path, create=create)) is not None:
+        if (place := (place_to_make if create else place_of)(path)) is not None:
             from graph.storage.postgres import PostgresDatabase
 
             return PostgresDatabase(place, place.schema, must_hold="" if create else "meta")

@@ -16,7 +16,8 @@ from graph.out_of_resources import shortage_behind
 from graph.server_clients import serves_clients
 from graph.storage.generation import GenerationHold, Layer
 from graph.storage.lease import LEASE_S, Lease, claim_lease
-from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen, place_of
+from graph.storage.new_place import place_to_make
+from graph.storage.place import PLACE_FILE, RECORD_FILE, check_chosen
 from graph.storage.read_only import may_write
 from graph.storage.record import FORMAT_VERSION, Record
 
@@ -213,7 +214,7 @@ class Workspace:
                 f"{self.root} cannot be used as a workspace ({fault.strerror})", "Choose another folder"
             ) from fault
         path = self.root / RECORD_FILE
-        if not self.record_path.exists() and place_of(path, create=True) is None:
+        if not self.record_path.exists() and place_to_make(path) is None:
             self._put_record()
         Record(path, create=True).close()
 

@@ -17,6 +17,7 @@ from graph.storage.record import Record
 from graph.storage.record_tables import NewVectors
 from graph.storage.versions import Span, of_documents
 from graph.storage.workspace import Workspace
+from workflows.distributed.shard_files import ShardFolder
 from workflows.indexing_run.relating import related_if_there
 
 _NAMED_UNKNOWN = 10
@@ -52,6 +53,7 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
         with record.transaction():
             record.versions.erase(_past_of(record, removal))
         workspace.forget_past()
+        ShardFolder(root).clear()  # No run needs it: this is the writer.
         nothing = NewVectors({}, np.zeros((0, record.dimension), dtype=np.float32))
         if not removal.is_committed(record):
             record.commit([], nothing, nothing, [], record.embedding_model, removal.passages)

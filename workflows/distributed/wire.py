@@ -83,14 +83,16 @@ def work_from_json(text: str) -> Work:
 def reading_to_json(task: ReadTask) -> str:
     """Return a task of reading as JSON."""
     files = [[str(file.path), file.source] for file in task.files]
-    return json.dumps({"files": files, "sizes": task.sizes, "context": task.context.model_dump(mode="json")})
+    held = {"sizes": task.sizes, "digests": task.digests}
+    return json.dumps({"files": files, **held, "context": task.context.model_dump(mode="json")})
 
 
 def reading_from_json(text: str) -> ReadTask:
     """Return what `reading_to_json` gave."""
     told = json.loads(text)
     files = tuple(ToRead(Path(path), source) for path, source in told["files"])
-    return ReadTask(files, tuple(told["sizes"]), IndexingContext.model_validate(told["context"]))
+    context = IndexingContext.model_validate(told["context"])
+    return ReadTask(files, tuple(told["sizes"]), tuple(told["digests"]), context)
 
 
 def files_to_json(files: Sequence[FileRead | None]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,17 @@ _CACHED_TEXTS = 50_000
 
 _LONGEST_FAULT = 300
 _PASSED_ON = ("MARA_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")
-_KEPT_AT_HOME = frozenset({"MARA_WORKSPACE", "MARA_AUTH", "MARA_GRAPH_PASSWORD"})
+# What begins so no worker needs: it reads, extracts and embeds, and holds no store and no client.
+_OF_STORES = (
+    "MARA_RECORD_",
+    "MARA_CHROMA_",
+    "MARA_QDRANT_",
+    "MARA_VECTORS",
+    "MARA_GRAPH_",
+    "MARA_BUILD",
+    "MARA_OPEN_BYTES",
+)
+_OF_SERVERS = ("MARA_WORKSPACE", "MARA_NEW_WORKSPACES", "MARA_SOURCES", "MARA_AUTH", "MARA_HISTORY")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +65,12 @@ class Work:
 
 
 def environment_of_workers() -> dict[str, str]:
-    """Return the variables that workers on other machines need to use the same models."""
+    """Return the variables that workers on other machines need to use the same models: none of a store or a server."""
+    kept_at_home = (*_OF_STORES, *_OF_SERVERS, THREADS_VARIABLE)
     return {
         name: value
         for name, value in os.environ.items()
-        if name.startswith(_PASSED_ON) and name not in _KEPT_AT_HOME and name != THREADS_VARIABLE
+        if name.startswith(_PASSED_ON) and not name.startswith(kept_at_home)
     }
 
 
@@ -157,11 +169,13 @@ class ReadTask:
     Attributes:
         files: by absolute paths.
         sizes: their bytes, as the machine of the run sees them.
+        digests: of their content, likewise; none where the worker is on that machine.
         context: the settings of the run, which say how they are read.
     """
 
     files: tuple[ToRead, ...]
     sizes: tuple[int, ...]
+    digests: tuple[str, ...]
     context: IndexingContext
 
 
@@ -170,7 +184,7 @@ def read_task(task: ReadTask) -> list[FileRead | None]:
 
     The machine of the run reads these itself, and says what is wrong with them.
     """
-    there = [_size(file.path) == size for file, size in zip(task.files, task.sizes, strict=True)]
+    there = [_is_there(task, number) for number in range(len(task.files))]
     present = [file for file, here in zip(task.files, there, strict=True) if here]
     outcomes = read_each(present, task.context.read_options())
     found = (outcome if isinstance(outcome, FileRead) else None for outcome in outcomes)
@@ -181,17 +195,39 @@ def read_tasks(
     files: Sequence[ToRead], context: IndexingContext, most_files: int, most_bytes: int
 ) -> Iterator[ReadTask]:
     """Yield tasks of neighbouring files, each within the limits unless it is of one file."""
+
+    def task() -> ReadTask:
+        digests = tuple(_digest(file.path) for file in batch) if context.address else ()
+        return ReadTask(tuple(batch), tuple(sizes), digests, context)
+
     batch: list[ToRead] = []
     sizes: list[int] = []
     for file in files:
         size = _size(file.path)
         if batch and (len(batch) == most_files or sum(sizes) + size > most_bytes):
-            yield ReadTask(tuple(batch), tuple(sizes), context)
+            yield task()
             batch, sizes = [], []
         batch.append(ToRead(file.path.absolute(), file.source))
         sizes.append(size)
     if batch:
-        yield ReadTask(tuple(batch), tuple(sizes), context)
+        yield task()
+
+
+def _is_there(task: ReadTask, number: int) -> bool:
+    """Tell whether this machine has a file as the machine of the run has it."""
+    path = task.files[number].path
+    if _size(path) != task.sizes[number]:
+        return False
+    return not task.digests or (task.digests[number] != "" and task.digests[number] == _digest(path))
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file; empty where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
 
 
 def _size(path: Path) -> int:

@@ -34,6 +34,7 @@ from graph.storage.record import Record
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
 from workflows.distributed.engine import Totals
+from workflows.distributed.shard_files import ShardFolder
 from workflows.indexing_run.changes import Changes, plan_changes
 from workflows.indexing_run.dating import check_date, keep_versions
 from workflows.indexing_run.extracting import extraction_run, workers_of
@@ -277,6 +278,8 @@ class Session:
                 self._embedded = self._embed(batch)
             if self.record.complete:
                 self.record.mark_complete(False)
+            if removed and self._workers is None:
+                ShardFolder(self.root).clear()  # Those of a run that was never resumed may hold what goes.
             report = self._open_writer().commit(self._embedded[1], removed)
             self._embedded, self._removed = None, ()
             for key in ids:

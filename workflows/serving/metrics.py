@@ -31,6 +31,9 @@ WORKSPACES_NAMED = 100
 
 OTHERS = "(others)"
 
+_CLOSED = float("inf")
+"""In place of a generation: workers share files, out of which no sample can be taken; the least of them is told."""
+
 _QUESTION_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 300)
 _NODE_S = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 60)
 
@@ -108,10 +111,13 @@ class Metrics:
 
     def generation(self, workspace: str, number: int) -> None:
         """Note the generation that questions to a workspace begin with."""
-        if workspace not in self._named and len(self._named) >= WORKSPACES_NAMED:
-            workspace = OTHERS
-        self._named.add(workspace)
-        self._generation.labels(workspace).set(number)
+        label = self._label(workspace)
+        self._named.add(label)
+        self._generation.labels(label).set(number)
+
+    def closed(self, workspace: str) -> None:
+        """Tell no generation of a workspace any more, until questions begin with one again."""
+        self._generation.labels(self._label(workspace)).set(_CLOSED)
 
     def unopened(self, fault: BaseException) -> None:
         """Count a generation that could not be opened."""
@@ -119,11 +125,15 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return all figures in Prometheus' format: of every worker that shares this one's folder."""
-        if not os.environ.get(FOLDER_VARIABLE):
-            return generate_latest(self._own)
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return generate_latest(registry)
+        registry = self._own
+        if os.environ.get(FOLDER_VARIABLE):
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        lines = generate_latest(registry).splitlines(keepends=True)
+        return b"".join(line for line in lines if not line.startswith(b"mara_generation{") or b"} +Inf" not in line)
+
+    def _label(self, workspace: str) -> str:
+        return workspace if workspace in self._named or len(self._named) < WORKSPACES_NAMED else OTHERS
 
 
 @contextmanager

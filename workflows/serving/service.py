@@ -109,6 +109,10 @@ class Service:
         if root == self._own:
             self._generation, self._trouble = generation, ""
 
+    def closed(self, root: Path) -> None:
+        """Note that a workspace made room for others."""
+        self.metrics.closed(root.name)
+
     def unopened(self, root: Path, fault: Exception) -> None:
         """Note that a new generation cannot be opened."""
         self.metrics.unopened(fault)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -103,6 +104,22 @@ class TestStore:
         assert store.fingerprints("facts").keys() == {"a"}
         store.drop()
         assert other.fingerprints("facts").keys() == {"b"}
+
+    def test_no_request_with_long_vectors_is_larger_than_a_server_takes(
+        self, store: VectorStore, client: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sent, upsert = list[int](), client.upsert
+
+        def upserting(name: str, points: Any, **asked: Any) -> Any:
+            sent.append(len(json.dumps(getattr(points, "vectors", []))))
+            return upsert(name, points, **asked)
+
+        monkeypatch.setattr(client, "upsert", upserting)
+        vectors = np.random.default_rng(1).normal(size=(300, 3072)).astype(np.float32)
+        store.synchronise("facts", Vectors([f"f{n}" for n in range(300)], vectors), "m")
+        assert store.count("facts") == 300
+        assert sum(sent) > 10_000_000
+        assert max(sent) < 8_500_000
 
     def test_an_empty_collection_is_one(self, store: VectorStore) -> None:
         store.synchronise("facts", facts(), "m", commit="c")

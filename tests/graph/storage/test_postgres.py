@@ -27,6 +27,7 @@ from graph.schema import Extraction, Passage
 from graph.storage import database
 from graph.storage.correcting import plan_corrections
 from graph.storage.entry import Entry
+from graph.storage.new_place import place_to_make
 from graph.storage.place import PLACE_FILE, Place, name_record, place_of
 from graph.storage.postgres import PostgresDatabase, declared, translated
 from graph.storage.record import Record
@@ -83,22 +84,27 @@ class TestStatements:
 class TestPlace:
     def test_a_folder_names_a_record_and_no_server(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MARA_RECORD_URL", "postgresql://mara:secret@db.example/records?sslmode=require")
-        place = place_of(tmp_path / "record.sqlite", create=True)
+        place = place_to_make(tmp_path / "record.sqlite")
         assert place is not None
         assert place.url == "postgresql://mara:secret@db.example/records?sslmode=require"
         assert json.loads((tmp_path / PLACE_FILE).read_text()) == {"record": place.name}
         assert "secret" not in repr(place)
 
-    def test_the_address_may_name_the_record_of_new_folders(
+    def test_the_address_may_name_the_record_and_a_folder_of_another_one_is_refused(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        name_record(tmp_path, "team")
         monkeypatch.setenv("MARA_RECORD_URL", "postgresql://db/records?workspace=team&sslmode=require")
-        assert place_of(tmp_path / "record.sqlite", create=True) == Place(
-            "team", "postgresql://db/records?sslmode=require"
-        )
+        assert place_of(tmp_path / "record.sqlite") == Place("team", "postgresql://db/records?sslmode=require")
         monkeypatch.setenv("MARA_RECORD_URL", "postgresql://db/records?workspace=other")
         with pytest.raises(BadInput, match="is 'team', and MARA_RECORD_URL names 'other'"):
             place_of(tmp_path / "record.sqlite")
+
+    @pytest.mark.parametrize("name", ["team", "team_relations", "relations_team", "x" * 40])
+    def test_no_two_records_share_a_schema_and_none_is_cut(self, name: str) -> None:
+        schemas = {schema for each in (name, "team") for schema in schemas_of(each)}
+        assert len(schemas) == 2 * len({name, "team"})
+        assert max(map(len, schemas)) < 64
 
     @pytest.mark.parametrize("url", ["http://me:hidden@host/", "hidden", "postgresql://me:hid[den@host/x"])
     def test_an_address_that_is_none_is_not_repeated(
@@ -242,6 +248,31 @@ with workspace.writing() as lease, workspace.open_record(lease) as record:
         with pytest.raises(WorkspaceDamaged, match=r"record 'nowhere' in Postgres \(127.0.0.1.*is not there"):
             Workspace(tmp_path).open_record()
 
+    def test_a_new_one_makes_the_record_that_the_address_names_and_takes_none_that_is_there(
+        self, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_RECORD_URL", f"{postgres_url}?workspace=made")
+        one = publish_workspace(tmp_path / "one", [NISSAN], TRIPLES)
+        assert json.loads(one.record_path.read_text()) == {"record": "made"}
+        one.create()
+        other = Workspace(tmp_path / "other")
+        with pytest.raises(BadInput, match=r"record 'made' is there already.*`mara record join made`"):
+            other.create()
+        with pytest.raises(BadInput, match="record 'made' is there already"):
+            RelationshipRecord.of(other.root, create=True)
+        assert not (other.root / PLACE_FILE).exists()
+        name_record(other.root, "made")
+        with other.open_record() as record:
+            assert set(record.fingerprints()) == {"nissan"}
+
+    def test_one_that_cannot_be_written_leaves_the_name_to_others(
+        self, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_RECORD_URL", f"{postgres_url}?workspace=left")
+        with pytest.raises(BadInput, match="cannot be written"):
+            place_to_make(tmp_path / "nowhere" / "record.sqlite")
+        Workspace(tmp_path / "other").create()
+
 
 @pytest.mark.slow
 def test_a_workspace_that_moves_is_the_same_with_versions_corrections_and_history(
@@ -282,6 +313,39 @@ def test_a_workspace_that_moves_is_the_same_with_versions_corrections_and_histor
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("taken", [0, 1])
+def test_a_workspace_does_not_move_to_where_another_one_s_record_or_history_is(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, taken: int
+) -> None:
+    workspace = publish_workspace(tmp_path / "w", [NISSAN], TRIPLES)
+    monkeypatch.setenv("MARA_RECORD_URL", postgres_url)
+    place = Place(f"taken{taken}", postgres_url)
+    with closing(PostgresDatabase(place, schemas_of(place.name)[taken])) as db:
+        db.begin()
+        db.define(["CREATE TABLE kept (id TEXT PRIMARY KEY)"])
+        db.commit()
+        with pytest.raises(BadInput, match=f"There is a record '{place.name}' in Postgres already"):
+            move_to_postgres(workspace.root, place.name)
+        assert db.has_table("kept")
+    assert (workspace.root / "record.sqlite").exists()
+
+
+@pytest.mark.slow
+def test_a_move_that_breaks_off_leaves_nothing_and_can_be_made_again(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = publish_workspace(tmp_path / "w", [NISSAN], TRIPLES)
+    with workspace.open_record() as record:
+        relate(workspace, record)
+    monkeypatch.setenv("MARA_RECORD_URL", postgres_url)
+    with monkeypatch.context() as broken:
+        broken.setattr(RelationshipRecord, "copy_into", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            move_to_postgres(workspace.root, "again")
+    assert move_to_postgres(workspace.root, "again")[0] == "again"
+
+
+@pytest.mark.slow
 def test_no_fault_of_the_server_tells_the_secret_or_what_a_row_holds(postgres_url: str) -> None:
     place = Place("faults", postgres_url)
     with closing(PostgresDatabase(place, place.schema)) as db:
@@ -294,6 +358,15 @@ def test_no_fault_of_the_server_tells_the_secret_or_what_a_row_holds(postgres_ur
                 db.execute(statement)
             told = str(db.named(raised.value))
             assert not any(text in told for text in ("private", PASSWORD, quote(PASSWORD, safe="")))
+
+
+def schemas_of(name: str) -> tuple[str, str]:
+    place = Place(name, "")
+    return place.schema, place.relationships_schema
+
+
+def interrupted(*given: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _nothing() -> tuple[NewVectors, NewVectors]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from graph.own_types import NO_TYPES
 from graph.schema import Passage
 from graph.sources.documents import FileRead, ToRead, read_each
 from tests.builders import extraction_of, passage_of
+from tests.docs.pages import ROOT, plain, read, table
 from workflows.distributed.messages import MakeJob, Message, ReadJob, ShardMade, receive, send
 from workflows.distributed.shards import plan_shards
 from workflows.distributed.wire import (
@@ -73,6 +75,29 @@ def test_a_file_that_the_machine_does_not_have_or_has_otherwise_is_left_to_the_r
     assert [one is None for one in read_task(task)] == [True, True, True, False]
 
 
+def test_a_file_of_the_same_size_that_a_machine_of_the_cluster_has_otherwise_is_left_to_the_run(
+    folder: list[ToRead],
+) -> None:
+    on_a_cluster = CONTEXT.model_copy(update={"address": "10.0.0.1:6379"})
+    (task,) = read_tasks(folder, on_a_cluster, most_files=9, most_bytes=10_000)
+    task = reading_from_json(reading_to_json(task))
+    assert [one is None for one in read_task(task)] == [False, False, True, False]
+    path = folder[0].path
+    path.write_text(path.read_text(encoding="utf-8").replace("Orla", "Sund"), encoding="utf-8")
+    assert [one is None for one in read_task(task)] == [True, False, True, False]
+
+
+def test_a_file_that_the_run_cannot_read_is_left_to_it(folder: list[ToRead]) -> None:
+    on_a_cluster = CONTEXT.model_copy(update={"address": "10.0.0.1:6379"})
+    (task,) = read_tasks(folder[:1], on_a_cluster, most_files=9, most_bytes=10_000)
+    assert read_task(replace(task, digests=("",))) == [None]
+
+
+def test_workers_of_this_machine_compare_sizes_alone(folder: list[ToRead]) -> None:
+    (task,) = read_tasks(folder, CONTEXT, most_files=9, most_bytes=10_000)
+    assert task.digests == ()
+
+
 def test_a_large_file_has_a_task_of_its_own(folder: list[ToRead]) -> None:
     tasks = read_tasks(folder, CONTEXT, most_files=9, most_bytes=100)
     assert [[file.source for file in task.files] for task in tasks] == [["a.md"], ["b.csv", "c.jsonl", "d.txt"]]
@@ -128,12 +153,24 @@ def test_a_worker_with_another_extractor_or_model_than_the_run_refuses(monkeypat
         Worker(work(model="another")).embed(task, found)
 
 
-def test_workers_are_told_the_variables_that_choose_models_and_not_those_of_the_workspace(
+def test_workers_are_told_the_variables_of_models_and_none_of_a_store_or_a_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("MARA_EMBEDDING_MODEL", "x")
-    monkeypatch.setenv("MARA_WORKSPACE", "w")
+    for row in table(read(ROOT / "docs" / "settings.md"), "Environment"):
+        monkeypatch.setenv(plain(row["variable"]), "x")
     monkeypatch.setenv("HOME_OF_MINE", "h")
-    told = environment_of_workers()
-    assert told["MARA_EMBEDDING_MODEL"] == "x"
-    assert {"MARA_WORKSPACE", "HOME_OF_MINE"}.isdisjoint(told)
+    told = {name for name in environment_of_workers() if not name.startswith(("OPENAI_", "LANGSMITH_", "LANGCHAIN_"))}
+    assert told == {
+        "MARA_CHAT_MODEL",
+        "MARA_CONTEXT_TOKENS",
+        "MARA_EMBEDDING_BASE_URL",
+        "MARA_EMBEDDING_MODEL",
+        "MARA_EMBEDDING_PASSAGE_PREFIX",
+        "MARA_EMBEDDING_QUERY_PREFIX",
+        "MARA_EXTRACTION_URLS",
+        "MARA_PRICE_IN",
+        "MARA_PRICE_OUT",
+        "MARA_QUESTION_S",
+        "MARA_THINKING_TOKENS",
+        "MARA_TIMEOUT_S",
+    }

@@ -22,6 +22,7 @@ from workflows.admin import removal
 from workflows.admin.doctor import run_doctor
 from workflows.admin.inspection import workspace_stats
 from workflows.admin.removal import remove_passages
+from workflows.distributed.shard_files import SHARDS
 from workflows.indexing import index_sources
 from workflows.indexing_run import session
 from workflows.indexing_run.preview import preview_changes
@@ -96,6 +97,17 @@ def test_what_a_sync_adds_changes_and_removes_is_counted(folder: Path, root: Pat
     report = index_sources([folder], root, sync=True)
     assert (report.added, report.replaced, report.removed, report.unchanged) == (1, 1, 3, 1)
     assert texts_in(root).keys() == {"velm", "karv", "new"}
+
+
+def test_shards_of_a_run_that_was_never_resumed_go_with_what_a_sync_removes(folder: Path, root: Path) -> None:
+    write_lines(folder / "corpus.jsonl", list(ROWS))
+    index_sources([folder], root, sync=True)
+    leave_shard(root)
+    index_sources([folder], root, sync=True)
+    assert (root / SHARDS).exists()
+    write_lines(folder / "corpus.jsonl", [VELM])
+    index_sources([folder], root, sync=True)
+    assert not (root / SHARDS).exists()
 
 
 def test_a_sync_that_only_removes_extracts_and_embeds_nothing(folder: Path, root: Path, embedder: HashEmbedder) -> None:
@@ -203,6 +215,12 @@ def interrupted(*given: object) -> None:
     raise KeyboardInterrupt
 
 
+def leave_shard(root: Path) -> None:
+    """Leave what a killed run of workers may leave."""
+    (root / SHARDS).mkdir()
+    (root / SHARDS / "0.parquet").write_bytes(b"The Velm is a river in Ostra.")
+
+
 class TestRemoving:
     @pytest.fixture
     def filled(self, template: Path, folder: Path, root: Path) -> Path:
@@ -233,6 +251,14 @@ class TestRemoving:
         with pytest.raises(BadInput, match="Nothing is named"):
             remove_passages(filled)
         assert content_of(filled) == before
+
+    def test_shards_of_a_run_that_was_never_resumed_go_too(self, filled: Path) -> None:
+        leave_shard(filled)
+        with pytest.raises(BadInput):
+            remove_passages(filled, ["nobody"])
+        assert (filled / SHARDS).exists()
+        remove_passages(filled, ["velm"])
+        assert not (filled / SHARDS).exists()
 
     def test_after_the_last_passage_readers_are_told_that_there_is_none(self, root: Path, tmp_path: Path) -> None:
         write_lines(tmp_path / "corpus.jsonl", [VELM])

@@ -19,6 +19,7 @@ class Watcher:
 
     def __init__(self, fresh: FreshGenerations, embedder: Embedder) -> None:
         self.began: list[int] = []
+        self.closings = 0
         self.faults: list[str] = []
         self.while_warming: list[int] = []
         self.breaks = False
@@ -31,6 +32,9 @@ class Watcher:
 
     def begun(self, root: Path, generation: int) -> None:
         self.began.append(generation)
+
+    def closed(self, root: Path) -> None:
+        self.closings += 1
 
     def unopened(self, root: Path, fault: Exception) -> None:
         self.faults.append(str(fault))
@@ -157,5 +161,7 @@ def test_a_workspace_that_the_pool_closed_is_watched_no_more(
     pool.let_go(root)
     publish("Karv is a harbour town.")
     fresh.look()
+    fresh.look()
+    assert watcher.closings == 1
     assert watcher.while_warming == []
     assert len(fresh.get(root, embedder).graph.passages) == 2
