@@ -329,7 +329,7 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
     with workspace.open_record() as record:
         workspace.check_passages(record)
         with workspace.writing() as lease:
-            record.fence(lease)
+            record.fence(lease.check, lease.kept)
             before = record.embedding_model
             with record.kept():
                 replace_vectors(record, embedder)

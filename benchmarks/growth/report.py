@@ -115,7 +115,9 @@ def on_paper(sizes: Sequence[Figures]) -> str:
     grown = {quantity.name: _at_paper(quantity, sizes) for quantity in (*SIZES, *BUILDING, *ASKING)}
     if None in grown.values():
         return "Too few sizes were measured."
-    bytes_a_passage = [grown[name] or 0.0 for name in ("record", "generation", "kept for the next build")]
+    # Small records hold the pairs of near names, too: bytes a passage fall where these are left to the build.
+    kept = [quantity for quantity in SIZES if quantity.unit == "bytes a passage"]
+    bytes_a_passage = [max(grown[each.name] or 0.0, each.of(sizes[-1])) for each in kept]
     hours = (grown["build and publish, processor time"] or 0.0) / 3600
     embedding = PAPER_PASSAGES * _EMBEDDING_S / 3600
     scratch = (grown["names"] or 0.0) * _SCRATCH_A_NAME

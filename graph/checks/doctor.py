@@ -116,7 +116,7 @@ def repair_workspace(root: Path) -> tuple[Examination, list[str], Examination]:
     lease = claim_lease(workspace.record_path, root / "lock")
     try:
         with Record(workspace.record_path) as record:
-            record.fence(lease)
+            record.fence(lease.check, lease.kept)
             if (record.commit_id, workspace.current()) != (before.commit_id, before.generation):
                 raise WorkspaceLocked(f"{root} was written meanwhile", "Run the same command again")
             done = list(_repair(workspace, record, before))

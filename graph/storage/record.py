@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +42,6 @@ from graph.storage.record_files import copy_record, copy_to_file, no_record, ope
 from graph.storage.record_tables import HELD_BY, RESTORE, SCHEMA, TEXT_COLUMN, DerivedRows, NewVectors, State
 from graph.storage.versions import Versions
 
-if TYPE_CHECKING:
-    from graph.storage.lease import Lease
-
 FORMAT_VERSION = 2
 _VECTORS = "vectors"
 SYNONYMS = "synonyms"
@@ -70,7 +67,8 @@ class Record:
             WorkspaceDamaged: there is none (and ``create`` is false), it is no SQLite file, or of another format.
             RecordUnavailable: it is in Postgres, and the server does not answer.
         """
-        self._lease: Lease | None = None
+        self._check: Callable[[Record], None] | None = None
+        self._keep: Callable[[], AbstractContextManager[None]] = nullcontext
         self._db = self._opened(path, create=create)
         with self._damage_named():
             if create and not self._db.has_table("meta"):
@@ -465,13 +463,13 @@ class Record:
         with self._damage_named():
             self._db.vacuum()
 
-    def fence(self, lease: Lease) -> None:
-        """Let every transaction begin with the check of a writer's lease, which refuses it where that is lost."""
-        self._lease = lease
+    def fence(self, check: Callable[[Record], None], keep: Callable[[], AbstractContextManager[None]]) -> None:
+        """Let every transaction begin with a check, which may refuse it by raising, and `kept` do as is told."""
+        self._check, self._keep = check, keep
 
     def kept(self) -> AbstractContextManager[None]:
         """Keep the writer's lease for the length of a block, which may be long and commit nothing."""
-        return nullcontext() if self._lease is None else self._lease.kept()
+        return self._keep()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -479,8 +477,8 @@ class Record:
         with self._damage_named():
             self._db.begin()
             try:
-                if self._lease is not None:
-                    self._lease.check(self)
+                if self._check is not None:
+                    self._check(self)
                 yield
                 self._db.commit()
             except BaseException:

@@ -248,7 +248,7 @@ class Workspace:
             raise WorkspaceMissing(f"There is no workspace at {self.root}", _NO_WORKSPACE_HINT)
         record = Record(self.record_path)
         if lease is not None:
-            record.fence(lease)
+            record.fence(lease.check, lease.kept)
         return record
 
     def check_passages(self, record: Record) -> None:
