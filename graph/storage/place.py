@@ -188,6 +188,5 @@ def _configured() -> tuple[str, str]:
             left = urlencode([pair for pair in asked if pair[0] != _PARAMETER])
             return urlunsplit(parts._replace(query=left)), names[0] if names else ""
     # What it holds may be a secret.
-    raise BadInput(
-        f"{RECORD_URL_VARIABLE} is no address of a Postgres database", "Give postgresql://USER@HOST/DATABASE"
-    )
+    fault = "is no address of a Postgres database" if text else "is not set"
+    raise BadInput(f"{RECORD_URL_VARIABLE} {fault}", "Set it to postgresql://USER@HOST/DATABASE")

@@ -373,7 +373,7 @@ def connected(url: str) -> Connection[Any]:
         told = None
     if told is None:  # what it holds may be a secret, which psycopg repeats
         raise BadInput(
-            f"{RECORD_URL_VARIABLE} is no address of a Postgres database", "Give postgresql://USER@HOST/DATABASE"
+            f"{RECORD_URL_VARIABLE} is no address of a Postgres database", "Set it to postgresql://USER@HOST/DATABASE"
         )
     defaults = {"connect_timeout": _CONNECT_TIMEOUT_S, "keepalives_idle": _ALIVE_AFTER_S, "application_name": "mara"}
     wanted: dict[str, Any] = {key: value for key, value in defaults.items() if key not in told}

@@ -85,5 +85,5 @@ def test_a_record_to_join_has_to_be_named(mara: Mara, tmp_path: Path, monkeypatc
 def test_without_the_setting_nothing_is_joined(mara: Mara, tmp_path: Path) -> None:
     refused = mara("record", "join", "team", "-w", tmp_path / "w")
     assert refused.code == 2
-    assert "MARA_RECORD_URL is no address" in refused.err
+    assert "MARA_RECORD_URL is not set" in refused.err
     assert not (tmp_path / "w").exists()
