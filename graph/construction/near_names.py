@@ -36,8 +36,11 @@ _MEMBERS = 2_048
 _MOST_FOUND = 2_000_000
 """Found neighbours of a block of names that are held before the farthest ones are dropped."""
 _BUCKETS = 256
-_ROUNDING = 2e-5
+ROUNDING = 2e-5
 """More than single precision can change the cosine of two unit vectors."""
+PAIR_FILES = ("near_first.bin", "near_second.bin", "near_cosine.bin")
+"""The files of pairs: the smaller row, the larger one, the cosine."""
+
 _MOST_TIED = 4 * SYNONYMS_PER_NAME
 _EXACT_ROWS, _EXACT_BLOCK = 256, 65_536
 
@@ -50,7 +53,7 @@ _NOTHING = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0,
 
 @dataclass(frozen=True, slots=True)
 class NearPairs:
-    """Pairs of near names, one element each, in the order of both rows; mapped from files.
+    """Pairs of near names, one element each; mapped from files.
 
     Attributes:
         first, second: rows of the matrix of vectors; the first is the smaller one. int32.
@@ -60,6 +63,12 @@ class NearPairs:
     first: NDArray[np.int32]
     second: NDArray[np.int32]
     cosine: Doubles
+
+    @staticmethod
+    def load(folder: Path) -> NearPairs:
+        """Map what `find_near_names` wrote. Raises OSError or ValueError where it cannot be read."""
+        first, second, cosine = (folder / name for name in PAIR_FILES)
+        return NearPairs(_mapped(first, np.int32), _mapped(second, np.int32), _mapped(cosine, np.float64))
 
     def __len__(self) -> int:
         return len(self.first)
@@ -145,7 +154,7 @@ class _Cells:
             for member in range(self.starts[cell], self.starts[cell + 1], _MEMBERS):
                 members = self.vectors[member : min(member + _MEMBERS, self.starts[cell + 1])]
                 near = asking[those] @ members.T
-                at, others = np.nonzero(near >= SYNONYM_COSINE - _ROUNDING)
+                at, others = np.nonzero(near >= SYNONYM_COSINE - ROUNDING)
                 of, others, cosines = those[at], others + member, near[at, others]
                 own = of + first == others
                 found.add(of[~own], others[~own], cosines[~own])
@@ -176,8 +185,8 @@ class _Found:
         """Return the neighbours, of a name with more the hundred nearest; ``exact`` decides where rounding might."""
         names, others, cosines, cut = self._near_enough()
         key = cosines.astype(np.float64)
-        key[cosines > cut + 2 * _ROUNDING] += 1
-        close = np.flatnonzero((cosines <= cut + 2 * _ROUNDING) & (cut > 0))
+        key[cosines > cut + 2 * ROUNDING] += 1
+        close = np.flatnonzero((cosines <= cut + 2 * ROUNDING) & (cut > 0))
         key[close] = exact(names[close], others[close])
         order = np.lexsort((self._places[others], -key, names))
         kept = order[_rank(names[order]) < SYNONYMS_PER_NAME]
@@ -193,7 +202,7 @@ class _Found:
         cuts = np.zeros(names[-1] + 1 if len(names) else 0, dtype=np.float32)
         cuts[names[hundredth]] = cosines[hundredth]
         cut = cuts[names]
-        kept = (cosines >= cut - 2 * _ROUNDING) & (rank < _MOST_TIED)
+        kept = (cosines >= cut - 2 * ROUNDING) & (rank < _MOST_TIED)
         return names[kept], others[kept], cosines[kept], cut[kept]
 
 
@@ -219,7 +228,7 @@ class _Buckets:
 
     def write_pairs(self, vectors: Floats, folder: Path, pool: ThreadPoolExecutor) -> NearPairs:
         """Write the pairs that reach the bar, each once, and return them."""
-        paths = [folder / f"near_{name}.bin" for name in ("first", "second", "cosine")]
+        paths = [folder / name for name in PAIR_FILES]
         with ExitStack() as stack:
             files = [stack.enter_context(path.open("wb")) for path in paths]
             for path in filter(Path.exists, map(self._path, range(_BUCKETS))):
@@ -228,8 +237,7 @@ class _Buckets:
                 for columns in pool.map(partial(self._exact, vectors), (keys[at : at + _EXACT_BLOCK] for at in starts)):
                     for column, file in zip(columns, files, strict=True):
                         file.write(np.ascontiguousarray(column).data)
-        first, second, cosine = paths
-        return NearPairs(_mapped(first, np.int32), _mapped(second, np.int32), _mapped(cosine, np.float64))
+        return NearPairs.load(folder)
 
     def _exact(self, vectors: Floats, keys: Longs) -> tuple[NDArray[np.int32], NDArray[np.int32], Doubles]:
         first, second = np.divmod(keys, self._n_rows)
@@ -258,7 +266,7 @@ def _centroids(sample: Floats, count: int, pool: ThreadPoolExecutor) -> Floats:
         order = np.argsort(own, kind="stable")
         held, first = np.unique(own[order], return_index=True)
         sums = np.add.reduceat(sample[order], first)
-        centroids[held] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), _ROUNDING)
+        centroids[held] = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), ROUNDING)
     return centroids
 
 

@@ -106,6 +106,11 @@ class _Build:
         self._sizes = sizes
         self._begin = on_stage
 
+    @property
+    def _cache(self) -> Path:
+        """Where what is read and found is kept; what is derived of the past is derived once."""
+        return self._folder / _SCRATCH / "read" if self._workspace.is_past else self._workspace.build_cache
+
     def run(self) -> None:
         """Do one stage after the other."""
         layout = self._scan()
@@ -134,9 +139,7 @@ class _Build:
 
     def _scan(self) -> Layout:
         self._begin("passages")
-        # What is derived of the past is derived once.
-        past = self._workspace.is_past
-        cache = self._folder / _SCRATCH / "read" if past else self._workspace.build_cache
+        cache = self._cache
         cache.mkdir(exist_ok=True)
         cuts = cuts_of(self._record, self._sizes.shard)
         root = self._workspace.root
@@ -187,7 +190,7 @@ class _Build:
         classes = PassageClasses(self._record.note(PASSAGE_CLASSES) or PassageClasses.THIRDS)
         cuts = weights.class_cuts(layout, classes)
         self._begin("synonyms")
-        synonyms = write_synonyms(self._record, CorrectedNames.of(self._record).apart, layout)
+        synonyms = write_synonyms(self._record, CorrectedNames.of(self._record).apart, layout, self._cache)
         self._begin("edges")
         bounds = edges.ranges_of_entities(layout, n_entities, synonyms, self._sizes.edges)
         tasks = [

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from graph.construction.external.kept_pairs import FOLDER
 from graph.construction.external.layout import Shard
 from graph.construction.external.scan import SCAN_VERSION, scan
 from graph.corrections.apply import Corrections
@@ -101,7 +102,7 @@ def cuts_of(record: Record, size: int) -> list[Cut]:
 
 def prune_cache(cache: Path, used: Iterable[Shard]) -> None:
     """Remove the folders of shards that no passage needs any more."""
-    kept = {shard.folder.name for shard in used}
+    kept = {FOLDER, *(shard.folder.name for shard in used)}
     for folder in cache.iterdir():
         if folder.name not in kept:
             shutil.rmtree(folder, ignore_errors=True)

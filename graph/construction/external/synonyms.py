@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from graph.construction.external.arrays import Columns
 from graph.construction.external.ids import Ids
+from graph.construction.external.kept_pairs import FOLDER, near_pairs
 from graph.construction.external.layout import Layout
 from graph.construction.external.names import entity_ids
-from graph.construction.near_names import find_near_names
 from graph.storage.record import Record
 from graph.storage.synonym_pairs import are_left_to_build
 
@@ -53,18 +53,19 @@ class _Pairs(NamedTuple):
         return _Pairs(self.one[kept], self.other[kept], self.cosines[kept])
 
 
-def write_synonyms(record: Record, apart: Collection[tuple[str, str]], layout: Layout) -> Synonyms:
+def write_synonyms(record: Record, apart: Collection[tuple[str, str]], layout: Layout, cache: Path) -> Synonyms:
     """Write the pairs of near names, less those that no edge may join, as runs of entities.
 
     Args:
         record: holds the pairs, or says that they are left to the build.
         apart: (smaller, larger entity id) of names that corrections keep apart.
         layout: holds the names and their vectors.
+        cache: the folder that keeps what a build finds for the next one.
     """
     ids, runs = entity_ids(layout), 0
     forbidden = _keys(ids.find(Ids.of([a for a, _ in apart])), ids.find(Ids.of([b for _, b in apart])))
     folder = layout.scratch / "synonyms"
-    for pairs in _near(layout) if are_left_to_build(record) else _held(record, ids):
+    for pairs in _near(layout, ids, cache) if are_left_to_build(record) else _held(record, ids):
         kept = (pairs.one >= 0) & (pairs.other >= 0) & ~np.isin(_keys(pairs.one, pairs.other), forbidden)
         _write_run(Columns(folder / str(runs)), pairs.where(kept))
         runs += 1
@@ -78,10 +79,8 @@ def _held(record: Record, ids: Ids) -> Iterator[_Pairs]:
         yield _Pairs(one, other, np.array([cosine for _, _, cosine in block], dtype=np.float64))
 
 
-def _near(layout: Layout) -> Iterator[_Pairs]:
-    folder = layout.scratch / "near"
-    folder.mkdir()
-    near = find_near_names(layout.whole.array("vectors"), layout.whole.array("eligible"), folder)
+def _near(layout: Layout, ids: Ids, cache: Path) -> Iterator[_Pairs]:
+    near = near_pairs(ids, layout.whole.array("vectors"), layout.whole.array("eligible"), cache / FOLDER)
     for start in range(0, len(near), _RUN):
         rows = slice(start, start + _RUN)
         yield _Pairs(near.first[rows].astype(np.int64), near.second[rows].astype(np.int64), near.cosine[rows])
