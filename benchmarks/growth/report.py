@@ -19,6 +19,8 @@ _SCRATCH_A_NAME = 384 * 4 * 2 + 2 * 16 * 4 + 100 * 8
 _FITTED_FROM = 3
 """Sizes, the largest ones, that an exponent is fitted on: below, what is constant outweighs what grows."""
 
+_BETWEEN_STAGES = ("before", "settling synonyms", "after")
+
 Figures = Mapping[str, Any]
 
 
@@ -100,6 +102,7 @@ def report(folder: Path) -> str:
     """Return the tables of all sizes measured in a folder, with exponents and what ten million passages come to."""
     sizes = read_sizes(folder)
     stages = list(dict.fromkeys(stage for figures in sizes for stage in figures.get("publish", {}).get("stages", {})))
+    stages = [stage for stage in stages if stage not in _BETWEEN_STAGES]
     groups = {
         "What there is": SIZES,
         "Building": (*BUILDING, *map(_stage, stages)),

@@ -175,7 +175,7 @@ def test_any_sequence_of_sync_change_merge_split_drop_and_pin_ends_as_a_fresh_bu
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(first, SEQUENCES)
 def test_any_of_many_sequences_does(
     tmp_path_factory: pytest.TempPathFactory,
