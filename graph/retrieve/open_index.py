@@ -352,10 +352,10 @@ def _usable_generation(workspace: Workspace, record: Record, damaged: int | None
     if current not in (None, damaged) and (not may_write(workspace.root) or is_published(workspace, record)):
         return current, None
     try:
-        with workspace.writing():
-            if workspace.current() == damaged or not is_published(workspace, record):
-                return publish(workspace, record), None
-            return record.generation, None
+        with workspace.writing() as lease, workspace.open_record(lease) as writer:
+            if workspace.current() == damaged or not is_published(workspace, writer):
+                return publish(workspace, writer), None
+            return writer.generation, None
     except WorkspaceLocked as locked:
         if current is None:
             raise

@@ -32,9 +32,9 @@ from graph.storage.entry import (
     facts_of,
     from_row,
     hash_of,
-    names_of,
     to_row,
 )
+from graph.storage.held_rows import PAGE, delete, drop_unheld, hold, insert_vectors, pages, unlink
 from graph.storage.new_place import place_to_make
 from graph.storage.place import place_of
 from graph.storage.read_only import may_write, scratch_folder
@@ -46,8 +46,6 @@ FORMAT_VERSION = 2
 _VECTORS = "vectors"
 SYNONYMS = "synonyms"
 """The note of the record that says how pairs of synonyms are found."""
-_PAGE = 5_000
-"""Ids that one statement asks for: SQLite takes 32,766 parameters."""
 _SETTINGS = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
@@ -245,7 +243,7 @@ class Record:
     def all_fact_vectors(self) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
         """Yield ids and vectors of all facts, by id, some thousand at a time: all at once may not fit into memory."""
         rows = self._scan("SELECT id, vector FROM facts ORDER BY id")
-        while page := list(islice(rows, _PAGE)):
+        while page := list(islice(rows, PAGE)):
             yield [key for key, _ in page], np.array([np.frombuffer(blob, dtype=np.float32) for _, blob in page])
 
     def synonyms(self) -> list[tuple[str, str, float]]:
@@ -297,15 +295,15 @@ class Record:
         corrections = Corrections(self.corrections())
         with self.transaction():
             since = self._keep_versions(entries, removed)
-            held_before = self._delete([*(entry.passage.id for entry in entries), *removed])
+            held_before = delete(self._db, [*(entry.passage.id for entry in entries), *removed])
             self._db.insert("passages", map(to_row, entries))
-            self._insert_vectors("names", names)
-            self._insert_vectors("facts", facts)
+            insert_vectors(self._db, "names", names)
+            insert_vectors(self._db, "facts", facts)
             self._db.put("synonyms", ["a", "b"], ["cosine"], synonyms)
-            self._hold([(entry, corrections.stated(entry.passage, entry.extraction)) for entry in entries])
+            hold(self._db, [(entry, corrections.stated(entry.passage, entry.extraction)) for entry in entries])
             if since:
                 self.versions.stand(since)
-            gone = {table: self._drop_unheld(table, held) for table, held in held_before.items()}
+            gone = {table: drop_unheld(self._db, table, held) for table, held in held_before.items()}
             if entries:
                 self._set_meta("embedding_model", embedding_model)
                 self._set_meta("dimension", str(entries[0].vector.shape[0]))
@@ -334,15 +332,15 @@ class Record:
         """
         with self.transaction():
             change(self._db)
-            held_before = self._unlink([entry.passage.id for entry, _ in stated])
-            self._insert_vectors("names", names)
-            self._insert_vectors("facts", facts)
+            held_before = unlink(self._db, [entry.passage.id for entry, _ in stated])
+            insert_vectors(self._db, "names", names)
+            insert_vectors(self._db, "facts", facts)
             self._db.put("synonyms", ["a", "b"], ["cosine"], synonyms)
-            self._hold(stated)
+            hold(self._db, stated)
             if self.versions.are_kept:
                 corrections = Corrections(self.corrections())
                 self.versions.restate(lambda entry: facts_of(corrections.stated(entry.passage, entry.extraction)))
-            gone = {table: self._drop_unheld(table, held) for table, held in held_before.items()}
+            gone = {table: drop_unheld(self._db, table, held) for table, held in held_before.items()}
             self._count_up()
         return gone["names"]
 
@@ -362,8 +360,8 @@ class Record:
             self._db.execute("DELETE FROM synonyms")
             self._db.execute("DELETE FROM names")
             self._db.execute("DELETE FROM facts")
-            self._insert_vectors("names", names)
-            self._insert_vectors("facts", facts)
+            insert_vectors(self._db, "names", names)
+            insert_vectors(self._db, "facts", facts)
             self._db.insert("synonyms", synonyms)
             self._set_meta("embedding_model", embedding_model)
             self._set_meta("dimension", str(passages.vectors.shape[1]))
@@ -519,43 +517,6 @@ class Record:
         wanted = {entry.passage.id: content_hash(entry.passage) for entry in entries}
         return self.versions.replace(wanted, removed, self._moment)
 
-    def _delete(self, ids: Sequence[str]) -> dict[str, set[str]]:
-        """Delete passages; return the names and facts that they held, by table."""
-        held = self._unlink(ids)
-        for among, page in _pages(ids):
-            self._db.execute(f"DELETE FROM passages WHERE id {among}", page)
-        return held
-
-    def _unlink(self, ids: Sequence[str]) -> dict[str, set[str]]:
-        """Let passages hold nothing; return the names and facts that they held, by table."""
-        held: dict[str, set[str]] = {table: set() for table in HELD_BY}
-        for among, page in _pages(ids):
-            for table, column in HELD_BY.items():
-                gone = f"DELETE FROM passage_{table} WHERE passage_id {among} RETURNING {column}"
-                held[table].update(key for (key,) in self._db.execute(gone, page))
-        correction_table.forget_corrected(self._db, ids)
-        return held
-
-    def _hold(self, stated: Sequence[tuple[Entry, Stated]]) -> None:
-        """Let passages hold what they state."""
-        for table, held_by in (("names", names_of), ("facts", facts_of)):
-            links = ((entry.passage.id, key) for entry, says in stated for key in held_by(says))
-            self._db.insert(f"passage_{table}", links)
-        for entry, says in stated:
-            if says.by:
-                made = says.fingerprint(entry.fingerprint)
-                correction_table.keep_corrected(self._db, entry.passage.id, made, says.by)
-
-    def _drop_unheld(self, table: str, candidates: Iterable[str]) -> set[str]:
-        """Delete those of the names or facts that no passage holds; return them."""
-        rows = self._db.execute(
-            f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
-            f" AND id NOT IN (SELECT {HELD_BY[table]} FROM passage_{table}"
-            f" WHERE {HELD_BY[table]} IN (SELECT value FROM json_each(?))) RETURNING id",
-            ([*candidates],) * 2,
-        )
-        return {key for (key,) in rows}
-
     def _vectors(self, table: str, ids: Sequence[str]) -> NDArray[np.float32]:
         places: dict[str, list[int]] = {}
         for place, key in enumerate(ids):
@@ -571,10 +532,6 @@ class Record:
             )
         return vectors
 
-    def _insert_vectors(self, table: str, new: NewVectors) -> None:
-        rows = ((key, text, new.vectors[i].tobytes()) for i, (key, text) in enumerate(new.texts.items()))
-        self._db.put(table, ["id"], [TEXT_COLUMN[table], "vector"], rows)
-
     def _count(self, table: str) -> int:
         ((count,),) = self._rows(f"SELECT count(*) FROM {table}")
         return int(count)
@@ -587,7 +544,7 @@ class Record:
 
     def _rows_of(self, columns: str, ids: Iterable[str]) -> Iterator[Any]:
         """Yield some columns of some passages, by passage id."""
-        for among, page in _pages(sorted(ids)):
+        for among, page in pages(sorted(ids)):
             yield from self._rows(f"SELECT {columns} FROM passages WHERE id {among} ORDER BY id", *page)
 
     def _rows(self, query: str, *parameters: object) -> Iterator[Any]:
@@ -604,10 +561,3 @@ class Record:
 
     def _damage_named(self) -> AbstractContextManager[None]:
         return faults_named(self._db)
-
-
-def _pages(ids: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield a condition and the ids that it asks for; a list in JSON would end each id at a NUL character."""
-    for start in range(0, len(ids), _PAGE):
-        page = ids[start : start + _PAGE]
-        yield f"IN ({','.join('?' * len(page))})", page

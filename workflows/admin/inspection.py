@@ -113,8 +113,8 @@ def published_graph(root: Path) -> Iterator[tuple[Record, KnowledgeGraph]]:
         workspace.check_passages(record)
         opened = _open_published(workspace) or _open_published(workspace)
         if opened is None:
-            with workspace.writing():
-                publish(workspace, record)
+            with workspace.writing() as lease, workspace.open_record(lease) as writer:
+                publish(workspace, writer)
             opened = _open_published(workspace)
         if opened is None:
             raise WorkspaceDamaged(f"The snapshot of {root} cannot be read", "Run `mara doctor --repair`")
