@@ -144,8 +144,8 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-_KEPT: dict[str, _Derivation] = {}
-"""What is kept of the workspace that this process published last, by its id."""
+_KEPT: dict[tuple[str, Path], _Derivation] = {}
+"""What is kept of the workspace that this process published last, by its id and its folder."""
 
 
 def forget_derivations() -> None:
@@ -158,7 +158,8 @@ def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None
     if workspace.is_past:
         _Derivation().derive(workspace, record, from_scratch=from_scratch)
         return
-    derivation = _KEPT.pop(record.workspace_id, None) or _Derivation()
+    key = (record.workspace_id, workspace.root.absolute())
+    derivation = _KEPT.pop(key, None) or _Derivation()
     derivation.derive(workspace, record, from_scratch=from_scratch)
     _KEPT.clear()
-    _KEPT[record.workspace_id] = derivation
+    _KEPT[key] = derivation

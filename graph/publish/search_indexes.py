@@ -27,6 +27,7 @@ from graph.publish.mapped_writing import changes_since, is_base, write_layer, wr
 from graph.publish.vector_store import VectorStore
 from graph.publish.vectors import Vectors, passage_metadata, stored_fingerprint
 from graph.storage.generation import GenerationHold, Layer, VectorStoreName
+from graph.storage.place import collections_prefix
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 
@@ -125,9 +126,9 @@ def drop_shared(workspace: Workspace, workspace_id: str) -> None:
 def _server_store(workspace: Workspace, workspace_id: str, store: VectorStoreName) -> VectorStore | None:
     """Connect to the server that holds, or is to hold, a workspace's vectors; None where it holds them itself."""
     if store == "qdrant":
-        return VectorStore.qdrant(workspace_id)
+        return VectorStore.qdrant(collections_prefix(workspace.root, workspace_id))
     if store == "chroma" and (url := _server_of(workspace)):
-        return VectorStore.server(url, workspace_id)
+        return VectorStore.server(url, collections_prefix(workspace.root, workspace_id))
     return None
 
 

@@ -79,19 +79,19 @@ class VectorStore:
         return store
 
     @staticmethod
-    def server(url: str, workspace_id: str) -> VectorStore:
-        """Connect to a Chroma server; this workspace's collections are prefixed by its id.
+    def server(url: str, prefix: str) -> VectorStore:
+        """Connect to a Chroma server; the names of a workspace's collections begin with a prefix of its own.
 
         Raises:
             BadInput: the address is not one.
             StoreUnavailable: the server does not answer.
         """
         address = chroma_server.server_address(url)
-        return VectorStore(chroma_server.connect(address), address.url, f"{workspace_id}-")
+        return VectorStore(chroma_server.connect(address), address.url, prefix)
 
     @staticmethod
-    def qdrant(workspace_id: str) -> VectorStore:
-        """Connect to the Qdrant server of ``MARA_QDRANT_URL``; this workspace's collections are prefixed by its id.
+    def qdrant(prefix: str) -> VectorStore:
+        """Connect to the Qdrant server of ``MARA_QDRANT_URL``; a workspace's collections begin with a prefix.
 
         Raises:
             BadInput: the address is not one, or is not set.
@@ -99,7 +99,7 @@ class VectorStore:
         """
         address = qdrant_server.qdrant_address()
         client = QdrantCollections(qdrant_server.connect(address))
-        return VectorStore(client, address.url, f"{workspace_id}-", unavailable=qdrant_server.unavailable)
+        return VectorStore(client, address.url, prefix, unavailable=qdrant_server.unavailable)
 
     def close(self) -> None:
         """Let go of the client; an embedded database's files are free after that."""

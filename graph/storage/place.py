@@ -30,6 +30,8 @@ PLACE_FILE = "record.json"
 """The file of a workspace that names its record, where that is in Postgres."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_FOLDER = re.compile(r"[0-9a-f]*")
+_FOLDER_LENGTH = 12
 _SCHEMES = ("postgresql", "postgres")
 _PARAMETER = "workspace"
 
@@ -74,13 +76,14 @@ def place_of(path: Path) -> Place | None:
     return _read(file) if file.exists() else None
 
 
-def name_record(root: Path, name: str, *, moved: bool = False) -> None:
+def name_record(root: Path, name: str, *, moved: bool = False, joins: bool = False) -> None:
     """Note in a folder which record in Postgres is its own; one that is noted already stays.
 
     Args:
         root: the folder, which exists.
         name: of the record.
         moved: the record and the history that the folder holds in SQLite were copied there.
+        joins: another folder has the record, too, so that this one gets a name of its own for what lies on servers.
 
     Raises:
         BadInput: that is no name of a record, or the folder holds a record or history in SQLite.
@@ -90,7 +93,8 @@ def name_record(root: Path, name: str, *, moved: bool = False) -> None:
         raise BadInput(
             f"{root} holds a record or a history in SQLite", "Move it: `mara record move`, or name another folder"
         )
-    text = json.dumps({"record": name}) + "\n"
+    own = {"folder": uuid.uuid4().hex[:_FOLDER_LENGTH]} if joins else {}
+    text = json.dumps({"record": name, **own}) + "\n"
     temporary = root / f".{PLACE_FILE}.{os.getpid()}"
     try:
         temporary.write_text(text, encoding="utf-8")
@@ -148,19 +152,40 @@ def place_name(root: Path) -> str:
     return place.name if place else ""
 
 
+def collections_prefix(root: Path, workspace_id: str) -> str:
+    """Return what the names of a workspace's collections on a Chroma or Qdrant server begin with.
+
+    A folder that joined a record has collections of its own: nobody else knows which generations its readers hold.
+
+    Raises WorkspaceDamaged where what names the record cannot be read.
+    """
+    file = root / PLACE_FILE
+    own = _noted(file)[1] if file.exists() else ""
+    return f"{workspace_id}-{own}-" if own else f"{workspace_id}-"
+
+
 def in_sqlite(root: Path) -> bool:
     """Tell whether a folder holds a record or a history in SQLite."""
     return (root / RECORD_FILE).exists() or (root / RELATIONSHIPS_FILE).exists()
 
 
-def _read(file: Path) -> Place:
+def _noted(file: Path) -> tuple[str, str]:
+    """Return the name of a folder's record, and the folder's own, which is empty where it has none."""
     try:
-        name = json.loads(file.read_text(encoding="utf-8"))["record"]
+        noted = json.loads(file.read_text(encoding="utf-8"))
+        name, own = noted["record"], noted.get("folder", "")
         check_name(name)
+        if not _FOLDER.fullmatch(own):
+            raise ValueError(own)
     except (OSError, ValueError, KeyError, TypeError) as fault:
         raise WorkspaceDamaged(
             f"{file} does not name a record ({type(fault).__name__})", "Restore it from a backup"
         ) from fault
+    return name, own
+
+
+def _read(file: Path) -> Place:
+    name, _ = _noted(file)
     if not os.environ.get(RECORD_URL_VARIABLE):
         raise BadInput(
             f"The record of {file.parent} is in Postgres, and {RECORD_URL_VARIABLE} is not set",

@@ -60,4 +60,4 @@ def _name(root: Path, name: str) -> None:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise BadInput(f"{root} cannot be made ({fault.strerror})", "Choose another folder") from fault
-    name_record(root, name)
+    name_record(root, name, joins=True)

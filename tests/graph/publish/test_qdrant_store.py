@@ -16,11 +16,12 @@ from graph.checks.doctor import examine_workspace, repair_workspace
 from graph.errors import BadInput, DependencyMissing, StoreUnavailable
 from graph.metadata_filter import read_conditions, to_chroma
 from graph.metadata_match import meets
-from graph.publish.derive import publish
+from graph.publish.derive import publish, publish_committed
 from graph.publish.search_indexes import open_store, store_name
 from graph.publish.vector_store import VectorStore
 from graph.publish.vectors import Vectors, passage_metadata
 from graph.retrieve.open_index import open_index
+from graph.storage.place import name_record, place_name
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed
 from tests.builders import HashEmbedder
@@ -184,7 +185,7 @@ class TestWorkspace:
 
     def test_a_doctor_finds_what_is_missing_and_puts_it_back(self, workspace: Workspace) -> None:
         assert examine_workspace(workspace.root).ok
-        store = VectorStore.qdrant(record_id(workspace))
+        store = VectorStore.qdrant(f"{record_id(workspace)}-")
         store._collection("facts").delete(ids=list(store.fingerprints("facts"))[:2])
         found = examine_workspace(workspace.root)
         assert any("2 are missing" in finding.message for finding in found.findings)
@@ -192,6 +193,25 @@ class TestWorkspace:
         assert done
         assert after.ok
         assert_opens(workspace, FIRST)
+
+    def test_folders_with_one_record_in_postgres_leave_each_others_vectors(
+        self, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MARA_RECORD_URL", postgres_url)
+        one, other = Workspace(tmp_path / "one"), Workspace(tmp_path / "other")
+        write(one.root, FIRST)
+        other.root.mkdir()
+        name_record(other.root, place_name(one.root), joins=True)
+        assert publish_committed(other) == 1
+        reader = open_index(one.root, HashEmbedder())
+        write(other.root, {"x": 1}, removed=["f"])
+        write(other.root, {"y": 1}, removed=["g"])
+        assert_answers(reader, FIRST)
+        reader.close()
+        left = {**dict.fromkeys("abcdeh", 0), "x": 1, "y": 1}
+        assert [assert_opens(each, left) for each in (one, other)] == [3, 3]
+        assert examine_workspace(one.root).ok
+        assert examine_workspace(other.root).ok
 
     def test_without_an_address_it_says_what_to_set(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
