@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -30,6 +31,9 @@ _PAGE = 1_000
 _PAGE_BYTES = 8_000_000
 _NUMBER_BYTES = 22
 """A request's vectors are JSON, and servers refuse requests of more than 32 MB by default."""
+
+_MOST_WITHIN = 200_000
+"""Ids that one search is within: each takes some 40 bytes of the request."""
 
 
 class QdrantCollections:
@@ -152,22 +156,32 @@ class QdrantCollection:
         ids: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Return ids and distances of the records nearest to one vector, as Chroma does."""
-        from qdrant_client import models
-
         if not self._is_there():
             return {"ids": [[]], "distances": [[]]}
-        points = self._client.query_points(
+        starts = range(0, len(ids or ()), _MOST_WITHIN)
+        pages = [None] if ids is None else [ids[start : start + _MOST_WITHIN] for start in starts]
+        found = chain.from_iterable(self._nearest(query_embeddings[0], n_results, page) for page in pages)
+        points = sorted(found, key=lambda point: -point.score)[:n_results]
+        return {"ids": [[p.payload[_ID] for p in points]], "distances": [[1.0 - p.score for p in points]]}
+
+    def _nearest(self, vector: NDArray[np.float32], n_results: int, within: Sequence[str] | None) -> list[Any]:
+        """Return the points nearest to a vector, of all or of those of some ids."""
+        from qdrant_client import models
+
+        ids = within and models.HasIdCondition(has_id=[_point(key) for key in within])
+        search = models.SearchParams(
+            hnsw_ef=max(_LOOKED_AT, 2 * n_results),
+            quantization=models.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING),
+        )
+        answer = self._client.query_points(
             self._name,
-            query=np.asarray(query_embeddings[0]).tolist(),
-            query_filter=ids and models.Filter(must=[models.HasIdCondition(has_id=[_point(key) for key in ids])]),
-            search_params=models.SearchParams(
-                hnsw_ef=max(_LOOKED_AT, 2 * n_results),
-                quantization=models.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING),
-            ),
+            query=np.asarray(vector).tolist(),
+            query_filter=ids and models.Filter(must=[ids]),
+            search_params=search,
             limit=n_results,
             with_payload=[_ID],
-        ).points
-        return {"ids": [[p.payload[_ID] for p in points]], "distances": [[1.0 - p.score for p in points]]}
+        )
+        return list(answer.points)
 
     def _is_there(self) -> bool:
         return bool(self._client.collection_exists(self._name))

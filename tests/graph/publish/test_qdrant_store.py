@@ -16,6 +16,7 @@ from graph.checks.doctor import examine_workspace, repair_workspace
 from graph.errors import BadInput, DependencyMissing, StoreUnavailable
 from graph.metadata_filter import read_conditions, to_chroma
 from graph.metadata_match import meets
+from graph.publish import qdrant_collections
 from graph.publish.derive import publish, publish_committed
 from graph.publish.search_indexes import open_store, store_name
 from graph.publish.vector_store import VectorStore
@@ -75,6 +76,25 @@ class TestStore:
                 right = sorted(among, key=lambda i: -cosines[i])[:7]
                 assert [key for key, _ in found] == [f"f{i}" for i in right]
                 assert [cosine for _, cosine in found] == pytest.approx(cosines[right], abs=1e-5)
+
+    def test_a_search_within_more_ids_than_a_request_takes_is_several(
+        self, store: VectorStore, client: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        vectors = unit_vectors(40)
+        store.synchronise("facts", Vectors([f"f{i}" for i in range(40)], vectors), "m")
+        question = unit_vectors(1, seed=9)[0]
+        within = [f"f{i}" for i in range(2, 40)]
+        whole = store.search("facts", question, 7, within)
+        sent, query = list[int](), client.query_points
+
+        def querying(*names: str, **asked: Any) -> Any:
+            sent.append(len(asked["query_filter"].must[0].has_id))
+            return query(*names, **asked)
+
+        monkeypatch.setattr(client, "query_points", querying)
+        monkeypatch.setattr(qdrant_collections, "_MOST_WITHIN", 15)
+        assert store.search("facts", question, 7, within) == whole
+        assert sent == [15, 15, 8]
 
     def test_vectors_are_read_back(self, store: VectorStore) -> None:
         store.synchronise("facts", facts("a", "b"), "m")
