@@ -30,6 +30,7 @@ from graph.sources.loaders.links import is_link_list, load_links
 from graph.sources.loaders.markdown import load_markdown
 from graph.sources.loaders.pdf import load_pdf
 from graph.sources.loaders.table import load_table
+from graph.sources.passages_read import PassagesRead
 from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS, REFERENCES_LEFT, left_references, split_document
 
 _DOCUMENTS: Mapping[str, Callable[[Path, str], Document]] = {
@@ -124,7 +125,7 @@ class Documents:
         notes: how many items within the files were dropped or defaulted, by reason.
     """
 
-    passages: dict[str, Passage] = field(default_factory=dict)
+    passages: PassagesRead = field(default_factory=PassagesRead)
     refused: list[Refused] = field(default_factory=list)
     skipped: dict[str, int] = field(default_factory=dict)
     identical: int = 0
@@ -143,9 +144,10 @@ class Documents:
     def add(self, passages: Iterable[Passage]) -> None:
         """Take passages in. Raises BadInput when one id stands for two texts."""
         for passage in passages:
-            known = self.passages.setdefault(passage.id, passage)
-            if known is passage:
+            if passage.id not in self.passages:
+                self.passages.add(passage)
                 continue
+            known = self.passages[passage.id]
             if (known.title, known.text) != (passage.title, passage.text):
                 raise BadInput(
                     f"The id {passage.id!r} stands for two texts (in {known.source} and {passage.source})",

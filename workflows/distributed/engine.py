@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 
@@ -36,12 +36,15 @@ from workflows.distributed.messages import (
 from workflows.distributed.shard_files import check_arrow
 from workflows.distributed.shards import ShardTask
 from workflows.distributed.wire import Failed, files_from_json, reading_to_json, task_to_json, work_to_json
-from workflows.distributed.work import Work, read_tasks
+from workflows.distributed.work import ReadTask, Work, read_tasks
 from workflows.settings.indexing import IndexingContext
 
 READ_FILES = 32
 READ_BYTES = 8 * 2**20
 """Files, and bytes of files, that one task reads."""
+
+READS_A_WAVE = 128
+"""Such tasks that are given to Ray at once: what they read is in memory until all of them are done."""
 
 WAVE_SHARDS = 256
 """Shards that are given to Ray at once, at least."""
@@ -174,6 +177,10 @@ class RayEngine:
         """How many workers there are, as far as it is known."""
         return self._coordinator.workers if self._coordinator else self._workers
 
+    @property
+    def _shards_a_wave(self) -> int:
+        return max(WAVE_SHARDS, SHARDS_A_WORKER * self.workers)
+
     def read(self, files: Sequence[ToRead], options: ReadOptions) -> Iterator[FileRead | BadInput]:
         """Yield what each file holds, in order; what workers cannot read is read here.
 
@@ -182,6 +189,13 @@ class RayEngine:
             options: how, as the settings of the run say.
         """
         tasks = [*read_tasks(files, self._context, READ_FILES, READ_BYTES)]
+        waves = (tasks[start : start + READS_A_WAVE] for start in range(0, len(tasks), READS_A_WAVE))
+        outcomes = chain.from_iterable(map(self._read_wave, waves))
+        for file, outcome in zip(files, outcomes, strict=True):
+            yield outcome if outcome is not None else next(read_each([file], options))
+
+    def _read_wave(self, tasks: Sequence[ReadTask]) -> Iterator[FileRead | None]:
+        """Yield what the files of some tasks hold, in order; None for those that workers cannot read."""
         found: dict[int, list[FileRead | None]] = {}
 
         def next_job() -> Job | None:
@@ -195,20 +209,17 @@ class RayEngine:
                 found[event.number] = files_from_json(event.files)
 
         self._persist(next_job, take)
-        outcomes = (outcome for number in range(len(tasks)) for outcome in found.pop(number))
-        for file, outcome in zip(files, outcomes, strict=True):
-            yield outcome if outcome is not None else next(read_each([file], options))
+        for number in range(len(tasks)):
+            yield from found.pop(number)
 
-    def make(self, work: Work, tasks: Sequence[ShardTask], root: Path, replies: Path | None) -> None:
-        """Begin to make shards, wave by wave; `wait` tells when one is there."""
+    def make(self, work: Work, tasks: Iterable[ShardTask], root: Path, replies: Path | None) -> None:
+        """Begin to make shards, wave by wave, whose tasks are then asked for; `wait` tells when one is there."""
         told = work_to_json(work)
-        left = deque(tasks)
+        left = iter(tasks)
         wave: dict[str, ShardTask] = {}
 
         def next_job() -> Job | None:
-            while left and len(wave) < max(WAVE_SHARDS, SHARDS_A_WORKER * self.workers):
-                task = left.popleft()
-                wave[task.key] = task
+            wave.update((task.key, task) for task in islice(left, max(0, self._shards_a_wave - len(wave))))
             tasks_told = {key: task_to_json(task) for key, task in wave.items()}
             return MakeJob(told, work.extractors, tasks_told, str(root), str(replies or "")) if wave else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from graph.schema import Extraction, Passage
 from graph.storage.workspace import REPLY_CACHE
 from workflows.distributed.engine import RayEngine, Totals
 from workflows.distributed.shard_files import ShardFolder
-from workflows.distributed.shards import Shard, ShardTask, plan_shards
+from workflows.distributed.shards import Shard, ShardTask, plan_shards, shard_task
 from workflows.distributed.vectors import ShardVectors
 from workflows.distributed.work import Work, environment_of_workers
 from workflows.runtime.resources import extraction_urls
@@ -50,16 +51,18 @@ class DistributedRun:
         self.embedder = ShardVectors(configured_embedder())
         self.reused = 0
         self._folder: ShardFolder
-        self._task_of: dict[str, ShardTask] = {}
+        self._task: Callable[[str], ShardTask]
+        self._key_of: dict[str, str] = {}
         self._there: set[str] = set()
         self._open: dict[str, Shard] = {}
-        self._left: dict[str, set[str]] = {}
+        self._left: Counter[str] = Counter()
         self._before = Totals()
 
     def begin(
         self,
         root: Path,
-        passages: Sequence[Passage],
+        passages: Mapping[str, Passage],
+        ids: Sequence[str],
         given: Mapping[str, Extraction],
         extractor: Extractor,
         own: OwnTypes,
@@ -68,7 +71,8 @@ class DistributedRun:
 
         Args:
             root: the workspace.
-            passages: those that are to be written, in their order.
+            passages: by id; they are read when they are needed, by any thread.
+            ids: of those that are to be written, in their order.
             given: imported extractions, by passage id.
             extractor: who extracts the others.
             own: the user's own types.
@@ -77,14 +81,21 @@ class DistributedRun:
         self._folder.tidy()
         asks = isinstance(extractor, ChatExtractor)
         name = f"{extractor.name} at {self._context.temperature}" if asks else extractor.name
-        tasks = [*plan_shards(passages, given, name, self.embedder.model_id)]
-        for task in tasks:
-            self._task_of.update((passage.id, task) for passage in task.passages)
-            self._left[task.key] = {passage.id for passage in task.passages}
-        self._there = {task.key for task in tasks if self._is_finished(task)}
+        ids_of: dict[str, Sequence[str]] = {}
+        for task in plan_shards((passages[key] for key in ids), given, name, self.embedder.model_id):
+            ids_of[task.key] = [passage.id for passage in task.passages]
+            if self._is_finished(task):
+                self._there.add(task.key)
+
+        def task_of(key: str) -> ShardTask:
+            return shard_task([passages[each] for each in ids_of[key]], given, name, self.embedder.model_id)
+
+        self._task = task_of
+        self._key_of = {each: key for key, held in ids_of.items() for each in held}
+        self._left = Counter({key: len(held) for key, held in ids_of.items()})
         self.reused = len(self._there)
-        self._before = Totals(passages=sum(len(task.passages) for task in tasks if task.key in self._there))
-        wanted = [task for task in tasks if task.key not in self._there]
+        self._before = Totals(passages=sum(self._left[key] for key in self._there))
+        wanted = [key for key in ids_of if key not in self._there]
         work = Work(
             context=self._context,
             own=own,
@@ -94,7 +105,7 @@ class DistributedRun:
             environment=environment_of_workers(),
         )
         if wanted:
-            self.engine.make(work, wanted, root, root / REPLY_CACHE if asks else None)
+            self.engine.make(work, map(task_of, wanted), root, root / REPLY_CACHE if asks else None)
 
     def found(self, ids: Sequence[str], glance: Callable[[Totals], None]) -> list[FoundInPassage]:
         """Return what was found in passages, in the order given; their vectors are known from then on.
@@ -109,19 +120,18 @@ class DistributedRun:
             Cancelled: the run was stopped.
         """
         found: dict[str, FoundInPassage] = {}
-        for task in {self._task_of[key].key: self._task_of[key] for key in ids}.values():
-            found.update((one["id"], one) for one in self._shard(task, glance).found)
+        for key in dict.fromkeys(self._key_of[each] for each in ids):
+            found.update((one["id"], one) for one in self._shard(key, glance).found)
         return [found[key] for key in ids]
 
     def committed(self, ids: Sequence[str]) -> None:
         """Let go of passages that the record holds, and of shards of which it holds all."""
-        for key in ids:
-            task = self._task_of.pop(key)
-            self._left[task.key].discard(key)
-            if not self._left[task.key]:
-                del self._left[task.key]
-                self._open.pop(task.key, None)
-                self._folder.remove(task.key)
+        for key in map(self._key_of.pop, ids):
+            self._left[key] -= 1
+            if not self._left[key]:
+                del self._left[key]
+                self._open.pop(key, None)
+                self._folder.remove(key)
         if not self._open:
             self.embedder.forget()
         if not self._left:
@@ -131,22 +141,21 @@ class DistributedRun:
         """End the workers, from any thread."""
         self.engine.close()
 
-    def _shard(self, task: ShardTask, glance: Callable[[Totals], None]) -> Shard:
-        """Return the shard of a task once it is made."""
-        if task.key in self._open:
-            return self._open[task.key]
-        if task.key in self._there:
+    def _shard(self, key: str, glance: Callable[[Totals], None]) -> Shard:
+        """Return a shard once it is made."""
+        if key in self._open:
+            return self._open[key]
+        if key in self._there:
             glance(self._before)
         else:
-            self.engine.wait(task.key, lambda made: glance(self._before.plus(made)))
+            self.engine.wait(key, lambda made: glance(self._before.plus(made)))
+        task = self._task(key)
         shard = self._read(task)
         if shard is None:
-            raise ClusterUnavailable(
-                f"The shard {task.key} is torn", "Run it again: it is made again, all others are kept"
-            )
-        if task.key in self._there:
+            raise ClusterUnavailable(f"The shard {key} is torn", "Run it again: it is made again, all others are kept")
+        if key in self._there:
             shard = replace(shard, found=tuple(map(_as_kept, shard.found)))
-        self._open[task.key] = shard
+        self._open[key] = shard
         self.embedder.learn(shard, task.passages)
         return shard
 

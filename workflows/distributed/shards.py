@@ -100,10 +100,22 @@ def plan_shards(
     for passage in passages:
         batch.append(passage)
         if len(batch) == SHARD_PASSAGES:
-            yield _task(batch, given, extractor, embedding_model)
+            yield shard_task(batch, given, extractor, embedding_model)
             batch = []
     if batch:
-        yield _task(batch, given, extractor, embedding_model)
+        yield shard_task(batch, given, extractor, embedding_model)
+
+
+def shard_task(
+    passages: Sequence[Passage], given: Mapping[str, Extraction], extractor: str, embedding_model: str
+) -> ShardTask:
+    """Return the task of some passages, which are one shard; the arguments are those of `plan_shards`."""
+    held = [(passage, given[passage.id]) for passage in passages if passage.id in given]
+    mine = {passage.id: found_in_file(passage, extraction) for passage, extraction in held}
+    told = {passage.id: fingerprint(passage, extraction) for passage, extraction in held}
+    parts = (part for each in passages for part in (each.id, content_hash(each), told.get(each.id, "")))
+    key = stable_id("shard", str(SHARD_FORMAT), extractor, embedding_model, *parts)
+    return ShardTask(key, tuple(passages), mine)
 
 
 def texts_to_embed(extractions: Iterable[tuple[Passage, Extraction]]) -> list[str]:
@@ -138,14 +150,3 @@ def embedded(task: ShardTask, found: Sequence[FoundInPassage], passages: Embedde
         texts=tuple(wanted),
         text_vectors=texts.embed(wanted),
     )
-
-
-def _task(
-    passages: Sequence[Passage], given: Mapping[str, Extraction], extractor: str, embedding_model: str
-) -> ShardTask:
-    held = [(passage, given[passage.id]) for passage in passages if passage.id in given]
-    mine = {passage.id: found_in_file(passage, extraction) for passage, extraction in held}
-    told = {passage.id: fingerprint(passage, extraction) for passage, extraction in held}
-    parts = (part for each in passages for part in (each.id, content_hash(each), told.get(each.id, "")))
-    key = stable_id("shard", str(SHARD_FORMAT), extractor, embedding_model, *parts)
-    return ShardTask(key, tuple(passages), mine)

@@ -12,6 +12,9 @@ from graph.storage.record import Record
 from graph.storage.record_tables import State
 from graph.storage.writer import clean_extraction
 
+_COMPARED = 5_000
+"""Passages whose states are in memory at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -65,7 +68,6 @@ def plan_changes(
         remove_others: whether passages that are not wanted are to go.
         keep_sources: sources that could not be read this time, files or folders: their passages stay.
     """
-    known = record.states(passages)
 
     def is_unchanged(passage: Passage, state: State) -> bool:
         given = imported.of(passage) if imported else None
@@ -78,18 +80,31 @@ def plan_changes(
         same = given is None and state.content_hash == content_hash(passage)
         return same and state.extractor != extractor and not state.failure
 
-    present = {key: is_unchanged(passage, known[key]) for key, passage in passages.items() if key in known}
+    added, changed, unchanged, reread = list[str](), list[str](), list[str](), list[str]()
+    wanted = [*passages]
+    for start in range(0, len(wanted), _COMPARED):
+        page = wanted[start : start + _COMPARED]
+        known = record.states(page)
+        for key in page:
+            if key not in known:
+                added.append(key)
+            elif is_unchanged(passage := passages[key], known[key]):
+                unchanged.append(key)
+            else:
+                changed.append(key)
+                if is_reread(passage, known[key]):
+                    reread.append(key)
     sources = record.sources() if remove_others else {}
-    others = sorted(sources.keys() - passages.keys())
+    others = sorted(key for key in sources if key not in passages)
     spared = tuple(key for key in others if _lies_in(sources[key], keep_sources))
     kept = frozenset(spared)
     return Changes(
-        added=tuple(key for key in passages if key not in known),
-        changed=tuple(key for key, same in present.items() if not same),
+        added=tuple(added),
+        changed=tuple(changed),
         removed=tuple(key for key in others if key not in kept),
-        unchanged=tuple(key for key, same in present.items() if same),
+        unchanged=tuple(unchanged),
         spared=spared,
-        reread=tuple(key for key, same in present.items() if not same and is_reread(passages[key], known[key])),
+        reread=tuple(reread),
     )
 
 

@@ -54,8 +54,9 @@ def preview_changes(
     passages = session.documents.passages
     with TemporaryDirectory() as scratch:
         changes, held = _changes_of(session, Path(scratch))
-    asked = [passages[key] for key in changes.to_write if session.imported_for(passages[key]) is None]
-    wanted = {key: passage.source for key, passage in passages.items()}
+    to_write = {key: passages[key] for key in changes.to_write}
+    asked = [passage for passage in to_write.values() if session.imported_for(passage) is None]
+    wanted = {key: passage.source for key, passage in to_write.items()}
     return {
         "workspace": str(root),
         "passages": len(passages),

@@ -120,7 +120,8 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
         graph: counts of the published graph.
     """
     documents, counts = session.documents, Counter(state["counts"])
-    given = [found for p in documents.passages.values() if (found := session.imported_for(p))]
+    asked = documents.passages.values() if session.imported else ()
+    given = [found for passage in asked if (found := session.imported_for(passage))]
     added = counts["written"] - counts["replaced"]
     names = ("cached", "requests", "tokens_in", "tokens_out", "tokens_unknown")
     spent: dict[str, Any] = {name: counts[name] for name in names}

@@ -78,7 +78,7 @@ class Session:
         own: the user's own types, by which passages are extracted.
         imported: precomputed triples, where some were given.
         changes: what to write and remove; known once the session is open.
-        pending: passages still to be committed, in order.
+        pending: ids of the passages still to be committed, in order.
         failed: number of passages that failed so far.
         tokens: tokens used so far.
         prices: prices of tokens, where the user gives them.
@@ -122,7 +122,7 @@ class Session:
             raise BadInput(nothing_found(self._sources, self.documents), READABLE_HINT)
         self.embedder = self._workers.embedder if self._workers is not None else configured_embedder()
         self.extractor: Extractor = extractor_for(context, self.own)
-        self.pending: dict[str, Passage] = {}
+        self.pending: dict[str, None] = {}
         self.failed = self.tokens = 0
         self.failure: BaseException | None = None
         self.opened = self.closed = False
@@ -167,7 +167,7 @@ class Session:
                 self._keep_own_types()
                 self.changes = self.plan(self.record)
                 keep_versions(self.workspace, self.record, self.context)
-                self.pending = {key: self.documents.passages[key] for key in self.changes.to_write}
+                self.pending = dict.fromkeys(self.changes.to_write)
                 self._begin_extraction()
             except BaseException:
                 self.close()
@@ -180,8 +180,10 @@ class Session:
     def _begin_extraction(self) -> None:
         """Make what extracts ready: workers, which begin at once, or a run of the extractor in this process."""
         if self._workers is not None:
-            given = {p.id: found for p in self.pending.values() if (found := self.imported_for(p))}
-            self._workers.begin(self.root, [*self.pending.values()], given, self.extractor, self.own)
+            passages = self.documents.passages
+            asked = self.pending if self.imported else ()
+            given = {key: found for key in asked if (found := self.imported_for(passages[key]))}
+            self._workers.begin(self.root, passages, [*self.pending], given, self.extractor, self.own)
             return
         cache = ReplyCache(self.root / REPLY_CACHE) if isinstance(self.extractor, ChatExtractor) else None
         if cache is not None:
@@ -241,7 +243,8 @@ class Session:
         Raises:
             ModelUnavailable: the model's endpoint refuses the key or the model, or fails every passage.
         """
-        passages = [self.pending[key] for key in ids if key in self.pending]
+        read = self.documents.passages
+        passages = [read[key] for key in ids if key in self.pending]
         if self._workers is not None:
             return self._workers.found([p.id for p in passages], lambda made: self._count_made(made, emit))
         assert self._run is not None
@@ -368,7 +371,7 @@ class Session:
     def _current(self, found: Sequence[FoundInPassage]) -> list[tuple[Passage, Extraction]]:
         """Return what was found in passages that are still to be committed, and have not changed since."""
         by_id = {one["id"]: one for one in found}
-        there = [(self.pending[key], one) for key, one in by_id.items() if key in self.pending]
+        there = [(self.documents.passages[key], one) for key, one in by_id.items() if key in self.pending]
         return [(passage, extraction_of(one)) for passage, one in there if one["content"] == content_hash(passage)]
 
     def _count(self, extracted: Extracted | None, emit: Progress) -> None:

@@ -156,9 +156,13 @@ def test_documents_read_by_workers_are_those_read_here(monkeypatch: pytest.Monke
         (tmp_path / f"{n:02}.txt").write_text(f"Lake {n} lies in Karv. " * 9, encoding="utf-8")
     (tmp_path / "05.jsonl").write_text("{", encoding="utf-8")
     (tmp_path / "68.bin").write_text("", encoding="utf-8")
-    running, _ = run_of(monkeypatch, ending_after(1), well)
     context = CONTEXT.read_options()
+    running, _ = run_of(monkeypatch, ending_after(1), well)
     assert read_documents([tmp_path], context, running.read) == read_documents([tmp_path], context)
+    monkeypatch.setattr(engine, "READS_A_WAVE", 1)
+    running, coordinators = run_of(monkeypatch, well, ending_after(0), well)
+    assert read_documents([tmp_path], context, running.read) == read_documents([tmp_path], context)
+    assert [len(job.tasks) for job in coordinators.jobs if isinstance(job, ReadJob)] == [1, 1, 1]
 
 
 def test_no_file_needs_no_ray(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,121 @@
+"""The passages that a run reads: they come back as they were, from memory or a file, and memory holds their ids."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import tracemalloc
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graph.errors import BadInput
+from graph.schema import Passage
+from graph.sources import passages_read
+from graph.sources.passages_read import PassagesRead
+
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)
+METADATA = st.dictionaries(
+    TEXTS, TEXTS | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False), max_size=3
+)
+PASSAGES = st.lists(
+    st.builds(Passage, id=TEXTS, title=TEXTS, text=TEXTS, source=TEXTS, metadata=METADATA),
+    unique_by=lambda passage: passage.id,
+    max_size=12,
+)
+
+
+@pytest.fixture(params=["in memory", "in a file"])
+def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "in a file":
+        monkeypatch.setattr(passages_read, "_IN_MEMORY", 1)
+
+
+def read_in(passages: list[Passage]) -> PassagesRead:
+    read = PassagesRead()
+    for passage in passages:
+        read.add(passage)
+    return read
+
+
+def passages_of(count: int, length: int = 10) -> list[Passage]:
+    return [Passage(f"p{n}", f"Lake {n}", f"{n} " * (length // 2)) for n in range(count)]
+
+
+@pytest.mark.usefixtures("held")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(passages=PASSAGES)
+def test_they_come_back_as_they_were_and_in_their_order(passages: list[Passage]) -> None:
+    read = read_in(passages)
+    assert [*read.items()] == [(passage.id, passage) for passage in passages]
+    assert [type(value) for each in read.values() for value in each.metadata.values()] == [
+        type(value) for each in passages for value in each.metadata.values()
+    ]
+    assert len(read) == len(passages)
+    assert all(passage.id in read for passage in passages)
+    assert "\x00 nobody's" not in read
+    with pytest.raises(KeyError):
+        read["\x00 nobody's"]
+
+
+@pytest.mark.usefixtures("held")
+def test_they_can_be_read_between_others_that_come() -> None:
+    read = PassagesRead()
+    for passage in passages_of(50):
+        read.add(passage)
+        assert read["p0"].title == "Lake 0"
+        assert read[passage.id] == passage
+
+
+@pytest.mark.usefixtures("held")
+def test_any_thread_may_read_them() -> None:
+    passages = passages_of(200, length=5_000)
+    read = read_in(passages)
+    with ThreadPoolExecutor(8) as threads:
+        assert [*threads.map(read.__getitem__, 5 * [*read])] == 5 * passages
+
+
+def test_memory_holds_ids_and_no_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passages_read, "_IN_MEMORY", 1)
+    tracemalloc.start()
+    try:
+        read = read_in(passages_of(500, length=20_000))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(len(passage.text) for passage in read.values()) > 9_000_000
+    assert held < 1_000_000
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file may grow beyond 4,096 bytes, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("length", [100, 50_000])
+@pytest.mark.usefixtures("small_files")
+def test_without_room_it_says_where_and_what_to_do(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
+    monkeypatch.setattr(passages_read, "_IN_MEMORY", 1)
+    with pytest.raises(BadInput, match="There is no room in .* for the passages that are read .*TMPDIR"):
+        [*read_in(passages_of(1_000, length)).values()]
+
+
+def test_the_file_is_closed_with_the_last_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passages_read, "_IN_MEMORY", 1)
+    before = len(os.listdir("/proc/self/fd"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = read_in(passages_of(3))
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+        del read
+        gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
