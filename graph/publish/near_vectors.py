@@ -116,7 +116,7 @@ class NearVectors:
             return within
         if not self._graphs:
             return within
-        wanted = k + k // 4 + _SPARE
+        wanted = k + k // 2 + _SPARE
         parts = [
             start + self._search_graph(graph, vector, wanted, within, start, stop)
             for graph, (start, stop) in zip(self._graphs, _shards(len(self.vectors)), strict=True)

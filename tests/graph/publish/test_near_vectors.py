@@ -1,4 +1,4 @@
-"""The nearest of many vectors, by graphs over 8-bit codes and by comparing all."""
+"""The nearest of many vectors, by graphs over 4-bit codes and by comparing all."""
 
 from __future__ import annotations
 
