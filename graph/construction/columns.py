@@ -6,6 +6,7 @@ for, and what is not asked for is not even read.
 
 from __future__ import annotations
 
+import mmap
 import tokenize
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -249,6 +250,18 @@ def load_array(path: Path, dtype: DTypeLike, shape: tuple[int | None, ...]) -> N
     array = np.asarray(mapped) if size >= _MAPPED_FROM else np.array(mapped)
     array.flags.writeable = False
     return array
+
+
+def expect_scattered_reads(array: NDArray[Any]) -> None:
+    """Let the system read the pages of a mapped array that are asked for, and none around them.
+
+    Otherwise rows here and there bring a large file into memory whole. Does nothing where the array is not mapped.
+    """
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_RANDOM"):
+        base.madvise(mmap.MADV_RANDOM)
 
 
 def check_range(values: NDArray[Any], limit: int, *, thorough: bool = True) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.construction.columns import expect_scattered_reads
 from graph.errors import DependencyMissing
 
 COMPARED_ONE_BY_ONE = 10_000
@@ -79,6 +80,7 @@ class NearVectors:
         """
         if len(vectors) <= COMPARED_ONE_BY_ONE:
             return NearVectors(vectors)
+        expect_scattered_reads(vectors)
         graphs = [
             _open_graph(folder / _file(name, shard), stop - start, vectors.shape[1])
             for shard, (start, stop) in enumerate(_shards(len(vectors)))

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.construction import columns
-from graph.construction.columns import IntLists, LazySequence, SortedMapping, TextTable, load_array
+from graph.construction.columns import (
+    IntLists,
+    LazySequence,
+    SortedMapping,
+    TextTable,
+    expect_scattered_reads,
+    load_array,
+)
 
 strings = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 tables = st.integers(1, 4).flatmap(
@@ -207,6 +214,21 @@ class TestLoadingAnArray:
         assert line.split()[1] == "r--s"
         shutil.rmtree(tmp_path)
         assert np.array_equal(array, saved)
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+    def test_the_system_is_told_of_scattered_reads_of_a_map(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "a.npy", np.zeros((1 << 10, 1 << 10), dtype=np.uint8))
+        array = load_array(tmp_path / "a.npy", np.uint8, (None, 1 << 10))
+
+        def flags() -> list[str]:
+            maps = Path("/proc/self/smaps").read_text().split("VmFlags:")
+            (mine,) = [n for n, text in enumerate(maps) if str(tmp_path / "a.npy") in text]
+            return maps[mine + 1].splitlines()[0].split()
+
+        assert "rr" not in flags()
+        expect_scattered_reads(array[1:])
+        assert "rr" in flags()
+        expect_scattered_reads(np.zeros(3))
 
     @pytest.mark.parametrize(
         ("dtype", "shape"), [(np.int64, (5,)), (np.uint32, (5,)), (np.int32, (4,)), (np.int32, (5, 1)), (np.int32, ())]

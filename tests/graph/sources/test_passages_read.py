@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import sys
 import tracemalloc
 import warnings
 from collections.abc import Iterator
@@ -109,6 +110,7 @@ def test_without_room_it_says_where_and_what_to_do(monkeypatch: pytest.MonkeyPat
         [*read_in(passages_of(1_000, length)).values()]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_file_is_closed_with_the_last_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passages_read, "_IN_MEMORY", 1)
     before = len(os.listdir("/proc/self/fd"))
