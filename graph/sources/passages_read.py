@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile, gettempdir
 from threading import Lock
+from typing import Any
 
 from graph.errors import BadInput
 from graph.schema import Passage
@@ -35,8 +36,7 @@ class PassagesRead(Mapping[str, Passage]):
         Raises:
             BadInput: there is no room for it.
         """
-        given = [passage.id, passage.title, passage.text, passage.source, {**passage.metadata}]
-        line = json.dumps(given, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+        line = json.dumps(passage_to_json(passage), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         with self._at(self._end) as file:
             file.write(line)
             self._places[passage.id] = self._end
@@ -46,7 +46,7 @@ class PassagesRead(Mapping[str, Passage]):
         """Return a passage. Raises KeyError where it is not there, BadInput where there was no room for it."""
         with self._at(self._places[key]) as file:
             line = file.readline()
-        return Passage(*json.loads(line.decode("utf-8", "surrogatepass")))
+        return passage_from_json(json.loads(line.decode("utf-8", "surrogatepass")))
 
     def __contains__(self, key: object) -> bool:
         """Tell whether a passage is there, without reading it."""
@@ -72,6 +72,16 @@ class PassagesRead(Mapping[str, Passage]):
                     f"There is no room in {gettempdir()} for the passages that are read ({fault.strerror})",
                     "Make some, or set TMPDIR to a folder that has more",
                 ) from fault
+
+
+def passage_to_json(passage: Passage) -> list[Any]:
+    """Return a passage as values that JSON has."""
+    return [passage.id, passage.title, passage.text, passage.source, dict(passage.metadata)]
+
+
+def passage_from_json(told: Sequence[Any]) -> Passage:
+    """Return what `passage_to_json` gave."""
+    return Passage(*told)
 
 
 def _temporary_file() -> SpooledTemporaryFile[bytes]:

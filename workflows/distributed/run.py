@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -55,7 +54,7 @@ class DistributedRun:
         self._key_of: dict[str, str] = {}
         self._there: set[str] = set()
         self._open: dict[str, Shard] = {}
-        self._left: Counter[str] = Counter()
+        self._left: dict[str, int] = {}
         self._before = Totals()
 
     def begin(
@@ -92,7 +91,7 @@ class DistributedRun:
 
         self._task = task_of
         self._key_of = {each: key for key, held in ids_of.items() for each in held}
-        self._left = Counter({key: len(held) for key, held in ids_of.items()})
+        self._left = {key: len(held) for key, held in ids_of.items()}
         self.reused = len(self._there)
         self._before = Totals(passages=sum(self._left[key] for key in self._there))
         wanted = [key for key in ids_of if key not in self._there]

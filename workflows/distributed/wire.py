@@ -15,9 +15,9 @@ from typing import Any
 from graph import errors
 from graph.errors import MaraError, ModelUnavailable
 from graph.own_types import OwnTypes
-from graph.schema import Passage
 from graph.sources.documents import FileRead, ToRead
 from graph.sources.loaders.document import Refused
+from graph.sources.passages_read import passage_from_json, passage_to_json
 from workflows.distributed.shards import ShardTask
 from workflows.distributed.work import ReadTask, Work
 from workflows.settings.indexing import IndexingContext
@@ -49,14 +49,14 @@ class Failed:
 
 def task_to_json(task: ShardTask) -> str:
     """Return a task as JSON."""
-    passages = [_passage_to_json(passage) for passage in task.passages]
+    passages = [passage_to_json(passage) for passage in task.passages]
     return json.dumps({"key": task.key, "passages": passages, "given": dict(task.given)})
 
 
 def task_from_json(text: str) -> ShardTask:
     """Return what `task_to_json` gave."""
     told = json.loads(text)
-    return ShardTask(told["key"], tuple(map(_passage_from_json, told["passages"])), told["given"])
+    return ShardTask(told["key"], tuple(map(passage_from_json, told["passages"])), told["given"])
 
 
 def work_to_json(work: Work) -> str:
@@ -107,7 +107,7 @@ def files_from_json(text: str) -> list[FileRead | None]:
 
 def _file_to_json(file: FileRead) -> dict[str, Any]:
     return {
-        "passages": [_passage_to_json(passage) for passage in file.passages],
+        "passages": [passage_to_json(passage) for passage in file.passages],
         "refused": [[one.source, one.reason] for one in file.refused],
         "identical": file.identical,
         "columns": {source: list(columns) for source, columns in file.columns.items()},
@@ -117,17 +117,9 @@ def _file_to_json(file: FileRead) -> dict[str, Any]:
 
 def _file_from_json(told: dict[str, Any]) -> FileRead:
     return FileRead(
-        [_passage_from_json(one) for one in told["passages"]],
+        [passage_from_json(one) for one in told["passages"]],
         [Refused(source, reason) for source, reason in told["refused"]],
         told["identical"],
         {source: dict.fromkeys(columns) for source, columns in told["columns"].items()},
         Counter(told["notes"]),
     )
-
-
-def _passage_to_json(passage: Passage) -> list[Any]:
-    return [passage.id, passage.title, passage.text, passage.source, dict(passage.metadata)]
-
-
-def _passage_from_json(told: Sequence[Any]) -> Passage:
-    return Passage(*told)
