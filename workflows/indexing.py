@@ -183,6 +183,7 @@ def publish_generation(state: IndexingState, runtime: Runtime[IndexingContext]) 
         tell = progress_of("publish", session)
         if not session.record.complete:
             session.record.mark_complete(True)
+        session.keep_skipped()
         graph = publish_if_needed(session.workspace, session.record, tell)
         return {"report": report_of(session, state, graph)}
 

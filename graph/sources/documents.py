@@ -119,7 +119,7 @@ class Documents:
     Attributes:
         passages: by id; the same passage given twice stands once.
         refused: files that could not be read, with the reason.
-        skipped: files of other kinds, by suffix.
+        skipped: files and folders that are no documents, with the reason: of other kinds, hidden, without text.
         identical: how many passages were given more than once.
         columns: the names of the columns or keys of each table and corpus, by its source.
         notes: how many items within the files were dropped or defaulted, by reason.
@@ -127,7 +127,7 @@ class Documents:
 
     passages: PassagesRead = field(default_factory=PassagesRead)
     refused: list[Refused] = field(default_factory=list)
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: list[Refused] = field(default_factory=list)
     identical: int = 0
     columns: dict[str, dict[str, None]] = field(default_factory=dict)
     notes: Counter[str] = field(default_factory=Counter)
@@ -159,6 +159,10 @@ class Documents:
         """Keep the name of a file or folder that is not read, and why."""
         self.refused.append(Refused(readable_path(path), f"{readable_path(path)} {reason}"))
 
+    def skip(self, path: Path, reason: str) -> None:
+        """Keep the name of a file or folder that is no document, and why."""
+        self.skipped.append(Refused(readable_path(path), f"{readable_path(path)} {reason}"))
+
 
 def read_documents(
     sources: Sequence[Path], options: ReadOptions | None = None, read_files: FilesReader | None = None
@@ -183,7 +187,8 @@ def read_documents(
         if _is_folder(source):
             _read_folder(source, documents, options, read_files or read_each)
         else:
-            documents.take(read_file(ToRead(source, readable_path(Path(source.name))), options))
+            file = ToRead(source, readable_path(Path(source.name)))
+            _take_or_refuse(file, read_file(file, options), documents)
     if not any(Path(refused.source).suffix.lower() in _CORPORA for refused in documents.refused):
         _check_fields(options.fields, documents.columns)
     return documents
@@ -237,6 +242,9 @@ def _take_or_refuse(file: ToRead, outcome: FileRead | BadInput, documents: Docum
         documents.refused.append(Refused(readable_path(file.path), str(outcome)))
     else:
         documents.take(outcome)
+        if not outcome.passages and not outcome.refused:
+            # It is not refused, so that a sync removes the former passages of an emptied file.
+            documents.skip(file.path, "holds no text")
 
 
 def read_each(files: Sequence[ToRead], options: ReadOptions) -> Iterator[FileRead | BadInput]:
@@ -275,7 +283,7 @@ def read_file(file: ToRead, options: ReadOptions) -> FileRead:
     for whole in loaded.documents:
         document, n_cut = short_spaced_document(whole)
         parts = split_document(document, options.chunk_tokens, options.chunk_overlap)
-        notes.update({SPACE_LEFT: n_cut, REFERENCES_LEFT: left_references(document), NO_TEXT: int(not parts)})
+        notes.update({SPACE_LEFT: n_cut, REFERENCES_LEFT: left_references(document)})
         notes.update(document.notes)
         passages.extend(parts)
     if options.metadata:
@@ -285,37 +293,39 @@ def read_file(file: ToRead, options: ReadOptions) -> FileRead:
 
 
 def _files_below(folder: Path, documents: Documents) -> Iterator[Path]:
-    """Yield readable files in order of their paths, without hidden files, workspaces and the targets of links."""
+    """Yield readable files in order of their paths; the others are kept by name, but for the files of workspaces."""
 
     def refuse(fault: OSError) -> None:
         documents.refuse(Path(fault.filename), f"cannot be read ({fault.strerror})")
 
     for root, folders, files in os.walk(folder, onerror=refuse):
         here = Path(root)
-        shown = sorted(name for name in folders if not name.startswith("."))
-        for name in shown:
-            if (here / name).is_symlink():
-                documents.refuse(here / name, "is a link to a folder, which is not followed")
         is_workspace = _is_workspace(here)
         folders[:] = [
             name
-            for name in shown
+            for name in sorted(folders)
             if not _is_workspace(here / name) and not (is_workspace and name in _WORKSPACE_FOLDERS)
         ]
+        for name in folders:
+            if name.startswith("."):
+                documents.skip(here / name, "is hidden")
+            elif (here / name).is_symlink():
+                documents.refuse(here / name, "is a link to a folder, which is not followed")
+        folders[:] = [name for name in folders if not name.startswith(".")]
         for name in sorted(files):
             path, suffix = here / name, Path(name).suffix.lower()
-            if name.startswith(".") or (is_workspace and _WORKSPACE_FILE.fullmatch(name)):
+            if is_workspace and _WORKSPACE_FILE.fullmatch(name):
                 continue
-            if suffix not in READABLE:
-                documents.skipped[suffix] = documents.skipped.get(suffix, 0) + 1
+            if name.startswith("."):
+                documents.skip(path, "is hidden")
+            elif suffix not in READABLE:
+                kind = Path(readable_path(path)).suffix.lower() or "no suffix"
+                documents.skip(path, f"is of a kind that is not read ({kind})")
             elif reason := _unreadable(path, folder):
                 documents.refuse(path, reason)
             else:
                 yield path
 
-
-NO_TEXT = "documents without text"
-"""The note that counts them: an emptied file is read, so that its former passages are removed."""
 
 LINK_TO_NOTHING = "is a link to nothing"
 """The reason for a link whose document is gone, rather than out of reach for a moment."""

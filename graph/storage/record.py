@@ -452,7 +452,7 @@ class Record:
         """Make a copy a record of its own: under another id, complete or not, without a writer and without versions."""
         with self.transaction():
             self.versions.end()
-            self._db.execute("DELETE FROM meta WHERE key IN ('note:writer', 'note:removal')")
+            self._db.execute("DELETE FROM meta WHERE key IN ('note:writer', 'note:removal', 'note:skipped')")
             self._set_meta("workspace_id", uuid.uuid4().hex)
             self._set_meta("complete", str(int(complete)))
 

@@ -27,6 +27,7 @@ from graph.schema import PASSAGE_RELATIONS, entity_id
 from graph.storage.generation import GenerationHold
 from graph.storage.place import place_name
 from graph.storage.record import FORMAT_VERSION, Record
+from graph.storage.skipped import skipped_by_source
 from graph.storage.workspace import REPLY_CACHE, Workspace
 
 _LARGEST_SOURCES = 5
@@ -72,6 +73,28 @@ def workspace_stats(root: Path) -> dict[str, Any]:
             "relationships": _relationship_counts(root),
             "bytes": _bytes_by_part(Workspace(root), graph.generation),
         }
+
+
+def skipped_files(root: Path) -> dict[str, Any]:
+    """Return the files that the last run over each source did not read, as ``--json`` prints them.
+
+    Raises:
+        WorkspaceMissing: there is no workspace.
+        WorkspaceDamaged: it cannot be read.
+    """
+    with Workspace(root).open_record() as record:
+        noted = skipped_by_source(record)
+    sources = [
+        {
+            "source": source,
+            "at": one["at"],
+            "count": sum(one["reasons"].values()),
+            "reasons": one["reasons"],
+            "files": [{"source": name, "reason": f"{name}{rest}"} for name, rest in one["files"]],
+        }
+        for source, one in noted.items()
+    ]
+    return {"workspace": str(root), "sources": sources}
 
 
 def entity_edges(root: Path, entity: str, to: str | None = None, limit: int = 20) -> dict[str, Any]:
@@ -279,6 +302,7 @@ def _record_counts(record: Record) -> dict[str, Any]:
         "failed_passages": failures.total(),
         "failures": dict(failures.most_common()),
         "long_passages": long_passages,
+        "skipped_files": sum(sum(one["reasons"].values()) for one in skipped_by_source(record).values()),
         "past_versions": record.versions.count(),
     }
 

@@ -15,6 +15,7 @@ from graph.errors import BadInput
 from graph.publish.derive import forget_derivations, is_behind, publish
 from graph.storage.record import Record
 from graph.storage.record_tables import NewVectors
+from graph.storage.skipped import forget_skipped, skipped_by_source
 from graph.storage.versions import Span, of_documents
 from graph.storage.workspace import Workspace
 from workflows.distributed.shard_files import ShardFolder
@@ -28,7 +29,7 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
     """Remove passages and their past versions from a workspace, without a model.
 
     Questions to a workspace left empty say so. Who names a document, a file or an address means all that ever came from
-    there, also what the workspace holds of it as past versions alone.
+    there, also what the workspace holds of it as past versions alone, or as the name of a file that was not read.
 
     The relationship graph, where there is one, is brought in step; the result tells a problem with it alone.
 
@@ -52,6 +53,7 @@ def remove_passages(root: Path, ids: Sequence[str] = (), sources: Sequence[str] 
         removal.keep(record)
         with record.transaction():
             record.versions.erase(_past_of(record, removal))
+            forget_skipped(record, removal.sources)
         workspace.forget_past()
         ShardFolder(root).clear()  # No run needs it: this is the writer.
         nothing = NewVectors({}, np.zeros((0, record.dimension), dtype=np.float32))
@@ -129,9 +131,10 @@ def _named(record: Record, ids: Collection[str], sources: Collection[str]) -> se
     going = {key for key in ids if key in places}
     going |= {key for key, document in documents.items() if document in set(ids)}
     going |= {key for key, source in places.items() if source in set(sources)}
+    skipped = {name for one in skipped_by_source(record).values() for name, _ in one["files"]}
     unknown = set(ids) - places.keys() - set(documents.values())
     unknown -= {name for span in past for name in (span.passage_id, span.document)}
-    strange = set(sources) - set(places.values()) - {span.source for span in past}
+    strange = set(sources) - set(places.values()) - {span.source for span in past} - skipped
     problems = [
         f"no {kind} named {', '.join(map(repr, sorted(names)[:_NAMED_UNKNOWN]))}"
         for kind, names in (("passage or document", unknown), ("source", strange))

@@ -322,12 +322,19 @@ def ask(
 
 @app.command()
 @reports_errors
-def stats(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+def stats(
+    workspace: WorkspaceOption = None,
+    skipped: Annotated[
+        bool, typer.Option("--skipped", help="Name the files that indexing did not read, with the reasons, instead.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Show what a workspace contains."""
-    from workflows.admin.inspection import workspace_stats
+    from workflows.admin.inspection import skipped_files, workspace_stats
 
-    found = workspace_stats(workspace or default_workspace())
-    write(found, lambda console: render.stats(console, found), as_json=as_json)
+    found = (skipped_files if skipped else workspace_stats)(workspace or default_workspace())
+    show = render.skipped if skipped else render.stats
+    write(found, lambda console: show(console, found), as_json=as_json)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from agents.extraction.estimate import estimate_extraction
 from agents.extractor import ChatExtractor
 from graph.schema import Passage
 from graph.storage.record_reader import RecordReader
+from graph.storage.skipped import by_reason, first_of_each_reason
 from graph.storage.workspace import REPLY_CACHE
 from workflows.indexing_run.changes import Changes
 from workflows.indexing_run.extracting import extraction_run
@@ -72,7 +73,8 @@ def preview_changes(
             "removed": _sources_of(changes.removed, held),
         },
         "refused": [asdict(refused) for refused in session.documents.refused],
-        "skipped": session.documents.skipped,
+        "skipped": [asdict(skipped) for skipped in first_of_each_reason(session.documents.skipped)],
+        "skipped_counts": by_reason(session.documents.skipped),
         "own_types": session.own.names,
         "unfound_types": session.unfound_types,
         "extractor": session.extractor.name,

@@ -9,7 +9,9 @@ from pathlib import Path
 from graph.sources.documents import LINK_TO_NOTHING, Documents
 from graph.sources.loaders.files import readable_path
 from graph.sources.loaders.links import is_link_list
+from graph.storage.skipped import first_of_each_reason
 
+_SHOWN_FILES = 5
 _ENTRY = re.compile(r", (?:line|row|item) [0-9]+\Z")
 
 
@@ -29,7 +31,9 @@ def refused_sources(documents: Documents, sources: Sequence[Path]) -> set[str]:
 def nothing_found(sources: Sequence[Path], documents: Documents) -> str:
     """Return what is told where no passage was found."""
     places = ", ".join(map(str, sources))
-    if documents.refused:
-        reasons = "; ".join(refused.reason for refused in documents.refused[:3])
-        return f"Nothing at {places} could be read: {reasons}"
-    return f"There is no text at {places}"
+    unread = [*documents.refused, *first_of_each_reason(documents.skipped)]
+    if not unread:
+        return f"There is no text at {places}"
+    reasons = "; ".join(each.reason.rstrip(".") for each in unread[:_SHOWN_FILES])
+    more = len(documents.refused) + len(documents.skipped) - _SHOWN_FILES
+    return f"Nothing at {places} could be read: {reasons}{f'; and {more:,} more files' if more > 0 else ''}"

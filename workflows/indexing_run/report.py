@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from graph.server_clients import told
 from graph.sources.loaders.document import Refused
+from graph.storage.skipped import NAMED_FILES, by_reason, first_of_each_reason
 
 if TYPE_CHECKING:
     from workflows.indexing_run.session import Session
     from workflows.states.indexing import IndexingState
-
-SHOWN_REFUSED = 500
-"""Refused files listed with their reasons; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class IndexReport:
         long_passages: passages longer than the embedding model reads, embedded window by window.
         identical: passages that appeared more than once.
         refused: files that could not be read, with the reason; the first ones.
-        skipped: files of unsupported types, by suffix.
+        skipped: files that are no documents, with the reason; the first of each reason.
         notes: items dropped or defaulted in reading and extraction, by reason.
         models: extractor and embedding model.
         seconds: duration of the run.
@@ -46,6 +44,7 @@ class IndexReport:
         removed: passages no longer in the sources of a sync.
         kept_of_refused: passages that a sync kept because their source could not be read this time.
         refused_count: files that could not be read.
+        skipped_counts: files that are no documents, by reason.
         failed: {passage id: why extraction failed}; the first ones. They are still found by their text.
         failed_count: number of failed passages.
         retries: requests repeated, by what had gone wrong.
@@ -74,7 +73,7 @@ class IndexReport:
     long_passages: int
     identical: int
     refused: tuple[Refused, ...]
-    skipped: Mapping[str, int]
+    skipped: tuple[Refused, ...]
     notes: Mapping[str, int]
     models: Mapping[str, str]
     seconds: float
@@ -82,6 +81,7 @@ class IndexReport:
     removed: int = 0
     kept_of_refused: int = 0
     refused_count: int = 0
+    skipped_counts: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
     failed_count: int = 0
     retries: Mapping[str, int] = field(default_factory=dict)
@@ -97,18 +97,23 @@ class IndexReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
-        return {**asdict(self), "refused": [asdict(each) for each in self.refused]}
+        lists = {"refused": self.refused, "skipped": self.skipped}
+        return {**asdict(self), **{name: [asdict(each) for each in files] for name, files in lists.items()}}
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> IndexReport:
         """Return the report of `to_json`, or of a state."""
-        refused = tuple(Refused(**each) for each in values["refused"])
-        return IndexReport(**{**values, "refused": refused})
+        lists = {name: tuple(Refused(**each) for each in values[name]) for name in ("refused", "skipped")}
+        return IndexReport(**{**values, **lists})
 
 
 def seconds_since(started: float) -> float:
     """Return how long a run that started then has taken, to the millisecond."""
     return round(time.time() - started, 3)
+
+
+def _shown(files: Iterable[Refused]) -> tuple[Refused, ...]:
+    return tuple(Refused(told(one.source), told(one.reason)) for one in files)
 
 
 def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) -> dict[str, Any]:
@@ -139,8 +144,9 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
         unmatched_triples=session.imported.rows - len(set(map(id, given))) if session.imported else 0,
         long_passages=counts["long_passages"],
         identical=documents.identical,
-        refused=tuple(Refused(told(one.source), told(one.reason)) for one in documents.refused[:SHOWN_REFUSED]),
-        skipped=documents.skipped,
+        refused=_shown(documents.refused[:NAMED_FILES]),
+        skipped=_shown(first_of_each_reason(documents.skipped)),
+        skipped_counts=by_reason(documents.skipped),
         notes=dict(Counter(documents.notes) + Counter(state["notes"])),
         models={"extractor": session.extractor.name, "embedding": session.embedder.model_id},
         seconds=seconds_since(state["started"]),

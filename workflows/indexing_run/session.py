@@ -31,6 +31,7 @@ from graph.storage.entry import content_hash
 from graph.storage.lease import Lease
 from graph.storage.own_types import declare_types, declared_types
 from graph.storage.record import Record
+from graph.storage.skipped import keep_skipped
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
 from workflows.distributed.engine import Totals
@@ -222,6 +223,11 @@ class Session:
     def unfound_types(self) -> list[str]:
         """The own types that no rule can find, where rules extract."""
         return self.own.unfound if isinstance(self.extractor, OfflineExtractor) else []
+
+    def keep_skipped(self) -> None:
+        """Note in the record the files that were not read."""
+        documents = self.documents
+        keep_skipped(self.record, self._sources, documents.refused, documents.skipped, alone=self.key["sync"])
 
     @property
     def to_remove(self) -> tuple[str, ...]:

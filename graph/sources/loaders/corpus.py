@@ -1,9 +1,10 @@
-"""Corpora in JSON: passages given whole, one an object, and question files, whose contexts hold the passages."""
+"""JSON: passages given whole, one an object, rows as of a table, and question files, whose contexts hold passages."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,36 +13,57 @@ from graph.schema import Passage
 from graph.sources.loaders.document import Loaded
 from graph.sources.loaders.fields import TEXT_KEYS, FieldMap, RowReader
 from graph.sources.loaders.files import MAX_TEXT_BYTES, read_text, readable_path, text_lines
+from graph.sources.loaders.table import passages_of_cells
 
 EMPTY_CONTEXT = "context paragraphs without text"
 """The note that counts paragraphs of questions that hold nothing."""
 
+BESIDE_ROWS = "values beside the rows of a JSON export"
+"""The note that counts them: the number of rows, the address of the next page."""
+
+_NO_DOCUMENTS = ("gold_ids", "triples")
+"""Keys of the rows of question files and files of triples."""
+
 
 def load_json_lines(path: Path, source: str, fields: FieldMap) -> Loaded:
-    """Read a corpus or a question file of one object a line; the file may be of any size.
+    """Read a corpus, an export or a question file of one object a line; the file may be of any size.
+
+    Where the first object has no text, each is read as the row of a table is.
 
     Raises:
         BadInput: the file cannot be read, or a line is malformed; the message names file and line.
     """
-    return _load_rows(json_rows(path), source, fields)
+    return _load_rows(json_rows(path), source, fields, readable_path(path))
 
 
 def load_json(path: Path, source: str, fields: FieldMap) -> Loaded:
-    """Read a corpus or a question file: a list of objects, or {title: text or sentences}.
+    """Read a corpus, a question file or an export: a list of objects, an object of one, or {title: text or sentences}.
 
     Raises:
         BadInput: the file cannot be read or is of another shape; the message names file and item.
     """
     where = readable_path(path)
     value = parse_json(read_text(path, MAX_TEXT_BYTES), where, "Correct the file; JSON lines need the suffix .jsonl")
-    if isinstance(value, dict) and _context_of(value, where) is not None:
-        value = [value]
     if isinstance(value, list):
-        return _load_rows(((f"{where}, item {n}", row) for n, row in enumerate(value, start=1)), source, fields)
-    if isinstance(value, dict) and all(isinstance(body, str | list) for body in value.values()):
-        rows = ((f"{where}, {title!r}", {"title": title, "text": _joined(body)}) for title, body in value.items())
-        return _load_rows(rows, source, FieldMap())
-    raise BadInput(f"{where} is no corpus", "Give a list of {id, title, text}, or an object of title: text")
+        return _load_rows(_items(value, where), source, fields, where)
+    if isinstance(value, dict) and _context_of(value, where) is not None:
+        return _load_rows(_items([value], where), source, fields, where)
+    members = value if isinstance(value, dict) else {}
+    exports = {key: rows for key, rows in members.items() if isinstance(rows, list) and dict in map(type, rows)}
+    if len(exports) == 1:
+        ((key, rows),) = exports.items()
+        loaded = _load_rows(_items(rows, f"{where}, {key!r}"), source, fields, where)
+        loaded.notes[BESIDE_ROWS] += len(members) - 1
+        return loaded
+    if isinstance(value, dict) and not exports and all(isinstance(body, str | list) for body in value.values()):
+        named = ((f"{where}, {title!r}", title, body) for title, body in value.items())
+        titled = ((place, {"title": title, "text": _joined(body, place)}) for place, title, body in named)
+        return _load_rows(titled, source, FieldMap(), where)
+    raise BadInput(f"{where} is no corpus", "Give a list of objects, an object that holds one, or one of title: text")
+
+
+def _items(rows: list[Any], where: str) -> Iterator[tuple[str, Any]]:
+    return ((f"{where}, item {number}", row) for number, row in enumerate(rows, start=1))
 
 
 def json_rows(path: Path) -> Iterator[tuple[str, Any]]:
@@ -61,19 +83,29 @@ def parse_json(text: str, where: str, hint: str) -> Any:
         raise BadInput(f"{where}: not valid JSON ({fault})", hint) from fault
 
 
-def _load_rows(rows: Iterator[tuple[str, Any]], source: str, fields: FieldMap) -> Loaded:
+def _load_rows(rows: Iterator[tuple[str, Any]], source: str, fields: FieldMap, file: str) -> Loaded:
     loaded = Loaded()
+    first = next(rows, None)
+    if first is None:
+        return loaded
+    where, row = first
+    if not isinstance(row, Mapping):
+        raise _not_an_object(where)
+    own = fields.of_file(source, row, where, is_table=False)
+    reader, checked = RowReader(source, own, loaded.notes), _checked(chain([first], rows), source, fields, own, loaded)
+    has_text = own.text is not None or any(key in row for key in TEXT_KEYS)
+    if not has_text and _context_of(row, where) is None:
+        if not row.keys().isdisjoint(_NO_DOCUMENTS):
+            raise BadInput(f"{where}: a question or triples, and no document", "Give it to `mara eval` or --triples")
+        hint = f"Give each object its text under one of: {', '.join(TEXT_KEYS)}"
+        loaded.passages.extend(passages_of_cells(checked, row, reader, file, hint))
+        return loaded
     paragraphs: dict[tuple[str, str], Passage] = {}
     of_context = RowReader(source, FieldMap(), loaded.notes)
-    own: FieldMap | None = None
-    for where, row in rows:
-        if isinstance(row, Mapping):
-            loaded.columns.setdefault(source, {}).update(dict.fromkeys(row))
-            own = own or fields.of_file(source, row, where, is_table=False)
-            _check_row(row, fields, own, where)
-        context = _context_of(row, where) if own is None or own.text is None else None
+    for where, row in checked:
+        context = _context_of(row, where) if own.text is None else None
         if context is None:
-            loaded.passages.append(RowReader(source, own or fields, loaded.notes).passage(row, where))
+            loaded.passages.append(reader.passage(row, where))
             continue
         for title, text in context:
             if (title, text) in paragraphs:
@@ -86,21 +118,34 @@ def _load_rows(rows: Iterator[tuple[str, Any]], source: str, fields: FieldMap) -
     return loaded
 
 
-def _check_row(row: Mapping[str, Any], fields: FieldMap, own: FieldMap, where: str) -> None:
-    """Raise BadInput where a row has a mapped key that the first row of its file has not."""
-    for name, applied in ((fields.id, own.id), (fields.text, own.text)):
-        if name is not None and applied is None and name in row:
-            raise BadInput(f"{where}: has {name!r}, and the first row has not", "Give that key to every row or to none")
+def _checked(
+    rows: Iterator[tuple[str, Any]], source: str, fields: FieldMap, own: FieldMap, loaded: Loaded
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield rows, and keep their keys. Raises BadInput for one that is no object or has other mapped keys."""
+    for where, row in rows:
+        if not isinstance(row, Mapping):
+            raise _not_an_object(where)
+        loaded.columns.setdefault(source, {}).update(dict.fromkeys(row))
+        for name, applied in ((fields.id, own.id), (fields.text, own.text)):
+            if name is not None and applied is None and name in row:
+                raise BadInput(
+                    f"{where}: has {name!r}, and the first row has not", "Give that key to every row or to none"
+                )
+        yield where, row
 
 
-def _context_of(row: Any, where: str) -> list[tuple[str, str]] | None:
+def _not_an_object(where: str) -> BadInput:
+    return BadInput(f"{where}: not an object", "Give {id, title, text}, or the names and values of a row")
+
+
+def _context_of(row: Mapping[str, Any], where: str) -> list[tuple[str, str]] | None:
     """Return (title, text) of the paragraphs that a question brings along; None where the row is no such question.
 
     MuSiQue and HippoRAG write ``paragraphs`` of {title, paragraph_text}, HotpotQA and 2WikiMultihopQA ``context``
     of [title, sentences], and their editions in columns {title: [...], sentences: [...]}. What says which
     paragraphs answer the question is left behind: it is no property of the passage.
     """
-    if not isinstance(row, Mapping) or not isinstance(row.get("question"), str):
+    if not isinstance(row.get("question"), str):
         return None
     if any(isinstance(row.get(key), str) for key in TEXT_KEYS):
         return None
@@ -143,5 +188,7 @@ def _spaced(sentences: list[str]) -> str:
     return text
 
 
-def _joined(body: Any) -> Any:
-    return "".join(body) if isinstance(body, list) and all(isinstance(part, str) for part in body) else body
+def _joined(body: str | list[Any], where: str) -> str:
+    if not all(isinstance(part, str) for part in body):
+        raise BadInput(f"{where}: no text", "Give a text, or a list of sentences")
+    return "".join(body)

@@ -229,7 +229,7 @@ class RowReader:
     notes: Counter[str]
     read: Callable[[Any], Any] = lambda value: value
 
-    def passage(self, row: Any, where: str) -> Passage:
+    def passage(self, row: Mapping[str, Any], where: str) -> Passage:
         """Return the passage of a row that has a text: given whole, with scalars under other keys as metadata.
 
         Args:
@@ -239,8 +239,6 @@ class RowReader:
         Raises:
             BadInput: the row has no text, or cannot be used.
         """
-        if not isinstance(row, Mapping):
-            raise BadInput(f"{where}: not an object", "Give {id, title, text}")
         text_key, title_key = _text_key(row, self.fields, where), self.fields.title or "title"
         title, text = row.get(title_key) or "", row[text_key]
         if not isinstance(title, str) or not (title.strip() or text.strip()):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from graph.errors import BadInput
@@ -22,6 +22,9 @@ _CONTROLS = frozenset({"button", "select", "textarea"})
 _EMBEDDED = frozenset({"audio", "canvas", "embed", "iframe", "object", "svg", "video"})
 _DROPPED = frozenset({"noscript", "script", "style", "template"}) | _SURROUNDINGS | _CONTROLS | _EMBEDDED
 _DROPPED_ROLES = frozenset({"banner", "complementary", "contentinfo", "navigation", "search"})
+_MENU = re.compile(
+    r"(?<![A-Za-z])(?:nav|navbar|navigation|menu|sidebar|breadcrumbs?|footer)(?![A-Za-z])", re.IGNORECASE
+)
 _MAIN = re.compile(r"""<main\b|\brole\s*=\s*["']?main\b""", re.IGNORECASE)
 _PIECE = 2**15
 _SAVED_FROM = re.compile(r"\s*saved from url=\(\d+\)(\S+)|\s*Page saved with SingleFile\s+url:\s*(\S+)")
@@ -32,6 +35,7 @@ _DECLARED = re.compile(
     rb"""|\A\s*<\?xml\b[^>]{0,200}?\bencoding\s*=\s*["']([A-Za-z0-9_:.()-]{1,40})""",
     re.IGNORECASE,
 )
+_Target = TypeVar("_Target", "_Page", "_Menus")
 _LOOKED_AT_BYTES = 4096
 _OF_TEXT = re.compile(r"utf-?8|ascii|iso8859|cp\d|gb|hz|big5|shift_jis|euc_|iso2022|johab|koi8|mac|ptcp|tis|viscii")
 _SUPERSETS = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030"}
@@ -57,13 +61,14 @@ def load_html(path: Path, source: str, address: str = "") -> Document:
 def parse_html(markup: str, where: str, source: str, address: str = "") -> Document:
     """Return the document of a page's markup; see `load_html`.
 
-    Where the page marks its main part, that is the text. Forms are left out, unless nothing is left then: some sites
-    wrap all of a page in one.
+    Where the page marks its main part, that is the text. Forms and menus are left out, unless nothing is left then:
+    some sites wrap all of a page in one.
     """
-    attempts = [(_DROPPED, True)] if _MAIN.search(markup) else []
-    page = _Page(where, _DROPPED, False)
-    for dropped, main_only in [*attempts, (_DROPPED, False), (_DROPPED - {"form"}, False)]:
-        page = _parse(markup, _Page(where, dropped, main_only))
+    menus = _parse(markup, _Menus(where)).found if _MENU.search(markup) else set()
+    attempts = [(_DROPPED, True, menus)] if _MAIN.search(markup) else []
+    page = _Page(where, _DROPPED, False, menus)
+    for attempt in [*attempts, (_DROPPED, False, menus), (_DROPPED - {"form"}, False, set[int]())]:
+        page = _parse(markup, _Page(where, *attempt))
         if page.builder.text:
             break
     return page.document(source, address)
@@ -113,7 +118,7 @@ def normalised_address(url: str, base: str = "") -> str:
     return urlunsplit((parts.scheme, place, parts.path or "/", parts.query, "")).replace(" ", "%20")
 
 
-def _parse(markup: str, page: _Page) -> _Page:
+def _parse(markup: str, page: _Target) -> _Target:
     try:
         from lxml import etree
     except ModuleNotFoundError as fault:
@@ -133,26 +138,67 @@ def _parse(markup: str, page: _Page) -> _Page:
     return page
 
 
+class _Menus:
+    """Takes the parser's events, and finds the elements that are named like menus and hold links for the most part.
+
+    Attributes:
+        found: their numbers, in the order in which elements begin, from 1.
+    """
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.found: set[int] = set()
+        self._number = self._depth = self._links = 0
+        self._text = [0, 0]
+        self._open: list[tuple[int, int, list[int]]] = []
+
+    def start(self, tag: str, attributes: Mapping[str, Any]) -> None:
+        self._number += 1
+        self._depth += 1
+        _check_depth(self._depth, self.where)
+        self._links += tag == "a"
+        if _MENU.search(f"{attributes.get('id', '')} {attributes.get('class', '')}"):
+            self._open.append((self._number, self._depth, [*self._text]))
+
+    def data(self, text: str) -> None:
+        self._text[self._links > 0] += len("".join(text.split()))
+
+    def end(self, tag: str) -> None:
+        if self._open and self._open[-1][1] == self._depth:
+            number, _, before = self._open.pop()
+            plain, linked = (now - then for now, then in zip(self._text, before, strict=True))
+            if linked > plain:
+                self.found.add(number)
+        self._links -= tag == "a"
+        self._depth -= 1
+
+    def close(self) -> None:
+        pass
+
+
+def _check_depth(depth: int, where: str) -> None:
+    if depth > MAX_DEPTH:
+        raise BadInput(f"{where} has elements nested over {MAX_DEPTH:,} deep", "Correct the page, or leave it out")
+
+
 class _Page:
     """Takes the parser's events: drops elements, keeps the page's names, and passes the text on."""
 
-    def __init__(self, where: str, dropped: frozenset[str], main_only: bool) -> None:
+    def __init__(self, where: str, dropped: frozenset[str], main_only: bool, menus: Set[int]) -> None:
         self.where = where
         self.builder = TextBuilder()
         self._text = PageText(self.builder)
-        self._dropped, self._main_only = dropped, main_only
-        self._depth = self._skipped_at = self._main_at = self._articles = 0
+        self._dropped, self._main_only, self._menus = dropped, main_only, menus
+        self._number = self._depth = self._skipped_at = self._main_at = self._articles = 0
         self._title: list[str] | None = None
         self._titles: list[str] = []
         self._base = ""
         self._named: dict[str, str] = {}
 
     def start(self, tag: str, attributes: Mapping[str, Any]) -> None:
+        self._number += 1
         self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise BadInput(
-                f"{self.where} has elements nested over {MAX_DEPTH:,} deep", "Correct the page, or leave it out"
-            )
+        _check_depth(self._depth, self.where)
         if self._skipped_at:
             return
         if self._is_dropped(tag, attributes):
@@ -220,7 +266,7 @@ class _Page:
         """Tell whether an element is no part of the main text; the header of an article is."""
         hidden = "hidden" in attributes and attributes["hidden"] != "until-found"
         bare = tag in self._dropped or (tag == "header" and not self._articles and not self._main_at)
-        return bare or hidden or attributes.get("role") in _DROPPED_ROLES
+        return bare or hidden or attributes.get("role") in _DROPPED_ROLES or self._number in self._menus
 
     def _name(self, tag: str, attributes: Mapping[str, Any]) -> None:
         if tag == "base":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -30,6 +31,9 @@ BLANK_PAGES = "PDF pages without text"
 
 BROKEN_PAGES = "PDF pages that could not be read"
 """The note that counts pages that the library failed on in documents that have others."""
+
+_SAME_LINE = 1.0
+"""Points that the baselines of one line may differ by."""
 
 _MAGIC, _MAGIC_WITHIN = b"%PDF-", 1024
 _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), 127], " ") | {12: "\n", 13: "\n"}
@@ -94,7 +98,7 @@ def _pages(pages: Iterable[PageObject], where: str) -> tuple[list[str], Counter[
     length = 0
     for page in pages:
         try:
-            text = _clean(page.extract_text())
+            text = _clean(_text(page))
         except Exception as error:
             fault, text = fault or error, ""
             notes[BROKEN_PAGES] += 1
@@ -109,6 +113,33 @@ def _pages(pages: Iterable[PageObject], where: str) -> tuple[list[str], Counter[
             raise fault
         raise BadInput(f"{where} holds no text (scanned?)", "Run it through text recognition first")
     return texts, +notes
+
+
+def _text(page: PageObject) -> str:
+    """Return a page's text; pieces of one baseline, as the cells of a row are, stand on one line."""
+    pieces: list[str] = []
+    last = math.nan
+
+    def add(text: str, page_matrix: Sequence[float], text_matrix: Sequence[float], *_: object) -> None:
+        nonlocal last
+        if text.strip():
+            baseline = _baseline(page_matrix, text_matrix)
+            if abs(baseline - last) < _SAME_LINE and pieces[-1].endswith("\n"):
+                pieces[-1] = f"{pieces[-1][:-1]} "
+            last = baseline
+        if text:
+            pieces.append(text)
+
+    page.extract_text(visitor_text=add)
+    return "".join(pieces)
+
+
+def _baseline(page_matrix: Sequence[float], text_matrix: Sequence[float]) -> float:
+    """Return how far the line of a piece of text is from the origin, in points, whichever way it runs."""
+    a, b, c, d, e, f = page_matrix
+    right, up = text_matrix[0] * a + text_matrix[1] * c, text_matrix[0] * b + text_matrix[1] * d
+    x, y = text_matrix[4] * a + text_matrix[5] * c + e, text_matrix[4] * b + text_matrix[5] * d + f
+    return (right * y - up * x) / (math.hypot(right, up) or 1.0)
 
 
 def _clean(text: str) -> str:

@@ -1,12 +1,14 @@
-"""Tables, .csv and .tsv: one passage a row, found by the names of the columns."""
+"""Tables, .csv and .tsv: one passage a row, found by the names of the columns; rows of cells from any other file."""
 
 from __future__ import annotations
 
 import csv
+import json
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from graph.errors import BadInput
 from graph.schema import Passage
@@ -36,43 +38,65 @@ def load_table(path: Path, source: str, fields: FieldMap) -> Loaded:
     out.
 
     Raises:
-        BadInput: the file cannot be read, holds numbers alone, has no column that is mapped for it, or a row is
+        BadInput: the file cannot be read, holds no words, has no column that is mapped for it, or a row is
             malformed; the message names it.
     """
     loaded = Loaded()
     rows = table_rows(path, loaded.notes)
     columns = next(rows)[1]
     loaded.columns[source] = dict.fromkeys(columns)
-    reader = RowReader(source, fields.of_file(source, columns, readable_path(path)), loaded.notes, scalar)
+    file = readable_path(path)
+    reader = RowReader(source, fields.of_file(source, columns, file), loaded.notes, scalar)
     if reader.fields.text is not None or any(key in columns for key in TEXT_KEYS):
         loaded.passages.extend(reader.passage(row, where) for where, row in rows)
     else:
-        loaded.passages.extend(_told_rows(rows, columns, readable_path(path), reader))
+        hint = f"Name the columns in the first row, or the text's with --field text=COLUMN: {first_columns(columns)}"
+        loaded.passages.extend(passages_of_cells(rows, columns, reader, file, hint))
     return loaded
 
 
-def _told_rows(
-    rows: Iterator[tuple[str, dict[str, str]]], columns: Collection[str], file: str, reader: RowReader
+def passages_of_cells(
+    rows: Iterator[tuple[str, Mapping[str, Any]]], columns: Collection[str], reader: RowReader, file: str, hint: str
 ) -> Iterator[Passage]:
-    """Yield a passage of all cells of each row. Raises BadInput where neither the columns nor the rows have words."""
+    """Yield a passage of all cells of each row that has any: texts, numbers, truth values, and lists of them.
+
+    Args:
+        rows: (file and row, {column: cell}).
+        columns: the names of the columns, as far as they are known before the rows are read.
+        reader: of the file.
+        file: for the error.
+        hint: for the error.
+
+    Raises:
+        BadInput: neither the columns nor the rows have words, or a row cannot be used.
+    """
     id_column = reader.fields.id or next((key for key in ID_KEYS if key in columns), None)
     usual = ["title"] if "title" in columns else [name for name in columns if name != id_column]
-    title_column = reader.fields.title or next(iter(usual), "")
-    n_rows = n_told = 0
-    for where, row in rows:
+    title_column = reader.fields.title if reader.fields.title in columns else next(iter(usual), None)
+    n_rows = n_worded = 0
+    for where, whole in rows:
+        row = _first_cells(whole, (id_column, title_column), reader.notes)
+        cells = {name: _cell(value) for name, value in row.items()}
         n_rows += 1
-        n_told += _has_letters(row.values())
-        row = _first_cells(row, (id_column, title_column), reader.notes)
-        title = " ".join(row.get(title_column, "").split())
-        yield reader.passage_of_cells(row, title, named_cells(list(row), list(row.values())), where)
-    if not _has_letters(columns) or (n_rows and not n_told):
-        raise BadInput(
-            f"{file} has no column for the text, and holds numbers alone",
-            f"Name the columns in the first row, or the text's with --field text=COLUMN: {first_columns(columns)}",
-        )
+        n_worded += _has_letters(cells.values())
+        title = " ".join(cells.get(title_column or "", "").split())
+        passage = reader.passage_of_cells(row, title, named_cells([*cells], [*cells.values()]), where)
+        if passage.text:
+            yield passage
+    if not _has_letters(columns) or (n_rows and not n_worded):
+        raise BadInput(f"{file} has no column for the text, and no words in its cells", hint)
 
 
-def _first_cells(row: dict[str, str], needed: Container[str | None], notes: Counter[str]) -> dict[str, str]:
+def _cell(value: Any) -> str:
+    """Return a value as a table writes it; empty where it is no cell but another table."""
+    if isinstance(value, list):
+        return ", ".join(filter(None, (_cell(each) for each in value if not isinstance(each, list))))
+    if isinstance(value, str):
+        return value
+    return json.dumps(value) if isinstance(value, int | float) else ""
+
+
+def _first_cells(row: Mapping[str, Any], needed: Container[str | None], notes: Counter[str]) -> Mapping[str, Any]:
     """Return the first cells of a very long row, with those that are needed; the rest is counted."""
     if len(row) <= MAX_KEYS:
         return row

@@ -31,19 +31,24 @@ class TestSeveral:
             write(tmp_path / name, name)
         assert [p.source for p in passages_of(tmp_path)] == ["a.txt", "b.txt", "sub/a.md", "sub/deep/c.txt"]
 
-    def test_other_kinds_are_counted_by_suffix_and_hidden_files_left_out(self, tmp_path: Path) -> None:
-        for name in ("a.txt", "b.png", "c.PNG", "Makefile", ".hidden.txt", ".git/d.txt"):
-            write(tmp_path / name, name)
+    def test_files_that_are_no_documents_are_named_once_with_the_reason(self, tmp_path: Path) -> None:
+        content = {".hidden.txt": "x", ".git/d.txt": "x", "Makefile": "x", "sub/b.PNG": "x", "sub/mail.eml": "x"}
+        without_text = {"a.txt": "", "b.md": " \n\t\n", "c.jsonl": "", "d.json": "[]", "e.csv": "name,role\n"}
+        for name, text in {**content, **without_text, "good.txt": "Karv"}.items():
+            write(tmp_path / name, text)
         documents = read_documents([tmp_path])
-        assert [p.source for p in documents.passages.values()] == ["a.txt"]
-        assert documents.skipped == {".png": 2, "": 1}
-
-    def test_documents_without_text_are_counted_and_not_refused(self, tmp_path: Path) -> None:
-        for name, text in (("a.txt", ""), ("b.md", " \n\t\n"), ("d.txt", "Karv")):
-            (tmp_path / name).write_text(text, encoding="utf-8")
-        documents = read_documents([tmp_path])
-        assert [passage.source for passage in documents.passages.values()] == ["d.txt"]
-        assert (documents.notes, documents.refused) == ({"documents without text": 2}, [])
+        assert [passage.source for passage in documents.passages.values()] == ["good.txt"]
+        reasons = {
+            ".git": "is hidden",
+            ".hidden.txt": "is hidden",
+            "Makefile": "is of a kind that is not read (no suffix)",
+            "sub/b.PNG": "is of a kind that is not read (.png)",
+            "sub/mail.eml": "is of a kind that is not read (.eml)",
+            **dict.fromkeys(without_text, "holds no text"),
+        }
+        named = [(str(tmp_path / name), f"{tmp_path / name} {reason}") for name, reason in reasons.items()]
+        assert [(each.source, each.reason) for each in documents.skipped] == named
+        assert documents.refused == []
 
     def test_links_to_folders_are_not_entered_so_that_loops_end(self, tmp_path: Path) -> None:
         write(tmp_path / "sub/a.txt", "x")
@@ -110,7 +115,8 @@ class TestUnreadable:
         (workspace / "record.sqlite").write_bytes(b"")
         write(workspace / "manifest.json", "{}")
         documents = read_documents([tmp_path])
-        assert ([p.source for p in documents.passages.values()], documents.refused) == (["good.txt"], [])
+        assert [p.source for p in documents.passages.values()] == ["good.txt"]
+        assert (documents.refused, documents.skipped) == ([], [])
 
     def test_a_file_that_may_not_be_read_is_named_with_what_to_do(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -165,11 +165,78 @@ def test_in_a_folder_the_good_files_are_indexed_and_the_bad_ones_named(mara: Mar
     (folder / "good.md").write_text("# Karv\n\nKarv is a town in Ostra.", encoding="utf-8")
     (folder / "bad.txt").write_bytes(b"\xff\xfe\x00")
     (folder / "photo.png").write_bytes(b"\x89PNG")
+    planned = mara("index", folder, "-w", tmp_path / "w", "--dry-run", "--json")
     done = mara("index", folder, "-w", tmp_path / "w", "--json")
-    assert done.code == 5
+    assert done.code == planned.code == 5
     assert done.json["added"] == 1
     assert "bad.txt" in done.json["refused"][0]["source"]
-    assert done.json["skipped"] == {".png": 1}
+    reason = f"{folder / 'photo.png'} is of a kind that is not read (.png)"
+    assert done.json["skipped"] == planned.json["skipped"] == [{"source": str(folder / "photo.png"), "reason": reason}]
+    assert done.json["skipped_counts"] == {"is of a kind that is not read (.png)": 1}
+
+
+def test_a_folder_of_other_kinds_alone_is_refused_with_their_names(mara: Mara, tmp_path: Path) -> None:
+    for n in range(7):
+        (tmp_path / f"{n}.eml").write_text("Subject: Karv", encoding="utf-8")
+    failed = mara("index", tmp_path, "-w", tmp_path / "w", "--json")
+    message = failed.json["error"]["message"]
+    assert failed.code == 2
+    assert f"{tmp_path / '0.eml'} is of a kind that is not read (.eml); " in message
+    assert message.endswith("and 2 more files")
+
+
+class TestSkipped:
+    """The files that were not read can be asked for later: ``stats --skipped``."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        for name in ("docs/karv.txt", "docs/mail/one.eml", "docs/photo.png", "other/velm.txt", "other/two.eml"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(f"{name} tells of Karv.", encoding="utf-8")
+        (tmp_path / "docs/bad.txt").write_bytes(b"\xff\xfe\x00")
+        return tmp_path
+
+    @staticmethod
+    def named(mara: Mara, root: Path) -> dict[str, list[str]]:
+        sources = mara("stats", "--skipped", "-w", root, "--json").json["sources"]
+        return {Path(one["source"]).name: [each["source"] for each in one["files"]] for one in sources}
+
+    def test_they_are_named_with_the_reasons_by_the_folder_that_was_read(self, mara: Mara, folder: Path) -> None:
+        mara("index", folder / "docs", "-w", folder / "w")
+        shown = mara("stats", "--skipped", "-w", folder / "w")
+        assert shown.code == 0
+        first, *lines = (" ".join(line.split()) for line in shown.out.splitlines())
+        assert first.startswith(str(folder / "docs"))
+        assert first.endswith("3 files not read")
+        assert lines[0].startswith("bad.txt is not UTF-16 text")
+        assert lines[1:] == [
+            "photo.png is of a kind that is not read (.png)",
+            "mail/one.eml is of a kind that is not read (.eml)",
+        ]
+        assert mara("stats", "-w", folder / "w", "--json").json["skipped_files"] == 3
+
+    def test_a_run_replaces_what_was_said_of_its_folders_and_a_sync_also_forgets_the_others(
+        self, mara: Mara, folder: Path
+    ) -> None:
+        root = folder / "w"
+        mara("index", folder / "docs/mail", folder / "docs", "-w", root)
+        mara("index", folder / "other", "-w", root)
+        assert self.named(mara, root).keys() == {"mail", "docs", "other"}
+        (folder / "docs/mail/one.eml").unlink()
+        mara("index", folder / "docs", "-w", root)
+        assert self.named(mara, root) == {"docs": ["bad.txt", "photo.png"], "other": ["two.eml"]}
+        mara("sync", folder / "other", "-w", root)
+        assert self.named(mara, root) == {"other": ["two.eml"]}
+
+    def test_a_removed_source_takes_its_name_along(self, mara: Mara, folder: Path) -> None:
+        root = folder / "w"
+        mara("index", folder / "docs", "-w", root)
+        for name in ("mail/one.eml", "bad.txt"):
+            assert mara("remove", "--source", name, "-w", root).code == 0
+        (left,) = mara("stats", "--skipped", "-w", root, "--json").json["sources"]
+        assert [each["source"] for each in left["files"]] == ["photo.png"]
+        assert (left["count"], left["reasons"]) == (1, {"is of a kind that is not read (.png)": 1})
+        assert mara("remove", "--source", "mail/one.eml", "-w", root).code == 2
 
 
 @pytest.mark.parametrize("command", ["index", "sync"])

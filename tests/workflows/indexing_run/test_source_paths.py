@@ -94,8 +94,9 @@ def test_files_of_a_folder_that_cannot_be_read_are_refused_by_name_and_the_rest_
     assert "UTF-8" in reasons["latin.txt"]
     assert "line 2" in reasons["broken.jsonl"]
     assert "cannot be read as PDF" in reasons["paper.pdf"]
-    assert report.skipped == {".png": 2}
-    assert report.to_json()["refused"][0].keys() == {"source", "reason"}
+    assert [Path(skipped.source).name for skipped in report.skipped] == ["one.png", "two.png"]
+    assert report.skipped_counts == {"is of a kind that is not read (.png)": 2}
+    assert report.to_json()["refused"][0].keys() == report.to_json()["skipped"][0].keys() == {"source", "reason"}
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "paper.pdf", "broken.jsonl", "latin.txt", "empty.txt", "empty"])

@@ -41,8 +41,8 @@ def passage_of_file(path: Path) -> Passage:
     return passage
 
 
-def pdf(pages: Sequence[str], title: str = "", password: str | None = None) -> bytes:
-    """Return a PDF with a line of text for each line of each page; an empty page holds no text."""
+def pdf(pages: Sequence[str], title: str = "", password: str | None = None, *, is_drawn: bool = False) -> bytes:
+    """Return a PDF with a line of text for each line of each page, or drawn by it; an empty page holds no text."""
     from pypdf import PdfWriter
     from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
@@ -62,7 +62,8 @@ def pdf(pages: Sequence[str], title: str = "", password: str | None = None) -> b
         )
         shown = (line.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)") for line in text.split("\n"))
         stream = DecodedStreamObject()
-        stream.set_data(f"BT /F1 12 Tf 14 TL 72 720 Td {' '.join(f'({s}) Tj T*' for s in shown)} ET".encode("cp1252"))
+        lines = f"BT /F1 12 Tf 14 TL 72 720 Td {' '.join(f'({s}) Tj T*' for s in shown)} ET"
+        stream.set_data((text if is_drawn else lines).encode("cp1252"))
         if text:
             page[NameObject("/Contents")] = writer._add_object(stream)
     if title:

@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from graph.errors import BadInput
 from graph.schema import Passage
-from graph.sources.documents import read_documents
-from graph.sources.loaders.corpus import EMPTY_CONTEXT
+from graph.sources.documents import ReadOptions, read_documents
+from graph.sources.loaders.corpus import BESIDE_ROWS, EMPTY_CONTEXT
+from graph.sources.loaders.fields import NO_METADATA, FieldMap
 from tests.graph.sources.loaders.files import lines, passage_of_file, passages_of, write
 from tests.growth import grows_with_length_alone
 
@@ -75,12 +76,51 @@ class TestCorpusFiles:
             ("3", "is no corpus"),
             ('{"Nissan": 3}', "is no corpus"),
             ('[{"text": "x"}, 4]', "item 2: not an object"),
-            ('{"Nissan": ["x", 4]}', "'Nissan': no text"),
+            ('{"Nissan": ["x", 4]}', "'Nissan': no text.*list of sentences"),
+            ('[{"year": 1933}, {"year": 1934}]', "no column for the text.*Give each object its text"),
+            ('{"a": [{"name": "Ada"}], "b": [{"name": "Bo"}]}', "is no corpus"),
         ],
     )
     def test_a_malformed_corpus_is_named(self, tmp_path: Path, content: str, complaint: str) -> None:
         with pytest.raises(BadInput, match=rf"c\.json.*{complaint}"):
             read_documents([write(tmp_path / "c.json", content)])
+
+
+class TestExports:
+    """Objects without a text, as programs export them."""
+
+    ROWS: ClassVar[list[dict[str, Any]]] = [
+        {"name": "Ada Holm", "role": "CTO", "office": "Oslo", "since": 2019, "remote": True},
+        {"name": "Bo Lind", "role": "CFO", "office": None},
+    ]
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("staff.json", json.dumps(ROWS)),
+            ("staff.jsonl", lines(*ROWS)),
+            ("staff.json", json.dumps({"count": 2, "rows": ROWS, "next": None})),
+        ],
+    )
+    def test_each_becomes_the_passage_that_the_row_of_a_table_becomes(
+        self, tmp_path: Path, name: str, content: str
+    ) -> None:
+        table = "name,role,office,since,remote\nAda Holm,CTO,Oslo,2019,true\nBo Lind,CFO,,,\n"
+        wanted = passages_of(write(tmp_path / "staff.csv", table))
+        found = passages_of(write(tmp_path / name, content))
+        assert [(p.title, p.text, p.metadata) for p in found] == [(p.title, p.text, p.metadata) for p in wanted]
+
+    @pytest.mark.parametrize("value", [ROWS, {"rows": ROWS}])
+    def test_the_text_can_be_mapped(self, tmp_path: Path, value: Any) -> None:
+        path = write(tmp_path / "staff.json", json.dumps(value))
+        documents = read_documents([path], ReadOptions(fields=FieldMap(text="role", title="name")))
+        assert [(p.title, p.text) for p in documents.passages.values()] == [("Ada Holm", "CTO"), ("Bo Lind", "CFO")]
+
+    def test_lists_are_cells_and_what_no_cell_can_hold_is_counted(self, tmp_path: Path) -> None:
+        row = {"name": "Ada Holm", "speaks": ["Norwegian", "English"], "address": {"city": "Oslo"}}
+        documents = read_documents([write(tmp_path / "staff.json", json.dumps({"rows": [row, {}], "count": 1}))])
+        assert [p.text for p in documents.passages.values()] == ["name: Ada Holm; speaks: Norwegian, English"]
+        assert documents.notes == {NO_METADATA: 2, BESIDE_ROWS: 1}
 
 
 MUSIQUE = {
@@ -151,7 +191,7 @@ class TestQuestionFiles:
             ({"question": "?", "paragraphs": [{"title": "a", "paragraph_text": "x"}, 5]}, "paragraph 2: malformed"),
             ({"question": "?", "paragraphs": [{"title": None, "text": "x"}]}, "paragraph 1: malformed"),
             ({"question": "?", "context": [["Nissan", ["\ud800"]]]}, "broken Unicode"),
-            ({"question": "?", "answer": "x"}, "no text"),
+            ({"question": "?", "answers": ["x"], "gold_ids": ["a"]}, "a question or triples, and no document"),
         ],
     )
     def test_a_malformed_context_is_named(self, tmp_path: Path, row: dict[str, Any], complaint: str) -> None:

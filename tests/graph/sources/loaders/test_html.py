@@ -50,6 +50,20 @@ class TestText:
     def test_so_is_what_is_hidden_or_marked_as_surroundings(self, attribute: str) -> None:
         assert page(f"<p>a</p><div {attribute}><p>x<br>y</p></div><p>b</p>").text == "a\n\nb"
 
+    @pytest.mark.parametrize(
+        "named", ["id=nav", "class='left sidebar'", "id='breadcrumb-section'", "id=mw-navigation", "class=footer"]
+    )
+    def test_so_is_what_is_named_like_a_menu_and_holds_links_for_the_most_part(self, named: str) -> None:
+        menu = f"<div {named}>See: <ul><li><a href=/>Home</a><li><a href=/b>All spaces</a></ul></div>"
+        assert page(f"{menu}<p>In <a href=/c>1933</a>.</p>").text == "In 1933."
+
+    @pytest.mark.parametrize("named", ["id=menu", "class='page with-sidebar'", "class=navy"])
+    def test_a_name_alone_makes_no_menu(self, named: str) -> None:
+        assert page(f"<div {named}><p>Soup of the day, <a href=/>3 EUR</a></p></div>").text == "Soup of the day, 3 EUR"
+
+    def test_a_page_that_is_one_menu_is_read(self) -> None:
+        assert page("<div class=menu><a href=/>Pumps</a></div>").text == "Pumps"
+
     def test_the_header_of_an_article_is_part_of_it(self) -> None:
         assert page("<article><header><h1>Nissan</h1></header>Text</article>").text == "Nissan\n\nText"
 

@@ -3,7 +3,9 @@ from __future__ import annotations
 import io
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -52,10 +54,10 @@ class TestPages:
 
         whole = PageObject.extract_text
 
-        def failing(self: PageObject) -> str:
+        def failing(self: PageObject, **options: Any) -> str:
             if self.page_number == 0:
                 raise ZeroDivisionError("division by zero")
-            return whole(self)
+            return whole(self, **options)
 
         monkeypatch.setattr(PageObject, "extract_text", failing)
         documents = read_documents([write(tmp_path / "a.pdf", pdf(["One.", "Two."]))])
@@ -64,10 +66,27 @@ class TestPages:
         with pytest.raises(BadInput, match=r"b\.pdf cannot be read as PDF \(division by zero\)"):
             read_documents([write(tmp_path / "b.pdf", pdf(["One."]))])
 
+    @pytest.mark.parametrize("matrix", ["1 0 0 1 {x} {y}", "0 1 -1 0 {turned} {x}"])
+    def test_the_cells_of_a_row_are_one_line_though_each_is_drawn_with_a_line_of_its_own(
+        self, tmp_path: Path, matrix: str
+    ) -> None:
+        rows = [["Property", "Value"], ["Flow", "210 l/h"], ["Head", "32 m"]]
+        drawn = "".join(
+            f"BT {matrix.format(x=72 + 144 * column, y=700 - 18 * row, turned=100 + 18 * row)} Tm"
+            f" /F1 10 Tf 12 TL ({cell}) Tj T* ET\n"
+            for row, cells in enumerate(rows)
+            for column, cell in enumerate(cells)
+        )
+        text = load_pdf(write(tmp_path / "a.pdf", pdf([drawn], is_drawn=True)), "a").text
+        assert text == "Property Value\nFlow 210 l/h\nHead 32 m"
+
     def test_characters_that_cannot_be_stored_are_marked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from pypdf import PageObject
 
-        monkeypatch.setattr(PageObject, "extract_text", lambda self: "a\x00b\ud800c\x0bd\n")
+        def broken(self: PageObject, visitor_text: Callable[..., None]) -> None:
+            visitor_text("a\x00b\ud800c\x0bd\n", (1, 0, 0, 1, 0, 0), (1, 0, 0, 1, 0, 0))
+
+        monkeypatch.setattr(PageObject, "extract_text", broken)
         assert load_pdf(write(tmp_path / "a.pdf", pdf(["x"])), "a").text == "a b?c d"
 
     @settings(max_examples=12, deadline=None)

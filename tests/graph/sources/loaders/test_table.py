@@ -145,7 +145,7 @@ class TestMalformed:
             (",,\n1,2,3\n", "no column for the text"),
             ("text,text\nx,y\n", "two columns named 'text'"),
             ("1933,1934\nx,y\n", r"no column for the text.*--field text=COLUMN: 1933, 1934"),
-            ("year,sold\n1933,5\n1934,\n", "no column for the text, and holds numbers alone"),
+            ("year,sold\n1933,5\n1934,\n", "no column for the text, and no words in its cells"),
             ("id,text\n1,x\n2\n", "row 3: 1 cells under 2 columns"),
             ("id,text\n1,x,y\n", "row 2: 3 cells under 2 columns"),
             ("id,text\n1,x\n2,\n", "row 3: no text"),
