@@ -11,6 +11,8 @@ from enum import Enum, auto
 
 import regex
 
+from graph.dates import is_date
+
 _BULLET = r"[-*+•‣◦▪▫●○■□➢►✓✔⁃∙·\uf0b7\uf0a7–—]"
 # What opens a line without being part of what it says: quotes, bullets, boxes to tick, numbers, marks of headings.
 _SIGN = regex.compile(
@@ -26,6 +28,7 @@ _CLAUSE_NUMBER = regex.compile(r"(?:§[ \t]?[0-9]+[a-z]?|[0-9]{1,3}(?:\.[0-9]{1,
 _RULE = regex.compile(r"[ \t]*+(?:[-=*_~`|:+>][ \t]*+)*+|[ \t]*+(?:`{3,}+|~{3,}+)[^`~]*+")
 _UNDERLINE = regex.compile(r"[ \t]*+(?:={2,}+|-{2,}+)[ \t]*+")
 _KEY = regex.compile(r"[*_]{0,2}[\p{L}\p{N}(\"„“«][^:;!?|\n]{0,59}:[*_]{0,2}[ \t]++(?=\S)")
+_AMOUNT = regex.compile(r"(?<![\p{L}\p{N}.,])[0-9][0-9.,]*+[ \u00a0]*+(?:\p{Ll}|[%‰°€$£])|[€$£][ \u00a0]*+[0-9]")
 _WORD_START = regex.compile(r"[\"'“‘„«(\[*_]*+(?P<lower>\p{Ll})?")
 _SIGNS = " \t>-*+•‣◦▪▫●○■□–—|#.()0123456789"
 _CLOSERS = "\"'”’»)]*_`"
@@ -293,7 +296,9 @@ def _headings(text: str, blocks: Sequence[_Line]) -> list[bool]:
     flags = [block.kind is _Kind.HEADING for block in blocks]
     for place in range(len(blocks) - 2, -1, -1):
         block, following = blocks[place], blocks[place + 1]
-        if flags[place] or following.kind is _Kind.HEADING or not _is_short_line(text, block):
+        gaps = text[blocks[place - 1].end : block.opens] if place else "\n\n", text[block.end : following.opens]
+        is_apart = min(gap.count("\n") for gap in gaps) > 1
+        if flags[place] or following.kind is _Kind.HEADING or not _is_short_line(text, block, is_apart):
             continue
         if block.kind is _Kind.ITEM:
             after_item = place > 0 and blocks[place - 1].kind is _Kind.ITEM
@@ -304,23 +309,29 @@ def _headings(text: str, blocks: Sequence[_Line]) -> list[bool]:
     return flags
 
 
-def _is_short_line(text: str, block: _Line) -> bool:
-    """Tell whether a block is one line of a few words, not quoted, without a mark at its end or a number in it."""
+def _is_short_line(text: str, block: _Line, is_apart: bool) -> bool:
+    """Tell whether a block is one line of a few words, not quoted, without a mark at its end.
+
+    With a digit in it, as in "Prices 2026", it has to stand apart, begin in no small letter, and be no date or amount.
+    """
     if block.n_lines > 1 or not (block.kind is _Kind.PROSE or block.sign[:1].isdigit()):
         return False
     if ">" in text[block.opens : block.start]:
         return False
     number = _CLAUSE_NUMBER.match(text, block.start)
     words = text[number.end() if number else block.start : block.end].rstrip(_CLOSERS)
-    is_short = len(words.split()) <= _LONGEST_HEADING and not any(map(str.isdigit, words))
+    if any(map(str.isdigit, words)) and (not is_apart or block.is_lower or is_date(words) or _AMOUNT.search(words)):
+        return False
+    is_short = len(words.split()) <= _LONGEST_HEADING
     return is_short and any(map(str.isalpha, words)) and words[-1] not in ".!?:;,。！？।؟…"
 
 
 def _says_something(text: str, block: _Line) -> bool:
     if block.kind is not _Kind.PROSE:
         return True
-    is_long = len(text[block.start : block.end].split()) > _LONGEST_HEADING
-    return is_long or _ends_sentence(text, block.start, block.end)
+    words = text[block.start : block.end]
+    is_long = len(words.split()) > _LONGEST_HEADING
+    return is_long or _AMOUNT.search(words) is not None or _ends_sentence(text, block.start, block.end)
 
 
 @dataclass(frozen=True, slots=True)

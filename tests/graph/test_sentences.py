@@ -159,9 +159,18 @@ class TestHeadings:
         assert told.startswith("The buyer pays at once")
         assert "Payment terms" in "".join(text[unit.start : unit.end] for unit in text_units(text) if unit.is_heading)
 
+    @pytest.mark.parametrize("heading", ["Prices 2026", "Q3 results", "Phase 2", "Minutes of 14 March 2026"])
+    def test_one_that_stands_apart_may_hold_a_digit(self, heading: str) -> None:
+        text = f"Yorkshire Water\n\nThey pay at once.\n\n{heading}\n\nAll prices rise by 3 %"
+        assert [unit.is_heading for unit in text_units(text)] == [True, False, True, False]
+
     @pytest.mark.parametrize(
         "text",
         [
+            "14 March 2026\n\nWe met at noon.",
+            "EUR 30 per hour\n\nIt is due at once.",
+            "Moor Ltd\nLeeds LS1 4AP\nThe firm was founded by Ida Moor, and sold within the year.",
+            "pip install mara2\n\nIt runs at once.",
             "Wi-Fi is free\n\nBreakfast",
             "Payment within 30 days\n\nThe buyer pays at once.",
             "1. Bolt\n2. Nut\n\nAll prices are net.",

@@ -88,15 +88,27 @@ class Excerpt:
 
     @property
     def names(self) -> list[str]:
-        """The title and the heading that it stands under, as far as it does not hold their words itself."""
-        held = set(tokens(self.passage.text[self.start : self.end]))
-        names = (title_name(self.passage.title), quotable(self.sentences[0].heading).strip(" :"))
-        return [name for name in dict.fromkeys(names) if name and not held.issuperset(tokens(name))]
+        """The title and the heading that it stands under, but for those that it says itself.
+
+        A sentence says a title only where it opens with it: "It was founded by Soichiro Honda" says whom, not what.
+        """
+        words, first = tokens(self.passage.text[self.start : self.end]), self.sentences[0]
+        title, heading = title_name(self.passage.title), quotable(first.heading).strip(" :")
+        holds_title = set(words).issuperset(tokens(title)) if first.is_row else _opens_with(words, tokens(title))
+        names = [] if holds_title else [title]
+        if heading != title and not set(words).issuperset(tokens(heading)):
+            names.append(heading)
+        return names
 
     @property
     def quote(self) -> str:
         """What is shown of it: its words behind those names."""
         return ": ".join([*self.names, " ".join(quotable(sentence.text) for sentence in self.sentences)])
+
+
+def _opens_with(words: Sequence[str], name: Sequence[str]) -> bool:
+    """Tell whether a name stands at the start of words, behind two at most: "The first Tacoma Narrows Bridge"."""
+    return any(words[start : start + len(name)] == name for start in range(3))
 
 
 def passage_sentences(passages: Sequence[NumberedPassage]) -> list[Sentence]:

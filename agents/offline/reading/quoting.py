@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agents.answerer import refusal
 from agents.answers.citations import quotable
@@ -14,6 +14,7 @@ from agents.roles import Answer, Citation
 def quote_evidence(found: Sequence[Evidence]) -> Answer:
     """Return the answer that quotes the evidence for the parts of a question, each excerpt a paragraph; or a refusal.
 
+    The best excerpt of a passage is what its citation spans; those of one passage stand in the order of its text.
     A computed answer stands before its evidence. Notes tell which names were read as others, and of which part there
     is no evidence, and why.
     """
@@ -23,7 +24,7 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
         nothing = refusal()
         return Answer(nothing.text, nothing.plain_text, (), refused=True, notes=notes)
     shown = [(each.short, _cited(each.short, each.compared)) for each in found if each.short]
-    shown += [(excerpt.quote, _quoted(excerpt)) for excerpt in excerpts]
+    shown += [(excerpt.quote, _quoted(excerpt)) for excerpt in _as_they_stand(excerpts)]
     citations: dict[int, Citation] = {}
     for excerpt in excerpts:
         passage = excerpt.passage
@@ -38,6 +39,15 @@ def _each_once(found: Sequence[Evidence]) -> list[Excerpt]:
     for excerpt in (excerpt for each in found for excerpt in each.excerpts):
         placed.setdefault((excerpt.passage.number, excerpt.start, excerpt.end), excerpt)
     return list(placed.values())
+
+
+def _as_they_stand(excerpts: Sequence[Excerpt]) -> Iterator[Excerpt]:
+    """Yield the excerpts, those of one passage in the order of its text."""
+    placed: dict[int, list[Excerpt]] = {}
+    for excerpt in sorted(excerpts, key=lambda each: each.start):
+        placed.setdefault(excerpt.passage.number, []).append(excerpt)
+    for excerpt in excerpts:
+        yield placed[excerpt.passage.number].pop(0)
 
 
 def _notes(found: Evidence) -> list[str]:

@@ -94,7 +94,8 @@ class Uploads:
         """Index the folder: what is new is added. What was known by a replaced name goes first.
 
         Returns:
-            What was added, and of these files the refused ones with the reasons; a refused file is not kept.
+            What was added, and of these files those that could not be read or hold no text, with the reasons; such a
+            file is not kept.
 
         Raises:
             MaraError: as `workflows.indexing.index_sources` does.
@@ -108,7 +109,7 @@ class Uploads:
         report = index_sources([self.folder], self.root, progress=progress)
         refused = [
             {"name": name, "reason": visible(each.reason)}
-            for each in report.refused
+            for each in (*report.refused, *report.skipped)
             if (name := Path(each.source).name) in names
         ]
         for each in refused:

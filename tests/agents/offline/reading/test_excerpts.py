@@ -97,6 +97,17 @@ def test_a_quote_names_what_it_stands_under_unless_its_words_do() -> None:
     assert Excerpt((sentence,)).quote == "Kestrel: Spars: The mast is new."
 
 
+def test_a_title_is_left_out_only_where_a_quote_opens_with_it() -> None:
+    def quote(text: str, title: str = "Honda (company)") -> str:
+        return Excerpt(tuple(passage_sentences([passage(1, "a.md", text, title)]))).quote
+
+    assert quote("It was founded by Soichiro Honda.") == "Honda: It was founded by Soichiro Honda."
+    assert quote("It is large. Honda makes cars.") == "Honda: It is large. Honda makes cars."
+    assert quote("Honda makes cars.") == "Honda makes cars."
+    assert quote("The old Kestrel is a boat.", "Kestrel") == "The old Kestrel is a boat."
+    assert quote("maker: Honda; cars: 3") == "maker: Honda; cars: 3"
+
+
 pieces = st.lists(
     st.sampled_from(
         ["It rains. ", "Does it?", "\n\n", "\n", "## Rain\n", "- item\n", "a: b; c: d\n", "no stop ", "[1] "]

@@ -42,6 +42,14 @@ def test_excerpts_are_paragraphs() -> None:
     assert answer.plain_text == strip_citations(answer.text)
 
 
+def test_excerpts_of_one_passage_stand_in_its_order_and_its_citation_spans_the_best() -> None:
+    asked = "How much notice does the lease need?", RENT
+    answer = quote_evidence([read(each, LEASE) for each in asked])
+    assert answer.plain_text.index("monthly rent") < answer.plain_text.index("six months")
+    (citation,) = answer.citations
+    assert "six months" in LEASE.text[citation.start : citation.end]
+
+
 def test_the_parts_of_a_question_follow_each_other_and_what_is_quoted_for_both_is_quoted_once() -> None:
     rent, notice, again = (read(asked, LEASE) for asked in (RENT, "How much notice does the lease need?", RENT))
     answer = quote_evidence([rent, notice, again])

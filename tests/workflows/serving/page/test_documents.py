@@ -86,9 +86,10 @@ def test_the_name_of_a_document_that_was_indexed_otherwise_is_taken_too(
 def test_a_file_that_cannot_be_read_is_refused_with_the_reason_and_not_kept(me: Visitor, uploads: Path) -> None:
     put(me, "velm.txt", RIVER)
     put(me, "broken.pdf", b"no pdf at all")
-    report = index(me, "velm.txt", "broken.pdf")[-1]["report"]
-    assert [each["name"] for each in report["refused"]] == ["broken.pdf"]
-    assert report["refused"][0]["reason"]
+    put(me, "blank.md", "  ")
+    report = index(me, "velm.txt", "broken.pdf", "blank.md")[-1]["report"]
+    assert [each["name"] for each in report["refused"]] == ["broken.pdf", "blank.md"]
+    assert all(each["reason"] for each in report["refused"])
     assert report["added"] == 1
     assert sorted(path.name for path in (uploads / "workspace").iterdir()) == ["velm.txt"]
 
