@@ -27,6 +27,8 @@ _ATTRIBUTES = {
     "a": {"href", "title", "target"},
     "ol": {"start"},
     "p": {"class"},
+    "th": {"align"},
+    "td": {"align"},
     "button": {"type", "class", "data-number", "aria-label"},
 }
 
@@ -68,6 +70,7 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
     parser.core.ruler.push("citations", _mark_citations)
     parser.core.ruler.push("headings", _lower_headings)
+    parser.core.ruler.push("cells", _align_cells)
     parser.add_render_rule("citation", _button)
     return parser
 
@@ -113,3 +116,10 @@ def _lower_headings(state: StateCore) -> None:
             token.tag = "p"
             if token.type == "heading_open":
                 token.attrSet("class", "heading")
+
+
+def _align_cells(state: StateCore) -> None:
+    """Align the cells of tables by an attribute: the page obeys no styles but its own."""
+    for token in state.tokens:
+        if token.type in ("th_open", "td_open") and token.attrs:
+            token.attrs = {"align": str(token.attrs["style"]).removeprefix("text-align:")}

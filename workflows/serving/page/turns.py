@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workflows.results import TOTAL
+from workflows.results import TOTAL, label_of
 from workflows.runtime.moved import moved
 from workflows.runtime.printable import visible
+from workflows.runtime.quoted import section_of
 from workflows.serving.page.conversations import KeptTurn
 from workflows.serving.page.markdown import to_html
 from workflows.settings.enums import ResultKind
@@ -60,6 +61,7 @@ def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     understood = result.get("understood")
     return {
         "kind": result["answer_kind"],
+        "label": label_of(result["answer_kind"]),
         "asked_back": result["answer_kind"] == ResultKind.CLARIFICATION,
         "text": result["answer"] or "",
         "html": to_html(result["answer"] or "", {each["number"]: each["title"] for each in sources}),
@@ -90,12 +92,17 @@ def _passages(result: Mapping[str, Any]) -> list[dict[str, Any]]:
             **_named(hit),
             "pieces": list(_pieces(hit["text"], marks.get(hit["number"], []))),
             "cited": hit["number"] in marks,
-            "metadata": {visible(key): value for key, value in hit["metadata"].items()},
+            "metadata": {visible(key): value for key, value in _metadata(hit, result).items()},
             "score": round(hit["score"], 4),
             "moved": visible(moved(hit)),
         }
         for hit in result["passages"]
     ]
+
+
+def _metadata(hit: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+    section = section_of(hit, result["citations"])
+    return {**hit["metadata"], "section": section} if section else hit["metadata"]
 
 
 def _named(hit: Mapping[str, Any]) -> dict[str, Any]:

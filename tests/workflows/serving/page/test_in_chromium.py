@@ -234,6 +234,47 @@ def test_conversations_are_renamed_and_deleted(page: Window) -> None:
     assert page.questions() == []
 
 
+def test_other_conversations_are_read_asked_and_deleted_while_one_is_being_answered(
+    page: Window, model: ScriptedServer
+) -> None:
+    go_on = threading.Event()
+
+    def slowly() -> Iterator[str]:
+        yield "It was"
+        go_on.wait(PATIENCE_S)
+        yield " founded in 1203 [1]."
+
+    other, running = "Who built the Tarn Dam?", "When was Marn founded?"
+    model.script({**well_behaved(), "answerer": [ANSWERED, Reply("", pieces=slowly()), ANSWERED]})
+    page.ask(other)
+    page.answered(1)
+    page.click("New conversation")
+    page.ask(running)
+    page.until(lambda: page.text(".draft") == "It was")
+    address = page.driver.current_url
+
+    page.find("#thread-list a").click()
+    page.until(lambda: page.questions() == [other])
+    assert page.text("#title") == other
+    page.ask(QUESTION)
+    page.answered(2)
+    page.click("Delete")
+    page.click("Delete", "#delete-dialog")
+    page.until(lambda: page.questions() == [] and not page.run("return location.hash.slice(2)"))
+
+    page.driver.get(address)
+    assert page.text(".draft") == "It was"
+    assert (page.text("#title"), page.questions()) == (running, [running])
+    page.click("Rename")
+    page.find("#new-title").clear()
+    page.find("#new-title").send_keys("Marn", Keys.ENTER)
+    page.until(lambda: page.text("#title") == "Marn")
+    go_on.set()
+    assert page.answered(1).text.startswith("It was founded in 1203")
+    page.until(lambda: [link.text for link in page.all("#thread-list a")] == ["Marn"])
+    page.complaints()  # The page may have looked for the deleted conversation.
+
+
 def test_a_second_window_sees_what_the_first_one_asked_and_nothing_twice(page: Window) -> None:
     page.ask(QUESTION)
     page.answered(1)
@@ -297,6 +338,24 @@ def test_a_long_answer_fits_a_phone(page: Window, site: Site) -> None:
     assert page.run("return document.getElementById('conversation').scrollWidth") <= 360
     assert len(page.all(".answer table tr")) == 4
     assert page.violations() == []
+
+
+def test_the_words_of_a_table_stay_whole_and_its_columns_aligned(page: Window, site: Site) -> None:
+    heads = ("customer", "manager", "installed", "maintenance", "contract", "property")
+    table = "\n".join(f"| {' | '.join(row)} |" for row in (heads, ("---", *["--:"] * 5), heads))
+    conversation = kept(site, f"{table}\n\nMarn [1].")
+    page.resize(360, 740)
+    page.driver.get(f"{page.driver.current_url.split('#')[0]}#/c/{conversation}")
+    page.answered(1)
+    lines = page.run(
+        "const words = document.createRange();"
+        " return [...document.querySelectorAll('.answer td, .answer th')].map((cell) => {"
+        " words.selectNodeContents(cell); return words.getClientRects().length; })"
+    )
+    assert lines == [1] * 12
+    aligned = "return [...document.querySelectorAll('.answer td')].map((cell) => getComputedStyle(cell).textAlign)"
+    assert [each.removeprefix("-webkit-") for each in page.run(aligned)] == ["start", *["right"] * 5]
+    assert page.width_over() == 0
 
 
 @pytest.mark.parametrize("width", [360, 1360])

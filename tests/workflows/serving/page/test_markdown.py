@@ -107,6 +107,12 @@ def test_links_open_elsewhere_and_tell_nobody() -> None:
     )
 
 
+def test_columns_keep_their_alignment() -> None:
+    answer = "| a | b | c | d |\n|---|:--|:-:|--:|\n| 1 | 2 | 3 | 4 |"
+    aligned = [attributes.get("align") for tag, attributes in read(answer).tags if tag in ("th", "td")]
+    assert aligned == [None, "left", "center", "right"] * 2
+
+
 def test_headings_are_paragraphs_since_the_page_has_its_own() -> None:
     assert read("# Rivers\n\ntext").tags[0] == ("p", {"class": "heading"})
 
@@ -125,6 +131,7 @@ def test_whatever_is_written_only_harmless_tags_come_out(answer: str) -> None:
             "data-number",
             "aria-label",
             "start",
+            "align",
         }
         assert str(attributes.get("href", "https:")).partition(":")[0].lower() in {"http", "https", "mailto"} or (
             ":" not in str(attributes["href"])

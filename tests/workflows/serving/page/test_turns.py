@@ -68,6 +68,13 @@ def test_a_passage_that_is_cited_as_a_whole_has_no_mark() -> None:
     assert details(kept(result((None, None))))["passages"][0]["cited"]
 
 
+def test_a_passage_is_shown_with_the_heading_over_its_cited_words() -> None:
+    text = "It is old.\n\n## Rivers\n\nThe Velm is long."
+    given = result((text.index("The"), len(text)), text=text)
+    given["passages"][0]["metadata"] = {"section": "Age", "year": 2026}
+    assert details(kept(given))["passages"][0]["metadata"] == {"section": "Rivers", "year": 2026}
+
+
 def test_names_neither_hide_nor_turn_what_is_read() -> None:
     turn = shown(kept(result((0, 1), title="\u202eevil\u200b\u0007")))
     assert turn["sources"][0]["title"] == "evil"

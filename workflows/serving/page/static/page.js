@@ -11,12 +11,11 @@ import { Draft, drawTurn } from "./turns.js";
 const LOOK_MS = 3000;
 const SPOKEN = 1000; // characters of an answer that are read out by themselves
 const SETTINGS = ["workspace", "workflow", "mode"];
-let current = ""; // the id of the open conversation; empty for a new one
-let version = -1;
-let turns = [];
-let drawn = new Map(); // by id: what was drawn, and its element
+const unread = (id) => ({ id, version: -1, title: "", turns: [] }); // a conversation; its id is empty where it is new
+let open = unread("");
+const drawn = new Map(); // by id: what was drawn, and its element
 let listed = ""; // what the list of conversations shows
-let active = null; // {draft, stop, conversation}: the turn that this window is being answered
+const runs = new Map(); // by conversation: {within, item, hides, place, stop}: the turn that this window is being answered
 const broken = new Set(); // turns whose stream broke in this window
 
 const acts = { ask, openPassage, openReasons };
@@ -27,35 +26,32 @@ const newId = () => (crypto.randomUUID ? crypto.randomUUID() : Array.from(crypto
 
 async function openConversation(id) {
   keepTyped();
-  current = id;
-  version = -1;
-  turns = [];
+  open = runs.get(id)?.within ?? unread(id);
   drawn.clear();
-  fill(find("turns"));
   closePanel();
-  tellTitle("");
+  tellTitle(open.title);
   find("question").value = typed();
-  if (id) await look();
-  else redraw();
+  redraw();
   markThread();
+  await look();
 }
 
 // Asks whether there is anything new, unless this window is being answered.
 async function look() {
-  if (!current || (active && active.conversation === current)) return;
-  const id = current;
-  const waiting = turns.some((turn) => turn.state === "running") ? "&running=1" : "";
+  const asked = open;
+  if (!asked.id || runs.has(asked.id)) return;
+  const waiting = asked.turns.some((turn) => turn.state === "running") ? "&running=1" : "";
   try {
-    const told = await get(`api/conversations/${id}?version=${version}${waiting}`);
-    if (told.unchanged || id !== current || active) return;
-    const isNew = version !== told.version;
-    version = told.version;
-    turns = told.turns.map((turn) => (turn.state === "running" && broken.has(turn.id) ? { ...turn, state: "broken" } : turn));
+    const told = await get(`api/conversations/${asked.id}?version=${asked.version}${waiting}`);
+    if (told.unchanged || asked !== open || runs.has(asked.id)) return;
+    const isNew = asked.version !== told.version;
+    asked.version = told.version;
+    asked.turns = told.turns.map((turn) => (turn.state === "running" && broken.has(turn.id) ? { ...turn, state: "broken" } : turn));
     tellTitle(told.title);
     redraw();
     if (isNew) loadThreads();
   } catch (fault) {
-    if (fault.status === 404 && id === current) {
+    if (fault.status === 404 && asked === open) {
       say("There is no such conversation: it may have been deleted.");
       location.hash = "#/";
     }
@@ -65,7 +61,8 @@ async function look() {
 function redraw() {
   const list = find("turns");
   const isAtEnd = atEnd();
-  const items = turns.map((turn) => {
+  const run = runs.get(open.id);
+  const items = open.turns.map((turn) => {
     const text = JSON.stringify(turn);
     const known = drawn.get(turn.id);
     if (known?.text === text) return known.item;
@@ -73,10 +70,12 @@ function redraw() {
     drawn.set(turn.id, { text, item });
     return item;
   });
-  if (active && active.conversation === current) items.splice(active.place(), active.hides ? 1 : 0, active.draft.item);
+  if (run) items.splice(run.place(), run.hides ? 1 : 0, run.item);
   settle(list, items);
-  find("welcome").hidden = items.length > 0;
-  for (const id of ["rename", "delete"]) find(id).hidden = !current || !items.length;
+  find("welcome").hidden = Boolean(open.id);
+  for (const id of ["rename", "delete"]) find(id).hidden = !items.length;
+  find("send").hidden = Boolean(run);
+  find("stop").hidden = !run;
   if (isAtEnd) toEnd();
 }
 
@@ -87,6 +86,7 @@ const atEnd = () => {
 const toEnd = () => { find("conversation").scrollTop = find("conversation").scrollHeight; };
 
 function tellTitle(title) {
+  open.title = title;
   find("title").textContent = title || "New conversation";
   document.title = title ? `${title} · mara` : "mara";
 }
@@ -102,30 +102,31 @@ function settings() {
 }
 
 async function ask(question, how = {}) {
-  if (active) {
+  if (runs.has(open.id)) {
     say("One question at a time: stop the answer first, or wait for it.");
     return false;
   }
-  const conversation = current || newId();
+  const within = open;
   const turn = { id: newId(), question, alone: how.alone === true, settings: how.settings ?? settings(), state: "running" };
-  const replaced = turns.findIndex((each) => each.id === how.replaces);
+  const place = () => within.turns.findIndex((each) => each.id === how.replaces);
+  const replaced = place();
   const stop = new AbortController();
   const draft = new Draft(turn, acts);
-  active = {
-    draft,
+  const run = {
+    within,
     stop,
-    conversation,
+    item: draft.item,
     hides: replaced >= 0,
-    place: () => (replaced >= 0 ? Math.max(0, turns.findIndex((each) => each.id === how.replaces)) : turns.length),
+    place: () => (replaced >= 0 ? Math.max(0, place()) : within.turns.length),
   };
-  if (!current) {
-    current = conversation;
-    version = 0;
-    history.replaceState(null, "", `#/c/${conversation}`);
+  if (!within.id) {
+    within.id = newId();
+    within.version = 0;
+    history.replaceState(null, "", `#/c/${within.id}`);
     tellTitle(question);
   }
+  runs.set(within.id, run);
   closePanel();
-  tellAsking(true);
   redraw();
   if (replaced < 0) toEnd();
   else draft.item.scrollIntoView({ block: "nearest" });
@@ -134,7 +135,7 @@ async function ask(question, how = {}) {
   let hasEnded = false;
   let isRefused = false;
   try {
-    const body = { conversation, turn: turn.id, question, alone: turn.alone, settings: turn.settings, replaces: how.replaces ?? "" };
+    const body = { conversation: within.id, turn: turn.id, question, alone: turn.alone, settings: turn.settings, replaces: how.replaces ?? "" };
     for await (const told of stream("api/turns", body, stop.signal)) {
       hasBegun = true;
       const isAtEnd = atEnd();
@@ -143,11 +144,11 @@ async function ask(question, how = {}) {
       else if (told.kind === "void") draft.void();
       else if (told.kind === "ended") {
         hasEnded = true;
-        ended(told.turn, how.replaces);
+        ended(run, told.turn, how.replaces);
         // The turn's begin and its end: where nothing else changed, nothing else is to be loaded.
-        if (conversation === current) version = told.version === version + 2 ? told.version : -1;
+        within.version = told.version === within.version + 2 ? told.version : -1;
       }
-      if (isAtEnd && conversation === current) toEnd();
+      if (isAtEnd && within === open) toEnd();
     }
   } catch (fault) {
     const isStopped = fault.name === "AbortError";
@@ -155,11 +156,10 @@ async function ask(question, how = {}) {
     if (fault.status) say(fault.message);
     if (isStopped) announce("The answer was stopped");
     else if (hasBegun) broken.add(turn.id);
-    if (!isRefused && !isThere(turn.id)) ended({ ...draft.turn, steps: undefined, state: isStopped ? "stopped" : "broken" }, how.replaces);
+    if (!isRefused && !within.turns.some((each) => each.id === turn.id)) ended(run, { ...draft.turn, steps: undefined, state: isStopped ? "stopped" : "broken" }, how.replaces);
   } finally {
-    active = null;
-    tellAsking(false);
-    if (!hasEnded) version = -1;
+    runs.delete(within.id);
+    if (!hasEnded) within.version = -1;
     redraw();
     setTimeout(look, 150);
     loadThreads();
@@ -167,29 +167,30 @@ async function ask(question, how = {}) {
   return !isRefused;
 }
 
-const isThere = (id) => turns.some((turn) => turn.id === id);
-
 // Takes in how a turn ended; what it replaces goes where it was answered.
-function ended(turn, replaces) {
-  if (active.conversation !== current) return;
+function ended(run, turn, replaces) {
+  const turns = run.within.turns;
   const place = turns.findIndex((each) => each.id === replaces);
   if (place < 0) turns.push(turn);
   else if (turn.state === "answered" || turns[place].state !== "answered") turns[place] = turn;
   else turns.splice(place + 1, 0, turn);
-  active = { ...active, draft: { item: document.createComment("") }, hides: false };
+  run.item = document.createComment("");
+  run.hides = false;
+  if (run.within !== open) return;
   if (turn.state === "answered") announce(`${turn.asked_back ? "A question back" : "The answer"}: ${turn.text.slice(0, SPOKEN)}`);
   if (turn.state === "failed") announce("The question failed");
 }
 
 async function submit() {
   const field = find("question");
+  const within = open;
   const question = field.value.trim();
-  if (!question || active) return;
+  if (!question || runs.has(within.id)) return;
   field.value = "";
   keepTyped();
   const isTaken = await ask(question);
-  if (!isTaken && !field.value) {
-    if (!turns.length) beginAnew();
+  if (!isTaken && within === open && !field.value) {
+    if (!within.turns.length) beginAnew();
     field.value = question;
     keepTyped();
   }
@@ -197,25 +198,20 @@ async function submit() {
 
 // Leaves a conversation that has no turn, as the server knows nothing of it.
 function beginAnew() {
-  current = "";
+  open = unread("");
   history.replaceState(null, "", "#/");
   tellTitle("");
   redraw();
 }
 
-function tellAsking(isAsking) {
-  find("send").hidden = isAsking;
-  find("stop").hidden = !isAsking;
-}
-
 // ---- What was typed is kept, whatever happens to the page or the server
 
-const place = () => `mara-typed-${current}`;
-const typed = () => sessionStorage.getItem(place()) ?? "";
+const typedIn = () => `mara-typed-${open.id}`;
+const typed = () => sessionStorage.getItem(typedIn()) ?? "";
 function keepTyped() {
   const text = find("question").value;
-  if (text) sessionStorage.setItem(place(), text);
-  else sessionStorage.removeItem(place());
+  if (text) sessionStorage.setItem(typedIn(), text);
+  else sessionStorage.removeItem(typedIn());
 }
 
 // ---- The list of conversations
@@ -238,7 +234,7 @@ async function loadThreads() {
 
 function markThread() {
   for (const link of find("thread-list").querySelectorAll("a")) {
-    if (link.hash === `#/c/${current}`) link.setAttribute("aria-current", "page");
+    if (link.hash === `#/c/${open.id}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
 }
@@ -313,12 +309,18 @@ function setUpDialogs() {
   find("rename-form").addEventListener("submit", async (event) => {
     event.preventDefault();
     find("rename-dialog").close();
-    await tried(async () => { await patch(`api/conversations/${current}`, { title: find("new-title").value }); await look(); });
+    const renamed = open;
+    await tried(async () => {
+      await patch(`api/conversations/${renamed.id}`, { title: find("new-title").value });
+      renamed.title = find("new-title").value;
+      tellTitle(open.title);
+      await look();
+    });
   });
   find("delete").addEventListener("click", () => find("delete-dialog").showModal());
   find("delete-now").addEventListener("click", async () => {
     find("delete-dialog").close();
-    await tried(async () => { active?.stop.abort(); await remove(`api/conversations/${current}`); });
+    await tried(async () => { runs.get(open.id)?.stop.abort(); await remove(`api/conversations/${open.id}`); });
     location.hash = "#/";
     loadThreads();
     find("question").focus();
@@ -364,16 +366,16 @@ async function start() {
   let wasAway = false;
   onTrouble((text) => {
     say(text);
-    if (wasAway && !text) { announce("The server is back"); version = -1; look(); loadThreads(); }
+    if (wasAway && !text) { announce("The server is back"); open.version = -1; look(); loadThreads(); }
     wasAway = Boolean(text);
   }, askForKey);
   find("composer").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
-  find("stop").addEventListener("click", () => { active?.stop.abort(); find("question").focus(); });
+  find("stop").addEventListener("click", () => { runs.get(open.id)?.stop.abort(); find("question").focus(); });
   find("new").addEventListener("click", () => { location.hash = "#/"; toggleThreads(false); find("question").focus(); });
   find("open-threads").addEventListener("click", () => toggleThreads(true));
   find("close-threads").addEventListener("click", () => toggleThreads(false));
   find("thread-list").addEventListener("click", () => find("threads").classList.remove("open"));
-  window.addEventListener("hashchange", () => { if (conversationInAddress() !== current) openConversation(conversationInAddress()); });
+  window.addEventListener("hashchange", () => { if (conversationInAddress() !== open.id) openConversation(conversationInAddress()); });
   document.addEventListener("visibilitychange", () => { if (!document.hidden) { look(); loadThreads(); } });
   window.addEventListener("focus", look);
   setInterval(() => { if (!document.hidden) look(); }, LOOK_MS);

@@ -2,10 +2,6 @@
 
 import { announce, button, fill, make, name, plural } from "./dom.js";
 
-const KINDS = {
-  evidence: "Quoted from the documents; no model has judged it",
-  refusal: "Not answered",
-};
 const STATES = {
   stopped: "The answer was stopped.",
   cut: "The answer was cut off.",
@@ -43,10 +39,9 @@ function answered(turn, acts) {
     const mark = event.target.closest("button.citation");
     if (mark) acts.openPassage(turn, Number(mark.dataset.number), mark);
   });
-  const kind = KINDS[turn.kind];
   return [
     turn.understood && !turn.asked_back ? understood(turn, acts) : null,
-    kind ? make("p", { className: "kind" }, kind) : null,
+    turn.label ? make("p", { className: "kind" }, turn.label) : null,
     answer,
     ...turn.reasons.map((reason) => make("p", { className: "reason", dir: "auto" }, reason)),
     turn.asked_back ? choices(turn, acts) : sources(turn, acts),
@@ -100,7 +95,7 @@ function sources(turn, acts) {
 function tools(turn, acts) {
   const why = button("Why this answer?", () => acts.openReasons(turn, why), { className: "plain" });
   const copy = button("Copy", async () => {
-    await copyText(turn.text + turn.sources.map((each) => `\n[${each.number}] ${each.title} (${each.source})`).join(""));
+    await copyText((turn.label && `${turn.label}:\n\n`) + turn.text + turn.sources.map((each) => `\n[${each.number}] ${each.title} (${each.source})`).join(""));
     copy.textContent = "Copied";
     announce("The answer was copied");
     setTimeout(() => { copy.textContent = "Copy"; }, 2000);
