@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from agents.chat.usage import Prices
 from agents.roles import Turn
-from workflows.settings.enums import Workflow
+from workflows.settings.enums import ResultKind, Workflow
 from workflows.states.ragenta import Judged, RagentaOutput
 from workflows.states.records import usage_of
 from workflows.states.shared import Answer, ClaimOutput
@@ -24,6 +24,32 @@ def turn_of(result: Mapping[str, Any]) -> Turn:
     """Return a result as a turn of its conversation, for the next question."""
     cited = dict.fromkeys(mark["passage_id"] for mark in result["citations"])
     return Turn(result["question"], result["answer"], tuple(cited))
+
+
+def label_of(kind: str) -> str:
+    """Return the words that stand by a result of this kind wherever it is shown; empty where it says itself what it is.
+
+    Args:
+        kind: a `ResultKind`; empty where none is known.
+    """
+    return "Evidence, which nobody judged" if kind == ResultKind.EVIDENCE else ""
+
+
+def labelled(answer: str, kind: str) -> str:
+    """Return the answer of a result of this kind, under its label where it has one."""
+    label = label_of(kind)
+    return f"{label}:\n\n{answer}" if label else answer
+
+
+def understood_as(result: Mapping[str, Any]) -> str:
+    """Return what a question that leans on earlier turns was understood as; empty where it stood alone or is open."""
+    understood = result["understood"]
+    if not understood or understood["choices"]:
+        return ""
+    question = str(result["question"])
+    if question != understood["asked"] or not understood["names"]:
+        return question
+    return f"{question} ({', '.join(understood['names'])})"
 
 
 _ANSWER_KEYS, _CLAIM_KEYS, _JUDGED_KEYS = (tuple(part.__annotations__) for part in (Answer, ClaimOutput, Judged))

@@ -19,6 +19,7 @@ from workflows.ask import ask
 from workflows.context import Context, asking
 from workflows.conversation.writing import answer_metadata
 from workflows.discovery import passage_provenance, what_to_read
+from workflows.results import labelled
 from workflows.retrieval import graph
 from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import OpenRun
@@ -94,7 +95,7 @@ def answer_tool(context: Context | None = None) -> BaseTool:
         result = on_its_own(ask, question, asked_with)
         told = answer_metadata(result)
         sources = [f"[{each['number']}] {each['title']} ({each['passage_id']})" for each in told["sources"]]
-        return "\n".join([str(result["answer"]), *sources]), told
+        return "\n".join([labelled(result["answer"], result["answer_kind"]), *sources]), told
 
     return ask_documents
 

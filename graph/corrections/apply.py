@@ -294,7 +294,9 @@ class _Names:
         if not steps:
             return name
         if not before:
-            self.used.update(id for id, _ in steps)
+            if steps[-1][1] != name:
+                earlier = [name, *(into for _, into in steps)]
+                self.used.update(id for (id, into), was in zip(steps, earlier, strict=False) if into != was)
             if normalise_name(steps[-1][1]) != form:
                 self._written[normalise_name(steps[-1][1])].add(form)
         return steps[-1][1]

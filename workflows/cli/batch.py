@@ -107,8 +107,13 @@ def batch(
 
 
 def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
-    """Print how many questions were answered, refused and failed, and where the answers are."""
-    console.print(f"{summary['questions']} questions: {summary['answered']} answered, {summary['refused']} refused")
+    """Print how many questions have which kind of result, or failed, and where the results are."""
+    evidence = f"{summary['evidence']} with evidence, which nobody judged"
+    asked_back = f", {summary['asked_back']} asked back" if summary["asked_back"] else ""
+    console.print(
+        f"{summary['questions']} questions: {summary['answered']} answered, {evidence},"
+        f" {summary['refused']} refused{asked_back}"
+    )
     if summary["coverage"]:
         console.print(_listed(summary["coverage"]))
     if summary["failed"]:

@@ -12,8 +12,8 @@ from graph.text import counted
 from workflows.cli import render
 from workflows.cli.live_answer import spent
 from workflows.cli.render import escape
-from workflows.conversation.session import asks_back, understood_as
-from workflows.results import Result
+from workflows.conversation.session import asks_back
+from workflows.results import Result, understood_as
 
 if TYPE_CHECKING:
     from workflows.explanation.model import Explanation
@@ -23,8 +23,7 @@ _SHOWN_SEEDS = 6
 
 def answer(console: Console, result: Result) -> None:
     """Print an answer over the list of the passages that it cites, or the choices where it asks back."""
-    if words := understood_as(result):
-        console.print(f"[dim]Understood as: {escape(words)}[/]\n")
+    render.understood(console, result)
     if asks_back(result):
         _choices(console, result)
         return
@@ -32,7 +31,7 @@ def answer(console: Console, result: Result) -> None:
     cited = _cited(result)
     for passage in result["passages"]:
         if passage["number"] in cited:
-            console.print(f"  {render.heading(passage)}")
+            console.print(f"  {render.heading(passage, result['citations'])}")
     render.checked(console, result)
     for note in render.notes(result["errors"]):
         console.print(f"[yellow]{escape(note)}[/]")
@@ -52,7 +51,7 @@ def sources(console: Console, result: Result, *, all_of_them: bool) -> None:
     shown = [hit for hit in result["passages"] if all_of_them or hit["number"] in cited]
     if not shown:
         console.print("The answer cites nothing" if result["passages"] else "No passage was found")
-    render.passages(console, shown, cited)
+    render.passages(console, shown, result["citations"])
     if left := len(result["passages"]) - len(shown):
         console.print(f"[dim]{counted(left, 'passage')} found beside: /sources all shows them[/]")
 
@@ -64,7 +63,7 @@ def passage(console: Console, result: Result, hit: Mapping[str, Any]) -> None:
     for start, end in _cited_words(result, hit):
         text.append(hit["text"][told:start]).append(f"{before}{hit['text'][start:end]}{after}", style)
         told = end
-    console.print(render.heading(hit, verbose=True))
+    console.print(render.heading(hit, result["citations"], verbose=True))
     console.print(text.append(hit["text"][told:]))
 
 
@@ -102,7 +101,7 @@ def why(console: Console, result: Result, explanation: Explanation) -> None:
     if not explanation.walk:
         for hit in result["passages"]:
             if hit["number"] in _cited(result):
-                console.print(f"{render.heading(hit)}: score {hit['score']:.3g}")
+                console.print(f"{render.heading(hit, result['citations'])}: score {hit['score']:.3g}")
     render.judged(console, result)
 
 

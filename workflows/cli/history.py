@@ -14,6 +14,7 @@ from graph.storage.workspace import default_workspace
 from workflows.cli.command import reports_errors, write
 from workflows.cli.options import JsonOption, WorkspaceOption, given_text, named_path
 from workflows.cli.render import escape
+from workflows.results import label_of, labelled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -122,8 +123,9 @@ def _show_list(console: Console, listed: Mapping[str, Any]) -> None:
     for each in listed.get("questions", ()):
         said = escape(_shortened(each["content"]))
         is_question = each["role"] == "user"
+        label = label_of(each["kind"])
         when = escape(each["created_at"][:16].replace("T", " ")) if is_question else " " * 16
-        console.print(f"{when}  [bold]> {said}[/]" if is_question else f"{when}  {said}")
+        console.print(f"{when}  [bold]> {said}[/]" if is_question else f"{when}  {f'{label}: ' if label else ''}{said}")
     if views := listed.get("views"):
         console.print("Documents viewed:")
         for each in views:
@@ -137,7 +139,7 @@ def _show_conversation(console: Console, found: Mapping[str, Any]) -> None:
         if each["role"] == "user":
             console.print(f"[bold]> {escape(each['content'])}[/]")
         else:
-            console.print(escape(each["content"]))
+            console.print(escape(labelled(each["content"], each.get("kind", ""))))
             for cited in each.get("cited", ()):
                 named = " · ".join(filter(None, (cited["title"], cited["path"]))) or cited["passage"]
                 console.print(f"[dim]\\[{cited['number']}] {escape(named)}[/]")

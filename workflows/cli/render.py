@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,21 @@ from rich.markup import escape as escape  # texts of users, documents and models
 from rich.padding import Padding
 from rich.table import Table
 
-from agents.answers.citations import quotable
 from agents.claim_verdicts import Verdict
 from graph.errors import MaraError
-from graph.sentences import sentence_spans
 from graph.text import counted
 from workflows.indexing_run.report import IndexReport
+from workflows.results import labelled, understood_as
 from workflows.runtime.moved import moved
+from workflows.runtime.quoted import excerpt_of, section_of
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.enums import ResultKind
 
 _SHOWN_PASSAGES = 5
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
-_EXCERPT_READ = 1_000
+_SHOWN_FILES = 10
+_ALL, _ALL_OF_DRY_RUN = "`mara stats --skipped` names them", "the same with --json names them"
 _PASSAGE = re.compile(r"passage \[[0-9]+\]")
 
 
@@ -55,8 +56,7 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
             console.print(f"[yellow]{name.replace('_', ' ')}: {getattr(report, name)}[/]")
     if report.notes:
         console.print(f"[dim]dropped or defaulted: {escape(_pairs(report.notes))}[/]")
-    if report.skipped:
-        console.print(f"[yellow]skipped files of unsupported types: {escape(_pairs(_suffixes(report.skipped)))}[/]")
+    _unread(console, "skipped", [each.reason for each in report.skipped], sum(report.skipped_counts.values()), _ALL)
     if report.failed_count:
         console.print(
             f"[yellow]nothing could be extracted from {report.failed_count} passages; run the command again to retry[/]"
@@ -66,7 +66,8 @@ def index_report(console: Console, report: IndexReport, triples: Path | None = N
     if not report.facts:
         console.print("[yellow]no facts: the walk can use only names and passages[/]")
     relationships_problem(console, report.relationships)
-    _refusals(console, [refused.reason for refused in report.refused], report.refused_count)
+    reasons = [each.reason for each in report.refused]
+    _unread(console, "refused", reasons, report.refused_count, _ALL, "; everything else is done")
 
 
 def relationships_problem(console: Console, relationships: Mapping[str, Any]) -> None:
@@ -84,14 +85,30 @@ def _own_types(console: Console, names: Sequence[str], unfound: Sequence[str]) -
         console.print(f"[yellow]own types that no rule finds: {escape(', '.join(unfound))}; {hint}[/]")
 
 
-def _refusals(console: Console, reasons: Sequence[str], count: int, done: str = "everything else is done") -> None:
-    """Print how many files were refused and why, at the end of a report."""
+def _unread(
+    console: Console, what: str, reasons: Sequence[str], count: int, how_to_see_all: str, outcome: str = ""
+) -> None:
+    """Print how many files were not read, and why the first ones."""
     if count:
-        console.print(f"[yellow]refused: {count} file{'s' if count > 1 else ''}; {done}[/]")
-    for reason in reasons:
+        console.print(f"[yellow]{what}: {counted(count, 'file')}{outcome}[/]")
+    for reason in reasons[:_SHOWN_FILES]:
         console.print(f"[yellow]  {escape(reason)}[/]")
-    if count > len(reasons):
-        console.print(f"[yellow]  and {count - len(reasons)} more[/]")
+    if count > _SHOWN_FILES:
+        console.print(f"[yellow]  and {count - _SHOWN_FILES:,} more: {how_to_see_all}[/]")
+
+
+def skipped(console: Console, found: Mapping[str, Any]) -> None:
+    """Print the files that indexing did not read, by source."""
+    if not found["sources"]:
+        console.print("No run has noted yet which files it did not read: index or sync again")
+    for source in found["sources"]:
+        named, count = source["files"], source["count"]
+        console.print(f"[bold]{escape(source['source'])}[/], {source['at']}: {counted(count, 'file')} not read")
+        if count > len(named):
+            console.print(f"[yellow]{len(named):,} of them are named; all, by reason:[/]")
+            console.print(f"[yellow]{escape(_pairs(source['reasons']))}[/]")
+        for each in named:
+            console.print(f"  {escape(each['reason'])}")
 
 
 def _spending(console: Console, report: IndexReport) -> None:
@@ -135,12 +152,12 @@ def preview(console: Console, found: Mapping[str, Any]) -> None:
         console.print(f"cost: about {took['cost']:.4g}")
     if found["kept_of_refused"]:
         console.print(f"[yellow]kept, since their source cannot be read: {found['kept_of_refused']}[/]")
-    if found["skipped"]:
-        console.print(f"[yellow]skipped files of unsupported types: {escape(_pairs(_suffixes(found['skipped'])))}[/]")
+    left_out = [each["reason"] for each in found["skipped"]]
+    _unread(console, "skipped", left_out, sum(found["skipped_counts"].values()), _ALL_OF_DRY_RUN)
     asked = took["sample"]["usage"]["requests"]
     console.print(f"[dim]Nothing was written{' but the replies to the sample' if asked else ''}[/]")
     reasons = [refused["reason"] for refused in found["refused"]]
-    _refusals(console, reasons, len(reasons), "everything else can be indexed")
+    _unread(console, "refused", reasons, len(reasons), _ALL_OF_DRY_RUN, "; everything else can be indexed")
 
 
 def removal(console: Console, done: Mapping[str, Any]) -> None:
@@ -153,17 +170,12 @@ def removal(console: Console, done: Mapping[str, Any]) -> None:
     relationships_problem(console, done["relationships"])
 
 
-def _suffixes(skipped: Mapping[str, int]) -> dict[str, int]:
-    return {suffix or "(no suffix)": count for suffix, count in skipped.items()}
-
-
-def _place(passage: Mapping[str, Any], *, verbose: bool) -> str:
+def _place(passage: Mapping[str, Any], citations: Sequence[Mapping[str, Any]], *, verbose: bool) -> str:
     """Return a passage's source, section and page; also its id, with ``verbose`` or where it has nothing else."""
-    metadata = passage["metadata"]
-    section, page, last = (metadata.get(key) for key in ("section", "page", "page_end"))
+    page, last = (passage["metadata"].get(key) for key in ("page", "page_end"))
     pages = [f"page {page}" if last is None else f"pages {page} to {last}"] if page is not None else []
     key = passage["id"] if verbose or not (passage["title"] or passage["source"]) else ""
-    return " · ".join(str(part) for part in (key, passage["source"], section, *pages) if part)
+    return " · ".join(str(part) for part in (key, passage["source"], section_of(passage, citations), *pages) if part)
 
 
 def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False) -> None:
@@ -174,10 +186,10 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         result: result of a question.
         verbose: whether to print ids, facts, β, judge scores and how passages were ranked, too.
     """
+    understood(console, result)
     console.print(escape(headed(result)), style="bold")
     console.print()
-    cited = {citation["number"] for citation in result["citations"]}
-    passages(console, _shown_passages(result, cited), cited, verbose=verbose)
+    passages(console, _shown_passages(result), result["citations"], verbose=verbose)
     if verbose:
         judged(console, result)
     checked(console, result)
@@ -189,20 +201,31 @@ def answer(console: Console, result: Mapping[str, Any], *, verbose: bool = False
         console.print(f"\n[dim]{escape(_origin(result))}; --verbose tells how the passages were found[/]")
 
 
+def understood(console: Console, result: Mapping[str, Any]) -> None:
+    """Print what a question that leans on earlier turns was understood as."""
+    if words := understood_as(result):
+        console.print(f"[dim]Understood as: {escape(words)}[/]\n")
+
+
 def passages(
-    console: Console, shown: Sequence[Mapping[str, Any]], cited: Collection[int], *, verbose: bool = False
+    console: Console,
+    shown: Sequence[Mapping[str, Any]],
+    citations: Sequence[Mapping[str, Any]],
+    *,
+    verbose: bool = False,
 ) -> None:
-    """Print where passages come from and how they begin, those whose numbers are cited with a mark."""
+    """Print where passages come from, and their cited words behind a mark; of one that is not cited, its beginning."""
+    cited = {citation["number"] for citation in citations}
     for passage in shown:
         mark = "[green]●[/]" if passage["number"] in cited else " "
-        console.print(f"{mark} {heading(passage, verbose=verbose)}")
-        console.print(Padding(escape(_excerpt(passage["text"])), (0, 0, 0, 6)), soft_wrap=False)
+        console.print(f"{mark} {heading(passage, citations, verbose=verbose)}")
+        console.print(Padding(escape(excerpt_of(passage, citations)), (0, 0, 0, 6)), soft_wrap=False)
 
 
-def heading(passage: Mapping[str, Any], *, verbose: bool = False) -> str:
-    """Return a passage's number, title and place, as markup; also its id, with ``verbose``."""
+def heading(passage: Mapping[str, Any], citations: Sequence[Mapping[str, Any]], *, verbose: bool = False) -> str:
+    """Return a passage's number, title and the place of its cited words, as markup; also its id, with ``verbose``."""
     parts = [f"[bold]{escape(part)}[/]" for part in (f"[{passage['number']}]", passage["title"]) if part]
-    if place := _place(passage, verbose=verbose):
+    if place := _place(passage, citations, verbose=verbose):
         parts.append(f"[dim]{escape(f'· {place}' if passage['title'] else place)}[/]")
     if ended := passage.get("superseded_at"):
         parts.append(f"[yellow]· superseded on {escape(ended)}[/]")
@@ -212,10 +235,9 @@ def heading(passage: Mapping[str, Any], *, verbose: bool = False) -> str:
 
 
 def headed(result: Mapping[str, Any]) -> str:
-    """Return an answer, or evidence under a line that calls it so."""
+    """Return an answer under its label, and under the date that it was asked as of."""
     as_of = f"As of {result['as_of']}:\n\n" if result.get("as_of") else ""
-    head = "Evidence, which nobody judged:\n\n" if result["answer_kind"] == ResultKind.EVIDENCE else ""
-    return f"{as_of}{head}{result['answer']}"
+    return f"{as_of}{labelled(result['answer'], result['answer_kind'])}"
 
 
 def _origin(result: Mapping[str, Any]) -> str:
@@ -258,9 +280,9 @@ def _fact(fact: Mapping[str, Any]) -> str:
     return f"{fact['subject']} {fact['predicate']} {fact['object']}{ended}"
 
 
-def _shown_passages(result: Mapping[str, Any], cited: Collection[int]) -> list[Mapping[str, Any]]:
+def _shown_passages(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the first passages and all that are cited; where they were judged, the cited, else the kept, if any."""
-    passages = result["passages"]
+    passages, cited = result["passages"], {citation["number"] for citation in result["citations"]}
     kept = (cited or set(result["written_from"])) if "judgements" in result else ()
     if judged := [passage for passage in passages if passage["number"] in kept]:
         return judged
@@ -354,7 +376,7 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
     """Print the sample's questions and answers."""
     for each in result["results"]:
         console.print(f"[cyan]?[/] {escape(each['question'])}")
-        console.print(Padding(escape(each["answer"]), (0, 0, 0, 2)), style="bold", soft_wrap=False)
+        console.print(Padding(escape(headed(each)), (0, 0, 0, 2)), style="bold", soft_wrap=False)
         cited = {citation["number"] for citation in each["citations"]}
         for number, passage in enumerate(each["passages"], start=1):
             if number in cited:
@@ -366,8 +388,6 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
         f" {n} questions: recall@5 {result['recall_at_5']:.2f},"
         f" {result['answers_with_gold']} results hold the gold answer"
     )
-    if result["results"][0]["models"]["chat"] == OFFLINE:
-        console.print("No model is configured: what stands under a question is evidence, which nobody judged")
     console.print(f"[dim]{escape(_pairs(result['results'][0]['models']))}[/]")
     console.print(f'Ask it yourself: mara ask "..." --workspace {escape(report["workspace"])}')
 
@@ -388,12 +408,6 @@ def _lines(value: object) -> str:
 
 def _size(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:.1f} kB"
-
-
-def _excerpt(passage: str) -> str:
-    """Return the first words of a passage without Markdown syntax, as in a quote."""
-    head = passage[:_EXCERPT_READ]
-    return _shorten(" ".join(quotable(head[start:end]) for start, end in sentence_spans(head)))
 
 
 def _shorten(text: str, limit: int = 240) -> str:

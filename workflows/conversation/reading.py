@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.clarification import chosen_reading
 from agents.roles import Turn
 from graph.errors import BadInput
+from workflows.conversation.writing import EVIDENCE_ENDING
 from workflows.settings.enums import ResultKind
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 from workflows.states.chat import METADATA
@@ -126,7 +127,7 @@ def _turn(asked: HumanMessage, answer: AIMessage | None, is_last: bool, dropped:
     if told is None and METADATA in answer.response_metadata:
         dropped["Earlier answers whose sources cannot be read do not count"] += 1
         return Turn(question)
-    text = text_of(answer)
+    text = text_of(answer).removesuffix(EVIDENCE_ENDING)
     if len(text) > ANSWER_LIMIT:
         dropped[f"Of earlier answers, the first {ANSWER_LIMIT:,} characters count"] += 1
     return Turn(question, text[:ANSWER_LIMIT], tuple(source.passage_id for source in told.sources) if told else ())

@@ -11,10 +11,9 @@ from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.context import Context, make_context
 from workflows.evaluation.reports.markdown import plain
-from workflows.results import Result, turn_of
+from workflows.results import Result, label_of, turn_of, understood_as
 from workflows.runtime.history import past_turns, seen_turns
 from workflows.runtime.resources import OpenRun
-from workflows.settings.enums import ResultKind
 from workflows.settings.mara import QUESTION_LIMIT, TURNS_LIMIT
 from workflows.streaming import Answered, Event, ask_stream
 
@@ -150,17 +149,6 @@ def asks_back(result: Mapping[str, Any]) -> bool:
     return bool(result["understood"] and result["understood"]["choices"])
 
 
-def understood_as(result: Mapping[str, Any]) -> str:
-    """Return what a question that leans on earlier turns was understood as; empty where it stood alone or is open."""
-    understood = result["understood"]
-    if not understood or understood["choices"]:
-        return ""
-    question = str(result["question"])
-    if question != understood["asked"] or not understood["names"]:
-        return question
-    return f"{question} ({', '.join(understood['names'])})"
-
-
 def _told(result: Mapping[str, Any]) -> list[str]:
     """Return a question, its answer and its sources as Markdown."""
     understood = result["understood"]
@@ -170,8 +158,8 @@ def _told(result: Mapping[str, Any]) -> list[str]:
     if asks_back(result):
         choices = [f"{number}. {plain(choice)}" for number, choice in enumerate(understood["choices"], start=1)]
         return [*parts, "What do you mean?", "\n".join(choices)]
-    if result["answer_kind"] == ResultKind.EVIDENCE:
-        parts.append("Evidence, which nobody judged:")
+    if label := label_of(result["answer_kind"]):
+        parts.append(f"{label}:")
     parts.append(_as_read(result["answer"]))
     cited = {mark["number"] for mark in result["citations"]}
     sources = [

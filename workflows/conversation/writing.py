@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 
-from workflows.results import Result
+from workflows.results import Result, label_of
+from workflows.settings.enums import ResultKind
 from workflows.states.chat import METADATA, AnswerMetadata, SourceRecord
 from workflows.states.records import CitationMark, PassageHit
 
 EXCERPT_LIMIT = 300
 """Characters of a source's excerpt, of its title, and of a note."""
+
+EVIDENCE_ENDING = f"\n\n({label_of(ResultKind.EVIDENCE)}.)"
+"""The end of a message that quotes evidence: its kind is known once its words are said."""
 
 NOTES_LIMIT = 20
 """Notes that an answer tells; of more, their number."""
@@ -35,11 +39,12 @@ def answer_message(result: Result, told: Sequence[str], message_id: str) -> AIMe
 
 
 def answer_text(result: Result) -> str:
-    """Return the text of an answer; where it asks back, also how to reply."""
+    """Return the text of an answer, and that it is evidence where it is; where it asks back, also how to reply."""
     understood = result["understood"]
     choices = understood["choices"] if understood else []
     how = f"\n\nReply with a number from 1 to {len(choices)}, or in your own words." if choices else ""
-    return f"{result['answer']}{how}"
+    ending = EVIDENCE_ENDING if result["answer_kind"] == ResultKind.EVIDENCE else how
+    return f"{result['answer']}{ending}"
 
 
 def answer_metadata(result: Result, told: Sequence[str] = ()) -> AnswerMetadata:

@@ -31,6 +31,7 @@ from workflows.runs.runner import (
 )
 from workflows.runtime.resources import open_workspace_index
 from workflows.runtime.versions import ANSWERING
+from workflows.settings.enums import ResultKind
 
 CONCURRENCY = 4
 """Questions asked side by side if a chat model answers."""
@@ -76,16 +77,18 @@ class Batch:
     rows: list[Row]
 
     def summary(self) -> dict[str, Any]:
-        """Return how many questions were answered, refused and failed, and how far they are covered."""
+        """Return how many questions have which kind of result, or failed, and how far they are covered."""
         told = [row for row in self.rows if row["failed"] is None]
-        refused = sum(bool(row["refused"]) for row in told)
+        kinds = Counter(row["answer_kind"] for row in told)
         calls = [row["model_calls"] for row in told if row.get("model_calls") is not None]
         fallbacks = Counter(fault["node"] for row in told for fault in row["errors"] if fault["kind"] == "Fallback")
         return {
             "file": str(self.file),
             "questions": len(self.rows),
-            "answered": len(told) - refused,
-            "refused": refused,
+            "answered": kinds[ResultKind.ANSWER],
+            "evidence": kinds[ResultKind.EVIDENCE],
+            "refused": kinds[ResultKind.REFUSAL],
+            "asked_back": kinds[ResultKind.CLARIFICATION],
             "failed": len(self.rows) - len(told),
             "failures": _counted(row["failed"]["kind"] for row in self.rows if row["failed"]),
             "fallbacks": _counted(fallbacks.elements()),

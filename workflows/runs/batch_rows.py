@@ -91,6 +91,7 @@ def answer_row(question: AskedQuestion, result: Result, answer_passages: int, fa
         "final_prompt": result.get("final_prompt"),
         "answer": result.get("answer"),
         "plain_answer": result.get("plain_answer"),
+        "answer_kind": result.get("answer_kind"),
         "refused": result.get("refused"),
         "claims": _parts(result.get("claims"), _CLAIM_KEYS),
         "coverage": result.get("coverage"),

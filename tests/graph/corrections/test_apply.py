@@ -45,6 +45,11 @@ class TestNames:
         assert facts(says) == [("John Smith", "works at", "Big Blue")]
         assert standing(MERGED, Merge(("Big Blue", "I.B.M."), "Big Blue")).meaning("IBM") == "Big Blue"
 
+    def test_a_merge_that_leaves_a_name_as_it_is_does_not_count_beside_one_that_changes_the_passage(self) -> None:
+        other = Merge(("John Smith", "J. Smith"), "J. Smith")
+        assert stated(NEWS, Merge(("Big Blue", "I.B.M."), "I.B.M."), other).by == (2,)
+        assert stated(NEWS, MERGED, Merge(("IBM", "I.B.M."), "I.B.M."), other).by == (3,)
+
     def test_facts_that_become_one_keep_the_highest_confidence(self) -> None:
         both = (("IBM", "is", "old", RelationType.TEMPORAL, 0.4), ("I.B.M.", "is", "old", RelationType.TEMPORAL, 0.9))
         (triple,) = stated(HR, MERGED, triples=both).triples

@@ -162,7 +162,7 @@ class TestSurviving:
         write(folder / "engines.jsonl", rows)
         indexed(folder, engines)
         assert "K.M.W." not in entities(engines)
-        assert [each["passages"] for each in list_corrections(engines)["corrections"]] == [2, 1]
+        assert [each["passages"] for each in list_corrections(engines)["corrections"]] == [1, 1]
 
     def test_one_whose_passages_went_stays_listed_and_holds_when_they_come_back(
         self, folder: Path, engines: Path

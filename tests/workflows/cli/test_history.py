@@ -43,6 +43,14 @@ def test_asking_in_a_conversation_tells_what_was_recorded(mara: Mara, root: Path
     assert mara("ask", FOUNDED, "-w", root, "--json").json["recorded"] is None
 
 
+def test_asking_in_a_conversation_tells_what_was_understood(mara: Mara, asked: Path) -> None:
+    ask = ("ask", "And who founded it?", "-w", asked, "--conversation", "marn", "--user", "ada")
+    shown = mara(*ask)
+    assert shown.out.startswith("Understood as: Who founded Marn?\n")
+    assert mara(*ask, "--json").json["question"] == "Who founded Marn?"
+    assert "Understood as" not in mara("ask", FOUNDED, "-w", asked).out
+
+
 def test_what_is_remembered_is_chosen(mara: Mara, root: Path) -> None:
     ask = ("ask", FOUNDED, "-w", root, "--conversation", "marn", "--user", "ada", "--json")
     assert mara(*ask, "--remember", "nothing").json["recorded"] is None
@@ -74,7 +82,7 @@ def test_history_lists_conversations_and_shows_one(mara: Mara, asked: Path) -> N
     assert all(word in listed for word in ("marn", "ada", FOUNDED))
     (only,) = mara("history", "-w", asked, "--json").json["conversations"]
     assert (only["id"], only["owner"], only["messages"]) == ("marn", "ada", 2)
-    assert f"> {FOUNDED}" in mara("history", "marn", "-w", asked).out
+    assert f"> {FOUNDED}\nEvidence, which nobody judged:\n" in mara("history", "marn", "-w", asked).out
     assert mara("history", "other", "-w", asked).code == 2
     of_ada = mara("history", "-w", asked, "--user", "ada", "--json").json
     assert {view["document"] for view in of_ada["views"]} == {view.document for view in views(asked, "ada")}
@@ -87,7 +95,7 @@ def test_questions_outside_of_conversations_are_told_from_their_answers(mara: Ma
     answer = mara("ask", FOUNDED, "-w", root, "--user", "ada", "--json").json["answer"]
     shown = mara("history", "-w", root, "--user", "ada").out
     assert f"> {FOUNDED}" in shown
-    assert answer.splitlines()[0][:30] in shown
+    assert f"Evidence, which nobody judged: {answer.splitlines()[0][:30]}" in shown
     assert shown.count("> ") == 1
 
 

@@ -28,6 +28,7 @@ def shown(more: Mapping[str, Any] | None = None, *, verbose: bool = False, **pas
     result: dict[str, Any] = {
         "answer": "Karv lies in Ostra. [1]",
         "answer_kind": "answer",
+        "understood": None,
         "citations": [{"number": 1, "passage": "p1"}],
         "passages": [hit],
         "facts": [],

@@ -19,8 +19,8 @@ from tests.workflows.conversing import BIRTH, BIRTHS, FOUNDER, FOUNDER_OF_MARN, 
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.small_world import QUESTION
 from workflows.context import Context
-from workflows.conversation.session import Conversation, Thread, asks_back, understood_as
-from workflows.results import turn_of
+from workflows.conversation.session import Conversation, Thread, asks_back
+from workflows.results import turn_of, understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.settings.mara import TURNS_LIMIT
 

@@ -94,6 +94,7 @@ def ragenta_result(**changes: Any) -> Row:
     """Return what workflow ragenta gives, by its contract."""
     return {
         **{"question": "Which?", "mode": "hybrid", "workflow": "ragenta", "refused": False, "generation": 1},
+        "answer_kind": "answer",
         "answer": "It is so [3]. It was so [1]. [unsupported]",
         "plain_answer": "It is so. It was so.",
         "citations": [{"number": 3, "passage_id": "c", "start": 0, "end": 5}],

@@ -54,7 +54,7 @@ def contexts(monkeypatch: pytest.MonkeyPatch) -> list[Context]:
 def test_answers_are_written_and_told_of(batch: BatchCommand) -> None:
     shown = batch("--limit", "2")
     assert shown.code == 0
-    assert "2 questions: 2 answered, 0 refused" in shown.out
+    assert "2 questions: 0 answered, 2 with evidence, which nobody judged, 0 refused" in shown.out
     assert str(batch.out / "answers.jsonl") in shown.out.replace("\n", "")
     assert names_in(batch.out) == ["answers.jsonl", "batch.json", "timings.jsonl"]
     assert [row["id"] for row in lines_of(batch.out / "answers.jsonl")] == IDS[:2]
@@ -63,8 +63,8 @@ def test_answers_are_written_and_told_of(batch: BatchCommand) -> None:
 def test_json_is_the_summary_and_nothing_else(batch: BatchCommand) -> None:
     shown = batch("--json", "--format", "json", "--limit", "1")
     assert shown.json == {
-        **{"file": str(batch.out / "answers.json"), "questions": 1, "answered": 1, "refused": 0, "failed": 0},
-        **{"failures": {}, "fallbacks": {}, "coverage": {}, "model_calls": 0},
+        **{"file": str(batch.out / "answers.json"), "questions": 1, "answered": 0, "evidence": 1, "refused": 0},
+        **{"asked_back": 0, "failed": 0, "failures": {}, "fallbacks": {}, "coverage": {}, "model_calls": 0},
     }
     assert [row["id"] for row in json.loads((batch.out / "answers.json").read_text(encoding="utf-8"))] == IDS[:1]
 

@@ -11,8 +11,8 @@ from workflows.runs.question_files import AskedQuestion
 from workflows.runs.runner import failure
 
 KEYS = (
-    *("id", "question", "passages", "final_prompt", "answer", "plain_answer", "refused", "claims", "coverage"),
-    *("components", "follow_ups", "model_calls", "errors", "failed"),
+    *("id", "question", "passages", "final_prompt", "answer", "plain_answer", "answer_kind", "refused", "claims"),
+    *("coverage", "components", "follow_ups", "model_calls", "errors", "failed"),
 )
 ASKED = AskedQuestion("q1", "Which?")
 

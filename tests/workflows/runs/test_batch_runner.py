@@ -316,14 +316,16 @@ def test_progress_is_told_up_to_the_end_also_where_it_goes_on(order: Orders, wat
     assert told == [("mara", done, 6) for done in range(3, 7)]
 
 
-def test_a_summary_counts_answers_refusals_failures_and_coverage(
+def test_a_summary_counts_each_kind_of_result_failures_and_coverage(
     order: Orders, rivers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generation = json.loads((rivers / "manifest.json").read_text(encoding="utf-8"))["generation"]
     fallback = {"node": "quote_passages", "kind": "Fallback", "message": "", "attempt": 3, "raw": ""}
     results: list[dict[str, Any]] = [
         {},
-        {"refused": True, "coverage": "NOT ANSWERED"},
+        {"answer_kind": "refusal", "refused": True, "coverage": "NOT ANSWERED"},
+        {"answer_kind": "evidence", "coverage": "EVIDENCE, NOT JUDGED"},
+        {"answer_kind": "clarification", "coverage": ""},
         {"errors": [fallback], "coverage": "FULLY ANSWERED", "usage": {"calls": 1}},
     ]
 
@@ -333,11 +335,12 @@ def test_a_summary_counts_answers_refusals_failures_and_coverage(
         return ragenta_result(generation=generation, **results.pop(0))
 
     monkeypatch.setattr(batch, "ask", asked)
-    done = run_batch(order(limit=4))
+    done = run_batch(order(limit=6))
     assert done.summary() == {
-        **{"file": str(done.file), "questions": 4, "answered": 2, "refused": 1, "failed": 1, "model_calls": 19},
+        **{"file": str(done.file), "questions": 6, "answered": 2, "evidence": 1, "refused": 1},
+        **{"asked_back": 1, "failed": 1, "model_calls": 37},
         **{"failures": {"BadInput": 1}, "fallbacks": {"quote_passages": 1}},
-        "coverage": {"FULLY ANSWERED": 1, "NOT ANSWERED": 1, "PARTIALLY ANSWERED": 1},
+        "coverage": {"EVIDENCE, NOT JUDGED": 1, "FULLY ANSWERED": 1, "NOT ANSWERED": 1, "PARTIALLY ANSWERED": 1},
     }
 
 
