@@ -148,6 +148,7 @@ def test_the_stages_of_a_progress_bar_show_nothing_hidden() -> None:
 PASSAGE = {"number": 1, "id": "p1", "title": "Karv", "text": "Karv lies in Ostra.", "source": "k.md", "metadata": {}}
 RESULT: dict[str, Any] = {
     "question": "Where?",
+    "understood": {"asked": "And there?", "because": "there", "names": ["Karv"], "choices": [], "by": "offline"},
     "answer": "Karv [1]",
     "answer_kind": "answer",
     "citations": [{"number": 1}],
@@ -173,7 +174,17 @@ RESULT: dict[str, Any] = {
 PROBLEM = {"problem": "It is locked"}
 FINDING = {"check": "record", "ok": False, "repairable": True, "message": "m", "examples": ["e"], "advice": "a"}
 CHAT_MODEL = {"name": "n", "ok": False, "message": "m", "advice": "a"}
-SUMMARY = {"file": "f", "questions": 1, "answered": 1, "refused": 0, "failed": 0, "fallbacks": {}, "model_calls": 0}
+SUMMARY = {
+    "file": "f",
+    "questions": 3,
+    "answered": 1,
+    "evidence": 1,
+    "refused": 0,
+    "asked_back": 1,
+    "failed": 0,
+    "fallbacks": {},
+    "model_calls": 0,
+}
 
 
 @pytest.mark.parametrize(
