@@ -27,7 +27,7 @@ from workflows.states.records import (
     SeedSet,
     error_of,
 )
-from workflows.states.shared import Walking
+from workflows.states.shared import Walking, searched_words
 
 
 def fact_hit(fact: GraphFact, score: float, *, kept: bool) -> FactHit:
@@ -131,7 +131,7 @@ def seeds_of(index: Index, state: Walking, settings: WalkSettings, selection: Se
     if settings.passage_seeds:
         return seeds
     weight = state.get("passage_weight") or 0.0
-    return Seeds(seeds.entities, weigh_every_passage(index, state["question"], settings, weight, selection))
+    return Seeds(seeds.entities, weigh_every_passage(index, searched_words(state), settings, weight, selection))
 
 
 def seeds_named(index: Index, given: Mapping[str, Any]) -> tuple[Seeds, int]:
