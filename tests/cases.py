@@ -11,6 +11,17 @@ import pytest
 EITHER_CHROMA = pytest.mark.parametrize("where", ["embedded", "server"], indirect=True)
 """Both are always tried: the server answers to this otherwise than the embedded Chroma, or is most likely to."""
 
+PASSWORD_PARTS = ("qzx", "wvk")
+"""The parts of the password of `unreadable_addresses`, either of which is a secret."""
+
+
+def unreadable_addresses(scheme: str) -> list[str]:
+    """Return addresses of whose password clients read different parts as such."""
+    first, rest = PASSWORD_PARTS
+    raw = [f"{first}{mark}{rest}" for mark in ("@", "/", "?", "#", "\\", " ", "\t", "[")]
+    # The number before the mark may be taken for a port.
+    return [f"{scheme}://me:{password}@host/x" for password in (*raw, f"1/{rest}", f"1?{rest}", f"1#{rest}")]
+
 
 def mostly_slow(cases: Mapping[str, Any] | Iterable[Any], quick: int) -> list[Any]:
     """Return cases of which all but the first few are slow: `make test-slow` runs those.

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from graph.errors import BadInput
 
@@ -40,22 +40,16 @@ class Address:
         """Return the address in a text such as ``https://name:password@host:8000/path/``.
 
         Raises:
-            BadInput: it is none, or has more than a path; the message names the variable and shows nothing secret.
+            BadInput: it is none, or has more than a path; the message names the variable and shows nothing of it.
         """
-        try:
-            parts = urlsplit(text.strip())
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host = None
-        if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
-            raise BadInput(
-                f"{variable} is {without_secrets(text)!r}",
-                f"Set it to an address such as {example} or https://name:password@host/path",
-            )
+        parts = address_parts(text)
+        is_one = parts is not None and parts.hostname and parts.scheme in ("http", "https")
+        if parts is None or not is_one or parts.query or parts.fragment or "," in parts.netloc.rpartition("@")[2]:
+            raise unreadable(variable, f"{example} or https://name:password@host/path")
         place = parts.netloc.rpartition("@")[2].rstrip(":")
         named = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
         default_port = 443 if parts.scheme == "https" else 80
-        return Address(f"{parts.scheme}://{place}{parts.path.rstrip('/')}", port or default_port, named)
+        return Address(f"{parts.scheme}://{place}{parts.path.rstrip('/')}", parts.port or default_port, named)
 
     @property
     def authorization(self) -> str:
@@ -63,6 +57,19 @@ class Address:
         if self.credentials is None:
             return ""
         return f"Basic {base64.b64encode(':'.join(self.credentials).encode()).decode()}"
+
+
+def unreadable(variable: str, example: str) -> BadInput:
+    """Return the error of a setting that holds no address, or one that can be read in several ways; shows none of it.
+
+    Args:
+        variable: the setting.
+        example: what it may hold.
+    """
+    return BadInput(
+        f"{variable} is no address that can be read; it is not shown, as it may hold a password",
+        f"Set it to {example}; percent-encode the password (`@` as %40, `/` as %2F, `#` as %23, `?` as %3F)",
+    )
 
 
 def censored(text: str) -> str:
@@ -88,8 +95,18 @@ def _configured_secrets() -> Iterator[str]:
             yield from (query[1], *re.findall(r"[=#]([^&=#]+)", query[1]))
 
 
-def without_secrets(text: str) -> str:
-    """Return what was given as an address with stars where credentials may stand."""
-    return re.sub(
-        r"[?#].*", "?***", re.sub(r"^(\w+://)?.*@", r"\1***@", text.strip(), flags=re.DOTALL), flags=re.DOTALL
-    )
+def address_parts(text: str) -> SplitResult | None:
+    """Return the parts of an address; None where it can be read in several ways, or in none.
+
+    Clients disagree about where a password with a raw ``@``, ``/``, ``?`` or ``#`` ends: one of them would take its
+    rest for a host, send that to a name server, and tell it in its errors. Several hosts have commas between.
+    """
+    text = text.strip()
+    try:
+        parts = urlsplit(text)
+        ports = [urlsplit(f"//{place}").port for place in parts.netloc.rpartition("@")[2].split(",")]
+    except ValueError:
+        return None
+    is_plain = text.isprintable() and not set(" \\") & set(text)
+    is_clear = text.count("@") == parts.netloc.count("@") <= 1
+    return parts if is_plain and is_clear and 0 not in ports else None

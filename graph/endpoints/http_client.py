@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import httpx
 
-from graph.endpoints.address import Address, without_secrets
+from graph.endpoints.address import Address, address_parts, unreadable
 from graph.endpoints.bounded_network import bound_reads
 from graph.errors import BadInput, MaraError
 
@@ -50,6 +50,9 @@ def http_client(address: Address | None, *on_response: Callable[[httpx.Response]
     import openai
 
     credentials, proxy = address.credentials if address else None, os.environ.get("OPENAI_PROXY") or None
+    refusal = unreadable("OPENAI_PROXY", "http://proxy:3128 or http://name:password@proxy:3128")
+    if proxy and address_parts(proxy) is None:
+        raise refusal
     try:
         client: httpx.Client = openai.DefaultHttpxClient(
             auth=credentials,
@@ -60,9 +63,7 @@ def http_client(address: Address | None, *on_response: Callable[[httpx.Response]
     except (ValueError, httpx.InvalidURL):
         if proxy is None:
             raise
-        raise BadInput(
-            f"OPENAI_PROXY is {without_secrets(proxy)!r}", "Set it to an address such as http://proxy:3128"
-        ) from None
+        raise refusal from None
     bound_reads(client)
     return client
 

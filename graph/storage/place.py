@@ -10,11 +10,11 @@ import json
 import os
 import re
 import uuid
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlunsplit
 
+from graph.endpoints.address import address_parts, unreadable
 from graph.errors import BadInput, WorkspaceDamaged
 
 RECORD_URL_VARIABLE = "MARA_RECORD_URL"
@@ -34,6 +34,7 @@ _FOLDER = re.compile(r"[0-9a-f]*")
 _FOLDER_LENGTH = 12
 _SCHEMES = ("postgresql", "postgres")
 _PARAMETER = "workspace"
+_EXAMPLE = "postgresql://USER:PASSWORD@HOST/DATABASE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +204,19 @@ def _read(file: Path) -> Place:
 def _configured() -> tuple[str, str]:
     """Return the address of the database, as Postgres reads it, and the name of the record that it gives."""
     text = os.environ.get(RECORD_URL_VARIABLE, "")
-    with suppress(ValueError):
-        parts = urlsplit(text)
-        if parts.scheme in _SCHEMES:
-            asked = parse_qsl(parts.query, keep_blank_values=True)
-            names = [value for key, value in asked if key == _PARAMETER]
-            for name in names:
-                check_name(name)
-            left = urlencode([pair for pair in asked if pair[0] != _PARAMETER])
-            return urlunsplit(parts._replace(query=left)), names[0] if names else ""
-    # What it holds may be a secret.
-    fault = "is no address of a Postgres database" if text else "is not set"
-    raise BadInput(f"{RECORD_URL_VARIABLE} {fault}", "Set it to postgresql://USER@HOST/DATABASE")
+    if not text:
+        raise BadInput(f"{RECORD_URL_VARIABLE} is not set", f"Set it to {_EXAMPLE}")
+    parts = address_parts(text)
+    if parts is None or parts.scheme not in _SCHEMES or parts.fragment:
+        raise unreadable_url()
+    asked = [pair for pair in parts.query.split("&") if pair]
+    names = [unquote(pair.partition("=")[2]) for pair in asked if pair.partition("=")[0] == _PARAMETER]
+    for name in names:
+        check_name(name)
+    left = "&".join(pair for pair in asked if pair.partition("=")[0] != _PARAMETER)
+    return urlunsplit(parts._replace(query=left)), names[0] if names else ""
+
+
+def unreadable_url() -> BadInput:
+    """Return the error of a ``MARA_RECORD_URL`` that cannot be read; it shows nothing of it."""
+    return unreadable(RECORD_URL_VARIABLE, _EXAMPLE)

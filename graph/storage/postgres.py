@@ -27,7 +27,7 @@ from graph.errors import (
 from graph.out_of_resources import shortage_behind
 from graph.storage import database
 from graph.storage.database import Cursor, Values
-from graph.storage.place import RECORD_URL_VARIABLE, Place
+from graph.storage.place import RECORD_URL_VARIABLE, Place, unreadable_url
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -372,9 +372,7 @@ def connected(url: str) -> Connection[Any]:
     except psycopg.Error:
         told = None
     if told is None:  # what it holds may be a secret, which psycopg repeats
-        raise BadInput(
-            f"{RECORD_URL_VARIABLE} is no address of a Postgres database", "Set it to postgresql://USER@HOST/DATABASE"
-        )
+        raise unreadable_url()
     defaults = {"connect_timeout": _CONNECT_TIMEOUT_S, "keepalives_idle": _ALIVE_AFTER_S, "application_name": "mara"}
     wanted: dict[str, Any] = {key: value for key, value in defaults.items() if key not in told}
     try:

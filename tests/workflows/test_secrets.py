@@ -194,6 +194,7 @@ def test_a_server_that_echoes_them_makes_nobody_tell_them(
 
 
 UNREACHABLE = "http://127.0.0.1:9"
+ADDRESSES = ("OPENAI_BASE_URL", "OPENAI_PROXY", "MARA_EMBEDDING_BASE_URL", "MARA_CHROMA_URL")
 
 
 @pytest.mark.slow
@@ -210,6 +211,8 @@ UNREACHABLE = "http://127.0.0.1:9"
         ("MARA_CHROMA_URL", with_password("chroma", UNREACHABLE)),
         ("MARA_CHROMA_URL", f"{UNREACHABLE}?token={TOKEN}"),
         ("OPENAI_API_KEY", f"{KEY}\n{KEY}"),
+        *((name, f"http://me:{TOKEN}@{TOKEN}@127.0.0.1:9/v1") for name in ADDRESSES),
+        *((name, f"http://me:1/{TOKEN}@127.0.0.1:9/v1") for name in ADDRESSES),
     ],
 )
 def test_what_cannot_be_reached_or_used_is_told_without_them(
@@ -231,7 +234,11 @@ def test_a_langsmith_that_takes_nothing_is_told_without_them(world: World, monke
         world.run("stats", "-w", world.workspace)
         assert world.run("ask", QUESTION, "-w", world.workspace, "--json").code == 0
         assert world.run("feedback", "--from-langsmith", "project", "-w", world.workspace).code == 3
-    assert any("Traces were not sent to http://***@" in text for text in world.told)
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", f"http://me:1/{TOKEN}@{TOKEN}@127.0.0.1:9/v1")
+    assert world.run("ask", QUESTION, "-w", world.workspace, "--json").code == 0
+    assert world.run("feedback", "--from-langsmith", "project", "-w", world.workspace).code == 2
+    assert any("Traces are not sent: LANGSMITH_ENDPOINT is no address" in text for text in world.told)
+    assert any(f"Traces were not sent to {UNREACHABLE}" in text for text in world.told)
     assert world.found() == {}
 
 

@@ -32,6 +32,7 @@ from workflows.evaluation.metrics import (
     reciprocal_rank,
     token_f1,
 )
+from workflows.runtime.trace_delivery import langsmith_endpoint
 from workflows.states.records import usage_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ Evaluator = Callable[[Values, Values], Scores]
 Target = Callable[..., Values]
 
 _KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
-_ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
 _FLUSH_S = 60.0
 _SENT_AT_ONCE = 16
 _FAILED = {"output": None}  # what LangSmith gives as the outputs of a target that raised an error
@@ -358,7 +358,7 @@ def _client(refused: list[Exception]) -> Iterator[Client]:
         refused: takes what could not be sent in the background, which LangSmith's client would log alone.
 
     Raises:
-        BadInput: there is no key.
+        BadInput: there is no key, or the address cannot be read.
         ServiceUnavailable: LangSmith refused a request within the block.
     """
     from langsmith import Client
@@ -374,13 +374,13 @@ def _client(refused: list[Exception]) -> Iterator[Client]:
                 refused.append(fault)
                 raise
 
-    client = Noting(api_url=_first_set(_ENDPOINTS), api_key=langsmith_key(), tracing_error_callback=refused.append)
+    client = Noting(api_url=langsmith_endpoint(), api_key=langsmith_key(), tracing_error_callback=refused.append)
     try:
         yield client
     except (LangSmithError, RequestException, ValidationError) as fault:
         told = " ".join(censored(str(fault)).split())[:300]
         raise ServiceUnavailable(
-            f"LangSmith did not take the experiment ({told})", f"Check {_KEYS[0]} and {_ENDPOINTS[0]}"
+            f"LangSmith did not take the experiment ({told})", f"Check {_KEYS[0]} and LANGSMITH_ENDPOINT"
         ) from fault
     finally:
         client.close(timeout=0)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from graph.endpoints.address import without_secrets
+from graph.endpoints.address import Address
+from graph.errors import BadInput
 from workflows.runtime.otel_export import collector_address, open_collector, texts_hidden, tracing_mode
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ DELIVERY_S = 3.0
 """For so long a command that is done waits until its traces are sent."""
 
 _LANGSMITH = "LANGSMITH_ENDPOINT and LANGSMITH_API_KEY"
+_ENDPOINTS = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
+_EXAMPLE = "https://api.smith.langchain.com"
 _ADDRESSES = {"langsmith": _LANGSMITH, "hybrid": _LANGSMITH, "otel": "OTEL_EXPORTER_OTLP_ENDPOINT"}
 _SWITCHES = ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING")
 
@@ -59,6 +62,13 @@ def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
     )
     address = collector_address() if mode == "otel" else client.api_url
     try:
+        shown = Address.parse(address, _ADDRESSES[mode].partition(" ")[0], _EXAMPLE).url
+    except BadInput as fault:
+        print(f"Traces are not sent: {fault}", file=sys.stderr)  # noqa: T201
+        with tracing_context(enabled=False):
+            yield
+        return
+    try:
         with tracing_context(client=client):
             yield
     finally:
@@ -67,10 +77,19 @@ def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
             problem = type(faults[0]).__name__
         if problem:
             print(  # noqa: T201
-                f"Traces were not sent to {without_secrets(address)}: {problem}. Check {_ADDRESSES[mode]}, or set"
+                f"Traces were not sent to {shown}: {problem}. Check {_ADDRESSES[mode]}, or set"
                 " LANGSMITH_TRACING=false.",
                 file=sys.stderr,
             )
+
+
+def langsmith_endpoint() -> str | None:
+    """Return LangSmith's address as it is set, None for its own. Raises BadInput where it cannot be read."""
+    variable = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
+    if variable is None:
+        return None
+    Address.parse(os.environ[variable], variable, _EXAMPLE)
+    return os.environ[variable]
 
 
 def _deliver(client: Client, collector: TracerProvider | None, address: str, wait_s: float) -> str:

@@ -16,6 +16,7 @@ from graph.endpoints.address import censored
 from graph.errors import BadInput, ServiceUnavailable
 from graph.storage.marks import Mark, MarkKind, add_marks
 from workflows.context import check_question
+from workflows.runtime.trace_delivery import langsmith_endpoint
 from workflows.tuning.marks_of_runs import filled_record, report_of
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def _client(project: str) -> Iterator[Client]:
     """Lend a client made from the environment.
 
     Raises:
-        BadInput: the block asks for a project that there is not.
+        BadInput: the block asks for a project that there is not, or the address cannot be read.
         ServiceUnavailable: there is no key, or a request of the block failed.
     """
     from langsmith import Client, LangsmithError
@@ -209,8 +210,7 @@ def _client(project: str) -> Iterator[Client]:
     key = os.environ.get("LANGSMITH_API_KEY") or os.environ.get("LANGCHAIN_API_KEY")
     if not key:
         raise ServiceUnavailable("LangSmith needs a key", "Set LANGSMITH_API_KEY to one that may read the project")
-    address = os.environ.get("LANGSMITH_ENDPOINT") or os.environ.get("LANGCHAIN_ENDPOINT") or None
-    client = Client(api_url=address, api_key=key, auto_batch_tracing=False, timeout_ms=_TIMEOUT_MS)
+    client = Client(api_url=langsmith_endpoint(), api_key=key, auto_batch_tracing=False, timeout_ms=_TIMEOUT_MS)
     try:
         yield client
     except LangSmithNotFoundError as fault:

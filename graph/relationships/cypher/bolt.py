@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
-from urllib.parse import urlsplit
 
+from graph.endpoints.address import address_parts
 from graph.errors import BadInput, DependencyMissing, GraphUnavailable, faults_behind
 from graph.relationships.cypher.dialect import DIALECT_VARIABLE, VECTOR_INDEX, dialect_of
 from graph.relationships.cypher.queries import NearChunk, check_vector, near_chunks
@@ -69,21 +69,18 @@ def server_url(text: str) -> str:
         BadInput: it is no such address; the message shows nothing secret of it.
     """
     given = text.strip()
-    address = urlsplit(given if "://" in given else f"bolt://{given}")
-    try:
-        host, port = address.hostname, address.port or _PORT
-    except ValueError:
-        host = None
-    if address.username or address.password:
+    if "@" in given:
         raise BadInput(
             f"{URL_VARIABLE} holds a name or a password", f"Give them as {USER_VARIABLE} and {PASSWORD_VARIABLE}"
         )
-    rest = address.path.strip("/") or address.query or address.fragment
-    if not host or address.scheme not in _SCHEMES or rest or any(map(str.isspace, host)):
+    address = address_parts(given if "://" in given else f"bolt://{given}")
+    host = address.hostname if address and "," not in address.netloc else None
+    rest = address and (address.path.strip("/") or address.query or address.fragment)
+    if address is None or not host or address.scheme not in _SCHEMES or rest:
         raise BadInput(f"{URL_VARIABLE} is no address of a server", f"Set it as {_EXAMPLE}; with TLS, bolt+s://host")
     if host == "localhost" and address.scheme in ("bolt", "neo4j"):
         host = "127.0.0.1"
-    return f"{address.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"{address.scheme}://{f'[{host}]' if ':' in host else host}:{address.port or _PORT}"
 
 
 class BoltServer:

@@ -7,6 +7,7 @@ import pytest
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import endpoint_address
 from graph.errors import BadInput
+from tests.cases import PASSWORD_PARTS, unreadable_addresses
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,19 @@ def test_what_is_no_address_is_refused_by_its_variable_and_shows_nothing_secret(
     with pytest.raises(BadInput, match=r"X_URL is .*http://localhost") as refused:
         Address.parse(given, "X_URL", "http://localhost")
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("given", unreadable_addresses("http"))
+def test_credentials_that_end_in_several_places_or_none_are_refused_unshown(given: str) -> None:
+    with pytest.raises(BadInput, match=r"X_URL is no address .*percent-encode the password") as refused:
+        Address.parse(given, "X_URL", "http://localhost")
+    assert not any(part in str(refused.value) for part in PASSWORD_PARTS)
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "port", "1,b:2"])
+def test_a_port_that_is_none_is_refused(port: str) -> None:
+    with pytest.raises(BadInput, match="X_URL is no address"):
+        Address.parse(f"http://a:{port}/v1", "X_URL", "http://localhost")
 
 
 def test_langchains_variable_counts_where_no_address_is_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,12 +28,13 @@ from graph.storage import database
 from graph.storage.correcting import plan_corrections
 from graph.storage.entry import Entry
 from graph.storage.new_place import place_to_make
-from graph.storage.place import PLACE_FILE, Place, name_record, place_of
+from graph.storage.place import PLACE_FILE, Place, name_record, place_named, place_of
 from graph.storage.postgres import PostgresDatabase, declared, translated
 from graph.storage.record import Record
 from graph.storage.record_tables import NewVectors
 from graph.storage.workspace import Workspace
 from tests.builders import DIMENSION, Child, HashEmbedder, TripleParts, passage_of, publish_workspace, write_passages
+from tests.cases import PASSWORD_PARTS, unreadable_addresses
 from tests.chroma_server import free_port
 from tests.postgres_server import PASSWORD
 from tests.records import dump
@@ -106,14 +107,27 @@ class TestPlace:
         assert len(schemas) == 2 * len({name, "team"})
         assert max(map(len, schemas)) < 64
 
-    @pytest.mark.parametrize("url", ["http://me:hidden@host/", "hidden", "postgresql://me:hid[den@host/x"])
+    @pytest.mark.parametrize(
+        "url",
+        [
+            *("http://me:hidden@host/", "hidden", "postgresql://db/x?password=hid#den", "postgresql://me:hidden"),
+            *unreadable_addresses("postgresql"),
+        ],
+    )
     def test_an_address_that_is_none_is_not_repeated(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
     ) -> None:
         monkeypatch.setenv("MARA_RECORD_URL", url)
-        with pytest.raises(BadInput, match="MARA_RECORD_URL is no address") as told:
+        with pytest.raises(BadInput, match=r"MARA_RECORD_URL is no address .*percent-encode the password") as told:
             Workspace(tmp_path).create()
-        assert "hid" not in str(told.value)
+        assert not any(part in str(told.value) for part in ("hid", "den", *PASSWORD_PARTS))
+
+    @pytest.mark.parametrize("query", ["password=a+b%20c", "host=/tmp&port=5433", ""])
+    def test_the_database_gets_the_address_as_it_is_given_without_the_name(
+        self, monkeypatch: pytest.MonkeyPatch, query: str
+    ) -> None:
+        monkeypatch.setenv("MARA_RECORD_URL", f"postgresql://a:1,b:2/records?{query}&workspace=team")
+        assert place_named() == Place("team", f"postgresql://a:1,b:2/records?{query}".rstrip("?"))
 
     def test_a_folder_that_names_one_says_that_the_setting_is_missing(self, tmp_path: Path) -> None:
         name_record(tmp_path, "team")
