@@ -15,6 +15,11 @@ from graph.errors import BadInput, MaraError
 MAX_REPLY_BYTES = 64 * 2**20
 """Of one reply, however little it says: 256 vectors of 8,192 numbers take 45 MiB, 500,000 streamed characters less."""
 
+_SETTINGS = (
+    *("OPENAI_BASE_URL", "OPENAI_API_BASE", "MARA_EMBEDDING_BASE_URL", "SSL_CERT_FILE", "OPENAI_PROXY"),
+    *(name for plain in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY") for name in (plain, plain.lower())),
+)
+
 
 class ReplyTooLarge(Exception):
     """A reply passed `MAX_REPLY_BYTES`, or is compressed and could become as large as it likes."""
@@ -34,7 +39,7 @@ def making_client() -> Iterator[None]:
     except Exception as fault:
         raise BadInput(
             f"No client of the endpoint can be made with these settings ({type(fault).__name__})",
-            "Check OPENAI_BASE_URL, SSL_CERT_FILE and the proxies: OPENAI_PROXY, ALL_PROXY, HTTP_PROXY, HTTPS_PROXY",
+            f"Check {', '.join(filter(os.environ.get, _SETTINGS)) or 'the network settings'}",
         ) from None
 
 

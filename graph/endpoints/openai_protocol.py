@@ -20,6 +20,10 @@ _DEFAULT_TIMEOUT_S = 60.0
 _DEFAULT_QUESTION_S = 300.0
 _PASSING_STATUS = frozenset({408, 409, 429})
 _TOO_LONG = re.compile(r"(context|prompt) (size|length|window)|maximum context|exceed_context_size", re.IGNORECASE)
+_ADDRESSES_OF: Mapping[str, tuple[str, ...]] = {
+    "chat": ("MARA_EXTRACTION_URLS",),
+    "embedding": ("MARA_EMBEDDING_BASE_URL",),
+}
 _CAUSES: Mapping[int, TransportCause] = {408: "timeout", 429: "rate limit"}
 
 
@@ -93,9 +97,7 @@ def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:
     if isinstance(fault, MaraError):
         return fault
     if too_large := next((cause for cause in faults_behind(fault) if isinstance(cause, ReplyTooLarge)), None):
-        return TransportFault(
-            f"The {role} endpoint's reply is refused unread: {too_large}", "Check OPENAI_BASE_URL and the server"
-        )
+        return TransportFault(f"The {role} endpoint's reply is refused unread: {too_large}", _place_to_check(role))
     behind = tuple(faults_behind(fault))
     timed_out = any(isinstance(each, openai.APITimeoutError | httpx.TimeoutException) for each in behind)
     if timed_out and not any(isinstance(each, httpx.ConnectTimeout) for each in behind):
@@ -107,13 +109,18 @@ def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:
     if isinstance(fault, openai.APIStatusError):
         return _status_error(fault, role, f": {detail}" if detail else "")
     if isinstance(fault, openai.APIConnectionError):
-        return TransportFault(
-            f"The {role} endpoint cannot be reached", "Check OPENAI_BASE_URL and the server", cause="connection"
-        )
+        return TransportFault(f"The {role} endpoint cannot be reached", _place_to_check(role), cause="connection")
     return TransportFault(
         f"The {role} endpoint's reply broke off or is not of the OpenAI protocol ({type(fault).__name__})",
-        "Check that OPENAI_BASE_URL points at an OpenAI-compatible server (it usually ends in /v1)",
+        f"{_place_to_check(role)}: it has to be OpenAI-compatible, and its address usually ends in /v1",
     )
+
+
+def _place_to_check(role: str) -> str:
+    """Return the hint that names the settings of an endpoint's address that are set."""
+    names = (*_ADDRESSES_OF.get(role, ()), "OPENAI_BASE_URL", "OPENAI_API_BASE")
+    named = [name for name in names if os.environ.get(name)]
+    return f"Check {' or '.join(named)} and the server" if named else "Check the network and the model's server"
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -80,5 +80,5 @@ def test_a_question_under_a_limit_of_memory_ends_with_a_message(tmp_path: Path) 
     )
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=root)
-    assert (done.returncode, "OutOfResources" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "There is not enough memory" in done.stderr) == (1, True), done.stderr
     assert "Traceback" not in done.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from graph.errors import BadInput, ServiceUnavailable, WorkspaceDamaged, WorkspaceMissing
@@ -89,7 +90,26 @@ from workflows.runtime.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
 from workflows.settings.enums import Workflow
 
+
+class Commands(TyperGroup):
+    """All commands."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; tell what an option cannot take in the words of every other setting."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as fault:
+            from pydantic import ValidationError
+
+            from workflows.settings.problems import problems_of
+
+            if isinstance(fault.__cause__, ValidationError):
+                fault.message = problems_of(fault.__cause__)
+            raise
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Answers questions that need several documents at once.",
     no_args_is_help=True,
     add_completion=False,

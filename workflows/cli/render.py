@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +27,7 @@ from workflows.runtime.quoted import excerpt_of, section_of
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.enums import ResultKind
 
+_NAME = "mara"
 _SHOWN_PASSAGES = 5
 _SHOWN_SOURCES = 10
 _SHOWN_FAILURES = 5
@@ -34,7 +39,15 @@ _PASSAGE = re.compile(r"passage \[[0-9]+\]")
 def error(fault: MaraError) -> str:
     """Return an error as one message with what to do."""
     hint = f"\n[dim]{escape(fault.hint)}.[/]" if fault.hint else ""
-    return f"[red]{fault.kind}[/]: {escape(fault.message)}.{hint}"
+    return f"[red]Error[/]: {escape(fault.message)}.{hint}"
+
+
+def own_command() -> str:
+    """Return how this shell starts the command line: by its name, or by the path where that is not found."""
+    called, found = Path(sys.argv[0]), shutil.which(_NAME)
+    is_installed = called.stem == _NAME and called.exists()
+    is_found = found is not None and is_installed and os.path.samefile(found, called)
+    return shlex.quote(str(called)) if is_installed and not is_found else _NAME
 
 
 def index_report(console: Console, report: IndexReport, triples: Path | None = None) -> None:
@@ -389,7 +402,11 @@ def demo(console: Console, result: Mapping[str, Any]) -> None:
         f" {result['answers_with_gold']} results hold the gold answer"
     )
     console.print(f"[dim]{escape(_pairs(result['results'][0]['models']))}[/]")
-    console.print(f'Ask it yourself: mara ask "..." --workspace {escape(report["workspace"])}')
+    question, workspace = shlex.quote(result["results"][0]["question"]), shlex.quote(report["workspace"])
+    console.print(
+        f"Ask it yourself: {escape(f'{own_command()} ask {question} --workspace {workspace}')}",
+        soft_wrap=True,  # it is copied
+    )
 
 
 def _pairs(values: Mapping[str, Any]) -> str:

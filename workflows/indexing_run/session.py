@@ -209,8 +209,10 @@ class Session:
             places = ", ".join(self.key["sources"])
             otherwise = "" if serves_clients() else ", or replace everything with --replace-all"
             raise BadInput(
-                f"None of the {len(changes.removed)} passages in {self.root} lies in {places[:500]}: all would go",
-                f"Check the folder{otherwise}",
+                f"None of the {len(changes.removed)} passages in {self.root} is named as a file in {places[:500]}:"
+                " all would go",
+                "Passages are named by their path below the folder that was indexed: give that folder"
+                f" again{otherwise}",
             )
         check_date(record, self.context, (*self.documents.passages, *changes.removed))
         return changes

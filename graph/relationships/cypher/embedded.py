@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -100,7 +101,7 @@ class EmbeddedCopy:
                 values = result.get_next()
                 assert isinstance(values, list)
                 rows.append(tuple(map(_plain, values)))
-            return Rows(tuple(result.get_column_names()), tuple(rows), result.has_next())
+            return Rows(tuple(map(_column, result.get_column_names())), tuple(rows), result.has_next())
 
     def search_chunks(self, vector: Sequence[float], k: int = 5, *, timeout_s: float = 10.0) -> list[NearChunk]:
         """Return the ``k`` chunks nearest to a unit vector, nearest first; every vector is looked at.
@@ -157,6 +158,11 @@ def _refused(fault: RuntimeError, timeout_s: float) -> BadInput:
 def first_line(fault: BaseException) -> str:
     """Return what a fault says, on one line of bounded length."""
     return " ".join(str(fault).split())[:200]
+
+
+def _column(name: str) -> str:
+    """Return the name of a column without the store's own keys and tables, which it spells a label with."""
+    return re.sub(r"LABEL\((\w+)\._ID,\[[^\]]*\]\)", r"label(\1)", name)
 
 
 def _plain(value: Any) -> CellValue:

@@ -105,7 +105,7 @@ def _vector(entry: Entry) -> str:
 
 
 def _tables(dimension: int) -> Iterator[str]:
-    """Yield the statements that make the tables; vectors are left out where the dimension is 0."""
+    """Yield the statements of the tables and of what queries may call; without vectors where the dimension is 0."""
     extra = {NodeType.CHUNK: ", `content` STRING"}
     if dimension:
         extra[NodeType.VECTOR] = f", `embedding` FLOAT[{dimension}]"
@@ -120,6 +120,7 @@ def _tables(dimension: int) -> Iterator[str]:
         columns = "".join(f", `{key}` {_TYPES.get(value.kind, 'STRING')}" for key, value in declared.items())
         ends = ", ".join(f"FROM `{link.source}` TO `{link.target}`" for link in each)
         yield f"CREATE REL TABLE `{name}`({ends}{columns})"
+    yield "CREATE MACRO type(edge) AS label(edge)"  # Cypher's own name of it, which graph servers have alone
 
 
 def _cell(value: str | int | float | None) -> str:

@@ -64,6 +64,25 @@ class TestFaults:
         assert role in str(error)
         assert advice in str(error)
 
+    @pytest.mark.parametrize(
+        ("role", "named", "hint"),
+        [
+            ("chat", {}, "Check the network and the model's server"),
+            ("chat", {"OPENAI_BASE_URL": "http://a"}, "Check OPENAI_BASE_URL and the server"),
+            ("chat", {"MARA_EXTRACTION_URLS": "http://a"}, "Check MARA_EXTRACTION_URLS and the server"),
+            ("chat", {"MARA_EMBEDDING_BASE_URL": "http://a"}, "Check the network and the model's server"),
+            ("embedding", {"MARA_EMBEDDING_BASE_URL": "http://a"}, "Check MARA_EMBEDDING_BASE_URL and the server"),
+        ],
+    )
+    def test_the_hint_names_only_settings_that_are_set(
+        self, monkeypatch: pytest.MonkeyPatch, role: str, named: dict[str, str], hint: str
+    ) -> None:
+        for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE", "MARA_EXTRACTION_URLS", "MARA_EMBEDDING_BASE_URL"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in named.items():
+            monkeypatch.setenv(name, value)
+        assert as_mara_error(openai.APIConnectionError(request=REQUEST), role).hint == hint
+
     def test_no_connection_and_no_answer_are_told_apart(self) -> None:
         unreachable = as_mara_error(openai.APIConnectionError(request=REQUEST), "chat")
         silent = as_mara_error(openai.APITimeoutError(request=REQUEST), "chat")

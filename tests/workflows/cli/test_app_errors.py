@@ -98,9 +98,23 @@ def test_no_setting_that_cannot_be_used_is_told_in_terms_of_python(mara: Mara) -
         ] == []
 
 
-def test_without_json_the_message_goes_to_standard_error(mara: Mara) -> None:
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (("--mode", "maraa"), "Invalid value for '--mode': 'maraa' is not one of 'mara', "),
+        (("--workflow", "maraa"), "Invalid value for '--workflow': 'maraa' is not one of 'mara', "),
+        (("--top-k", "many"), "Invalid value for '--top-k': has to be a whole number"),
+        (("--workspace", ""), "Invalid value for '--workspace' / '-w': the name is empty"),
+    ],
+)
+def test_an_option_that_cannot_be_read_is_told_in_words_of_ours(mara: Mara, option: tuple[str, str], says: str) -> None:
+    assert mara("ask", "x", *option, "--json").json["error"]["message"].startswith(says)
+
+
+def test_without_json_the_message_goes_to_standard_error_and_names_no_class(mara: Mara) -> None:
     failed = mara("ask", "x", "--workspace", "/nonexistent/w")
     assert (failed.code, failed.out) == (2, "")
+    assert failed.err.startswith("Error: There is no workspace at /nonexistent/w.\n")
     assert "mara index" in failed.err
 
 

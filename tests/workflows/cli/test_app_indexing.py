@@ -86,6 +86,19 @@ def test_a_sync_makes_the_workspace_equal_to_the_folder(mara: Mara, tmp_path: Pa
     assert mara("sync", folder, "-w", root, "--replace-all", "--json").json["removed"] == 1
 
 
+def test_a_folder_within_the_one_that_was_indexed_is_refused_with_how_passages_are_named(
+    mara: Mara, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs" / "hr").mkdir(parents=True)
+    (tmp_path / "docs" / "hr" / "leave.txt").write_text("Ada Brandt has 30 days of leave.")
+    assert mara("index", "docs", "-w", "w").code == 0
+    for folder in ("docs/hr", tmp_path / "docs" / "hr"):
+        refused = mara("sync", folder, "-w", "w", "--dry-run", "--json").json["error"]
+        assert refused["message"] == f"None of the 1 passages in w is named as a file in {folder}: all would go"
+        assert refused["hint"].startswith("Passages are named by their path below the folder that was indexed")
+
+
 def test_a_dry_run_of_index_tells_what_would_change_and_take(mara: Mara, corpus: Path, tmp_path: Path) -> None:
     found = mara("index", corpus, "-w", tmp_path / "w", "--dry-run", "--sample", "2", "--json").json
     assert (found["added"], found["unchanged"]) == (["p1", "p2", "p3"], 0)

@@ -71,7 +71,7 @@ class TestPiped:
 
     def test_an_error_is_told_and_the_conversation_goes_on_to_its_exit_code(self, piped: Piped) -> None:
         done = piped(f"/nonsense\n{FOUNDED}\n/passage 99\n", "--model", "offline")
-        assert "BadInput: There is no command /nonsense.\n/help lists them" in done.err
+        assert "Error: There is no command /nonsense.\n/help lists them" in done.err
         assert "no passage '99'" in done.err
         assert "founded in 1203" in done.out
         assert done.code == 2
@@ -335,7 +335,7 @@ class TestOnATerminal:
         with terminal("--no-history") as session:
             session.wait_for(at_the_prompt)
             session.type(f"{FOUNDED}\r")
-            session.wait_for(lambda screen: "ModelUnavailable: " in screen.text and at_the_prompt(screen))
+            session.wait_for(lambda screen: "Error: The chat endpoint refused" in screen.text and at_the_prompt(screen))
             session.type("When")
             session.wait_for(lambda screen: screen.text.endswith("> When"))
             session.interrupt()

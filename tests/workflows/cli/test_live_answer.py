@@ -128,7 +128,7 @@ def test_an_error_takes_the_place_of_what_was_shown(terminal: Terminal, chat_ser
     chat_server.script(well_behaved() | {"answerer": [Reply("no such key", status=401)]})
     with terminal(QUESTION) as session:
         assert session.end() == 3
-    assert session.screen.text.startswith("ModelUnavailable: ")
+    assert session.screen.text.startswith("Error: The chat endpoint refused the key")
     assert session.screen.cursor_is_shown
 
 

@@ -355,7 +355,7 @@ class TestFaults:
         monkeypatch.setattr("time.sleep", lambda seconds: None)  # between the client's tries
         refused = mara("feedback", "--from-langsmith", PROJECT, "-w", root)
         assert refused.code == 3
-        assert "ServiceUnavailable" in refused.err
+        assert "cannot be read" in refused.err
         assert "lsv2" not in refused.err + refused.out
 
     def test_a_project_that_there_is_not_is_bad_input(self, langsmith: MarkedTraces, root: Path) -> None:

@@ -314,6 +314,13 @@ class TestAsking:
         assert path.keys() == {"_nodes", "_edges"}
         assert (str(path["_nodes"]).count("'id'"), str(path["_edges"]).count("VIEWED")) == (2, 1)
 
+    def test_the_type_of_an_edge_is_asked_as_of_a_graph_server(
+        self, record: RelationshipRecord, tmp_path: Path
+    ) -> None:
+        with open_copy(tmp_path) as copy:
+            found = copy.query("MATCH (u:User {id: 'mia'})-[r]->(other) WHERE type(r) = 'VIEWED' RETURN type(r)")
+        assert (found.columns, set(found.rows)) == (("label(r)",), {("VIEWED",)})
+
     def test_a_query_that_takes_too_long_is_stopped(self, record: RelationshipRecord, tmp_path: Path) -> None:
         query = "UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b WITH a, b WHERE a * b < 0 RETURN count(*)"
         with open_copy(tmp_path) as copy:
