@@ -9,6 +9,7 @@ from dataclasses import replace
 from agents.answers.citations import parse_citations, strip_citations, without_marks
 from agents.answers.claims import citing_sentences
 from agents.answers.span_locator import locate_quote
+from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
 from agents.chat.fitting import Room
 from agents.chat.model import ChatModel
@@ -54,7 +55,9 @@ class ChatAnswerer(ChatAgent):
         material = {"question": question, "passages": passages_material(shown)}
         citable = {passage.number for passage in shown}
         messages = self.messages(material, feedback, refusal=REFUSAL)
-        return self._ask_text(messages, lambda text: read_answer(text, question, passages, citable), REFUSAL)
+        return self._ask_text(
+            messages, lambda text: read_answer(text, question, passages, citable), REFUSAL, addresses_of(passages)
+        )
 
 
 def fitting_passages(passages: Sequence[NumberedPassage], room: Room) -> tuple[NumberedPassage, ...]:

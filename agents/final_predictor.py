@@ -13,6 +13,7 @@ from agents.answerer import (
     refusal,
 )
 from agents.answers.citations import parse_citations
+from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
 from agents.chat.model import ChatModel
 from agents.roles import Answer, Draft, Feedback, FinalAnswer, NumberedPassage
@@ -73,4 +74,4 @@ class ChatFinalPredictor(ChatAgent):
             return answer
 
         prompt = "\n\n".join(str(message.text) for message in messages)
-        return FinalAnswer(self._ask_text(messages, check, REFUSAL), tuple(seen), prompt)
+        return FinalAnswer(self._ask_text(messages, check, REFUSAL, addresses_of(passages)), tuple(seen), prompt)

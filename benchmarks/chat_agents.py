@@ -29,6 +29,7 @@ from pydantic import SecretStr
 
 from agents.answerer import ChatAnswerer
 from agents.answers.claims import split_claims
+from agents.answers.unlinked import NO_ADDRESSES, Addresses
 from agents.chat.model import MAX_REPLY_TOKENS, ChatModel, ChatReply
 from agents.claim_judge import ChatClaimJudge
 from agents.extractor import ChatExtractor
@@ -120,6 +121,7 @@ class ObservedModel(ChatModel):
         *,
         max_tokens: int = MAX_REPLY_TOKENS,
         aloud: bool = True,
+        addresses: Addresses = NO_ADDRESSES,
     ) -> str:
         """Return the text of `ask`."""
         return self.ask(messages, response_format, max_tokens=max_tokens).text()

@@ -80,7 +80,7 @@ def write_answer(state: Answering, run: OpenRun) -> Update:
     if reply.said is None:
         return reply.update
     notes = notes_of(reply.said, run.node)
-    return {**reply.update, **answer_update(reply.said), **_sources(passages), "errors": notes}
+    return {**reply.update, **answer_update(reply.said, passages), **_sources(passages), "errors": notes}
 
 
 @node(filtered=RETRIEVED)
@@ -90,7 +90,7 @@ def quote_passages(state: Answering, run: OpenRun) -> Update:
     quoted = ANSWERER.offline(run).answer(state["question"], passages)
     fell_back = ANSWERER.fell_back(state, run, "the answer quotes the best passages")
     return {
-        **answer_update(quoted),
+        **answer_update(quoted, passages),
         **_sources(passages),
         "errors": [*fell_back["errors"], *notes_of(quoted, run.node)],
     }

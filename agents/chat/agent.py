@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel
 
+from agents.answers.unlinked import NO_ADDRESSES, Addresses
 from agents.chat.context_window import most_tokens
 from agents.chat.echoes import check_no_echo, check_says_something
 from agents.chat.fitting import Room
@@ -99,12 +100,21 @@ class ChatAgent:
 
         return checked(check_both, parse_object(raw, reply_type), raw)
 
-    def _ask_text(self, messages: Sequence[BaseMessage], check: Callable[[str], Result], refusal: str) -> Result:
+    def _ask_text(
+        self,
+        messages: Sequence[BaseMessage],
+        check: Callable[[str], Result],
+        refusal: str,
+        addresses: Addresses = NO_ADDRESSES,
+    ) -> Result:
         """Ask for plain text, which can be streamed; check it without the model's thinking.
 
-        ``refusal`` is the line that says that there is no answer: a text with it need not say anything else.
+        ``refusal`` is the line that says that there is no answer: a text with it need not say anything else. An answer
+        may name these addresses alone.
         """
-        raw = self._model.complete(messages, max_tokens=self.reply_tokens, aloud=self.writes_answers)
+        raw = self._model.complete(
+            messages, max_tokens=self.reply_tokens, aloud=self.writes_answers, addresses=addresses
+        )
         text = without_thinking(raw)
         if not text:
             raise MalformedReply("The reply is empty", raw)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from agents.answers.unlinked import Unlinking
 from agents.chat.usage import Usage
 from graph.endpoints.address import censored
 from graph.endpoints.patience import Patience, waiting
@@ -31,7 +32,11 @@ _MOST_TOKENS = 10**9
 
 @dataclass(slots=True)
 class UnderWay:
-    """A request on its way, as its client follows it."""
+    """A request on its way, as its client follows it.
+
+    Attributes:
+        unlinking: takes images and links from its reply, before anybody hears of them; None leaves them.
+    """
 
     streams: bool
     patience: Patience
@@ -40,6 +45,7 @@ class UnderWay:
     thought: bool = False
     body: bytes = b""
     came_whole: bool = False
+    unlinking: Unlinking | None = None
 
     def hear(self, delta: object) -> None:
         """Take note of what a piece of a streamed reply says; one that says nothing is no sign of life."""
@@ -50,6 +56,20 @@ class UnderWay:
         self.characters += len(thinking) + len(str(delta.get("content") or ""))
         if any(said for name, said in delta.items() if name != "role"):
             self.patience.renew()
+
+    def unlink(self, choice: dict[str, Any]) -> None:
+        """Take images and links from a piece of a reply; what may become one waits for the next piece."""
+        delta, is_last = choice["delta"], bool(choice.get("finish_reason"))
+        if self.unlinking is None or not isinstance(delta, dict):
+            return
+        said = delta.get("content")
+        if isinstance(said, str) or is_last:
+            settled = self.unlinking.feed(said) if isinstance(said, str) else ""
+            delta["content"] = settled + (self.unlinking.end() if is_last else "")
+
+    def unlinked(self, text: str) -> str:
+        """Return a reply that came whole without its images and links."""
+        return text if self.unlinking is None else self.unlinking.feed(text) + self.unlinking.end()
 
 
 _UNDER_WAY: ContextVar[UnderWay] = ContextVar("under way")
@@ -93,6 +113,15 @@ def client_class() -> type[ChatOpenAI]:
             with _traceable_faults():
                 return super()._generate(messages, stop, run_manager, **kwargs)
 
+        def _create_chat_result(self, *args: Any, **kwargs: Any) -> ChatResult:
+            result = super()._create_chat_result(*args, **kwargs)
+            for generation in result.generations:
+                message = generation.message
+                if isinstance(message.content, str):
+                    message.content = _UNDER_WAY.get().unlinked(message.content)
+                    generation.text = message.content
+            return result
+
         def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
             under_way = _UNDER_WAY.get()
             ended = False
@@ -133,6 +162,7 @@ def client_class() -> type[ChatOpenAI]:
                 _UNDER_WAY.get().hear(choice["delta"])
                 if choice["delta"]:
                     choice["delta"].pop("tool_calls", None)
+                _UNDER_WAY.get().unlink(choice)
             return super()._convert_chunk_to_generation_chunk(chunk, *args)
 
     return ChatOpenAI

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
+from agents.answers.unlinked import NO_ADDRESSES, Addresses, Unlinking
 from agents.chat.budget import budget_of_question
 from agents.chat.client import (
     MAX_REPLY_CHARACTERS,
@@ -114,6 +115,7 @@ class _Wanted:
     top_logprobs: int = 0
     in_pieces: bool = True
     aloud: bool = True
+    addresses: Addresses = NO_ADDRESSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,7 @@ class ChatModel:
         *,
         max_tokens: int = MAX_REPLY_TOKENS,
         aloud: bool = True,
+        addresses: Addresses = NO_ADDRESSES,
     ) -> str:
         """Return the text of the reply.
 
@@ -220,7 +223,9 @@ class ChatModel:
             messages: the prompt.
             response_format: what the reply has to be; None for text.
             max_tokens: what the reply itself may take; a model that thinks is given more.
-            aloud: whether a graph that streams messages tells it word by word, as chat; `ask` never does.
+            aloud: whether a graph that streams messages tells it word by word, as chat, then `unlinked`; `ask` never
+                does.
+            addresses: those that a reply which is told aloud may name.
 
         Raises:
             MalformedReply: the reply is empty, or was cut at the token limit.
@@ -229,7 +234,7 @@ class ChatModel:
             TransportFault: the endpoint could not be reached, was busy or broke off.
             ModelUnavailable: the endpoint refused the key, the model or the request.
         """
-        return self._reply(_Wanted(messages, response_format, max_tokens, aloud=aloud)).text()
+        return self._reply(_Wanted(messages, response_format, max_tokens, aloud=aloud, addresses=addresses)).text()
 
     def ask(
         self,
@@ -334,7 +339,9 @@ class ChatModel:
         if not (wanted.in_pieces and extras.streams):
             how["stream"] = False
         client = self._open()
-        under_way = UnderWay(extras.streams, patience, CHARACTERS_A_TOKEN * extras.max_tokens)
+        most_characters = CHARACTERS_A_TOKEN * extras.max_tokens
+        unlinking = Unlinking(wanted.addresses) if wanted.aloud else None
+        under_way = UnderWay(extras.streams, patience, most_characters, unlinking=unlinking)
         with on_its_way(under_way):
             message = client.invoke(list(wanted.messages), **extras.parameters(), **how)
         reply = _read_message(message, with_logprobs=bool(extras.top_logprobs))

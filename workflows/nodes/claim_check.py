@@ -133,7 +133,7 @@ def settle_claims(state: ClaimSettling, run: OpenRun) -> Update:
     message = f"Passages that do not say what a supported claim says are cited beside those that do: {listed}"
     errors = [run.error("UnsupportedCitations", message)] if beside else []
     return {
-        **answer_update(settled.answer),
+        **answer_update(settled.answer, passages),
         "errors": errors,
         "claims": [_claim_record(each) for each in settled.claims],
         "structure": assessment.structure.value,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agents.answers.unlinked import unlinked
 from agents.clarification import ASK_SOMETHING, asks_nothing, chosen_reading, question_back, readings_in
 from agents.roles import Rewriting, Turn
 from workflows.runtime.agents import REWRITER, ask
@@ -92,7 +93,7 @@ def complete_question(state: RewritingInput, run: OpenRun) -> Update:
 def ask_back(state: AskingBack, run: OpenRun) -> Update:
     """Ask which of several things a question means, or for a question at all."""
     understood = state.get("understood")
-    back = question_back(understood["choices"]) if understood and understood["choices"] else ASK_SOMETHING
+    back = unlinked(question_back(understood["choices"])) if understood and understood["choices"] else ASK_SOMETHING
     return {
         "answer": back,
         "plain_answer": back,

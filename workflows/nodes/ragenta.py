@@ -69,7 +69,7 @@ def write_answer(state: Predicted, run: OpenRun) -> Update:
         return {**reply.update, "errors": [*unknown, *reply.update["errors"]]}
     return {
         **reply.update,
-        **answer_update(written.answer),
+        **answer_update(written.answer, passages),
         "written_from": list(written.written_from),
         "final_prompt": written.prompt,
         "calls_allowed": None if left is None else max(1, left - 1),
@@ -86,7 +86,7 @@ def quote_passages(state: Predicted, run: OpenRun) -> Update:
     left = calls_left(state.get("calls_before"), calls_of(state), RagentaContext.of(run.context))
     fell_back = FINAL_PREDICTOR.fell_back(state, run, "the answer quotes the best passages")
     return {
-        **answer_update(answer),
+        **answer_update(answer, passages),
         "written_from": list(said.written_from),
         "calls_allowed": None if left is None else max(1, left),
         "errors": [*fell_back["errors"], *notes_of(answer, run.node)],

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from agents.answers.unlinked import addresses_of, unlinked
 from agents.roles import Answer, NumberedPassage
 from graph.construction.knowledge_graph import GraphFact
 from graph.errors import BadInput
@@ -74,11 +75,12 @@ def kind_of(answer: Answer) -> ResultKind:
     return ResultKind.EVIDENCE if answer.is_evidence else ResultKind.ANSWER
 
 
-def answer_update(answer: Answer) -> dict[str, Any]:
-    """Return an answer as it stands in the state."""
+def answer_update(answer: Answer, passages: Sequence[NumberedPassage] = ()) -> dict[str, Any]:
+    """Return an answer as it stands in the state, whoever wrote it: `unlinked`, but for sources of these passages."""
+    addresses = addresses_of(passages)
     return {
-        "answer": answer.text,
-        "plain_answer": answer.plain_text,
+        "answer": unlinked(answer.text, addresses),
+        "plain_answer": unlinked(answer.plain_text, addresses),
         "refused": answer.refused,
         "answer_kind": kind_of(answer).value,
         "citations": [asdict(cited) for cited in answer.citations],

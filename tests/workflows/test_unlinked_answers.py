@@ -1,0 +1,143 @@
+"""No answer names an image or a foreign link, whoever wrote it, by whichever workflow and door it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.roles import Answer, Citation, Rewriting, Turn
+from tests.scripted_server import Reply, ScriptedServer
+from tests.workflows import ragenta_world
+from tests.workflows.command_line import Mara
+from tests.workflows.conversing import BIRTH, FOUNDER, ScriptedRewriter, said
+from tests.workflows.small_world import QUESTION, run, well_behaved
+from workflows import chat, mara, ragenta
+from workflows.ask import ask
+from workflows.context import Context, make_context
+from workflows.indexing import index_sources
+from workflows.serving.mcp_server import make_server
+from workflows.streaming import NodeStarted, ask_stream
+
+MakeContext = Callable[..., Context]
+
+PIECES = ("It was founded !", "[x](https://ev", 'il.example/?q=a "t") in [1', "203](https://evil.example/a) ", "[1].")
+WRITTEN = "It was founded  in 1203 [1]."
+WHOLE = "".join(PIECES)
+
+
+@pytest.fixture(params=["streams", "answers whole"])
+def hostile(request: pytest.FixtureRequest, chat_server: ScriptedServer) -> ScriptedServer:
+    """A server whose answers name an image and a link, cut in the middle of both, or told whole."""
+    streams = request.param == "streams"
+    reply = Reply(WHOLE, pieces=PIECES) if streams else Reply(WHOLE)
+    roles = ragenta_world.well_behaved(judge=[ragenta_world.YES], claim_judge=ragenta_world.accepts)
+    scripts = {**well_behaved(), **roles, "answerer": [reply], "final predictor": [reply]}
+    chat_server.script(scripts, refuses=() if streams else ("stream",))
+    return chat_server
+
+
+def heard_of(graph: Any, given: Any, context: Any) -> str:
+    """What a graph tells word by word, as Studio and the LangGraph API pass it on."""
+    stream = graph.stream(given, context=context, stream_mode="messages", subgraphs=True)
+    return "\n".join(str(message.content) for _, (message, _) in stream)
+
+
+@pytest.mark.usefixtures("hostile")
+class TestModels:
+    @pytest.mark.parametrize("workflow", ["mara", "ragenta"])
+    def test_answers_and_their_tokens(self, small_workspace: Path, workflow: str) -> None:
+        context = make_context(workflow, workspace=str(small_workspace), top_k=2)
+        events = list(ask_stream(QUESTION, context))
+        told = "".join("\n" if isinstance(event, NodeStarted) else getattr(event, "text", "") for event in events)
+        assert told.splitlines()[-1] == WRITTEN
+        result = ask(QUESTION, context)
+        assert (result["answer"], result["plain_answer"]) == (WRITTEN, "It was founded  in 1203.")
+        assert "evil" not in json.dumps(result)
+
+    @pytest.mark.parametrize("workflow", [mara, ragenta])
+    def test_what_the_graphs_stream(self, small_workspace: Path, workflow: Any) -> None:
+        context = make_context(workflow.WORKFLOW, workspace=str(small_workspace), top_k=2)
+        heard = heard_of(workflow.graph, {"question": QUESTION}, context)
+        assert "founded" in heard
+        assert "evil" not in heard
+        assert "![" not in heard
+
+    def test_what_graph_chat_says(self, settings: MakeContext) -> None:
+        heard = heard_of(chat.graph, {"messages": QUESTION}, settings())
+        assert "".join(heard.splitlines()) == WRITTEN
+
+    def test_what_the_command_line_prints(self, mara: Mara, small_workspace: Path) -> None:
+        done = mara("ask", QUESTION, "-w", small_workspace)
+        assert "in 1203 [1]" in done.out
+        assert "evil" not in done.out + done.err
+
+    def test_what_a_tool_of_mcp_returns(self, small_workspace: Path) -> None:
+        from mcp import Client
+
+        async def call() -> str:
+            async with Client(make_server(small_workspace)) as client:
+                return str(await client.call_tool("ask", {"question": QUESTION}))
+
+        told = asyncio.run(call())
+        assert "It was founded  in 1203 [1]." in told
+        assert "evil" not in told
+
+
+class ForeignAnswerer:
+    """An answerer of the caller's own."""
+
+    def answer(self, question: str, passages: Any, feedback: Any = None) -> Answer:
+        first = passages[0]
+        return Answer(WHOLE, WHOLE, (Citation(first.number, first.id),))
+
+
+def test_an_answerer_of_ones_own(settings: MakeContext) -> None:
+    assert run(settings().with_agents(answerer=ForeignAnswerer())).result["answer"] == WRITTEN
+
+
+@pytest.mark.parametrize("door", [ask, lambda *asked: said(ask_stream(*asked))])
+def test_a_question_back(settings: MakeContext, door: Any) -> None:
+    choices = ("Where was ![x](https://evil.example/o) Orlo born?", "Where was Ada born?")
+    rewriter = ScriptedRewriter({BIRTH: Rewriting(BIRTH, choices=choices)})
+    result = door(BIRTH, settings().with_agents(rewriter=rewriter), [Turn(FOUNDER, "Duke Orlo. [1]", ("marn",))])
+    assert result["answer_kind"] == "clarification"
+    assert "evil" not in result["answer"]
+
+
+@pytest.mark.parametrize("workflow", ["mara", "ragenta"])
+@pytest.mark.parametrize(
+    "image",
+    [
+        "![](https://evil.example/a.png)",
+        '![of a mill](https://evil.example/a.png "M")',
+        "<img src=//evil.example>",
+    ],
+)
+def test_quotes_of_a_passage_with_an_image(tmp_path: Path, workflow: str, image: str) -> None:
+    text = f"The Karv mill {image} was built in 1874 by Ida Brandt. It is open on Sundays."
+    (tmp_path / "mill.jsonl").write_text(json.dumps({"id": "mill", "title": "Karv mill", "text": text}) + "\n")
+    index_sources([tmp_path / "mill.jsonl"], tmp_path / "workspace")
+    result = ask("When was the Karv mill built?", make_context(workflow, workspace=str(tmp_path / "workspace")))
+    assert result["answer_kind"] == "evidence"
+    assert "1874" in result["answer"]
+    assert "evil" not in result["answer"] + result["plain_answer"]
+
+
+def test_a_link_to_the_source_of_a_passage_and_an_address_in_its_words_stay(
+    tmp_path: Path, chat_server: ScriptedServer
+) -> None:
+    booked = "https://hr.example/portal"
+    row = {"id": "trips", "title": "Trips", "text": f"Trips are booked at {booked} by everybody."}
+    (tmp_path / "trips.jsonl").write_text(json.dumps(row) + "\n")
+    index_sources([tmp_path / "trips.jsonl"], tmp_path / "workspace")
+    chat_server.script({**well_behaved(), "answerer": ["Trips are booked [1]."]})
+    context = Context(workspace=str(tmp_path / "workspace"))
+    source = ask("Where are trips booked?", context)["passages"][0]["source"]
+    linked = f"[Trips]({source}) are booked at {booked} [1]."
+    chat_server.script({**well_behaved(), "answerer": [linked]})
+    assert ask("Where are trips booked?", context)["answer"] == linked
