@@ -104,13 +104,19 @@ def leaning_of(question: str, earlier: str = "") -> str:
     return _english_leaning(plain, earlier) if language == "english" else ""
 
 
+def open_comparison(text: str) -> str:
+    """Return the word by which an English question compares what it does not name; empty where it does not."""
+    compared = _COMPARED.search(text)
+    return compared.group() if compared and not _SIDES.search(text) else ""
+
+
 def _english_leaning(text: str, earlier: str) -> str:
     """Return why an English question without an open pronoun leans; empty where it does not."""
     for pattern in _REFERENCES:
         if found := pattern.search(text):
             return f"“{found.group().strip(' ?.!')}” names something said before"
-    if (compared := _COMPARED.search(text)) and not _SIDES.search(text):
-        return f"“{compared.group()}” compares with something said before"
+    if compared := open_comparison(text):
+        return f"“{compared}” compares with something said before"
     told = [word for word, _, _ in word_spans(text) if word not in FUNCTION_WORDS]
     has_name = any(word[:1].isupper() for word in text.split()[1:])
     if has_name:
@@ -136,8 +142,9 @@ def _is_whole(opener: str, rest: str, language: str) -> bool:
     words = [word.strip(" ,.!?-") for word in rest.split()]
     words = [word for word in words if word]
     told = [word for word in words if word.casefold() not in FUNCTION_WORDS]
-    names = [word for word in words[1:] if word[:1].isupper() and word in told]
-    if _WHAT_ABOUT.fullmatch(opener):
+    begins_anew = not _WHAT_ABOUT.fullmatch(opener)
+    names = [word for word in words[begins_anew:] if word[:1].isupper() and word in told]
+    if not begins_anew:
         return len(told) - len(names) > 1 or (len(told) > len(names) > 0)
     asks = not ASKING.isdisjoint(word.casefold() for word in words)
     return bool(names and asks and len(words) >= _FEWEST_WORDS and not _pronoun(rest, language))

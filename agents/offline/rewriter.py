@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agents.leaning import leaning_of
+from agents.leaning import leaning_of, open_comparison
 from agents.offline.conversation.antecedents import Antecedents
 from agents.offline.conversation.fragments import asked_with, filled_in, topic_of
 from agents.offline.conversation.words import (
@@ -30,8 +30,9 @@ from agents.roles import Feedback, Rewriting, Turn
 from graph.retrieve.known_names import KnownNames
 
 _LONGEST_FRAGMENT = 5
+_LONGEST_TURN = 10
 _OPENING = re.compile(
-    rf"\W*(?:{any_of(JOINING)}\b[\s,.!:-]*)*(?:{any_of(TURNING)}\b[\s,.:-]*)?",
+    rf"\W*(?:{any_of(JOINING)}\b[\s,.!:-]*)*(?P<turning>{any_of(TURNING)}\b[\s,.:-]*)?",
     re.IGNORECASE,
 )
 _QUESTION_WORD = re.compile(
@@ -42,6 +43,7 @@ _QUESTION_WORD = re.compile(
 _DOUBT = re.compile(rf"\b{any_of(DOUBTS)}\b", re.IGNORECASE)
 _NO = re.compile(r"\W*(?:no|nope|nein|non)\W*", re.IGNORECASE)
 _PAIR = re.compile(r"\b(?:of (?:them|these|those|the two)|both)\b", re.IGNORECASE)
+_CHOOSING = re.compile(r"\W*(?:which|who)\b", re.IGNORECASE)
 _ORDINAL = re.compile(
     r"\bthe\s+(first|second|third|fourth|last|former|latter)\b"
     r"(?:\s+one\b|(?=\W*$)|(?=\s+(?:is|are|was|were|do|does|did|has|have)\b))",
@@ -99,9 +101,10 @@ class OfflineRewriter:
             return [last]
         if asked_anew := _QUESTION_WORD.fullmatch(plain):
             return [asked_with(asked_anew.group(1), last)]
-        said = _OPENING.sub("", plain, count=1).strip() or plain
+        opening = _OPENING.match(plain)
+        said = (plain[opening.end() :] if opening else plain).strip() or plain
         body = said.strip(" ?.!¿¡")
-        if _is_fragment(body):
+        if _is_fragment(body, is_turned=bool(opening and opening["turning"])):
             return [filled_in(body, last, self._names) or self._with_topic(body, last)]
         if plain[:1].isupper():
             said = said[:1].upper() + said[1:]
@@ -114,7 +117,7 @@ class OfflineRewriter:
             listed, place = self._antecedents.listed(last), _PLACES[ordinal.group(1).lower()]
             if len(listed) > 1 and place < len(listed):
                 return [f"{question[: ordinal.start()]}{listed[place].text}{question[ordinal.end() :]}"]
-        if _PAIR.search(question) and (pair := self._antecedents.pair(turns)):
+        if (_PAIR.search(question) or _chooses(question)) and (pair := self._antecedents.pair(turns)):
             return [_in_brackets(question, " and ".join(name.text for name in pair))]
         reference = next(_references(question), None)
         if reference is None:
@@ -130,10 +133,18 @@ class OfflineRewriter:
         return _in_brackets(question, topic_of(last))
 
 
-def _is_fragment(body: str) -> bool:
-    """Tell whether words are no question of their own: few, none that asks, and none that refers."""
+def _chooses(question: str) -> bool:
+    """Tell whether a question chooses between what it does not name: "which is cheaper?"."""
+    return bool(_CHOOSING.match(question) and open_comparison(question))
+
+
+def _is_fragment(body: str, *, is_turned: bool) -> bool:
+    """Tell whether words are no question of their own: few, none that asks, and none that refers.
+
+    More are few where they are said to stand in for others: "I meant ...".
+    """
     words = [word for word, _, _ in word_spans(body)]
-    is_short = 0 < len(words) <= _LONGEST_FRAGMENT
+    is_short = 0 < len(words) <= (_LONGEST_TURN if is_turned else _LONGEST_FRAGMENT)
     return is_short and ASKING.isdisjoint(words) and next(_references(body), None) is None
 
 

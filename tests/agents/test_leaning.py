@@ -41,6 +41,8 @@ LEAN = (
     ("What else did the council decide?", "What else"),
     ("Is insurance more expensive?", "more"),
     ("what about Karv?", "what about"),
+    ("What about Ida Brandt?", "What about"),
+    ("How about Anna Maria Brandt?", "How about"),
     ("No, I meant the river", "No"),
     ("Are you sure?", "Are you sure"),
     ("Wo wurde er geboren?", "er"),

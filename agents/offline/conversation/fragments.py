@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import regex
+
 from agents.offline.language.entities import scan_entities
 from agents.offline.language.words import FUNCTION_WORDS, word_set
 from graph.retrieve.known_names import KnownNames
@@ -11,8 +13,9 @@ from graph.retrieve.known_names import KnownNames
 LONGEST_TOPIC = 15
 """Words of an earlier question that a question takes on."""
 
-_PREPOSITION = r"\b(in|on|at|from|to|by|for|with|during|since|until|before|after)\s+(?:the\s+)?"
-_PHRASE = re.compile(rf"{_PREPOSITION}[^\s,?.!]+", re.IGNORECASE)
+_PREPOSITION = r"\b((?i:in|on|at|from|to|by|for|with|during|since|until|before|after|of))\s+(?:(?i:the)\s+)?"
+_PHRASE = regex.compile(rf"{_PREPOSITION}[^\s,?.!]+(?:(?<=\s\p{{Lu}}\S*)\s\p{{Lu}}[^\s,?.!]*)*")
+_OF = re.compile(r"of\s+", re.IGNORECASE)
 _NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
 _ARTICLE = re.compile(r"(?:the|a|an)\s", re.IGNORECASE)
 _ARTICLE_BEFORE = re.compile(r"\b(?:the|a|an)\s+$", re.IGNORECASE)
@@ -39,6 +42,8 @@ def filled_in(fragment: str, asked: str, names: KnownNames) -> str | None:
     ends = "?" if asked.rstrip().endswith("?") else ""
     whole = asked.strip().rstrip("?")
     slot = _slot(fragment, whole, names)
+    if slot is None and (of := _OF.match(fragment)):
+        return filled_in(fragment[of.end() :], asked, names)
     if slot is None:
         return f"{whole} {fragment}{ends}" if _PHRASE.match(fragment) else None
     before = whole[: slot[0]]
@@ -58,7 +63,7 @@ def topic_of(question: str) -> str:
     """Return what a question is about: what stands in brackets behind it, or its words without those that only ask."""
     if in_brackets := _IN_BRACKETS.search(question):
         return in_brackets.group(1)
-    words = question.translate(_NO_MARKS).strip(" .").split()
+    words = _ASKS_WITH.sub("", question, count=1).translate(_NO_MARKS).strip(" .").split()
     while words and words[0].casefold().strip(",") in _ONLY_ASKS:
         words.pop(0)
     words = list({word.casefold(): word for word in reversed(words)}.values())[::-1][:LONGEST_TOPIC]
@@ -74,12 +79,28 @@ def _slot(fragment: str, asked: str, names: KnownNames) -> tuple[int, int] | Non
         return like[-1].span() if like else None
     if _NUMBER.fullmatch(fragment) and (numbers := list(_NUMBER.finditer(asked))):
         return numbers[-1].span()
+    if said := _said_before(fragment, asked):
+        return said
     present = [span.text for span in scan_entities(asked).spans if span.is_name] or names.spelled(asked)
     if not present or not (names.knows(fragment) or _is_written_as_a_name(fragment)):
         return None
     like_it = [name for name in present if names.pronoun_of(name) is names.pronoun_of(fragment)]
     found = re.search(re.escape((like_it or present)[0]), asked, re.IGNORECASE)
     return found.span() if found else None
+
+
+def _said_before(fragment: str, asked: str) -> tuple[int, int] | None:
+    """Where a question has the noun that a phrase narrows otherwise: with the phrase that narrows it there."""
+    narrowing = list(_PHRASE.finditer(fragment))
+    noun = fragment[: narrowing[0].start()].split() if narrowing else []
+    while noun and noun[0].casefold() in FUNCTION_WORDS:
+        noun.pop(0)
+    found = re.search(rf"\b{re.escape(' '.join(noun))}\b", asked, re.IGNORECASE) if noun else None
+    if not found:
+        return None
+    like = _PHRASE.match(asked, found.end() + 1)
+    is_like = like and like.group(1).casefold() in {phrase.group(1).casefold() for phrase in narrowing}
+    return found.start(), like.end() if like and is_like else found.end()
 
 
 def _is_written_as_a_name(fragment: str) -> bool:

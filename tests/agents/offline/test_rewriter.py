@@ -69,6 +69,8 @@ def test_a_pronoun_becomes_the_name_that_it_most_likely_means(
         ("And where?", "Where was the Port of Velmora built?"),
         ("Are you sure? I thought it was 1945", "When was the Port of Velmora built?"),
         ("No, I meant Karv", "When was the Karv built?"),
+        ("What about Port Sund?", "When was the Port Sund built?"),
+        ("And of Karv?", "When was the Port of Karv built?"),
     ],
 )
 def test_a_fragment_asks_the_last_question_again(rewriter: OfflineRewriter, question: str, whole: str) -> None:
@@ -79,6 +81,48 @@ def test_a_phrase_takes_the_place_of_one_like_it(rewriter: OfflineRewriter) -> N
     last = Turn("Who won the race in 1948?")
     assert read(rewriter, "and in 1952?", last) == "Who won the race in 1952?"
     assert read(rewriter, "1960?", last) == "Who won the race in 1960?"
+
+
+@pytest.mark.parametrize(
+    ("asked", "question", "whole"),
+    [
+        ("Who is the mayor of Karv?", "And of Port Sund?", "Who is the mayor of Port Sund?"),
+        ("Who is the mayor of Port Sund?", "and of Karv?", "Who is the mayor of Karv?"),
+        ("Who lives in Port Sund?", "and in New Karv?", "Who lives in New Karv?"),
+    ],
+)
+def test_a_phrase_takes_its_name_with_it_whole(
+    rewriter: OfflineRewriter, asked: str, question: str, whole: str
+) -> None:
+    assert read(rewriter, question, Turn(asked)) == whole
+
+
+@pytest.mark.parametrize(
+    ("asked", "question", "whole"),
+    [
+        (
+            "What was decided at the council meeting in March?",
+            "No, I meant the council meeting in October",
+            "What was decided at the council meeting in October?",
+        ),
+        (
+            "What did the council meeting decide?",
+            "I meant the council meeting of the harbour in October 1952",
+            "What did the council meeting of the harbour in October 1952 decide?",
+        ),
+        ("Who sat on the council in March?", "the council of Karv?", "Who sat on the council of Karv in March?"),
+    ],
+)
+def test_what_is_narrowed_otherwise_is_asked_so(
+    rewriter: OfflineRewriter, asked: str, question: str, whole: str
+) -> None:
+    assert read(rewriter, question, Turn(asked)) == whole
+
+
+def test_a_choice_is_between_the_two_that_were_spoken_of(rewriter: OfflineRewriter) -> None:
+    one, other = Turn("What does Karv charge?"), Turn("How deep is the Port of Velmora?")
+    assert read(rewriter, "Which is cheaper?", one, other) == "Which is cheaper? (Karv and Port of Velmora)"
+    assert read(rewriter, "Which is cheaper?", other) == "Which is cheaper? (Port of Velmora)"
 
 
 def test_what_cannot_be_put_into_words_is_named_in_brackets(rewriter: OfflineRewriter) -> None:
