@@ -148,6 +148,12 @@ class OutOfResources(MaraError):
     """The machine gives the process no more memory, or no more open files."""
 
 
+class DiskFull(OutOfResources):
+    """A disk, or a database's disk, takes no more."""
+
+    exit_code = 6
+
+
 class WorkspaceDamaged(MaraError):
     """The workspace cannot be read, or was written in a format this version does not know."""
 

@@ -1,16 +1,20 @@
-"""Shortages of memory and of open files, reported as such and not as damage of the file that could not be read."""
+"""Shortages of memory, of a disk and of open files, reported as such and not as damage of what could not be read."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
 
-from graph.errors import OutOfResources, faults_behind
+from graph.errors import DiskFull, OutOfResources, faults_behind
 
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_SAID_FULL = re.compile(r"database or disk is full|[0-9]+ requested and [0-9]+ written")
+"""What SQLite and numpy say of a full disk; neither gives the system's number."""
 _FILES_TRIED = 32
 
 
@@ -22,6 +26,8 @@ def shortage_behind(fault: BaseException) -> OutOfResources | None:
     behind = list(faults_behind(fault))
     if any(isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM for each in behind):
         return out_of_memory()
+    if any(getattr(each, "errno", None) in _FULL or _SAID_FULL.search(str(each)) for each in behind):
+        return disk_full()
     if any(getattr(each, "errno", None) in _OUT_OF_FILES for each in behind) or not _can_open_files():
         return _out_of_files()
     return None
@@ -40,6 +46,11 @@ def _out_of_files() -> OutOfResources:
 def out_of_memory() -> OutOfResources:
     """Return the error of a process that gets no more memory."""
     return OutOfResources("There is not enough memory", "Raise the limit (`ulimit -v`), or run it on a larger machine")
+
+
+def disk_full(place: str = "the disk") -> DiskFull:
+    """Return the error of a place that takes no more."""
+    return DiskFull(f"There is no room left on {place}", "Make some, and run it again: what was committed is kept")
 
 
 def check_memory(needed: int) -> None:

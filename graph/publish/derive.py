@@ -7,7 +7,7 @@ import gc
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from graph.construction.builder import GraphBuilder
@@ -31,13 +31,14 @@ def publish(workspace: Workspace, record: Record) -> int:
     """
     keep = keeps_replaced()
     again = workspace.current() == record.generation or workspace.index_folder(record.generation).exists()
+    # First of all, for what was left half made may have taken the room that anything further needs.
+    workspace.drop_replaced()
+    workspace.prune()
     if again:
         record.advance_generation()
         forget_derivations()
     with record.kept():
         settle_synonyms(record)
-        workspace.drop_replaced()
-        workspace.prune()
         try:
             _derive(workspace, record, from_scratch=again)
         except WorkspaceDamaged:
@@ -153,6 +154,13 @@ def forget_derivations() -> None:
     _KEPT.clear()
 
 
+def _empty(folder: Path) -> None:
+    """Give back the room of a generation that was left half made; its name stays taken, as `publish` needs it."""
+    with suppress(OSError):
+        for each in folder.iterdir():
+            shutil.rmtree(each, ignore_errors=True) if each.is_dir() else each.unlink()
+
+
 def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None:
     """Derive with what is kept of a workspace; nothing is kept of a derivation that failed, or of the past."""
     if workspace.is_past:
@@ -160,6 +168,10 @@ def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None
         return
     key = (record.workspace_id, workspace.root.absolute())
     derivation = _KEPT.pop(key, None) or _Derivation()
-    derivation.derive(workspace, record, from_scratch=from_scratch)
+    try:
+        derivation.derive(workspace, record, from_scratch=from_scratch)
+    except BaseException:
+        _empty(workspace.index_folder(record.generation))
+        raise
     _KEPT.clear()
     _KEPT[key] = derivation

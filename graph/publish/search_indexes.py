@@ -256,7 +256,7 @@ def _write_mapped(workspace: Workspace, record: Record, folder: Path, *, from_sc
 
 def _fill(folder: Path, record: Record, wanted: Mapping[str, Vectors]) -> None:
     """Make the embedded collections of a generation's folder hold what they should."""
-    with closing(VectorStore.embedded(folder / "chroma")) as store:
+    with closing(VectorStore.embedded(folder / "chroma", to_write=True)) as store:
         for name, vectors in wanted.items():
             store.synchronise(name, vectors, record.embedding_model, commit=record.commit_id)
     wipe_unused(folder / "chroma")
@@ -330,7 +330,7 @@ def _read_last(workspace: Workspace, record: Record) -> _Known | None:
     folder = workspace.index_folder(layer.base) / "chroma"
     if not folder.is_dir():
         return None
-    with closing(VectorStore.embedded(folder)) as store:
+    with closing(VectorStore.embedded(folder, to_write=True)) as store:
         stamps = [store.stamp(name) for name in _COLLECTIONS]
         if not all(s and s.is_at(layer.commit) and s.embedding_model == record.embedding_model for s in stamps):
             return None

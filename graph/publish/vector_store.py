@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.endpoints import chroma_server, qdrant_server
-from graph.errors import MaraError, WorkspaceDamaged
+from graph.errors import DiskFull, MaraError, WorkspaceDamaged
 from graph.metadata_filter import FINGERPRINT
 from graph.out_of_resources import shortage_behind
 from graph.publish.chroma_collections import EF_SEARCH, Collections, Paged, held_in, known_in, pages_of, split
@@ -56,10 +56,10 @@ class VectorStore:
         self._collections = Collections(client, prefix, shared=self.shared)
 
     @staticmethod
-    def embedded(folder: Path) -> VectorStore:
+    def embedded(folder: Path, *, to_write: bool = False) -> VectorStore:
         """Open the Chroma database in a folder, which no other process may be writing.
 
-        Chroma writes into what it opens: one that may not be written is copied first.
+        Chroma writes into what it opens: one that may not be written, or whose disk is full, is copied first.
 
         Raises:
             WorkspaceDamaged: it cannot be read.
@@ -67,13 +67,14 @@ class VectorStore:
             OutOfResources: the machine gives no more memory or open files.
         """
         copy = writable_copy(folder) if folder.is_dir() and not may_write(folder) else None
-        folder = Path(copy.name) if copy is not None else folder
         try:
-            client = open_client(folder)
-        except MaraError:
-            raise
-        except Exception as fault:
-            raise _damaged(fault) from fault
+            client = _opened(folder if copy is None else Path(copy.name))
+        except DiskFull:
+            if copy is not None or to_write:
+                raise
+            copy = writable_copy(folder)
+            client = _opened(Path(copy.name))
+        folder = folder if copy is None else Path(copy.name)
         store = VectorStore(client, "embedded", folder=folder)
         store._copy = copy
         return store
@@ -343,6 +344,15 @@ def _delete(collection: Any, ids: Sequence[str]) -> None:
 
 def _put(collection: Any, stamp: Stamp) -> None:
     collection.modify(metadata=stamp.metadata())
+
+
+def _opened(folder: Path) -> Any:
+    try:
+        return open_client(folder)
+    except MaraError:
+        raise
+    except Exception as fault:
+        raise _damaged(fault) from fault
 
 
 def _damaged(fault: Exception) -> MaraError:

@@ -23,7 +23,7 @@ from graph.embedding.embeddings import (
     check_dimension,
     check_embedder,
 )
-from graph.errors import MaraError, WorkspaceDamaged, WorkspaceLocked
+from graph.errors import BadInput, MaraError, OutOfResources, WorkspaceDamaged, WorkspaceLocked
 from graph.metadata_filter import Condition, canonical, read_conditions, to_chroma
 from graph.out_of_resources import shortage_behind
 from graph.publish.derive import is_published, publish
@@ -346,7 +346,8 @@ def _usable_generation(workspace: Workspace, record: Record, damaged: int | None
     """Return the generation to open; where it is missing, behind or ``damaged``, it is first derived again.
 
     That cannot be done while a writer is at work, which is returned, too: what it last published may still answer. So
-    may what was last published in a workspace that may not be written.
+    may what was last published in a workspace that may not be written, or where the disk, the memory or a document of
+    what was committed since hinders it.
     """
     current = workspace.current()
     if current not in (None, damaged) and (not may_write(workspace.root) or is_published(workspace, record)):
@@ -360,6 +361,10 @@ def _usable_generation(workspace: Workspace, record: Record, damaged: int | None
         if current is None:
             raise
         return current, locked
+    except (OSError, MemoryError, OutOfResources, BadInput) as fault:
+        if current in (None, damaged):
+            raise shortage_behind(fault) or fault from None
+        return current, None
 
 
 def _open_generation(

@@ -10,7 +10,7 @@ from tempfile import SpooledTemporaryFile, gettempdir
 from threading import Lock
 from typing import Any
 
-from graph.errors import BadInput
+from graph.errors import DiskFull
 from graph.schema import Passage
 
 _IN_MEMORY = 64 * 2**20
@@ -34,7 +34,7 @@ class PassagesRead(Mapping[str, Passage]):
         """Take in a passage whose id is not there yet.
 
         Raises:
-            BadInput: there is no room for it.
+            DiskFull: there is no room for it.
         """
         line = json.dumps(passage_to_json(passage), ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         with self._at(self._end) as file:
@@ -43,7 +43,7 @@ class PassagesRead(Mapping[str, Passage]):
             self._end += len(line)
 
     def __getitem__(self, key: str) -> Passage:
-        """Return a passage. Raises KeyError where it is not there, BadInput where there was no room for it."""
+        """Return a passage. Raises KeyError where it is not there, DiskFull where there was no room for it."""
         with self._at(self._places[key]) as file:
             line = file.readline()
         return passage_from_json(json.loads(line.decode("utf-8", "surrogatepass")))
@@ -68,7 +68,7 @@ class PassagesRead(Mapping[str, Passage]):
                 self._file.seek(place)
                 yield self._file
             except OSError as fault:
-                raise BadInput(
+                raise DiskFull(
                     f"There is no room in {gettempdir()} for the passages that are read ({fault.strerror})",
                     "Make some, or set TMPDIR to a folder that has more",
                 ) from fault

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
+from graph.errors import BadInput, MaraError, WorkspaceDamaged, WorkspaceLocked
+from graph.out_of_resources import shortage_behind
 
 FEEDBACK_FILE = "feedback.sqlite"
 """The marks' file in a workspace."""
@@ -83,7 +84,7 @@ def add_marks(root: Path, marks: Iterable[Mark]) -> Recorded:
         marks: what is said; nothing is checked against the record.
 
     Raises:
-        BadInput: the disk refuses.
+        BadInput: the disk refuses (DiskFull where it is full).
         WorkspaceDamaged: the file cannot be read.
         WorkspaceLocked: other processes write for longer than one waits.
     """
@@ -201,8 +202,10 @@ def _prepare(db: sqlite3.Connection) -> None:
     db.execute("COMMIT")
 
 
-def _refusal(root: Path, fault: sqlite3.OperationalError) -> BadInput | WorkspaceDamaged | WorkspaceLocked:
+def _refusal(root: Path, fault: sqlite3.OperationalError) -> MaraError:
     """Return what an operational fault means to a user."""
+    if shortage := shortage_behind(fault):
+        return shortage
     said = str(fault)
     if "locked" in said:
         return WorkspaceLocked(f"{root / FEEDBACK_FILE} is being written by another process", "Try again later")

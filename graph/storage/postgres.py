@@ -24,7 +24,7 @@ from graph.errors import (
     WorkspaceDamaged,
     WorkspaceLocked,
 )
-from graph.out_of_resources import shortage_behind
+from graph.out_of_resources import disk_full, shortage_behind
 from graph.storage import database
 from graph.storage.database import Cursor, Values
 from graph.storage.place import RECORD_URL_VARIABLE, Place, unreadable_url
@@ -274,6 +274,8 @@ class PostgresDatabase:
             return BadInput(
                 f"{self.told} cannot be written ({said})", "Give its user the right to, or name another one"
             )
+        if state == "53100":
+            return disk_full(f"the disk of the server: {said}")
         if state == "53200":
             return OutOfResources(f"{self.told}: the server has not enough memory ({said})", "Give it more memory")
         if not state or state[:2] in _UNAVAILABLE:

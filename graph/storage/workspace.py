@@ -210,7 +210,7 @@ class Workspace:
         try:
             (self.root / "index").mkdir(parents=True, exist_ok=True)
         except OSError as fault:
-            raise BadInput(
+            raise shortage_behind(fault) or BadInput(
                 f"{self.root} cannot be used as a workspace ({fault.strerror})", "Choose another folder"
             ) from fault
         path = self.root / RECORD_FILE

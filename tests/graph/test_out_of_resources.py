@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.errors import OutOfResources
+from graph.errors import DiskFull, OutOfResources
 from graph.out_of_resources import check_memory, shortage_behind
 from graph.retrieve.open_index import open_index
 from graph.storage.record import Record
@@ -82,3 +84,18 @@ def test_a_question_under_a_limit_of_memory_ends_with_a_message(tmp_path: Path) 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=root)
     assert (done.returncode, "There is not enough memory" in done.stderr) == (1, True), done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        OSError("4096 requested and 12 written"),
+        sqlite3.OperationalError("database or disk is full"),
+    ],
+)
+def test_a_full_disk_is_one_whoever_meets_it(fault: Exception) -> None:
+    told = shortage_behind(fault)
+    assert isinstance(told, DiskFull)
+    assert told.exit_code == 6

@@ -87,7 +87,7 @@ def _converse(history: bool, as_json: bool, **given: Any) -> None:
         graph_of(context.workflow)
         index.encode("Is everything there?")  # The first answer need not wait for the models to be loaded.
         talk.greet(len(index.graph.passages) if selection is None else int(selection.passages.sum()))
-        talk.hold(_typed_lines(keeps_history=history and not context.user_id))
+        code = talk.hold(_typed_lines(keeps_history=history and not context.user_id))
     if code:
         raise typer.Exit(code)
 

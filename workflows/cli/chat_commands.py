@@ -61,19 +61,26 @@ class Chat:
             " [dim]/help lists the commands, Ctrl-D leaves.[/]"
         )
 
-    def hold(self, lines: Iterable[str]) -> None:
-        """Take lines as a person types them; Ctrl-C stops what a line led to, and the conversation goes on."""
+    def hold(self, lines: Iterable[str]) -> int:
+        """Take lines as a person types them; Ctrl-C stops what a line led to, and the conversation goes on.
+
+        Returns:
+            The exit code of the first error where nothing was answered, else 0.
+        """
+        codes: list[int] = []
         for line in map(str.strip, lines):
             if line == "/quit":
-                return
+                break
             with suppress(KeyboardInterrupt):  # Ctrl-C again, while the first one still stops.
-                self._take_until_stopped(line)
+                self._take_until_stopped(line, codes)
+        return codes[0] if codes and self._conversation.last is None else 0
 
-    def _take_until_stopped(self, line: str) -> None:
+    def _take_until_stopped(self, line: str, codes: list[int]) -> None:
         try:
             self._take(line)
         except MaraError as error:
             complain(error)
+            codes.append(error.exit_code)
         except KeyboardInterrupt:
             self._console.print("Stopped.")
         if line:

@@ -96,8 +96,8 @@ def _publish_what_was_committed(given: object) -> None:
         generation = publish_committed(workspace)
     except WorkspaceLocked:
         return
-    except (MaraError, OSError) as fault:
-        say(f"What an interrupted command committed cannot be published: {fault}")
+    except (MaraError, OSError, MemoryError) as fault:
+        say(f"What an interrupted command committed cannot be published: {shortage_behind(fault) or fault}")
         return
     if generation is not None:
         say(f"Published what an interrupted command had committed, as generation {generation}")

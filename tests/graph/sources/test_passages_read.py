@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graph.errors import BadInput
+from graph.errors import DiskFull
 from graph.schema import Passage
 from graph.sources import passages_read
 from graph.sources.passages_read import PassagesRead
@@ -106,7 +106,7 @@ def small_files() -> Iterator[None]:
 @pytest.mark.usefixtures("small_files")
 def test_without_room_it_says_where_and_what_to_do(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
     monkeypatch.setattr(passages_read, "_IN_MEMORY", 1)
-    with pytest.raises(BadInput, match=r"There is no room in .* for the passages that are read .*TMPDIR"):
+    with pytest.raises(DiskFull, match=r"There is no room in .* for the passages that are read .*TMPDIR"):
         [*read_in(passages_of(1_000, length)).values()]
 
 

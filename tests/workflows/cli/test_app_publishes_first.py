@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from graph.publish import derive
+from graph.storage.record import Record
+from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.workspace import Workspace
 from tests.builders import HOLD_LOCK, Child, HashEmbedder, passage_of, publish_workspace, write_passages
 from tests.damages import damage_record, everything_in, read_at_once
@@ -104,3 +108,53 @@ def test_what_writes_nothing_publishes_nothing(mara: Mara, root: Path, tmp_path:
     )
     assert everything_in(root / "index") == before
     assert os.listdir(root / "index") == ["1"]
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk with no room for a generation: what is derived is left half made."""
+
+    def save(graph: object, folder: Path) -> None:
+        (folder / "half.npy").write_bytes(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(derive, "save", save)
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_on_a_full_disk_questions_are_answered_from_what_is_published_with_a_note(mara: Mara, root: Path) -> None:
+    close_indexes()
+    asked = mara("ask", "What is ab?", "--model", "offline", "-w", root, "--json")
+    assert asked.err.startswith("What an interrupted command committed cannot be published: There is no room left")
+    assert (asked.code, [each["id"] for each in asked.json["passages"]]) == (0, ["ab"])
+    assert "IndexingUnfinished" in [each["kind"] for each in asked.json["errors"]]
+    close_indexes()
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_what_was_left_half_made_gives_its_room_back(mara: Mara, root: Path) -> None:
+    mara("stats", "-w", root)
+    assert [*(root / "index").rglob("half.npy")] == []
+
+
+def test_what_a_killed_command_left_half_made_goes_before_anything_is_written(
+    mara: Mara, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "index" / "2").mkdir()
+    (root / "index" / "2" / "half.npy").write_bytes(b"half")
+    seen: list[str] = []
+
+    def settled(record: Record) -> None:
+        seen.extend(os.listdir(root / "index"))
+        settle_synonyms(record)
+
+    monkeypatch.setattr(derive, "settle_synonyms", settled)
+    assert "as generation 3" in mara("stats", "-w", root).err
+    assert seen == ["1"]
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_without_anything_published_a_full_disk_is_an_error_of_its_own(mara: Mara, root: Path) -> None:
+    (root / "CURRENT").unlink()
+    refused = mara("ask", "What is ab?", "--model", "offline", "-w", root, "--json")
+    assert (refused.code, refused.json["error"]["kind"]) == (6, "DiskFull")

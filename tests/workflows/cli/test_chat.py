@@ -328,7 +328,7 @@ class TestOnATerminal:
             assert session.end() == 0
             assert session.signals()
 
-    def test_an_error_is_shown_and_ctrl_c_at_the_prompt_clears_the_line_alone(
+    def test_an_error_is_shown_and_is_the_exit_code_without_an_answer_and_ctrl_c_clears_the_line_alone(
         self, terminal: Terminal, chat_server: ScriptedServer
     ) -> None:
         chat_server.script([Reply("no such key", status=401)])
@@ -343,7 +343,7 @@ class TestOnATerminal:
             session.type("/help\r")
             session.wait_for(lambda screen: "leave, as Ctrl-D does" in screen.text and at_the_prompt(screen))
             session.type("\x04")
-            assert session.end() == 0
+            assert session.end() == 3
 
     def test_a_history_that_cannot_be_kept_is_told_and_the_conversation_begins(
         self, terminal: Terminal, tmp_path: Path
