@@ -24,10 +24,10 @@ from graph.publish.search_indexes import store_name
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord, has_relationships
 from graph.relationships.upkeep import n_pruned
 from graph.schema import PASSAGE_RELATIONS, entity_id
+from graph.sources.skipped import skipped_by_source
 from graph.storage.generation import GenerationHold
 from graph.storage.place import place_name
 from graph.storage.record import FORMAT_VERSION, Record
-from graph.storage.skipped import skipped_by_source
 from graph.storage.workspace import REPLY_CACHE, Workspace
 
 _LARGEST_SOURCES = 5

@@ -13,9 +13,9 @@ import numpy as np
 
 from graph.errors import BadInput
 from graph.publish.derive import forget_derivations, is_behind, publish
+from graph.sources.skipped import forget_skipped, skipped_by_source
 from graph.storage.record import Record
 from graph.storage.record_tables import NewVectors
-from graph.storage.skipped import forget_skipped, skipped_by_source
 from graph.storage.versions import Span, of_documents
 from graph.storage.workspace import Workspace
 from workflows.distributed.shard_files import ShardFolder

@@ -9,7 +9,7 @@ from pathlib import Path
 from graph.sources.documents import LINK_TO_NOTHING, Documents
 from graph.sources.loaders.files import readable_path
 from graph.sources.loaders.links import is_link_list
-from graph.storage.skipped import first_of_each_reason
+from graph.sources.skipped import first_of_each_reason
 
 _SHOWN_FILES = 5
 _ENTRY = re.compile(r", (?:line|row|item) [0-9]+\Z")

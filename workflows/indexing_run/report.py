@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph.server_clients import told
 from graph.sources.loaders.document import Refused
-from graph.storage.skipped import NAMED_FILES, by_reason, first_of_each_reason
+from graph.sources.skipped import NAMED_FILES, by_reason, first_of_each_reason
 
 if TYPE_CHECKING:
     from workflows.indexing_run.session import Session

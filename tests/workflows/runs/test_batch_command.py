@@ -119,7 +119,7 @@ def test_failed_questions_are_told_with_their_kinds_and_ctrl_c_exits_with_130(
         (("--format", "pickle"), "'pickle' is not one of"),
         (("--alpha", "2"), "--alpha has to be 1 or less, not 2"),
         (("--limit", "0"), "The limit is 0"),
-        (("--concurrency", "0"), "greater than or equal to 1"),
+        (("--concurrency", "0"), "has to be 1 or more"),
         (("--where", "source"), "source"),
         (("-w", "nowhere"), "There is no workspace at nowhere"),
         (("--out", "nowhere/\0"), "holds a character that no name can"),

@@ -7,8 +7,8 @@ import pytest
 
 from graph.errors import WorkspaceDamaged
 from graph.sources.loaders.document import Refused
+from graph.sources.skipped import NAMED_FILES, REFUSED, SKIPPED, keep_skipped, skipped_by_source
 from graph.storage.record import Record
-from graph.storage.skipped import NAMED_FILES, REFUSED, SKIPPED, keep_skipped, skipped_by_source
 
 
 def files(folder: Path, n_files: int, suffix: str) -> list[Refused]:
