@@ -41,7 +41,7 @@ def test_what_one_machine_indexes_another_one_joins_asks_and_syncs(
     with Workspace(one).writing():
         refused = mara("sync", documents, "-w", other)
     assert refused.code == 4
-    assert "is being written by another process" in refused.err
+    assert "being written by process" in " ".join(refused.err.split())
     (documents / "kobe.txt").write_text("Kobe is a port, too.")
     assert mara("sync", documents, "-w", other).code == 0
     assert mara("record", "join", "-w", one, "--json").json["record"] == name
