@@ -36,10 +36,10 @@ format: setup
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-# Studio on the sample workspace; a key or a server in the environment is used. Files below this folder may be indexed.
+# Studio on the sample workspace; a key or a server in the environment is used. MARA_SOURCES=FOLDER: may be indexed.
 dev: setup
 	@test -d $(SAMPLE) || $(BIN)/mara demo --workspace $(SAMPLE)
-	@MARA_WORKSPACE=$(SAMPLE) MARA_SOURCES="$${MARA_SOURCES:-.}" $(BIN)/langgraph dev $(ARGS)
+	@MARA_WORKSPACE=$(SAMPLE) $(BIN)/langgraph dev $(ARGS)
 
 # The drawings and tables in docs/ that are made from the code.
 drawings: setup

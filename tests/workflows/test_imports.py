@@ -28,6 +28,7 @@ NEED_AN_EXTRA = {
     "workflows/serving/mcp_server.py": {"mcp"},
     "workflows/serving/mcp_stdio.py": {"mcp"},
     "workflows/serving/metrics.py": {"prometheus_client"},
+    "workflows/serving/allowed_origins.py": {"starlette"},
     "workflows/serving/operator_paths.py": {"starlette"},
     "workflows/serving/page/admitted.py": {"starlette"},
     "workflows/serving/page/app.py": {"starlette"},

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, request_response
 
+from workflows.serving.allowed_origins import AllowedOrigins
 from workflows.serving.operator_paths import OperatorPaths
 from workflows.serving.page.admitted import Admitted, in_a_thread
 from workflows.serving.page.api import ask_once, retrieve
@@ -152,10 +153,11 @@ def _files() -> dict[str, bytes]:
 
 
 def _platform_app() -> Starlette:
-    """Return the page for a LangGraph server, which answers nobody at the operator's paths."""
+    """Return the page for a LangGraph server, with what stands before all that the server answers with."""
     site, service = Site(), Service()
     opening = partial(_opening, site, service, False)
-    return Starlette(routes=routes(site, service), middleware=[Middleware(OperatorPaths)], lifespan=opening)
+    before = [Middleware(AllowedOrigins), Middleware(OperatorPaths)]
+    return Starlette(routes=routes(site, service), middleware=before, lifespan=opening)
 
 
 app = _platform_app()

@@ -67,26 +67,37 @@ class Guard:
 
     def _refusal(self, method: str, headers: Headers) -> str:
         host = headers.get("host", "")
-        address = _split(f"//{host}")
-        if address is None:
+        if _split(f"//{host}") is None:
             return f"{host[:100]} is no name of a server"
-        is_link = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
-        if headers.get("sec-fetch-site", "none") not in _SAME_SITE and not is_link:
+        if is_of_another_site(method, headers):
             return _OTHER_SITE
-        if "origin" in headers:
-            origin = _split(headers["origin"])
-            if origin is None or origin.netloc.lower() != host.lower():
-                return _OTHER_SITE
         try:
             is_open = self._is_open()
         except MaraError as fault:
             _LOG.critical("Nobody is let in: %s", fault)
             return "The server cannot read its keys: tell whoever runs it"
-        if is_open and not is_local(address.hostname or ""):
+        if is_open and not is_local(host_of(headers)):
             return (
                 f"Nobody has to show a key here, so only this machine is served, and {host[:100]} is not its own name"
             )
         return ""
+
+
+def is_of_another_site(method: str, headers: Headers) -> bool:
+    """Tell whether a browser sends a request for another site's page than the server's own. Links do not count."""
+    is_link = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+    if headers.get("sec-fetch-site", "none") not in _SAME_SITE and not is_link:
+        return True
+    if "origin" not in headers:
+        return False
+    origin = _split(headers["origin"])
+    return origin is None or origin.netloc.lower() != headers.get("host", "").lower()
+
+
+def host_of(headers: Headers) -> str:
+    """Return the name or address that a request calls the server by, without its port; empty for what is none."""
+    address = _split(f"//{headers.get('host', '')}")
+    return (address.hostname if address else None) or ""
 
 
 def _split(address: str) -> SplitResult | None:

@@ -1,0 +1,103 @@
+"""Which sites may use a LangGraph server through a browser, and by which names it may be called.
+
+The platform answers the pages of every site, under every name that points at it. Without keys that is a way into this
+machine for any page that its user opens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from graph.errors import BadInput
+from workflows.serving.identity import AUTH_VARIABLE
+from workflows.serving.page.guard import host_of, is_local, is_of_another_site
+
+ORIGINS_VARIABLE = "MARA_ORIGINS"
+"""Names further origins, with commas between; ``*``: all of them."""
+
+PLATFORM_VARIABLE = "LANGGRAPH_HTTP"
+"""By which the platform hands ``http`` of langgraph.json to its server."""
+
+_WITHIN_THE_PROCESS = "/noauth"
+"""The root path of the platform's requests to itself. No request from outside has one."""
+
+
+class AllowedOrigins:
+    """Answers the browsers of the sites that langgraph.json and ``MARA_ORIGINS`` name, and of the server's own pages.
+
+    Where the server has no keys, requests of other sites are refused, and so are those that call it by another name
+    than this machine's own or that of an allowed site. Where it has keys, a request needs one, and a browser lets no
+    other site send it.
+
+    Args:
+        app: all that the server answers with.
+
+    Raises:
+        BadInput: ``MARA_ORIGINS`` names what is no origin.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        cors: dict[str, Any] = json.loads(os.environ.get(PLATFORM_VARIABLE) or "{}").get("cors") or {}
+        origins = [*cors.get("allow_origins", ()), *_further_origins()]
+        self._cors = CORSMiddleware(app, **{**cors, "allow_origins": origins, "allow_private_network": True})
+        self._names = {urlsplit(origin).hostname for origin in origins}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        reason = "" if scope["type"] == "lifespan" or _is_inner(scope) else self._refusal(scope)
+        if not reason:
+            await self._cors(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await WebSocketClose(1008, reason)(scope, receive, send)
+        else:
+            await JSONResponse({"detail": reason}, 403)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> str:
+        """Return why a request is refused; empty where it is answered."""
+        if os.environ.get(AUTH_VARIABLE) or self._cors.allow_all_origins:
+            return ""
+        headers = Headers(scope=scope)
+        host = host_of(headers)
+        if not is_local(host) and host not in self._names:
+            return (
+                "Without keys the server answers to this machine's own names alone."
+                f" Set MARA_AUTH, or {ORIGINS_VARIABLE} to the address that it is called by"
+            )
+        origin = headers.get("origin", "")
+        if not self._cors.is_allowed_origin(origin) and is_of_another_site(scope.get("method", "GET"), headers):
+            return f"Another site asked for this. Its operator can allow a site by {ORIGINS_VARIABLE}"
+        return ""
+
+
+def _is_inner(scope: Scope) -> bool:
+    path: str = scope.get("root_path", "")
+    return path == _WITHIN_THE_PROCESS or path.startswith(f"{_WITHIN_THE_PROCESS}/")
+
+
+def _further_origins() -> list[str]:
+    named = [origin.strip().rstrip("/") for origin in os.environ.get(ORIGINS_VARIABLE, "").split(",")]
+    origins = [origin.lower() for origin in named if origin]
+    for origin in origins:
+        if origin != "*" and not _is_origin(origin):
+            raise BadInput(
+                f"{ORIGINS_VARIABLE} names {origin[:100]!a}, which is no origin",
+                "Write origins as https://chat.example.org or http://localhost:3000, with commas between",
+            )
+    return origins
+
+
+def _is_origin(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return bool(parts.scheme and parts.hostname) and text == f"{parts.scheme}://{parts.netloc}"
+    except ValueError:
+        return False
