@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from graph.errors import BadInput
+from graph.errors import BadInput, NoAccess
 from workflows.serving.identity import AUTH_VARIABLE
 from workflows.serving.page.guard import host_of, is_local, is_of_another_site
 
@@ -53,29 +53,29 @@ class AllowedOrigins:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
-        reason = "" if scope["type"] == "lifespan" or _is_inner(scope) else self._refusal(scope)
-        if not reason:
-            await self._cors(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await WebSocketClose(1008, reason)(scope, receive, send)
+        try:
+            if scope["type"] != "lifespan" and not _is_inner(scope):
+                self._check(scope.get("method", "GET"), Headers(scope=scope))
+        except NoAccess as refusal:
+            if scope["type"] == "websocket":
+                await WebSocketClose(1008, str(refusal))(scope, receive, send)
+            else:
+                await JSONResponse({"detail": str(refusal)}, 403)(scope, receive, send)
         else:
-            await JSONResponse({"detail": reason}, 403)(scope, receive, send)
+            await self._cors(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> str:
-        """Return why a request is refused; empty where it is answered."""
+    def _check(self, method: str, headers: Headers) -> None:
+        """Raise NoAccess where a request is refused."""
         if os.environ.get(AUTH_VARIABLE) or self._cors.allow_all_origins:
-            return ""
-        headers = Headers(scope=scope)
+            return
         host = host_of(headers)
         if not is_local(host) and host not in self._names:
-            return (
-                "Without keys the server answers to this machine's own names alone."
-                f" Set MARA_AUTH, or {ORIGINS_VARIABLE} to the address that it is called by"
+            raise NoAccess(
+                "Without keys the server answers to this machine's own names alone",
+                f"Set {AUTH_VARIABLE}, or {ORIGINS_VARIABLE} to the address that it is called by",
             )
-        origin = headers.get("origin", "")
-        if not self._cors.is_allowed_origin(origin) and is_of_another_site(scope.get("method", "GET"), headers):
-            return f"Another site asked for this. Its operator can allow a site by {ORIGINS_VARIABLE}"
-        return ""
+        if not self._cors.is_allowed_origin(headers.get("origin", "")) and is_of_another_site(method, headers):
+            raise NoAccess("Another site asked for this", f"Its operator can allow a site by {ORIGINS_VARIABLE}")
 
 
 def _is_inner(scope: Scope) -> bool:
