@@ -12,6 +12,7 @@ from typing import Any
 from graph.errors import BadInput
 from graph.relationships.cypher.embedded import GRAPH_FILE, STAMP_FILE, first_line, open_database, package
 from graph.relationships.cypher.tables import (
+    STAMP_LABEL,
     Link,
     Row,
     edge_rows,
@@ -56,6 +57,7 @@ def fill(record: RelationshipRecord, root: Path, folder: Path, *, with_vectors: 
         stamp = stamp_of(record, passages, with_vectors=with_vectors)
         for statement in _tables(stamp["dimension"]):
             connection.execute(statement).close()
+        connection.execute(f"CREATE (:`{STAMP_LABEL}` {{id: 'stamp', revision: {stamp['revision']}}})").close()
         for table, rows, of_pair in _contents(record, passages, with_vectors=bool(stamp["dimension"])):
             _copy(connection, table, rows, of_pair, folder / "rows.csv")
         connection.execute("CHECKPOINT").close()
@@ -106,6 +108,7 @@ def _vector(entry: Entry) -> str:
 
 def _tables(dimension: int) -> Iterator[str]:
     """Yield the statements of the tables and of what queries may call; without vectors where the dimension is 0."""
+    yield f"CREATE NODE TABLE `{STAMP_LABEL}`(`id` STRING PRIMARY KEY, `revision` INT64)"
     extra = {NodeType.CHUNK: ", `content` STRING"}
     if dimension:
         extra[NodeType.VECTOR] = f", `embedding` FLOAT[{dimension}]"

@@ -17,6 +17,7 @@ from graph.errors import BadInput, WorkspaceLocked
 from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.cypher.dialect import VectorIndex
 from graph.relationships.cypher.tables import (
+    STAMP_LABEL,
     Link,
     Row,
     edge_rows,
@@ -31,9 +32,6 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, NodeType
 from graph.relationships.tables import table_of_edges, table_of_nodes
 from graph.storage.record import Record
-
-STAMP_LABEL = "MaraCopy"
-"""The label of the one node of a server that says what it is a copy of."""
 
 _FORMAT = 1
 _PAGE = 1_000

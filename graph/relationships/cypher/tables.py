@@ -21,6 +21,9 @@ Row = tuple[Any, ...]
 
 _PASSAGES = 1_000
 
+STAMP_LABEL = "MaraCopy"
+"""The label of the one node of a copy that says what it is a copy of."""
+
 CONTAINS = "CONTAINS"
 """PART_OF from the other end, from a conversation to a message: copies hold both, so that either may be asked for."""
 

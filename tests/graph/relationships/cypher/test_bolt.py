@@ -13,9 +13,10 @@ import pytest
 from graph.errors import BadInput, DependencyMissing, GraphUnavailable
 from graph.relationships.cypher import mirror as mirroring
 from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
+from graph.relationships.cypher.copies import open_copy
 from graph.relationships.cypher.dialect import VectorIndex
-from graph.relationships.cypher.mirror import STAMP_LABEL, mirror
-from graph.relationships.cypher.tables import edge_rows, links, node_rows
+from graph.relationships.cypher.mirror import mirror
+from graph.relationships.cypher.tables import STAMP_LABEL, edge_rows, links, node_rows
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType
 from tests.bolt_server import BoltEndpoint
@@ -169,6 +170,18 @@ class TestMirroring:
         assert (again.written, again.removed, again.whole) == (0, 0, False)
         assert contents(server) == contents_of(record)
 
+    def test_the_server_counts_what_the_embedded_copy_counts(
+        self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
+    ) -> None:
+        mirror(tmp_path, server)
+        with open_copy(tmp_path) as copy:
+            for query in (
+                "MATCH (n) RETURN count(n)",
+                "MATCH ()-[e]->() RETURN count(e)",
+                f"MATCH (n:{STAMP_LABEL}) RETURN n.id, n.revision",
+            ):
+                assert server.query(query).rows == copy.query(query).rows
+
     def test_a_message_is_an_interaction_as_well(
         self, server: BoltServer, record: RelationshipRecord, tmp_path: Path
     ) -> None:
@@ -278,7 +291,6 @@ class TestPassages:
         return tmp_path
 
     def test_the_chunks_nearest_to_a_vector_are_those_of_the_copy(self, server: BoltServer, root: Path) -> None:
-        from graph.relationships.cypher.copies import open_copy
         from graph.storage.workspace import Workspace
 
         with Workspace(root).open_record() as passages:
