@@ -12,7 +12,7 @@ from workflows.serving.key_file import OWN_WORKSPACE
 
 
 class Workspaces:
-    """The workspaces of a server, by the names that stand for them; the server's own has an empty one.
+    """The workspaces of a server, by the names that stand for them; an empty one stands for the server's own, too.
 
     Args:
         own: the server's own; None for that of ``MARA_WORKSPACE``.
@@ -29,17 +29,19 @@ class Workspaces:
     def open_to(self, identity: Identity) -> dict[str, str]:
         """Return {name: what it is shown as} of the workspaces that somebody may open, their first one first."""
         there = self._named()
-        allowed = there if identity.workspaces is None else {name: name for name in identity.workspaces}
-        return {name: there[name].absolute().name for name in allowed if name in there}
+        named = {self.own.absolute().name: self.own, **there}
+        allowed = there if identity.workspaces is None else identity.workspaces
+        return {name: named[name].absolute().name for name in allowed if name in named}
 
     def place_of(self, name: str) -> str:
         """Return what a run's settings call a workspace that a visitor names. Raises BadInput where there is none."""
         if serves_clients():
             return name
-        if name == OWN_WORKSPACE:
+        own = self.own.absolute()
+        if name in (OWN_WORKSPACE, own.name):
             return str(self.own)
-        place = self.own.absolute().parent / name
-        if place.name != name or place == self.own.absolute() or not _is_nameable_workspace(place):
+        place = own.parent / name
+        if place.name != name or not _is_nameable_workspace(place):
             raise BadInput(f"There is no workspace {name[:64]!a}", "Choose one of those that the page offers")
         return str(place)
 

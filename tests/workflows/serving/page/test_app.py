@@ -249,7 +249,28 @@ def test_workspaces_beside_the_own_one_can_be_asked(hashing: None, world: Path, 
     assert [source["title"] for source in turn["sources"]] == ["Karv"]
 
 
-@pytest.mark.parametrize("name", ["..", ".", "/", "../beside", "beside/", "own/../beside", "own", "empty", "a\0b"])
+@pytest.mark.parametrize("workspaces", [("own",), ("own", "beside"), ("beside", "own")])
+def test_the_own_workspace_is_opened_by_its_name_where_that_is_listed(
+    hashing: None, tmp_path: Path, index: Any, workspaces: tuple[str, ...]
+) -> None:
+    own, beside = tmp_path / "all" / "own", tmp_path / "all" / "beside"
+    index([{"id": "a", "title": "Velm", "text": "The Velm is a river."}], own)
+    index([{"id": "b", "title": "Karv", "text": "Karv is a harbour town."}], beside)
+    rack = KeyRack(key=Identity("anna", workspaces=workspaces))
+    anna = Visitor(visitor(site_of(own, tmp_path, keyring=lambda: rack)).client, {"authorization": "Bearer key"})
+    assert [each["name"] for each in anna.get("setup")["workspaces"]] == list(workspaces)
+    for workspace in ("own", *workspaces):
+        turn = anna.answer("What is Velm?", settings={"workspace": workspace})
+        assert [source["title"] for source in turn["sources"]] == (["Velm"] if workspace == "own" else [])
+    assert anna.get("filters?workspace=own")["keys"]
+    assert bool(anna.answer("What is Velm?")["sources"]) == (workspaces[0] == "own")
+
+
+def test_the_own_workspace_is_opened_by_its_name_to_who_may_open_any(me: Visitor, world: Path) -> None:
+    assert me.answer(QUESTION, settings={"workspace": world.name})["text"] == me.answer(QUESTION)["text"]
+
+
+@pytest.mark.parametrize("name", ["..", ".", "/", "../beside", "beside/", "own/../beside", "own/", "empty", "a\0b"])
 def test_no_other_folder_is_a_workspace_that_can_be_named(world: Path, tmp_path: Path, name: str) -> None:
     own = Path(shutil.copytree(world, tmp_path / "all" / "own"))
     shutil.copytree(world, own.parent / "beside")
@@ -258,6 +279,7 @@ def test_no_other_folder_is_a_workspace_that_can_be_named(world: Path, tmp_path:
     assert workspaces.place_of("beside") == str(own.parent / "beside")
     with pytest.raises(BadInput, match="There is no workspace"):
         workspaces.place_of(name)
+    assert workspaces.place_of("own") == workspaces.place_of("") == str(own)
 
 
 def test_a_question_of_workflow_ragenta_tells_its_claims(me: Visitor) -> None:
