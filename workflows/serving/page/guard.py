@@ -67,7 +67,7 @@ class Guard:
 
     def _refusal(self, method: str, headers: Headers) -> str:
         host = headers.get("host", "")
-        if _split(f"//{host}") is None:
+        if host and not host_of(headers):
             return f"{host[:100]} is no name of a server"
         if is_of_another_site(method, headers):
             return _OTHER_SITE
@@ -96,8 +96,11 @@ def is_of_another_site(method: str, headers: Headers) -> bool:
 
 def host_of(headers: Headers) -> str:
     """Return the name or address that a request calls the server by, without its port; empty for what is none."""
-    address = _split(f"//{headers.get('host', '')}")
-    return (address.hostname if address else None) or ""
+    host = headers.get("host", "")
+    address = _split(f"//{host}")
+    if address is None or address.netloc != host or "@" in host:
+        return ""
+    return address.hostname or ""
 
 
 def _split(address: str) -> SplitResult | None:

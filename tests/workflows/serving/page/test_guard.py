@@ -80,7 +80,13 @@ def test_a_name_that_was_made_to_point_here_is_not_served_where_nobody_shows_a_k
     assert with_keys.get("/page/api/setup").status_code == 200
 
 
-@pytest.mark.parametrize("host", ["[", "a]b", "[::1"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("[", "a]b", "[::1", "evil.example\\@127.0.0.1", "evil.example@127.0.0.1", "127.0.0.1/evil.example"),
+        *("127.0.0.1?evil.example", "127.0.0.1#evil.example", "127.0.0.1\\evil.example@localhost"),
+    ],
+)
 @pytest.mark.parametrize("is_locked", [True, False])
 def test_a_host_that_is_none_is_refused(tmp_path: Path, host: str, is_locked: bool) -> None:
     site = Site(tmp_path, keyring=Locked if is_locked else Keyring)
