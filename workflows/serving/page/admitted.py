@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from workflows.serving.admission import Gone, Overloaded
-from workflows.serving.page.requests import Asked, Function, Read, answered, error_response
+from workflows.serving.page.requests import Asked, Function, Incomplete, Read, answered, error_response
 from workflows.serving.page.site import Site
 from workflows.serving.service import Service
 
@@ -72,7 +72,7 @@ class Admitted:
     def _count(self, fault: Exception) -> None:
         if isinstance(fault, Overloaded):
             self._service.metrics.refused()
-        else:
+        elif not isinstance(fault, Incomplete):
             self._service.metrics.failed(fault)
 
 

@@ -24,7 +24,7 @@ from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
 from workflows.serving.page.filters import known_values
 from workflows.serving.page.markdown import check_installed
 from workflows.serving.page.reading import source_beside, view_source
-from workflows.serving.page.requests import Asked, identity_of, shown_key
+from workflows.serving.page.requests import Asked, identity_of, parts_of, shown_key
 from workflows.serving.page.site import Site
 from workflows.serving.page.turns import details, shown
 from workflows.settings.enums import Workflow
@@ -97,13 +97,13 @@ def read_turn(asked: Asked) -> dict[str, Any]:
 
 def read_source(asked: Asked) -> dict[str, Any]:
     """Return what the history tells of a source that is open."""
-    return source_beside(asked.site, asked.identity, asked.path["id"], int(asked.path["number"]))
+    return source_beside(asked.site, asked.identity, asked.path["id"], asked.path["number"])
 
 
 def count_view(asked: Asked) -> dict[str, Any]:
     """Count a view of a source that was open."""
     seconds = asked.body.get("seconds")
-    return view_source(asked.site, asked.identity, asked.path["id"], int(asked.path["number"]), seconds)
+    return view_source(asked.site, asked.identity, asked.path["id"], asked.path["number"], seconds)
 
 
 def ask(asked: Asked) -> Response:
@@ -157,7 +157,7 @@ async def add_document(site: Site, request: Request) -> Response:
     identity = await to_thread(identity_of, site, shown_key(request))
     uploads = await to_thread(site.uploads_of, identity, request.query_params.get("workspace", OWN_WORKSPACE))
     is_replacing = request.query_params.get("replace") == "yes"
-    await uploads.take(request.path_params["name"], request.stream(), replace=is_replacing)
+    await uploads.take(request.path_params["name"], parts_of(request), replace=is_replacing)
     return JSONResponse({})
 
 

@@ -16,7 +16,7 @@ from workflows.serving.page.site import Site
 from workflows.settings.mara import Context
 
 
-def source_beside(site: Site, identity: Identity, turn: str, number: int) -> dict[str, Any]:
+def source_beside(site: Site, identity: Identity, turn: str, number: str) -> dict[str, Any]:
     """Return what the history tells of a source of a turn.
 
     Raises:
@@ -29,7 +29,7 @@ def source_beside(site: Site, identity: Identity, turn: str, number: int) -> dic
     return {"views": told["views"], "related": related}
 
 
-def view_source(site: Site, identity: Identity, turn: str, number: int, seconds: object) -> dict[str, Any]:
+def view_source(site: Site, identity: Identity, turn: str, number: str, seconds: object) -> dict[str, Any]:
     """Count a view of a source of a turn; tell whether it counts. Raises as `source_beside` does."""
     if type(seconds) is not int:
         raise BadInput("seconds is to be a whole number", "Correct the request")
@@ -37,12 +37,12 @@ def view_source(site: Site, identity: Identity, turn: str, number: int, seconds:
     return {"counted": view_passage(context, passage, seconds)}
 
 
-def _opened(site: Site, identity: Identity, turn: str, number: int) -> tuple[Context, str]:
+def _opened(site: Site, identity: Identity, turn: str, number: str) -> tuple[Context, str]:
     """Return the settings of a turn in the history of its visitor, and the id of the passage of that number."""
     site.check_keeps_history()
     kept = site.conversations.turn(identity.owner, turn)
     passages = kept.result["passages"] if kept.result else []
-    found = next((hit["id"] for hit in passages if hit["number"] == number), None)
+    found = next((hit["id"] for hit in passages if str(hit["number"]) == number), None)
     if found is None:
         raise NoConversation("There is no such source in this turn", "Load the conversation again")
     return site.in_history(site.context(identity, kept.settings), identity, ""), found

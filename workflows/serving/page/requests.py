@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from graph.errors import BadInput
+from graph.errors import BadInput, MaraError
 from workflows.context import QUESTION_LIMIT
 from workflows.serving.admission import Overloaded
 from workflows.serving.identity import Identity, authorization_of
@@ -23,7 +24,23 @@ from workflows.serving.service import Service
 BODY_BYTES = 2**20
 """The largest request, files aside."""
 
+BODY_S = 30.0
+"""The time that a body may take, beside what its size allows."""
+
+LEAST_BYTES_S = 10_000
+"""The bytes that have to come in a second beyond that time."""
+
 _ID = re.compile(r"[A-Za-z0-9-]{8,64}")
+
+
+class Incomplete(MaraError):
+    """A request did not come whole: it broke off, or took too long.
+
+    Attributes:
+        status: the HTTP status to answer with, where anybody is left to read it.
+    """
+
+    status = 408
 
 
 @dataclass(frozen=True)
@@ -118,7 +135,8 @@ def error_response(site: Site, fault: Exception) -> Response:
     if isinstance(fault, Overloaded):  # Quickly: a server that is full tells it hundreds of times a second.
         return _error(fault, str(fault), 429, {"retry-after": str(fault.retry_after_s)})
     status = getattr(fault, "status", 0) or (400 if isinstance(fault, BadInput) else 503)
-    return _error(fault, site.told(fault), status)
+    headers = {"connection": "close"} if isinstance(fault, Incomplete) else None
+    return _error(fault, site.told(fault), status, headers)
 
 
 def _error(fault: Exception, message: str, status: int, headers: Mapping[str, str] | None = None) -> Response:
@@ -135,13 +153,30 @@ def identity_of(site: Site, authorization: str | None) -> Identity:
     return site.keyring().identity_of(authorization)
 
 
+async def parts_of(request: Request) -> AsyncIterator[bytes]:
+    """Yield the body of a request as it comes. Raises Incomplete."""
+    parts, begun, size = request.stream(), asyncio.get_running_loop().time(), 0
+    while True:
+        try:
+            async with asyncio.timeout_at(begun + BODY_S + size / LEAST_BYTES_S):
+                part = await anext(parts, None)
+        except ClientDisconnect:
+            raise Incomplete("The request broke off", "Send it again") from None
+        except TimeoutError:
+            raise Incomplete("The request takes too long to come", "Send it again, faster") from None
+        if part is None:
+            return
+        size += len(part)
+        yield part
+
+
 async def _read_body(request: Request) -> dict[str, Any]:
     """Return the JSON of a request, or the key of the form that opens an explanation. Raises BadInput."""
     if request.method not in ("POST", "PATCH"):
         return {}
     kind = request.headers.get("content-type", "").partition(";")[0]
-    text = b""
-    async for part in request.stream():
+    text = bytearray()
+    async for part in parts_of(request):
         text += part
         if len(text) > BODY_BYTES:
             raise BadInput("The request is too large", f"Send at most {BODY_BYTES:,} bytes")
@@ -152,6 +187,8 @@ async def _read_body(request: Request) -> dict[str, Any]:
         raise BadInput("The request is no JSON", "Send Content-Type: application/json")
     try:
         body = json.loads(text)
+    except RecursionError:
+        raise BadInput("The request is nested too deeply", "Correct the request") from None
     except ValueError as fault:
         raise BadInput("The request is no JSON", "Correct the request") from fault
     if not isinstance(body, dict):

@@ -52,7 +52,7 @@ def asked(visitor: Visitor, **settings: Any) -> str:
     return turn
 
 
-def send(visitor: Visitor, turn: str, number: int, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+def send(visitor: Visitor, turn: str, number: int | str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """Say that a source was open; return status and reply."""
     reply = visitor.client.post(f"/page/api/turns/{turn}/sources/{number}/views", json=body, headers=visitor.headers)
     return reply.status_code, reply.json()
@@ -103,7 +103,8 @@ class TestViews:
     def test_a_source_that_the_turn_does_not_have_cannot_be_opened(self, root: Path, tmp_path: Path) -> None:
         ada = visitors(root, tmp_path)["ada"]
         turn = asked(ada)
-        assert send(ada, turn, 99, {"seconds": 9})[0] == 404
+        for number in ("99", "9" * 5_000, "one"):
+            assert send(ada, turn, number, {"seconds": 9})[0] == 404
         assert send(ada, new_id(), 1, {"seconds": 9})[0] == 404
 
     def test_other_sites_count_nothing(self, root: Path, tmp_path: Path) -> None:

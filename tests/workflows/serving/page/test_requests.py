@@ -1,0 +1,121 @@
+"""Bodies that cannot be read: sent too slowly, broken off, or nested too deeply."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.dictation import PATIENCE_S
+from tests.workflows.serving.page.site import on_a_port, site_of
+from tests.workflows.small_world import QUESTION
+from workflows.serving.page import requests
+from workflows.serving.service import Service
+
+WITH_BODY = [
+    ("POST", "/api/ask"),
+    ("POST", "/api/retrieve"),
+    ("POST", "/page/api/ask"),
+    ("POST", "/page/api/retrieve"),
+    ("POST", "/page/api/turns"),
+    ("POST", "/page/api/turns/12345678/sources/1/views"),
+    ("POST", "/page/api/documents"),
+    ("POST", "/page/explanation/12345678"),
+    ("PATCH", "/page/api/conversations/12345678"),
+]
+WITH_FILE = ("PUT", "/page/api/documents/a.md")
+DEEP = 100_000
+
+
+def head(method: str, path: str, length: int) -> bytes:
+    lines = (f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json")
+    return "\r\n".join((*lines, f"Content-Length: {length}", "", "")).encode()
+
+
+@pytest.mark.parametrize(("method", "path"), [*WITH_BODY, WITH_FILE])
+def test_a_body_that_takes_too_long_is_refused(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+) -> None:
+    monkeypatch.setattr(requests, "BODY_S", 0.1)
+    service = Service()
+    site = site_of(world, tmp_path, uploads=tmp_path / "uploads")
+    with on_a_port(site, service) as address, connected(address) as connection:
+        connection.sendall(head(method, path, 100) + b'{"question"')
+        received = b""
+        while more := connection.recv(65536):
+            received += more
+    assert received.startswith(b"HTTP/1.1 408 ")
+    error = json.loads(received.partition(b"\r\n\r\n")[2])["error"]
+    assert error == {
+        "kind": "Incomplete",
+        "message": "The request takes too long to come. Send it again, faster",
+    }
+    assert failures(service) == []
+    assert not [*(tmp_path / "uploads").rglob("*.*")]
+
+
+def test_a_body_may_take_the_time_that_its_size_allows(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "BODY_S", 0.0)
+    monkeypatch.setattr(requests, "LEAST_BYTES_S", 0.1)
+    body = json.dumps({"title": "Lakes"}).encode()
+    with on_a_port(site_of(world, tmp_path)) as address, connected(address) as connection:
+        connection.sendall(head("PATCH", "/page/api/conversations/12345678", len(body)) + body[:9])
+        assert httpx.get(f"{address}/health").status_code == 200
+        connection.sendall(body[9:])
+        assert connection.recv(65536).startswith(b"HTTP/1.1 404 ")
+
+
+@pytest.mark.parametrize(("method", "path"), [*WITH_BODY, WITH_FILE])
+def test_a_body_that_breaks_off_is_no_failure_of_the_server_nor_of_a_question(
+    world: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, method: str, path: str
+) -> None:
+    service = Service()
+    site = site_of(world, tmp_path, uploads=tmp_path / "uploads")
+    with on_a_port(site, service) as address, connected(address) as connection:
+        connection.sendall(head(method, path, 100) + b'{"question"')
+    assert (failures(service), caplog.messages) == ([], [])
+    assert not [*(tmp_path / "uploads").rglob("*.*")]
+
+
+@pytest.mark.parametrize(("method", "path"), WITH_BODY)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[" * DEEP,
+        "[" * DEEP + "]" * DEEP,
+        '{"a":' * DEEP,
+        f'{{"question": "{QUESTION}", "where": {"[" * DEEP}{"]" * DEEP}}}',
+    ],
+    ids=["open lists", "lists", "open objects", "within a question"],
+)
+def test_a_body_that_is_nested_too_deeply_is_refused(
+    shared: str, caplog: pytest.LogCaptureFixture, method: str, path: str, body: str
+) -> None:
+    reply = httpx.request(method, f"{shared}{path}", content=body, headers={"content-type": "application/json"})
+    assert (reply.status_code, reply.json()["error"]) == (
+        400,
+        {"kind": "BadInput", "message": "The request is nested too deeply. Correct the request"},
+    )
+    assert caplog.messages == []
+
+
+@pytest.fixture(scope="module")
+def shared(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that several tests ask."""
+    with on_a_port(site_of(world, tmp_path_factory.mktemp("page"))) as address:
+        yield address
+
+
+def connected(address: str) -> socket.socket:
+    host, _, port = address.removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), PATIENCE_S)
+
+
+def failures(service: Service) -> list[str]:
+    return [line for line in service.metrics.text().decode().splitlines() if line.startswith("mara_failed_total")]
