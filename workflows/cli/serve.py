@@ -90,7 +90,7 @@ def serve(
         serve_alone(served, listening, tell)
     else:
         Supervisor(served, listening, _say, tell).run()
-    _say("Stopped")
+    _say("Stopped.")
 
 
 def _check_workspace(root: Path) -> None:

@@ -86,7 +86,11 @@ class Supervisor:
     _has_served: bool = False
 
     def run(self) -> None:
-        """Serve until Ctrl-C or SIGTERM. Raises WorkerFailed where no worker comes to serve."""
+        """Serve until SIGTERM, or until Ctrl-C, which raises KeyboardInterrupt.
+
+        Raises:
+            WorkerFailed: no worker comes to serve.
+        """
         with shared_folder() as folder, self._heeding_signals():
             try:
                 while not self._told:
@@ -94,6 +98,8 @@ class Supervisor:
                     wait([worker.process.sentinel for worker in self._workers], _LOOK_EVERY_S)
             finally:
                 self._end()
+        if signal.SIGINT in self._told:
+            raise KeyboardInterrupt
 
     def _look_after(self, folder: Path) -> None:
         for worker in [*self._workers]:

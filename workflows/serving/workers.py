@@ -6,12 +6,14 @@ import asyncio
 import signal
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -33,8 +35,12 @@ BEAT_S = 2.0
 DRAIN, STOP = b"drain", b"stop"
 """What a worker is told; it stops, too, where nobody is left to tell it anything."""
 
+HEAD_S = 20.0
+"""The time that a client has to send what comes before a request's body."""
+
 _WAITING_CONNECTIONS = 1024
 _ACCEPTED_AT_ONCE = 1
+_TICKS_A_SECOND = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,9 @@ class Server(uvicorn.Server):
         opens_first: whether the workspace is open before the first connection is taken.
         on_start: called once it takes connections.
         heeds_interrupt: whether Ctrl-C ends it; a worker leaves that to who looks after it.
+
+    Attributes:
+        was_interrupted: whether Ctrl-C ended it.
     """
 
     def __init__(
@@ -84,6 +93,8 @@ class Server(uvicorn.Server):
         self._service = Service(served.at_once, served.workers)
         self._on_start = on_start
         self._heeds_interrupt = heeds_interrupt
+        self.was_interrupted = False
+        self._waiting: dict[tuple[Any, Any], float] = {}
         super().__init__(
             uvicorn.Config(
                 make_app(served.site, self._service, opens_first=opens_first),
@@ -105,14 +116,34 @@ class Server(uvicorn.Server):
         if self.started:
             self._on_start()
 
+    async def on_tick(self, counter: int) -> bool:
+        """Close connections on which no request comes to its body in time: uvicorn waits for it without end."""
+        if counter % _TICKS_A_SECOND == 0:
+            before, now = self._waiting, time.monotonic()
+            self._waiting = {each: before.get(each, now) for each in self._without_request()}
+            for (connection, _), since in self._waiting.items():
+                if now - since > HEAD_S:
+                    connection.shutdown()
+        return await super().on_tick(counter)
+
+    def _without_request(self) -> Iterator[tuple[Any, Any]]:
+        """Yield connections whose last request is answered, with what uvicorn keeps of it: another one for each."""
+        for connection in self.server_state.connections:
+            last = getattr(connection, "cycle", None)
+            if last is None or last.response_complete:
+                yield connection, last
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End, at SIGTERM with more time for answers under way."""
+        """End, at SIGTERM with more time for answers under way. Uvicorn would be killed by the signal in the end."""
         if sig == signal.SIGINT and not self._heeds_interrupt:
             return
         self._service.drain()
         if sig == signal.SIGTERM:
             self.config.timeout_graceful_shutdown = DRAINING_S
-        super().handle_exit(sig, frame)
+        else:
+            self.was_interrupted = True
+            self.force_exit = self.should_exit
+        self.should_exit = True
 
     def end(self, seconds: int) -> None:
         """End as soon as answers under way have, at most some seconds later. Any thread may say so."""
@@ -122,13 +153,14 @@ class Server(uvicorn.Server):
 
 
 def serve_alone(served: Served, listening: socket.socket, on_start: Callable[[], None]) -> None:
-    """Serve from this process until Ctrl-C or SIGTERM."""
+    """Serve from this process until SIGTERM, or until Ctrl-C, which raises KeyboardInterrupt."""
+    server = Server(served, on_start=on_start)
     try:
-        Server(served, on_start=on_start).run(sockets=[listening])
-    except KeyboardInterrupt:
-        pass
+        server.run(sockets=[listening])
     finally:
         close_indexes()
+    if server.was_interrupted:
+        raise KeyboardInterrupt
 
 
 def work(served: Served, listening: socket.socket, supervisor: Connection) -> None:

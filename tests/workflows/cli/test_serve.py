@@ -43,14 +43,29 @@ def served(workspace: Path, *options: str) -> Iterator[tuple[subprocess.Popen[st
             process.kill()
 
 
-def test_it_says_where_it_serves_what_and_stops_at_ctrl_c(workspace: Path) -> None:
-    with served(workspace) as (process, address, line):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("--workers", "2"), marks=pytest.mark.slow)], ids=["one", "two"])
+def test_it_says_where_it_serves_what_and_stops_when_told_to(
+    workspace: Path, workers: tuple[str, ...], number: signal.Signals, code: int
+) -> None:
+    with served(workspace, *workers) as (process, address, line):
         assert line == f"Serving {workspace} at {address} (Ctrl-C to stop)\n"
         assert httpx.get(address, follow_redirects=True).text.startswith("<!DOCTYPE html>")
         assert httpx.get(f"{address}page/api/setup").json()["workspaces"][0]["name"] == ""
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (0, "", "Stopped\n")
+    assert (process.returncode, out, err) == (code, "", "Stopped.\n")
+
+
+def test_requests_that_break_off_leave_nothing_in_its_log(workspace: Path) -> None:
+    head = b"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+    with served(workspace) as (process, address, _):
+        for sent in (b"", b"POST /api", head, head + b"{"):
+            with socket.create_connection(("127.0.0.1", httpx.URL(address).port or 0)) as connection:
+                connection.sendall(sent)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "Stopped.\n")
 
 
 def test_a_workspace_that_is_not_there_is_told_at_once(mara: Mara, tmp_path: Path) -> None:

@@ -84,10 +84,11 @@ def serving(workspace: Path, folder: Path, *options: str) -> Iterator[Server]:
             server.until(server.are_ready)
             yield server
         finally:
-            if process.poll() is None:
+            is_interrupted = process.poll() is None
+            if is_interrupted:
                 process.send_signal(signal.SIGINT)
             code = process.wait(PATIENCE_S)
-        assert code in (0, -signal.SIGKILL), "Ctrl-C ends all"
+        assert code in ((130,) if is_interrupted else (0, -signal.SIGKILL)), "Ctrl-C ends all"
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +180,7 @@ def test_more_questions_than_places_are_refused_and_sigterm_ends_all(small_works
         assert server.process.wait(PATIENCE_S) == 0
         assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
         assert server.process.stderr
-        assert server.process.stderr.readlines()[-1] == "Stopped\n"
+        assert server.process.stderr.readlines()[-1] == "Stopped.\n"
 
 
 def test_workers_end_where_who_looks_after_them_is_killed(small_workspace: Path, tmp_path: Path) -> None:
