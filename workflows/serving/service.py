@@ -22,6 +22,7 @@ from workflows.settings.mara import Context
 
 STARTING, READY, DRAINING = "starting", "ready", "draining"
 _AGAIN_AFTER_S = 5.0
+_ENDING_S = 5.0
 
 _LOG = logging.getLogger(__name__)
 
@@ -77,11 +78,14 @@ class Service:
         self._own = root
         ended = threading.Event()
         with fresh_generations().watched(self):
-            threading.Thread(target=self._keep_open, args=(ended,), name="opening", daemon=True).start()
+            opening = threading.Thread(target=self._keep_open, args=(ended,), name="opening", daemon=True)
+            opening.start()
             try:
                 yield
             finally:
                 ended.set()
+                # A process whose threads are within compiled code as it ends can end by a signal.
+                opening.join(_ENDING_S)
 
     def open_own(self) -> None:
         """Open the server's own workspace and ask it once, where it can be asked."""

@@ -41,6 +41,7 @@ HEAD_S = 20.0
 _WAITING_CONNECTIONS = 1024
 _ACCEPTED_AT_ONCE = 1
 _TICKS_A_SECOND = 10
+_LEEWAY_S = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Server(uvicorn.Server):
                 # One connection is taken at a time, so that workers share them; asyncio alone can be told so.
                 loop="asyncio",
                 backlog=_ACCEPTED_AT_ONCE,
-                timeout_graceful_shutdown=STOPPING_S,
+                timeout_graceful_shutdown=STOPPING_S + _LEEWAY_S,
             )
         )
 
@@ -135,21 +136,29 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End, at SIGTERM with more time for answers under way. Uvicorn would be killed by the signal in the end."""
-        if sig == signal.SIGINT and not self._heeds_interrupt:
-            return
-        self._service.drain()
         if sig == signal.SIGTERM:
-            self.config.timeout_graceful_shutdown = DRAINING_S
-        else:
+            self.end(DRAINING_S)
+        elif self._heeds_interrupt:
             self.was_interrupted = True
-            self.force_exit = self.should_exit
-        self.should_exit = True
+            if self.should_exit:
+                asyncio.get_running_loop().call_soon_threadsafe(self._hang_up)
+            self.end(STOPPING_S)
 
     def end(self, seconds: int) -> None:
         """End as soon as answers under way have, at most some seconds later. Any thread may say so."""
         self._service.drain()
-        self.config.timeout_graceful_shutdown = seconds
+        self.config.timeout_graceful_shutdown = seconds + _LEEWAY_S
         self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End, and hang up in time on who is still there: uvicorn would cancel each answer and log it as a failure."""
+        seconds = (self.config.timeout_graceful_shutdown or _LEEWAY_S) - _LEEWAY_S
+        asyncio.get_running_loop().call_later(seconds, self._hang_up)
+        await super().shutdown(sockets)
+
+    def _hang_up(self) -> None:
+        for connection in self.server_state.connections:
+            connection.transport.abort()
 
 
 def serve_alone(served: Served, listening: socket.socket, on_start: Callable[[], None]) -> None:

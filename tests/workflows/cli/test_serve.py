@@ -20,6 +20,7 @@ import pytest
 from tests.workflows.command_line import Mara
 
 ADDRESS = re.compile(r"http://\S+/")
+HEAD = b"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
 
 
 @contextmanager
@@ -43,6 +44,10 @@ def served(workspace: Path, *options: str) -> Iterator[tuple[subprocess.Popen[st
             process.kill()
 
 
+def connected(address: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", httpx.URL(address).port or 0))
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)], ids=["Ctrl-C", "SIGTERM"])
 @pytest.mark.parametrize("workers", [(), pytest.param(("--workers", "2"), marks=pytest.mark.slow)], ids=["one", "two"])
 def test_it_says_where_it_serves_what_and_stops_when_told_to(
@@ -58,14 +63,24 @@ def test_it_says_where_it_serves_what_and_stops_when_told_to(
 
 
 def test_requests_that_break_off_leave_nothing_in_its_log(workspace: Path) -> None:
-    head = b"POST /api/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
     with served(workspace) as (process, address, _):
-        for sent in (b"", b"POST /api", head, head + b"{"):
-            with socket.create_connection(("127.0.0.1", httpx.URL(address).port or 0)) as connection:
+        for sent in (b"", b"POST /api", HEAD, HEAD + b"{"):
+            with connected(address) as connection:
                 connection.sendall(sent)
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (0, "Stopped.\n")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_request_that_is_not_finished_does_not_keep_it_and_is_no_failure(workspace: Path, times: int) -> None:
+    with served(workspace) as (process, address, _), connected(address) as connection:
+        connection.sendall(HEAD + b"{")
+        httpx.get(f"{address}health")
+        for _ in range(times):
+            process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, "Stopped.\n")
 
 
 def test_a_workspace_that_is_not_there_is_told_at_once(mara: Mara, tmp_path: Path) -> None:

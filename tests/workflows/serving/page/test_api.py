@@ -163,6 +163,20 @@ class TestReadiness:
         assert (ready["state"], ready["trouble"]) == ("ready", None)
         assert ready["generation"] >= 1
 
+    def test_nothing_of_it_runs_once_it_has_ended(
+        self, client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        warm_up, has_begun = service.warm_up, threading.Event()
+
+        def beginning(root: Path) -> None:
+            has_begun.set()
+            warm_up(root)
+
+        monkeypatch.setattr(service, "warm_up", beginning)
+        with client:
+            assert has_begun.wait(PATIENCE_S)
+        assert "opening" not in {thread.name for thread in threading.enumerate()}
+
     def test_it_is_not_while_it_drains(self, client: TestClient, service: Service) -> None:
         with client:
             _until_ready(client)
