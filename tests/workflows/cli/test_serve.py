@@ -58,7 +58,7 @@ def test_it_says_where_it_serves_what_and_stops_when_told_to(
         assert httpx.get(address, follow_redirects=True).text.startswith("<!DOCTYPE html>")
         assert httpx.get(f"{address}page/api/setup").json()["workspaces"][0]["name"] == ""
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (code, "", "Stopped.\n")
 
 
@@ -68,7 +68,7 @@ def test_requests_that_break_off_leave_nothing_in_its_log(workspace: Path) -> No
             with connected(address) as connection:
                 connection.sendall(sent)
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "Stopped.\n")
 
 
@@ -79,7 +79,7 @@ def test_a_request_that_is_not_finished_does_not_keep_it_and_is_no_failure(works
         httpx.get(f"{address}health")
         for _ in range(times):
             process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "Stopped.\n")
 
 
