@@ -1,101 +1,240 @@
-"""Which of two comes first, costs less, lasts longer: computed where each side has one date or number to compare."""
+"""Which of two comes first, costs less, lasts longer: computed where each side tells one value of what is asked."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from typing import NamedTuple
 
-from agents.offline.reading.dates import Day, date_spans, days_in
-from agents.offline.reading.words import word_spans
+from agents.offline.language.words import AUXILIARIES, CONJUNCTIONS, FUNCTION_WORDS, RELATIVES, word_set
+from agents.offline.reading.dates import date_spans, days_in
+from agents.offline.reading.questions import parse_question
+from agents.offline.reading.words import stem, word_spans
 from graph.sentences import key_values
 
-_DIRECTIONS = (
-    ("earlier first sooner older oldest before", True, True),
-    ("later last newer newest younger youngest", True, False),
-    ("cheaper cheapest less lower lowest smaller smallest shorter shortest fewer lighter faster quicker", False, True),
-    (
-        "more higher highest larger largest longer longest dearer heavier bigger farther further taller deeper",
-        False,
-        False,
-    ),
-)
-_BY_WORD = {word: (is_date, is_least) for words, is_date, is_least in _DIRECTIONS for word in words.split()}
-_AMOUNT = re.compile(
-    r"(?P<before>[$€£¥]|\b(?:EUR|GBP|CHF|USD)\b)?\s?(?<![\w.,])(?P<figure>\d+(?:[.,'’]\d{3})*(?:[.,]\d+)?)(?![\w:])\s?(?P<after>%|[^\W\d_]+)?"
-)
-_THOUSANDS = re.compile(r"[.,'’](?=\d{3}(?:\D|$))")
+Attribute = frozenset[str]
+"""The stems of words that name one thing, such as a price, of which something has one value."""
 
-Value = tuple[tuple[float, ...], str]
-"""What is compared, a number or the parts of a date, and how it is written."""
+
+class _Direction(NamedTuple):
+    """What a word of comparison compares, which side it prefers, and the attributes that it may mean by itself."""
+
+    is_date: bool
+    is_least: bool
+    attributes: tuple[Attribute, ...]
+
+
+class _Asked(NamedTuple):
+    """What a question compares: the attributes that it may mean, each word that it says of them, and all stems."""
+
+    direction: _Direction
+    attributes: tuple[Attribute, ...]
+    words: tuple[Attribute, ...]
+    stems: set[str]
+
+
+class _Value(NamedTuple):
+    """A number or the parts of a date, its unit or column, how it is written, and where."""
+
+    parts: tuple[float, ...]
+    unit: str
+    written: str
+    start: int
+    end: int
+
+
+def _attributes(*texts: str) -> tuple[Attribute, ...]:
+    return tuple(frozenset(_stems(text)) for text in texts)
+
+
+def _stems(text: str) -> set[str]:
+    return {stem(word, "english") for word, _, _ in word_spans(text)}
+
+
+_BEGINNINGS = _attributes(
+    "founded established formed created", "born birth", "built constructed", "opened", "launched", "released published"
+)
+_DIRECTIONS = {
+    word: _Direction(is_date, is_least, attributes)
+    for least, most, is_date, attributes in (
+        ("earlier first sooner before", "later last", True, ()),
+        ("older oldest", "newer newest younger youngest", True, _BEGINNINGS),
+        ("less fewer", "more", False, ()),
+        ("lower lowest", "higher highest taller tallest", False, _attributes("height high tall elevation")),
+        ("cheaper cheapest", "dearer dearest", False, _attributes("price cost cheap expensive")),
+        ("lighter lightest", "heavier heaviest", False, _attributes("weight weigh heavy mass")),
+        ("shorter shortest", "longer longest", False, _attributes("length long duration")),
+        ("smaller smallest", "larger largest bigger biggest", False, _attributes("size large big area")),
+        ("slower slowest", "faster fastest quicker", False, _attributes("speed fast")),
+        ("nearer closer", "farther further", False, _attributes("distance far")),
+        ("shallower", "deeper deepest", False, _attributes("depth deep")),
+        ("narrower", "wider broader", False, _attributes("width wide broad")),
+    )
+    for is_least, words in ((True, least), (False, most))
+    for word in words.split()
+}
+_SYNONYMS = {word: words for direction in _DIRECTIONS.values() for words in direction.attributes for word in words}
+_LONGER, _SINCE = _DIRECTIONS["longer"].attributes, _attributes("since")
+_EMPTY_VERBS = AUXILIARIES | word_set("came come comes")
+_SCALES = word_set("hundred thousand million billion")
+_AMOUNT = re.compile(
+    r"(?P<before>[$€£¥]|\b(?:EUR|GBP|CHF|USD)\b)?\s?"
+    r"(?<![\w.,])(?<![^\W\d_]-)(?P<figure>[-−]?\d+(?:[.,'’]\d{3})*(?:[.,]\d+)?)(?![\w:])"
+    rf"(?:\s?(?P<after>%|(?:(?:{'|'.join(_SCALES)})\s)?(?!(?:per|an?|each)\b)[^\W\d_]+))?"
+    r"(?P<per>\s?(?:/\s?|per |an? |each )\w+)?"
+)
+_RANGE = re.compile(r"\d\s?(?:[-–—]|to\b)\s?\d")
+_THOUSANDS = re.compile(r"(?<!\b0)[.,'’](?=\d{3}(?:\D|$))")
+_CLAUSE_END = re.compile(r"[,;()\n]")
+_JOINING = FUNCTION_WORDS - CONJUNCTIONS - RELATIVES
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two things compared: as the question names it, and what was found on it."""
+    """One of the two things compared: as the question names it, what was found on it, and the headings of that."""
 
     name: str
     text: str
+    context: str = ""
 
 
 def compare(question: str, sides: Sequence[Side]) -> tuple[int, str] | None:
     """Return which side wins, by its place, and the answer in a few words; None where that is not certain.
 
-    It is certain where the question holds one word of comparison, and both sides one date, or one number of a unit.
+    It is certain where the question holds one word of comparison, and both sides tell one date, or one number of a
+    unit, of the attribute that it asks for: in the column of that name, or beside its word in a sentence.
     """
-    words = [word for word, _, _ in word_spans(question)]
-    found = {_BY_WORD[word] for word in words if word in _BY_WORD}
-    if len(found) != 1 or len(sides) != 2:
+    asked = _asked(question, sides) if len(sides) == 2 else None
+    if asked is None:
         return None
-    is_date, is_least = found.pop()
-    texts = [_cell(side, other) or side.text for side, other in zip(sides, reversed(sides), strict=True)]
-    values = None if is_date else _amounts(texts)
-    if values is None:
-        values = _dates(texts)
-        # Who has been there longer came earlier.
-        is_least = is_least if is_date or values is None else not is_least
-    if values is None or values[0][0] == values[1][0]:
+    for attribute in asked.attributes:
+        one, other = (_value(side, rival, asked, attribute) for side, rival in (sides, sides[::-1]))
+        if one and other and one.unit == other.unit:
+            return _answer(asked.direction, sides, (one, other))
+    return None
+
+
+def _answer(direction: _Direction, sides: Sequence[Side], values: Sequence[_Value]) -> tuple[int, str] | None:
+    """The side that wins and both values, as exactly as both are told: a year is not before a month of that year."""
+    n_told = min(len(value.parts) for value in values)
+    one, other = (value.parts[:n_told] for value in values)
+    if one == other:
         return None
-    winner = int((values[1][0] < values[0][0]) == is_least)
+    winner = int((other < one) == direction.is_least)
     loser = 1 - winner
-    return winner, f"{sides[winner].name} ({values[winner][1]}; {sides[loser].name}: {values[loser][1]})"
+    return winner, f"{sides[winner].name} ({values[winner].written}; {sides[loser].name}: {values[loser].written})"
 
 
-def _cell(side: Side, other: Side) -> str:
-    """The cell of a row whose column is the side's name; empty where there is none."""
-    cells = {pair.key.casefold(): pair.value for pair in key_values(side.text, 0, len(side.text))}
-    return cells.get(side.name.casefold(), "") if other.name.casefold() in cells else ""
+def _asked(question: str, sides: Sequence[Side]) -> _Asked | None:
+    """What a question compares; None where that is not one thing."""
+    names = {word for side in sides for word, _, _ in word_spans(side.name)}
+    words = [word for word, _, _ in word_spans(question) if word not in names]
+    places = [place for place, word in enumerate(words) if word in _DIRECTIONS]
+    directions = {_DIRECTIONS[words[place]] for place in places}
+    if len(directions) != 1:
+        return None
+    direction = directions.pop()
+    if direction.attributes == _LONGER and "been" in words:
+        # Who has been there longer came earlier.
+        direction = _Direction(True, not direction.is_least, _SINCE)
+    told = {term.text for term in parse_question(question).terms}.difference(
+        names, _DIRECTIONS, _EMPTY_VERBS, _kind(words)
+    )
+    wanted = {word: _meaning(word) for word in words if word in told}
+    noun = [wanted[word] for word in words[places[0] + 1 :][:1] if word in wanted and not direction.is_date]
+    attributes = (*direction.attributes, *noun)
+    if not attributes and wanted:
+        attributes = (frozenset().union(*wanted.values()),)
+    return _Asked(
+        direction, attributes or (_BEGINNINGS if direction.is_date else ()), tuple(wanted.values()), _stems(question)
+    )
 
 
-def _dates(texts: Sequence[str]) -> list[Value] | None:
-    """The one date of each text, as exactly as both are told: a year is not before a month of that year."""
-    found: list[tuple[Day, str]] = []
-    for text in texts:
-        spans = {text[start:end]: days_in(text[start:end]) for start, end in date_spans(text)}
-        told = {written: days[0] for written, days in spans.items() if days}
-        if len(set(told.values())) != 1:
-            return None
-        written, day = next(iter(told.items()))
-        found.append((day, written))
-    n_told = min(sum(map(bool, day)) for day, _ in found)
-    return [(day[:n_told], written) for day, written in found]
+def _kind(words: Sequence[str]) -> list[str]:
+    """The words that say of what kind both sides are, and no more: the "film" of "which film came out first"."""
+    asking = next((place for place, word in enumerate(words) if word in ("which", "what")), len(words))
+    kind = list(takewhile(lambda word: word not in _EMPTY_VERBS and len(_meaning(word)) < 2, words[asking + 1 :]))
+    is_followed = asking + 1 + len(kind) < len(words) and _DIRECTIONS.keys().isdisjoint(kind)
+    return kind if is_followed and len(set(kind) - FUNCTION_WORDS) < 3 else []
 
 
-def _amounts(texts: Sequence[str]) -> list[Value] | None:
-    """The one number of each text in the one unit that both texts have."""
-    by_unit: list[Mapping[str, list[Value]]] = [_by_unit(text) for text in texts]
-    shared = [unit for unit in by_unit[0] if unit in by_unit[1]]
-    certain = [unit for unit in shared if all(len(each[unit]) == 1 for each in by_unit)]
-    return [each[certain[0]][0] for each in by_unit] if len(certain) == 1 else None
+def _meaning(word: str) -> Attribute:
+    root = stem(word, "english")
+    return _SYNONYMS.get(root, frozenset({root}))
 
 
-def _by_unit(text: str) -> dict[str, list[Value]]:
-    for start, end in reversed(date_spans(text)):
-        text = f"{text[:start]}\n{text[end:]}"
-    found: dict[str, list[Value]] = {}
-    for match in _AMOUNT.finditer(text):
-        unit = (match["before"] or match["after"] or "").casefold()
-        number = float(_THOUSANDS.sub("", match["figure"]).replace(",", ".").replace("'", "").replace("’", ""))
-        if unit:
-            found.setdefault(unit, []).append(((number,), match[0].strip()))
-    return found
+def _value(side: Side, other: Side, asked: _Asked, attribute: Attribute) -> _Value | None:
+    """The one value of an attribute that a side tells, in a text that holds all words of the question."""
+    told = _stems(side.text)
+    if not told & attribute or not all((told | _stems(side.context)) & word for word in asked.words):
+        return None
+    cells = key_values(side.text, 0, len(side.text))
+    if not cells:
+        return _beside(side.text, asked, attribute)
+    columns = {cell.key.casefold(): cell.value for cell in cells}
+    if columns.keys() >= {side.name.casefold(), other.name.casefold()}:
+        return _only(_values(columns[side.name.casefold()], asked.direction))
+
+    def rank(column: str) -> tuple[int, int]:
+        held = _stems(column)
+        return sum(not held.isdisjoint(word) for word in asked.words), -len(held)
+
+    named = [column for column in columns if _stems(column) & attribute]
+    best = [column for column in named if rank(column) == max(map(rank, named))]
+    value = _only(_values(columns[best[0]], asked.direction)) if len(best) == 1 else None
+    return value and value._replace(unit=f"{best[0]} {value.unit}")
+
+
+def _beside(text: str, asked: _Asked, attribute: Attribute) -> _Value | None:
+    """The value of a sentence that stands beside a word of the attribute; None where there are several.
+
+    Only names, words of the question and words that join may stand between: "founded by Moen moved in 1968" is no date
+    of founding.
+    """
+    values = _values(text, asked.direction)
+    spans = [(start, end) for word, start, end in word_spans(text) if stem(word, "english") in attribute]
+
+    def joins(gap: str) -> bool:
+        words = [(word, gap[start]) for word, start, _ in word_spans(gap)]
+        return not _CLAUSE_END.search(gap) and all(
+            word in _JOINING or first.isupper() or stem(word, "english") in asked.stems for word, first in words
+        )
+
+    near = [
+        value
+        for value in values
+        if any(joins(text[min(value.end, end) : max(value.start, start)]) for start, end in spans)
+    ]
+    found = _only(near)
+    return found if found and sum(value.unit == found.unit for value in values) == 1 else None
+
+
+def _only(values: Sequence[_Value]) -> _Value | None:
+    return values[0] if len(values) == 1 else None
+
+
+def _values(text: str, direction: _Direction) -> list[_Value]:
+    """The dates of a text, each once, or its numbers that are no dates; none of a text with a range of numbers.
+
+    Digits alone, as in a cell, are a number.
+    """
+    spans = date_spans(text)
+    if direction.is_date:
+        dates = [(days[0], span) for span in spans if (days := days_in(text[slice(*span)]))]
+        first = dict(reversed(dates))
+        return [_Value(tuple(filter(None, day)), "", text[slice(*span)], *span) for day, span in first.items()]
+    for start, end in () if text.isdigit() else spans:
+        text = text[:start] + "\n" * (end - start) + text[end:]
+    return [] if _RANGE.search(text) else [_amount(match) for match in _AMOUNT.finditer(text)]
+
+
+def _amount(match: re.Match[str]) -> _Value:
+    figure = _THOUSANDS.sub("", match["figure"]).replace(",", ".").replace("−", "-")
+    after, per = match["after"] or "", match["per"] or ""
+    is_unit = not match["before"] or after.split(" ")[0].casefold() in _SCALES
+    unit = " ".join(filter(None, (match["before"], after if is_unit else "", per.strip()))).casefold()
+    end = match.end() if per else match.end("after") if after and is_unit else match.end("figure")
+    start = match.start("before") if match["before"] else match.start("figure")
+    return _Value((float(figure.replace("'", "").replace("’", "")),), unit, match.string[start:end].strip(), start, end)
