@@ -34,7 +34,8 @@ from agents.offline.reading.dates import days_in
 from agents.offline.reading.evidence import best_sentence, find_evidence
 from agents.offline.reading.excerpts import passage_sentences
 from agents.offline.reading.kinds import AnswerKind, answer_kind, holds_kind
-from agents.offline.reading.questions import parse_question, split_question
+from agents.offline.reading.parts import split_question
+from agents.offline.reading.questions import parse_question
 from agents.offline.reading.support import is_supported
 from agents.offline.reading.words import language_of, word_spans
 from agents.predictor import ChatPredictor

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agents.offline.reading.alignment import Embed
 from agents.offline.reading.evidence import find_evidence
-from agents.offline.reading.questions import split_question
+from agents.offline.reading.parts import split_question
 from agents.offline.reading.quoting import quote_evidence
 from agents.roles import Answer, Feedback, NumberedPassage
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agents.answers.claims import Claim
 from agents.offline.reading.alignment import Embed
 from agents.offline.reading.evidence import find_evidence
-from agents.offline.reading.questions import split_question
+from agents.offline.reading.parts import split_question
 from agents.offline.reading.support import is_supported
 from agents.roles import (
     Assessment,

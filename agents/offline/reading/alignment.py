@@ -64,6 +64,7 @@ class Alignment:
         sentences: all those at hand.
         weights: of the terms, by their rarity; they sum to 1.
         own: how far each sentence holds each term in its own words, title or heading, shape (sentences, terms).
+        spelt: the same by the letters of its own words alone, whatever they mean.
         near: the same with the words around it.
         cosines: of each sentence with the question; 0 where it was not embedded.
         of_kind: whether each sentence holds the kind of answer.
@@ -81,10 +82,11 @@ class Alignment:
         passages = {sentence.passage.id: sentence.passage for sentence in sentences}
         around = {key: _vocabulary(f"{p.title} {p.source} {p.text}") for key, p in passages.items()}
         words = sorted(frozenset[str]().union(*around.values(), *context, *told))
-        held, self.misspelt = _held(question, words)
+        spelt, self.misspelt = _spelt(question, words)
+        held = np.maximum(spelt, _likeness(question.terms, words))
         places = {word: place for place, word in enumerate(words)}
 
-        def cover(texts: Iterable[frozenset[str]]) -> Row:
+        def cover(texts: Iterable[frozenset[str]], held: Row = held) -> Row:
             rows = [held[:, sorted(places[word] for word in text)].max(axis=1, initial=0.0) for text in texts]
             return np.array(rows, dtype=np.float64).reshape(len(rows), len(question.terms))
 
@@ -93,6 +95,7 @@ class Alignment:
         self.anywhere = np.array([by_passage[sentence.passage.id] for sentence in sentences]).reshape(in_text.shape)
         self._add_dates(in_text, in_context)
         self.own = np.maximum(in_text, CONTEXT * in_context)
+        self.spelt = cover(told, spelt)
         before = _before(sentences, in_text)
         self.near = np.maximum.reduce([self.own, BEFORE * before, AROUND * self.anywhere])
         self.weights = _weights(question.terms, in_text)
@@ -184,32 +187,34 @@ def _weights(terms: Sequence[Term], in_text: Row) -> Row:
     return np.asarray(weighed / weighed.sum()) if weighed.sum() else weighed
 
 
-def _held(question: ParsedQuestion, words: Sequence[str]) -> tuple[Row, dict[str, str]]:
-    """How far each word holds each term, shape (terms, words), and the names that are spelt otherwise."""
-    held = _likeness([term.text for term in question.terms], words)
+def _spelt(question: ParsedQuestion, words: Sequence[str]) -> tuple[Row, dict[str, str]]:
+    """How far each word is each term by its letters, shape (terms, words), and the names that are spelt otherwise."""
+    spelt = np.zeros((len(question.terms), len(words)))
     spellings = _Spellings(words, question.language)
     misspelt: dict[str, str] = {}
     for row, term in enumerate(question.terms):
-        if term.role is not Role.WORD:
-            held[row] = 0.0
         for column, share in spellings.of(term).items():
-            held[row, column] = max(held[row, column], share)
-        if term.role is Role.NAME and not (held[row] == 1.0).any() and len(term.text) >= _SHORTEST_NAME:
+            spelt[row, column] = share
+        if term.role is Role.NAME and not (spelt[row] == 1.0).any() and len(term.text) >= _SHORTEST_NAME:
             for column, word in enumerate(words):
                 if _differs_little(term.text, word):
-                    held[row, column] = MISSPELT
+                    spelt[row, column] = MISSPELT
                     misspelt[term.text] = word
-    return held, misspelt
+    return spelt, misspelt
 
 
-def _likeness(terms: Sequence[str], words: Sequence[str]) -> Row:
-    """How near words come in meaning, from 0 to `PARAPHRASED`; zeros where the packaged vectors are not installed."""
+def _likeness(terms: Sequence[Term], words: Sequence[str]) -> Row:
+    """How near words come to plain terms in meaning, from 0 to `PARAPHRASED`.
+
+    Zeros where the packaged vectors are not installed.
+    """
     if not terms or not words:
         return np.zeros((len(terms), len(words)))
     try:
-        cosines = word_vectors(terms) @ word_vectors(words).T
+        cosines = word_vectors([term.text for term in terms]) @ word_vectors(words).T
     except DependencyMissing:
         return np.zeros((len(terms), len(words)))
+    cosines[[term.role is not Role.WORD for term in terms]] = 0.0
     return np.clip((cosines.astype(np.float64) - UNLIKE) / (ALIKE - UNLIKE), 0.0, PARAPHRASED)
 
 

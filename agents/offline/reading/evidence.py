@@ -10,7 +10,7 @@ import numpy as np
 from agents.offline.reading.alignment import HELD, Alignment, Embed
 from agents.offline.reading.comparison import Side, compare
 from agents.offline.reading.excerpts import Excerpt, Sentence, passage_sentences
-from agents.offline.reading.kinds import holds_kind
+from agents.offline.reading.kinds import AnswerKind, holds_kind
 from agents.offline.reading.questions import parse_question
 from agents.offline.reading.sentence_choice import SentenceChoice
 from agents.roles import NumberedPassage
@@ -50,7 +50,7 @@ def find_evidence(
 
     There is none where a name of the question stands in no passage that would be cited, where what would be cited
     holds nothing of the kind that is asked for, where it says of one of two compared things alone, or where it bears
-    on the question too little (`LEAST_COVERAGE`, ``least_likeness``).
+    on the question too little (`LEAST_COVERAGE`, ``least_likeness``; a row that spells it out need not be like it).
 
     Args:
         question: it asks one thing; see `split_question`.
@@ -106,9 +106,19 @@ def _refusal(read: Alignment, choice: SentenceChoice, least_likeness: float) -> 
         return "the passages found do not hold both of the things compared"
     likeness = read.cosines[places].max()
     is_unlike = bool(least_likeness and read.cosines.any()) and likeness < least_likeness
-    if is_unlike or read.coverage(places) @ read.weights < LEAST_COVERAGE:
+    if (is_unlike and not _has_rows(read, places)) or read.coverage(places) @ read.weights < LEAST_COVERAGE:
         return "the passages found hold too little of the question"
     return ""
+
+
+def _has_rows(read: Alignment, places: Sequence[int]) -> bool:
+    """Tell whether a row spells the whole question out: its other cells make it unlike, and say nothing against it.
+
+    One word, which each row of a table may hold, is no whole question unless it asks for a list or a kind of answer.
+    """
+    asked = read.question
+    is_whole = len(asked.terms) > 1 or asked.asks_list or asked.kind is not AnswerKind.ANY
+    return is_whole and any(read.sentences[place].is_row and read.spelt[place].min() >= HELD for place in places)
 
 
 def _compared(read: Alignment, sides: Sequence[int]) -> tuple[int, str] | None:
@@ -117,7 +127,7 @@ def _compared(read: Alignment, sides: Sequence[int]) -> tuple[int, str] | None:
         return None
     places = sides if len(sides) == 2 else [sides[0], sides[0]]
     named = [
-        Side(read.question.name_of(choice), read.sentences[place].text)
+        Side(read.question.name_of(choice), read.sentences[place].text, read.sentences[place].context)
         for choice, place in zip(read.question.choices, places, strict=True)
     ]
     return compare(read.question.text, named)

@@ -67,6 +67,11 @@ class ParsedQuestion:
     choices: tuple[frozenset[int], ...]
     words: frozenset[str]
 
+    @property
+    def asks_list(self) -> bool:
+        """Whether it asks for all that there are of something: "which customers", "list the keys"."""
+        return _ASKS_LIST.search(self.text) is not None
+
     def name_of(self, choice: frozenset[int]) -> str:
         """Return what a choice is called, as the question spells it."""
         wanted = {self.terms[place].text for place in choice}
@@ -90,38 +95,31 @@ _CHOICE = re.compile(
     re.IGNORECASE,
 )
 _ASKS_CHOICE = re.compile(r"\b(?:or|oder|ou|which of the|of the two|between)\b|^of\b", re.IGNORECASE)
+_ASKS_LIST = re.compile(
+    r"^\W*(?:please )?(?:list|enumerate|name (?:all|every|the \w+s))\b|\bwho are\b"
+    r"|\bwhich (?:other )?(?!(?:is|was|has|does)\b)\w+s\b"
+    r"|\bwhat (?:other )?\w+s (?:do|does|did|are|were|have|can|must)\b|\b(?:all|everybody|everyone)\b",
+    re.IGNORECASE,
+)
 _ADJECTIVE = re.compile(r"\w{2,}(?:ish|[ie]an|ese)")
 _BEFORE_NOUN = word_set(
     "der die das den dem des ein eine einen einem einer eines im am zum zur beim vom unser unsere kein keine viele "
     "wie welche welcher welches welchem welchen mit und von für"
 )
-_NEXT = re.compile(
-    r"\?\s+(?:and\s+)?|(?:[,;]|(?<!\s))\s+(?:and|und|et)\s+(?:also\s+)?"
-    r"(?=(?:(?:in|on|at|by|to|for|from|of|with|since|seit|für|mit|von|depuis|pour|de|à)\s+)?"
-    r"(?:who|whom|whose|what|which|when|where|why|how|wer|wen|wem|was|wann|wo|warum|wie|welche[mnrs]?"
-    r"|qui|quand|où|pourquoi|combien|comment|quel(?:le)?s?)\b)",
+_HOUSE = re.compile(
+    r"\b(?:the|our|your|die|das|unsere?|eure?|la|notre|votre|l)\W"
+    r"(?P<noun>company|firm|organi[sz]ation|enterprise|firma|unternehmen|organisation|entreprise|société)\b"
+    r"(?!\s+(?:that|which|who|whose|where|of|in|from|with|behind|der|das|die|von|aus|qui|que|dont|de|où)\b)",
     re.IGNORECASE,
 )
 
 
-def split_question(question: str) -> list[str]:
-    """Return the parts of a question that asks several things ("Who founded X, and when did it close?"), or itself.
-
-    A later part that names nothing is asked of what the first part names.
-    """
-    pieces = [piece.strip(" ?,;.\n\t") for piece in _NEXT.split(question)]
-    pieces = [piece for piece in pieces if piece and parse_question(piece).terms]
-    if len(pieces) < 2:
-        return [question]
-    names = [word for word in pieces[0].split()[1:] if word[:1].isupper()]
-    whole = [
-        piece if any(w[:1].isupper() for w in piece.split()[1:]) else " ".join([piece, *names]) for piece in pieces[1:]
-    ]
-    return [f"{piece[:1].upper()}{piece[1:]}?" for piece in (pieces[0], *whole)]
-
-
 def parse_question(question: str) -> ParsedQuestion:
-    """Take a question apart."""
+    """Take a question apart.
+
+    "The company" that nothing narrows is the one that the documents belong to, which they seldom say: it is no term
+    beside others.
+    """
     language = language_of(question)
     spans = word_spans(question)
     asked = {
@@ -150,6 +148,8 @@ def parse_question(question: str) -> ParsedQuestion:
             Role.NUMBER if has_digit else _role(question[start:end], before, question[end:], language, opens=not place)
         )
         terms.setdefault(root, Term(word, root, role, is_asked=root in asked and role is Role.WORD))
+    for house in _HOUSE.finditer(question) if len(terms) > 1 else ():
+        terms.pop(stem(house["noun"].casefold(), language), None)
     found = tuple(terms.values())
     return ParsedQuestion(
         question,

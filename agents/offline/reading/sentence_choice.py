@@ -41,11 +41,6 @@ ALIKE, STILL_WORTH = 0.8, 0.75
 
 _LINE = 80
 _CLAUSE_END = re.compile(r"[,;)\n]")
-_ASKS_LIST = re.compile(
-    r"^\W*(?:please )?(?:list|enumerate|name (?:all|every|the \w+s))\b|\bwho are\b|\bwhich (?:other )?\w+s\b"
-    r"|\b(?:all|everybody|everyone)\b",
-    re.IGNORECASE,
-)
 _DATED = re.compile(
     r"\b(?:date|dated|sent|status|state|version|valid|effective|released|updated|revised|approved|as of|stand|from"
     r"|vom|du)\b(?:[^.;\n]|\.(?=\d|\s\w+ \d)){1,40}(?=[.\n]|$)",
@@ -125,7 +120,7 @@ class SentenceChoice:
     def _filled(self, chosen: list[int]) -> list[int]:
         """What was chosen, and the sentences that go best with it; a name that none of them cites takes the last."""
         read = self._read
-        most = MOST_LISTED if _ASKS_LIST.search(read.question.text) else MOST_EXCERPTS
+        most = MOST_LISTED if read.question.asks_list else MOST_EXCERPTS
         most += len(read.question.terms) >= LONG
         while len(chosen) < most and (following := self._following(chosen)) is not None:
             chosen = [*chosen, following]
@@ -169,14 +164,18 @@ class SentenceChoice:
     def _find_bridged(self, first: int) -> dict[int, int]:
         """The sentences that hold a name, or the title, of another one that the question does not hold.
 
+        A column of a row is no name: all rows of its table hold it.
+
         Returns:
             Their places, each with how many other new names stand nearer to the question's words.
         """
         sentence = self._read.sentences[first]
         held = [(start, end) for word, start, end in word_spans(sentence.text) if word in self._read.holding]
+        columns = [(pair.start, pair.end) for pair in key_values(sentence.text, 0, len(sentence.text))]
         names = [
             (min((_gap(sentence.text, span, other) for other in held), default=0), name)
             for name, span in _names(sentence.text)
+            if not any(start <= span[0] and span[1] <= end for start, end in columns)
         ]
         names += [(0, name) for name, _ in _names(f"{title_name(sentence.passage.title)}.")]
         new = [name for _, name in sorted(names) if not self._read.question.words.issuperset(name.split())]

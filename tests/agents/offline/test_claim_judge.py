@@ -45,7 +45,7 @@ def test_what_is_missing_of_several_things_is_asked_for_by_itself() -> None:
     found = assess("Who built the Moor Bridge, and how heavy is it?", "It was built by Tavin & Loom in 1863. [3]")
     assert found.structure is Structure.MULTIPLE
     assert [component.coverage for component in found.components] == [Coverage.EVIDENCE, Coverage.NOT]
-    assert [(one.question, one.component) for one in found.follow_ups] == [("How heavy is it Moor Bridge?", 2)]
+    assert [(one.question, one.component) for one in found.follow_ups] == [("How heavy is the Moor Bridge?", 2)]
 
 
 def test_no_more_follow_ups_than_wanted() -> None:

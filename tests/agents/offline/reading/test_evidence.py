@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from agents.answers.citations import quotable
 from agents.offline.reading import alignment
 from agents.offline.reading.evidence import best_sentence, find_evidence, holds_anything
-from agents.offline.reading.questions import split_question
+from agents.offline.reading.parts import split_question
 from agents.offline.reading.sentence_choice import MOST_LISTED
 from graph.errors import DependencyMissing
 from tests.agents.offline.reading.office import (
@@ -35,6 +35,11 @@ from tests.agents.offline.reading.office import (
 def sources(question: str) -> list[str]:
     """The files that evidence from the whole yard is quoted from, in order."""
     return [excerpt.passage.source for excerpt in read(question).excerpts]
+
+
+def unlike(texts: Sequence[str]) -> NDArray[np.float32]:
+    """Embed texts so that none is like the first one."""
+    return np.array([[1, 0], *([[0.1, 1]] * (len(texts) - 1))], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -103,11 +108,20 @@ class TestRefusal:
         assert found.refusal == "the passages found hold too little of the question"
 
     def test_what_is_unlike_the_question_is_refused_where_meanings_are_compared(self) -> None:
-        def unlike(texts: Sequence[str]) -> NDArray[np.float32]:
-            return np.array([[1, 0], *([[0.1, 1]] * (len(texts) - 1))], np.float32)
-
         assert find_evidence("Who runs the paint shop?", [TEAM], unlike).excerpts
         assert find_evidence("Who runs the paint shop?", [TEAM], unlike, 0.3).refusal
+
+    @pytest.mark.parametrize(
+        "question",
+        [
+            "Which phones does Marek Sobol repair?",
+            "Which extensions did Marek Sobol sell?",
+            "What is an extension?",
+            "What is a name?",
+        ],
+    )
+    def test_a_row_that_holds_a_part_of_the_question_is_unlike_it_too(self, question: str) -> None:
+        assert find_evidence(question, [PHONES], unlike, 0.3).refusal
 
     @pytest.mark.parametrize("question", ["", "Who?", "?"])
     def test_nothing_asked_finds_nothing(self, question: str) -> None:
@@ -134,6 +148,52 @@ class TestQuestionsInDocuments:
     def test_a_question_without_an_answer_below_it_answers_nothing(self) -> None:
         open_question = passage(1, "minutes.md", "The meeting began at nine.\n\nWho pays for the training?")
         assert "Who pays" not in quoted(read("Who pays for the training?", open_question))
+
+
+class TestTables:
+    CUSTOMERS = tuple(
+        passage(
+            number, "customers.csv", f"customer: {name}; account_manager: {manager}; pumps_installed: {pumps}", name
+        )
+        for number, (name, manager, pumps) in enumerate(
+            [
+                ("Tyne", "Hedda Lunt", 14),
+                ("Havn", "Marek Sobol", 6),
+                ("Polar", "Hedda Lunt", 9),
+                ("Moor", "Ines Caro", 3),
+            ],
+            1,
+        )
+    )
+
+    @pytest.mark.parametrize(
+        ("question", "rows"),
+        [
+            ("Which customers does Hedda Lunt manage?", {1, 3}),
+            ("Which customers are managed by Hedda Lunt?", {1, 3}),
+            ("What customers does Hedda Lunt manage?", {1, 3}),
+            ("Who are the customers of Hedda Lunt?", {1, 3}),
+            ("What does Hedda Lunt manage?", {1, 3}),
+            ("Who manages Havn?", {2}),
+            ("How many pumps does Havn have?", {2}),
+            ("How many pumps are installed?", {1, 2, 3}),
+            ("Which customers does the company have?", {1, 2, 3, 4}),
+            ("List all customers.", {1, 2, 3, 4}),
+        ],
+    )
+    def test_rows_that_hold_the_whole_question_are_quoted_and_no_others(self, question: str, rows: set[int]) -> None:
+        found = find_evidence(question, self.CUSTOMERS, unlike, 0.3)
+        assert {excerpt.passage.number for excerpt in found.excerpts} == rows
+
+    def test_the_company_need_not_be_said(self) -> None:
+        sites = passage(
+            1, "sites.csv", "site: Leeds; employees: 41; opened: 1999\nsite: Kiel; employees: 12; opened: 2004"
+        )
+        assert "employees: 41" in quoted(read("How many employees does the company have?", sites))
+        assert "143 people" in quoted(
+            read("How many employees does the company have?", passage(1, "a.md", "Tyne employs 143 people."))
+        )
+        assert read("How many lorries does the company have?", sites).refusal
 
 
 class TestTwoSteps:
@@ -181,9 +241,18 @@ class TestComparison:
         assert found.short == ""
         assert {"2019", "2020"} <= set(quoted(found).replace(".", "").split())
 
-    def test_a_row_with_several_numbers_on_each_side_computes_nothing(self) -> None:
-        found = read("Which is heavier, the DV-210 or the DV-340?")
-        assert found.short == ""
+    @pytest.mark.parametrize(
+        ("question", "short"),
+        [
+            ("Which is heavier, the DV-210 or the DV-340?", "DV-340 (251 kg; DV-210: 184 kg)"),
+            ("Which is cheaper, the DV-210 or the DV-340?", "DV-210 (EUR 7,900; DV-340: EUR 11,450)"),
+            ("Which has more power, the DV-210 or the DV-340?", "DV-340 (54 hp; DV-210: 29 hp)"),
+            ("Which is larger, the DV-210 or the DV-340?", ""),
+        ],
+    )
+    def test_of_a_row_the_column_that_is_asked_for_is_compared(self, question: str, short: str) -> None:
+        found = read(question)
+        assert found.short == short
         assert "184 kg" in quoted(found)
         assert "251 kg" in quoted(found)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.offline.reading.dates import Day
-from agents.offline.reading.questions import Role, parse_question, split_question
+from agents.offline.reading.questions import Role, parse_question
 
 
 def roles(question: str) -> dict[str, Role]:
@@ -97,33 +97,39 @@ class TestChoices:
         assert parse_question(question).choices == ()
 
 
-class TestSplitQuestion:
-    @pytest.mark.parametrize(
-        ("question", "parts"),
-        [
-            (
-                "Who runs the paint shop, and when was the lease signed?",
-                ["Who runs the paint shop?", "When was the lease signed?"],
-            ),
-            (
-                "Who runs the paint shop? When was the lease signed?",
-                ["Who runs the paint shop?", "When was the lease signed?"],
-            ),
-            (
-                "Wer leitet die Lackiererei, und wann wurde der Kran gekauft?",
-                ["Wer leitet die Lackiererei?", "Wann wurde der Kran gekauft?"],
-            ),
-        ],
-    )
-    def test_each_part_is_a_question_of_its_own(self, question: str, parts: list[str]) -> None:
-        assert split_question(question) == parts
+@pytest.mark.parametrize(
+    ("question", "terms"),
+    [
+        ("How many employees does the company have?", ["employees"]),
+        ("Who is the chairman of our firm?", ["chairman"]),
+        ("Wie viele Mitarbeiter hat das Unternehmen?", ["mitarbeiter"]),
+        ("Combien de salariés compte l'entreprise ?", ["salariés", "compte"]),
+        ("Where is the company?", ["company"]),
+        ("Who leads the company that built the crane?", ["leads", "company", "built", "crane"]),
+        ("How many employees does each company have?", ["employees", "company"]),
+    ],
+)
+def test_the_company_that_nothing_narrows_is_no_term_beside_others(question: str, terms: list[str]) -> None:
+    assert [term.text for term in parse_question(question).terms] == terms
 
-    def test_a_later_part_that_names_nothing_is_asked_of_what_the_first_names(self) -> None:
-        assert split_question("Who founded Kestrel, and when did it close?")[1] == "When did it close Kestrel?"
 
-    @pytest.mark.parametrize("question", ["Is it red and blue?", "Where is the crane, and why?", "Who?", ""])
-    def test_a_question_of_one_thing_stays_as_it_is(self, question: str) -> None:
-        assert split_question(question) == [question]
+@pytest.mark.parametrize(
+    ("question", "asks_list"),
+    [
+        ("Which boats does Hedda Lunt paint?", True),
+        ("What boats are there?", True),
+        ("List the boats.", True),
+        ("Who are the riggers?", True),
+        ("Which was built first?", False),
+        ("Which is larger?", False),
+        ("Which has more berths?", False),
+        ("What does the crane lift?", False),
+        ("What is stored there?", False),
+        ("Which boat is it?", False),
+    ],
+)
+def test_a_plural_asks_for_a_list_and_a_verb_does_not(question: str, asks_list: bool) -> None:
+    assert parse_question(question).asks_list is asks_list
 
 
 @given(st.text(alphabet="Who is the Kestrel, and when was 14.3.2024 or-? é日\n", max_size=80))
@@ -132,4 +138,3 @@ def test_any_text_is_taken_apart(text: str) -> None:
     assert len({term.stem for term in parsed.terms}) == len(parsed.terms)
     assert all(0 <= place < len(parsed.terms) for choice in parsed.choices for place in choice)
     assert all(parsed.name_of(choice) in text for choice in parsed.choices)
-    assert split_question(text)
