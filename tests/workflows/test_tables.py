@@ -1,0 +1,112 @@
+"""Tables and prose of a folder, asked of both workflows without a model: rows are found, compared and told apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.offline.extractor import OfflineExtractor
+from workflows.ask import ask
+from workflows.context import make_context
+from workflows.indexing import index_sources
+from workflows.runtime.resources import OFFLINE
+from workflows.settings.enums import Workflow
+
+FILES = {
+    "clients.csv": "client,account_manager,city,looms_installed,since\n"
+    "Harrow Silk,Mara Quist,Harrow,14,2017\nBrodick Wool,Tom Ferris,Brodick,6,1998\n"
+    "Selby Lace,Mara Quist,Selby,9,2011\nOban Tweed,Ada Bell,Oban,31,2004\n"
+    "Leith Canvas,Tom Ferris,Leith,3,2020\nDerwent Felt,Mara Quist,Derby,7,2015\n",
+    "sites.csv": "site,employees,opened,led_by\n"
+    "Halifax,41,1999,Ruth Amery\nKelso,12,2004,Jon Brae\nPerth,90,1968,Kit Muir\n",
+    "faults.md": "# Faults of the LM-40\n\n| code | meaning | remedy | cost |\n|---|---|---|---|\n"
+    "| F11 | motor too hot | let it cool | free |\n| F12 | belt torn | replace the belt | 210 EUR |\n",
+    "inns.md": "# Inns for fitters\n\nThe Ram Inn in Oban has Wi-Fi and a garage. A night costs 95 EUR.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder, indexed once with the embedded model."""
+    documents, workspace = tmp_path_factory.mktemp("documents"), tmp_path_factory.mktemp("workspace")
+    for name, text in FILES.items():
+        (documents / name).write_text(text, encoding="utf-8")
+    index_sources([documents], workspace, extractor=OfflineExtractor())
+    return workspace
+
+
+@pytest.fixture(params=list(Workflow))
+def workflow(request: pytest.FixtureRequest) -> Workflow:
+    """Each workflow in turn."""
+    found: Workflow = request.param
+    return found
+
+
+def asked(question: str, folder: Path, workflow: Workflow) -> dict[str, Any]:
+    """Return the result of a question."""
+    return dict(ask(question, make_context(workflow, workspace=str(folder), model=OFFLINE)))
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("Which clients does Mara Quist manage?", ["Harrow Silk", "Selby Lace", "Derwent Felt"]),
+        ("What does Tom Ferris manage?", ["Brodick Wool", "Leith Canvas"]),
+        ("How many employees does the company have?", ["employees: 41", "employees: 12", "employees: 90"]),
+        ("Which sites does the company have?", ["Halifax", "Kelso", "Perth"]),
+        ("Who has more looms, Harrow Silk or Brodick Wool?", ["Harrow Silk (14; Brodick Wool: 6)"]),
+        ("Who has been a client longer, Harrow Silk or Brodick Wool?", ["Brodick Wool (1998; Harrow Silk: 2017)"]),
+    ],
+)
+def test_the_rows_that_tell_are_quoted_or_compared(
+    question: str, told: list[str], folder: Path, workflow: Workflow
+) -> None:
+    answer = asked(question, folder, workflow)["plain_answer"]
+    assert [words for words in told if words not in answer] == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which is larger, Harrow Silk or Brodick Wool?",
+        "Which was founded first, Harrow Silk or Brodick Wool?",
+        "Which client is older, Harrow Silk or Brodick Wool?",
+    ],
+)
+def test_what_no_column_tells_is_quoted_and_not_compared(question: str, folder: Path, workflow: Workflow) -> None:
+    answer = asked(question, folder, workflow)["plain_answer"]
+    assert answer.startswith("client: ")
+    assert "looms_installed: 14" in answer
+    assert "looms_installed: 6" in answer
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which clients did Mara Quist sue?",
+        "Which clients does Ingrid Dahl manage?",
+        "How many lorries does the company have?",
+        "What is the turnover of the company?",
+        "How old is Mara Quist?",
+    ],
+)
+def test_what_no_row_tells_is_refused(question: str, folder: Path, workflow: Workflow) -> None:
+    assert asked(question, folder, workflow)["refused"]
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("What does F12 mean and what does it cost?", ["What does F12 mean?", "What does F12 cost?"]),
+        ("Which inn has Wi-Fi, and in which city?", ["Which inn has Wi-Fi, and in which city?"]),
+    ],
+)
+def test_parts_are_questions_and_those_with_evidence_are_not_called_missing(
+    question: str, parts: list[str], folder: Path
+) -> None:
+    result = asked(question, folder, Workflow.RAGENTA)
+    assert [part["text"] for part in result["components"]] == parts
+    assert {part["coverage"] for part in result["components"]} == {"EVIDENCE, NOT JUDGED"}
+    assert (result["follow_ups"], result["errors"]) == ([], [])
