@@ -6,13 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agents.offline.language.words import AUXILIARIES, CONJUNCTIONS, FUNCTION_WORDS, RELATIVES, word_set
 from agents.offline.reading.dates import date_spans, days_in
 from agents.offline.reading.questions import parse_question
 from agents.offline.reading.words import stem, word_spans
 from graph.sentences import key_values
+
+_Found = TypeVar("_Found")
 
 Attribute = frozenset[str]
 """The stems of words that name one thing, such as a price, of which something has one value."""
@@ -85,6 +87,7 @@ _AMOUNT = re.compile(
     rf"(?:\s?(?P<after>%|(?:(?:{'|'.join(_SCALES)})\s)?(?!(?:per|an?|each)\b)[^\W\d_]+))?"
     r"(?P<per>\s?(?:/\s?|per |an? |each )\w+)?"
 )
+_UNITS = _stems("eur usd gbp chf per in of date year kg g t lb km m cm mm mi ft h min s")
 _RANGE = re.compile(r"\d\s?(?:[-–—]|to\b)\s?\d")
 _THOUSANDS = re.compile(r"(?<!\b0)[.,'’](?=\d{3}(?:\D|$))")
 _CLAUSE_END = re.compile(r"[,;()\n]")
@@ -144,7 +147,7 @@ def _asked(question: str, sides: Sequence[Side]) -> _Asked | None:
     )
     wanted = {word: _meaning(word) for word in words if word in told}
     noun = [wanted[word] for word in words[places[0] + 1 :][:1] if word in wanted and not direction.is_date]
-    attributes = (*direction.attributes, *noun)
+    attributes = tuple(noun) or direction.attributes
     if not attributes and wanted:
         attributes = (frozenset().union(*wanted.values()),)
     return _Asked(
@@ -155,7 +158,9 @@ def _asked(question: str, sides: Sequence[Side]) -> _Asked | None:
 def _kind(words: Sequence[str]) -> list[str]:
     """The words that say of what kind both sides are, and no more: the "film" of "which film came out first"."""
     asking = next((place for place, word in enumerate(words) if word in ("which", "what")), len(words))
-    kind = list(takewhile(lambda word: word not in _EMPTY_VERBS and len(_meaning(word)) < 2, words[asking + 1 :]))
+    kind = list(
+        takewhile(lambda word: word not in _EMPTY_VERBS and stem(word, "english") not in _SYNONYMS, words[asking + 1 :])
+    )
     is_followed = asking + 1 + len(kind) < len(words) and _DIRECTIONS.keys().isdisjoint(kind)
     return kind if is_followed and len(set(kind) - FUNCTION_WORDS) < 3 else []
 
@@ -181,38 +186,42 @@ def _value(side: Side, other: Side, asked: _Asked, attribute: Attribute) -> _Val
         held = _stems(column)
         return sum(not held.isdisjoint(word) for word in asked.words), -len(held)
 
-    named = [column for column in columns if _stems(column) & attribute]
-    best = [column for column in named if rank(column) == max(map(rank, named))]
-    value = _only(_values(columns[best[0]], asked.direction)) if len(best) == 1 else None
-    return value and value._replace(unit=f"{best[0]} {value.unit}")
+    found = {
+        column: value
+        for column, cell in columns.items()
+        if _stems(column) & attribute
+        and (attribute not in asked.direction.attributes or _stems(column) <= attribute | asked.stems | _UNITS)
+        and (value := _only(_values(cell, asked.direction)))
+    }
+    best = _only([column for column in found if rank(column) == max(map(rank, found))])
+    return found[best]._replace(unit=f"{best} {found[best].unit}") if best else None
 
 
 def _beside(text: str, asked: _Asked, attribute: Attribute) -> _Value | None:
-    """The value of a sentence that stands beside a word of the attribute; None where there are several.
+    """The value of a clause that tells nothing but it; None where there are several.
 
-    Only names, words of the question and words that join may stand between: "founded by Moen moved in 1968" is no date
-    of founding.
+    Up to the value and the word of the attribute, only names, words of the question and words that join may stand:
+    "her mast is 12 m long" is no length of a boat, "founded by Moen moved in 1968" no date of founding.
     """
     values = _values(text, asked.direction)
-    spans = [(start, end) for word, start, end in word_spans(text) if stem(word, "english") in attribute]
+    words = [(start, end, stem(word, "english"), word in _JOINING) for word, start, end in word_spans(text)]
+    named = [(start, end) for start, end, root, _ in words if root in attribute]
 
-    def joins(gap: str) -> bool:
-        words = [(word, gap[start]) for word, start, _ in word_spans(gap)]
-        return not _CLAUSE_END.search(gap) and all(
-            word in _JOINING or first.isupper() or stem(word, "english") in asked.stems for word, first in words
+    def is_told(value: _Value, start: int, end: int) -> bool:
+        first, last = min(value.start, start), max(value.end, end)
+        begins = max((match.end() for match in _CLAUSE_END.finditer(text, 0, first)), default=0)
+        return not _CLAUSE_END.search(text, min(value.end, end), max(value.start, start)) and all(
+            joins or (at and text[at].isupper()) or root in asked.stems | attribute or value.start <= at < value.end
+            for at, _, root, joins in words
+            if begins <= at < last
         )
 
-    near = [
-        value
-        for value in values
-        if any(joins(text[min(value.end, end) : max(value.start, start)]) for start, end in spans)
-    ]
-    found = _only(near)
+    found = _only([value for value in values if any(is_told(value, *span) for span in named)])
     return found if found and sum(value.unit == found.unit for value in values) == 1 else None
 
 
-def _only(values: Sequence[_Value]) -> _Value | None:
-    return values[0] if len(values) == 1 else None
+def _only(found: Sequence[_Found]) -> _Found | None:
+    return found[0] if len(found) == 1 else None
 
 
 def _values(text: str, direction: _Direction) -> list[_Value]:

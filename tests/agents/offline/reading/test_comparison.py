@@ -73,6 +73,26 @@ def test_of_rows_the_column_that_is_asked_for_is_compared_and_no_other(question:
     assert short(question, *ROWS) == answer
 
 
+def test_a_column_without_such_a_value_is_none_that_may_be_meant() -> None:
+    rows = "site: Kiel hall; opened: 2004; built: 1968", "site: Oban hall; opened: 1999; built: 1970"
+    assert short("Which site opened first?", *rows) == "Alcyon (1999; Kestrel: 2004)"
+    assert short("Which site was built first?", *rows) == "Kestrel (1968; Alcyon: 1970)"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Which is heavier?", "Alcyon (40; Kestrel: 30)"),
+        ("Which has the longer warranty?", "Kestrel (36 months; Alcyon: 24 months)"),
+        ("Which is longer?", None),
+        ("Which has the longer range?", None),
+    ],
+)
+def test_a_column_of_a_part_is_not_the_thing_itself(question: str, answer: str | None) -> None:
+    row = "model: {}; weight_kg: {}; cable_length: {} m; warranty: {} months"
+    assert short(question, row.format("Kestrel", 30, 2, 36), row.format("Alcyon", 40, 3, 24)) == answer
+
+
 def test_a_year_in_a_column_of_numbers_is_a_number() -> None:
     assert short("Which has more pumps?", "pumps: 1998; since: 2017", "pumps: 2003; since: 2011") == (
         "Alcyon (2003; Kestrel: 1998)"
@@ -115,6 +135,9 @@ def test_what_is_asked_may_stand_in_the_heading_but_its_attribute_stands_at_the_
         ("Which was founded first?", "It was founded in Kiel and sold in 1933.", "Founded in 1958."),
         ("Which costs more?", "Deposit: EUR 5", "Deposit: EUR 4"),
         ("Which has more berths?", "It has 14 masts.", "It has 9 masts."),
+        ("Which is longer?", "Her mast is 12 m long.", "Her mast is 9 m long."),
+        ("Which is cheaper?", "Storage costs EUR 5.", "Storage costs EUR 4."),
+        ("Which opened first?", "Its first factory opened in 1933.", "It opened in 1958."),
         ("Which costs more in winter?", "It costs EUR 5.", "It costs EUR 4."),
     ],
     ids=[
@@ -142,6 +165,9 @@ def test_what_is_asked_may_stand_in_the_heading_but_its_attribute_stands_at_the_
         "another verb behind and",
         "another amount",
         "another thing counted",
+        "a part of it",
+        "something else at the beginning",
+        "something else of it",
         "a word that neither holds",
     ],
 )
