@@ -7,10 +7,10 @@ French and Spanish; a question in another language leans only where it is a frag
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from agents.offline.conversation.words import ASKING, OPENERS, POLITE, PRONOUNS, QUESTION_WORDS, any_of
-from agents.offline.language.words import FUNCTION_WORDS
+from agents.offline.language.words import FUNCTION_WORDS, PREPOSITIONS
 from agents.offline.reading.words import is_function_word, language_of, word_spans
 
 ENOUGH_WORDS = 8
@@ -18,6 +18,9 @@ ENOUGH_WORDS = 8
 
 FEW_WORDS = 1
 """Words beside function words up to which a noun with "the" leans, spoken of before or not ("who was the founder?")."""
+
+LONGEST_FRAGMENT = 5
+"""Words of a name, or of a phrase, that is no question of its own."""
 
 _FEWEST_WORDS = 3
 _LONGEST_CONDITION = 6
@@ -97,17 +100,32 @@ def leaning_of(question: str, earlier: str = "") -> str:
     opener = _OPENER.match(plain)
     if opener and not _is_whole(opener.group(1), plain[opener.end() :], language):
         return f"it begins with “{opener.group(1)}”"
-    if len(words) < _FEWEST_WORDS or (len(words) <= _LONGEST_CONDITION and _CONDITION.fullmatch(plain)):
+    is_condition = len(words) <= _LONGEST_CONDITION and _CONDITION.fullmatch(plain)
+    if len(words) < _FEWEST_WORDS or is_condition or _is_phrase(plain, words):
         return "it is a fragment"
     if pronoun := _pronoun(plain, language):
         return f"“{pronoun}” names something said before"
     return _english_leaning(plain, earlier) if language == "english" else ""
 
 
+def asks(text: str) -> bool:
+    """Tell whether a text has a word that makes a question of a phrase, and that is no part of a name: "World War"."""
+    return any(word in ASKING and not (start and text[start].isupper()) for word, start, _ in word_spans(text))
+
+
 def open_comparison(text: str) -> str:
     """Return the word by which an English question compares what it does not name; empty where it does not."""
     compared = _COMPARED.search(text)
     return compared.group() if compared and not _SIDES.search(text) else ""
+
+
+def _is_phrase(text: str, words: Sequence[tuple[str, int, int]]) -> bool:
+    """Tell whether a text is words behind a preposition, or a name with a question mark: without, it is a topic."""
+    if len(words) > LONGEST_FRAGMENT or asks(text) or not set(text).isdisjoint(",;:"):
+        return False
+    told = [text[start] for word, start, _ in words if word not in FUNCTION_WORDS]
+    is_name = bool(told) and text.endswith("?") and all(map(str.isupper, told))
+    return is_name or words[0][0] in PREPOSITIONS
 
 
 def _english_leaning(text: str, earlier: str) -> str:
@@ -146,8 +164,8 @@ def _is_whole(opener: str, rest: str, language: str) -> bool:
     names = [word for word in words[begins_anew:] if word[:1].isupper() and word in told]
     if not begins_anew:
         return len(told) - len(names) > 1 or (len(told) > len(names) > 0)
-    asks = not ASKING.isdisjoint(word.casefold() for word in words)
-    return bool(names and asks and len(words) >= _FEWEST_WORDS and not _pronoun(rest, language))
+    asks_anew = asks(rest.lstrip(" ,.!?-"))
+    return bool(names and asks_anew and len(words) >= _FEWEST_WORDS and not _pronoun(rest, language))
 
 
 def _pronoun(text: str, language: str) -> str:

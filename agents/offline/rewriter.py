@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agents.leaning import leaning_of, open_comparison
+from agents.leaning import LONGEST_FRAGMENT, asks, leaning_of, open_comparison
 from agents.offline.conversation.antecedents import Antecedents
 from agents.offline.conversation.fragments import asked_with, filled_in, topic_of
 from agents.offline.conversation.words import (
-    ASKING,
     DEMONSTRATIVES,
     DOUBTS,
     HE,
@@ -29,7 +28,6 @@ from agents.offline.reading.words import language_of, word_spans
 from agents.roles import Feedback, Rewriting, Turn
 from graph.retrieve.known_names import KnownNames
 
-_LONGEST_FRAGMENT = 5
 _LONGEST_TURN = 10
 _OPENING = re.compile(
     rf"\W*(?:{any_of(JOINING)}\b[\s,.!:-]*)*(?P<turning>{any_of(TURNING)}\b[\s,.:-]*)?",
@@ -143,9 +141,8 @@ def _is_fragment(body: str, *, is_turned: bool) -> bool:
 
     More are few where they are said to stand in for others: "I meant ...".
     """
-    words = [word for word, _, _ in word_spans(body)]
-    is_short = 0 < len(words) <= (_LONGEST_TURN if is_turned else _LONGEST_FRAGMENT)
-    return is_short and ASKING.isdisjoint(words) and next(_references(body), None) is None
+    is_short = 0 < len(word_spans(body)) <= (_LONGEST_TURN if is_turned else LONGEST_FRAGMENT)
+    return is_short and not asks(body) and next(_references(body), None) is None
 
 
 def _references(question: str) -> Iterator[_Reference]:

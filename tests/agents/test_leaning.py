@@ -21,6 +21,10 @@ STAND_ALONE = (
     "What about the history of the Velmora ferry?",
     "What is it like to live in Karv?",
     "And who was Hypatia?",
+    "In which year was Karv founded?",
+    "velmora ferry history",
+    "Velmora Ferry Company",
+    "In Karv, list harbours",
     "Quand La Scala a-t-elle ouvert ?",
     "Which tax forms does a sole proprietor with two employees in Denmark file every year?",
     "Wie viele Sprachen gibt es in der Schweiz?",
@@ -47,10 +51,14 @@ LEAN = (
     ("Are you sure?", "Are you sure"),
     ("Wo wurde er geboren?", "er"),
     ("Und wer hat es gebaut?", "Und"),
+    ("And World War II?", "And"),
     ("Où est-elle née?", "elle"),
     ("¿Y dónde nació?", "Y"),
 )
-FRAGMENTS = ("Karv?", "in 1952?", "If I rent?", "prices", "港")
+FRAGMENTS = (
+    *("Karv?", "in 1952?", "If I rent?", "prices", "港"),
+    *("of Ida Brandt?", "In the old port?", "since the port of 1911?", "Anna Maria Brandt?", "The Port of Velmora?"),
+)
 ASKED_ON = ("why?", "And when?", "in what year?", "since when", "Warum nicht?", "pourquoi ?", "How much?")
 
 

@@ -89,6 +89,7 @@ def test_a_phrase_takes_the_place_of_one_like_it(rewriter: OfflineRewriter) -> N
         ("Who is the mayor of Karv?", "And of Port Sund?", "Who is the mayor of Port Sund?"),
         ("Who is the mayor of Port Sund?", "and of Karv?", "Who is the mayor of Karv?"),
         ("Who lives in Port Sund?", "and in New Karv?", "Who lives in New Karv?"),
+        ("When did World War I end?", "What about World War II?", "When did World War II end?"),
     ],
 )
 def test_a_phrase_takes_its_name_with_it_whole(
