@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from io import IncrementalNewlineDecoder
 
 from agents.answers.citations import CITATION
 from agents.roles import NumberedPassage
@@ -23,7 +24,7 @@ _TARGET = rf"\((?P<target>{_IN_TARGET})\)"
 _IMAGE = re.compile(rf"!{_LABEL}{_TARGET}", re.DOTALL)
 _REFERENCE_IMAGE = re.compile(rf"!{_LABEL}(?:\[(?:\\.|[^\[\]\\]){{0,2000}}+\])?(?!\()", re.DOTALL)
 _LINK = re.compile(rf"{_LABEL}{_TARGET}", re.DOTALL)
-_IN_FRONT = r"[ \t>*+.\-0-9)]"
+_IN_FRONT = r"[ \t>*+.\-0-9):~]"
 _BARE_LINE = re.compile(f"{_IN_FRONT}*")
 _STARTS_LINE = rf"^(?P<start>{_IN_FRONT}*)"
 _DEFINITION = re.compile(
@@ -39,7 +40,7 @@ _COMMENT = re.compile(r"<!--.{0,2000}?-->", re.DOTALL)
 _ATTRIBUTE = r"[\s/]+(?P<name>[^\s\"'=<>/]+)(?:\s*=\s*(?P<value>\"[^\"]*\"|'[^']*'|[^\s\"'=<>`]+))?"
 _TAG = re.compile(rf"</?(?P<element>[a-z][\w:.\-]*)(?P<attributes>(?:{_ATTRIBUTE})*+)[\s/]*>", re.IGNORECASE)
 _ATTRIBUTES = re.compile(_ATTRIBUTE)
-_NO_TAG = re.compile(r"<[a-z][^>=]{0,2000}+>", re.IGNORECASE)
+_NO_TAG = re.compile(r"<(?P<element>[a-z][\w:.\-]*+)(?P<attributes>)[^>=]{0,2000}+>", re.IGNORECASE)
 """A type with its parameters, as in ``List<Map<String, int>>``, and what else has no attribute."""
 
 _STYLING = re.compile(r"[(\\&<>]")
@@ -70,11 +71,11 @@ _LOADING = {
 """Elements of HTML that load or link something."""
 
 _ADDRESSING = {
-    *("action", "archive", "background", "cite", "classid", "code", "codebase", "content", "data", "dynsrc"),
-    *("formaction", "from", "href", "icon", "imagesrcset", "longdesc", "lowsrc", "manifest", "ping", "poster"),
-    *("profile", "src", "srcdoc", "srcset", "style", "to", "usemap", "values", "xlink:href"),
+    *("action", "archive", "attributionsrc", "background", "cite", "classid", "code", "codebase", "content", "data"),
+    *("dynsrc", "formaction", "from", "href", "icon", "imagesrcset", "longdesc", "lowsrc", "manifest", "ping"),
+    *("poster", "profile", "src", "srcdoc", "srcset", "style", "to", "usemap", "values", "xlink:href"),
 }
-"""Attributes of HTML that hold addresses, or styles that may."""
+"""Attributes of HTML that hold addresses, or styles that may; those of events begin with "on"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +118,13 @@ class Unlinking:
         self._addresses = addresses
         self._held = ""
         self._begins_line = True
+        self._line_ends = IncrementalNewlineDecoder(None, translate=True)
 
     def feed(self, piece: str) -> str:
         """Take the next piece; return what is settled by now and was not returned before."""
         settled: list[str] = []
         done, searched = 0, len(self._held)
-        self._held += piece
+        self._held += self._line_ends.decode(piece)
         for space in _SPACE.finditer(self._held, searched):
             part = self._held[done : space.end()]
             if len(part) > _LONGEST or not _OPEN.search(part if self._begins_line else f"|{part}"):
@@ -136,7 +138,7 @@ class Unlinking:
 
     def end(self) -> str:
         """Return the rest, since no piece comes any more."""
-        rest, self._held = self._held, ""
+        rest, self._held = self._held + self._line_ends.decode("", final=True), ""
         return self._settled(rest)
 
     def _settled(self, part: str) -> str:
@@ -220,14 +222,15 @@ def _apart(text: str) -> str:
 
 
 def _broken_tag(found: re.Match[str]) -> str:
-    tag = _TAG.match(found.string, found.start())
-    is_text = _is_harmless(tag) if tag else _NO_TAG.match(found.string, found.start())
-    return "<" if is_text else "< "
+    tag = _TAG.match(found.string, found.start()) or _NO_TAG.match(found.string, found.start())
+    return "<" if tag and _is_harmless(tag) else "< "
 
 
 def _is_harmless(tag: re.Match[str]) -> bool:
     """Tell whether a tag of HTML or XML neither loads nor links anything."""
     return tag["element"].lower() not in _LOADING and not any(
-        attribute["name"].lower() in _ADDRESSING or _STYLING.search(attribute["value"] or "")
+        (name := attribute["name"].lower()) in _ADDRESSING
+        or name.startswith("on")
+        or _STYLING.search(attribute["value"] or "")
         for attribute in _ATTRIBUTES.finditer(tag["attributes"])
     )

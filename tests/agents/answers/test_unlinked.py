@@ -28,6 +28,7 @@ IMAGES = {
     "over two lines": f"![a\nb]({EVIL})",
     "by reference": f"![chart][c]\n\n[c]: {EVIL}\n",
     "by a number": "![1]\n\n[1]: //evil.example/x.png 'title'\n",
+    "by a number behind carriage returns": "![1]\r\r[1]: //evil.example/x.png\r",
     "by its own words": f"![c]\n\n> [c]:\n> {EVIL}\n",
     "HTML": f"<img src='{EVIL}' alt=\"a > b\">",
     "HTML over lines": f"<IMG\n  srcset = {EVIL}\n>",
@@ -81,6 +82,19 @@ class TestImages:
 
 
 @pytest.mark.parametrize(
+    "tag",
+    [
+        '<style ">* { background: url(//evil.example) }</style ">',
+        "<script \">location='//evil.example'</script \">",
+        "<details open ontoggle=\"location='//evil.example'\">",
+        "<b attributionsrc='//evil.example'>",
+    ],
+)
+def test_no_tag_is_left_that_acts(tag: str) -> None:
+    assert not re.search("<[a-z]", unlinked(tag))
+
+
+@pytest.mark.parametrize(
     ("text", "left"),
     [
         (f"See [the portal]({EVIL}) [1].", "See the portal [1]."),
@@ -91,6 +105,7 @@ class TestImages:
         (f"It is so [1]({EVIL}), [1].", "It is so [1], [1]."),
         ("See www.evil.example [1].", "See evil.example [1]."),
         ("See <someone@example.com> [1].", "See someone@example.com [1]."),
+        ("Term\n: [1]: //evil.example\n~ [2]: //evil.example", "Term\n: \n~ "),
     ],
 )
 def test_a_link_is_its_text(text: str, left: str) -> None:
