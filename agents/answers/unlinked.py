@@ -98,8 +98,13 @@ def addresses_of(passages: Iterable[NumberedPassage]) -> Addresses:
     """Return the addresses that an answer from these passages may name."""
     known = list(passages)
     sources = frozenset(passage.source for passage in known if passage.source)
-    written = (found for passage in known for found in _ADDRESS.findall(f"{passage.title}\n{passage.text}"))
-    return Addresses(sources, sources.union(*({found, found.rstrip(_BEHIND)} for found in written)))
+    return Addresses(sources, sources | addresses_in(f"{each.title}\n{each.text}" for each in known).written)
+
+
+def addresses_in(texts: Iterable[str]) -> Addresses:
+    """Return the addresses that are written out in texts."""
+    written = (found for text in texts for found in _ADDRESS.findall(text))
+    return Addresses(written=frozenset().union(*({found, found.rstrip(_BEHIND)} for found in written)))
 
 
 def unlinked(text: str, addresses: Addresses = NO_ADDRESSES) -> str:

@@ -106,7 +106,18 @@ def test_a_question_back(settings: MakeContext, door: Any) -> None:
     rewriter = ScriptedRewriter({BIRTH: Rewriting(BIRTH, choices=choices)})
     result = door(BIRTH, settings().with_agents(rewriter=rewriter), [Turn(FOUNDER, "Duke Orlo. [1]", ("marn",))])
     assert result["answer_kind"] == "clarification"
-    assert "evil" not in result["answer"]
+    assert "evil" not in json.dumps(result)
+
+
+def test_what_a_question_was_understood_as(settings: MakeContext) -> None:
+    kept = "https://hr.example/portal"
+    rewriting = Rewriting(
+        f"Where was ![x](https://evil.example/o) Orlo of {kept} born?", ("![](https://evil.example)",)
+    )
+    context = settings().with_agents(rewriter=ScriptedRewriter({BIRTH: rewriting}))
+    result = ask(BIRTH, context, [Turn(f"Who is Orlo of {kept}?", "Duke Orlo. [1]", ("marn",))])
+    assert result["question"] == f"Where was  Orlo of {kept} born?"
+    assert "evil" not in json.dumps(result)
 
 
 @pytest.mark.parametrize("workflow", ["mara", "ragenta"])

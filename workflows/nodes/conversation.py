@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.answers.unlinked import unlinked
+from agents.answers.unlinked import addresses_in, unlinked
 from agents.clarification import ASK_SOMETHING, asks_nothing, chosen_reading, question_back, readings_in
 from agents.roles import Rewriting, Turn
 from workflows.runtime.agents import REWRITER, ask
@@ -93,7 +93,7 @@ def complete_question(state: RewritingInput, run: OpenRun) -> Update:
 def ask_back(state: AskingBack, run: OpenRun) -> Update:
     """Ask which of several things a question means, or for a question at all."""
     understood = state.get("understood")
-    back = unlinked(question_back(understood["choices"])) if understood and understood["choices"] else ASK_SOMETHING
+    back = question_back(understood["choices"]) if understood and understood["choices"] else ASK_SOMETHING
     return {
         "answer": back,
         "plain_answer": back,
@@ -104,9 +104,10 @@ def ask_back(state: AskingBack, run: OpenRun) -> Update:
 
 
 def _understood(state: RewritingInput, run: OpenRun, rewriting: Rewriting, by: str) -> Update:
-    """What the state is told of a completed question; nothing where it stands alone after all."""
+    """What the state is told of a completed question, `unlinked`; nothing where it stands alone after all."""
     if rewriting == Rewriting(state["question"]):
         return {"understood": None}
+    rewriting = _unlinked(rewriting, state)
     understood = Understood(
         asked=state["question"],
         because=state.get("leaning", ""),
@@ -118,6 +119,15 @@ def _understood(state: RewritingInput, run: OpenRun, rewriting: Rewriting, by: s
     if not rewriting.choices:
         run.index.encode(searched_words(Searching(question=rewriting.question, mode="", understood=understood)))
     return update
+
+
+def _unlinked(rewriting: Rewriting, state: RewritingInput) -> Rewriting:
+    """A rewriting without images and links, since it is shown; addresses that were said before stay."""
+    said = (text for turn in _turns(state) for text in (turn.question, turn.answer))
+    known = addresses_in([state["question"], *said])
+    question, *others = (unlinked(text, known) for text in (rewriting.question, *rewriting.names, *rewriting.choices))
+    n_names = len(rewriting.names)
+    return Rewriting(question or state["question"], tuple(others[:n_names]), tuple(others[n_names:]))
 
 
 def _turns(state: RewritingInput) -> list[Turn]:
