@@ -15,9 +15,13 @@ from graph.errors import BadInput, MaraError
 MAX_REPLY_BYTES = 64 * 2**20
 """Of one reply, however little it says: 256 vectors of 8,192 numbers take 45 MiB, 500,000 streamed characters less."""
 
+_PROXIES = (
+    "OPENAI_PROXY",
+    *(name for plain in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY") for name in (plain, plain.lower())),
+)
 _SETTINGS = (
-    *("OPENAI_BASE_URL", "OPENAI_API_BASE", "MARA_EMBEDDING_BASE_URL", "SSL_CERT_FILE", "OPENAI_PROXY"),
-    *(name for plain in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY") for name in (plain, plain.lower())),
+    *("OPENAI_BASE_URL", "OPENAI_API_BASE", "MARA_EMBEDDING_BASE_URL", "SSL_CERT_FILE", *_PROXIES),
+    *("NO_PROXY", "no_proxy"),
 )
 
 
@@ -51,26 +55,30 @@ def http_client(address: Address | None, *on_response: Callable[[httpx.Response]
     Args:
         address: of the endpoint; None for OpenAI's own.
         on_response: further functions that see each response before it is read.
+
+    Raises:
+        BadInput: a proxy or a certificate of the environment cannot be used.
     """
     import openai
 
-    credentials, proxy = address.credentials if address else None, os.environ.get("OPENAI_PROXY") or None
-    refusal = unreadable("OPENAI_PROXY", "http://proxy:3128 or http://name:password@proxy:3128")
-    if proxy and address_parts(proxy) is None:
-        raise refusal
-    try:
+    with making_client():
+        _check_proxies()
         client: httpx.Client = openai.DefaultHttpxClient(
-            auth=credentials,
-            proxy=proxy,
+            auth=address.credentials if address else None,
+            proxy=os.environ.get("OPENAI_PROXY") or None,
             headers={"Accept-Encoding": "identity"},
             event_hooks={"response": [_limit, *on_response]},
         )
-    except (ValueError, httpx.InvalidURL):
-        if proxy is None:
-            raise
-        raise refusal from None
     bound_reads(client)
     return client
+
+
+def _check_proxies() -> None:
+    """Raise BadInput where a proxy's address can be read in two ways; that of the environment needs no scheme."""
+    for name in _PROXIES:
+        given = os.environ.get(name)
+        if given and address_parts(given if "://" in given else f"http://{given}") is None:
+            raise unreadable(name, "http://proxy:3128 or http://name:password@proxy:3128")
 
 
 def loopback_client(*on_response: Callable[[httpx.Response], None]) -> httpx.Client:

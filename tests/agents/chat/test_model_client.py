@@ -12,6 +12,7 @@ from graph.embedding.embeddings import OpenAIEmbedder
 from graph.errors import BadInput
 
 NOBODY = "http://127.0.0.1:9/v1"
+PROXIES = ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY")
 
 
 def chat() -> object:
@@ -19,11 +20,15 @@ def chat() -> object:
     return model.ask([HumanMessage("Who?")])
 
 
+def ask_window() -> object:
+    return open_chat_model("m", 0.0, base_url=NOBODY, api_key="sk-key", timeout_s=1.0).context_tokens
+
+
 def embed() -> object:
     return OpenAIEmbedder("m", NOBODY, "sk-key").embed(["Who?"])
 
 
-@pytest.mark.parametrize("asked", [chat, embed])
+@pytest.mark.parametrize("asked", [chat, ask_window, embed])
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
@@ -31,12 +36,14 @@ def embed() -> object:
         ("HTTP_PROXY", "ftp://name:secret@127.0.0.1:1"),
         ("OPENAI_PROXY", "http://name:secret@127.0.0.1:port"),
         ("OPENAI_PROXY", "ftp://name:secret@127.0.0.1:1"),
+        *((name, f"http://name:{word}@127.0.0.1:1") for name in PROXIES for word in ("secret@secret", "secret/secret")),
+        ("HTTP_PROXY", "name:secret@secret@127.0.0.1:1"),
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_bad_input_that_names_the_variable(
     monkeypatch: pytest.MonkeyPatch, asked: Callable[[], object], variable: str, value: str
 ) -> None:
-    for name in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+    for name in (*PROXIES, "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setenv(variable, value)
