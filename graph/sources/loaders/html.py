@@ -23,8 +23,12 @@ _EMBEDDED = frozenset({"audio", "canvas", "embed", "iframe", "object", "svg", "v
 _DROPPED = frozenset({"noscript", "script", "style", "template"}) | _SURROUNDINGS | _CONTROLS | _EMBEDDED
 _DROPPED_ROLES = frozenset({"banner", "complementary", "contentinfo", "navigation", "search"})
 _MENU = re.compile(
-    r"(?<![A-Za-z])(?:nav|navbar|navigation|menu|sidebar|breadcrumbs?|footer)(?![A-Za-z])", re.IGNORECASE
+    r"(?<![A-Za-z])(?<!no[-_])(?<!has[-_])(?<!with[-_])(?<!without[-_])"
+    r"(?:nav|navbar|navigation|menu|sidebar|breadcrumbs?|footer)(?![A-Za-z])",
+    re.IGNORECASE,
 )
+"""The names of menus; a name such as "no-sidebar" is of what stands beside one, or without."""
+
 _MAIN = re.compile(r"""<main\b|\brole\s*=\s*["']?main\b""", re.IGNORECASE)
 _PIECE = 2**15
 _SAVED_FROM = re.compile(r"\s*saved from url=\(\d+\)(\S+)|\s*Page saved with SingleFile\s+url:\s*(\S+)")

@@ -61,6 +61,11 @@ class TestText:
     def test_a_name_alone_makes_no_menu(self, named: str) -> None:
         assert page(f"<div {named}><p>Soup of the day, <a href=/>3 EUR</a></p></div>").text == "Soup of the day, 3 EUR"
 
+    @pytest.mark.parametrize("named", ["no-sidebar", "has_nav", "page with-menu", "without-footer"])
+    def test_what_stands_beside_a_menu_or_without_one_is_none(self, named: str) -> None:
+        links = f"<div class='{named}'><ul><li><a href=/>Pumps of Karv</a></ul></div>"
+        assert page(f"<h1>Suppliers</h1>{links}").text == "Suppliers\n\n- Pumps of Karv"
+
     def test_a_page_that_is_one_menu_is_read(self) -> None:
         assert page("<div class=menu><a href=/>Pumps</a></div>").text == "Pumps"
 
