@@ -169,6 +169,9 @@ class TestHeadings:
         [
             "14 March 2026\n\nWe met at noon.",
             "EUR 30 per hour\n\nIt is due at once.",
+            "210 EUR\n\nIt is due at once.",
+            "Total 1,200 USD\n\nIt is due at once.",
+            "Output 40 MW\n\nIt is a small mill.",
             "Moor Ltd\nLeeds LS1 4AP\nThe firm was founded by Ida Moor, and sold within the year.",
             "pip install mara2\n\nIt runs at once.",
             "Wi-Fi is free\n\nBreakfast",
