@@ -26,7 +26,7 @@ def shortage_behind(fault: BaseException) -> OutOfResources | None:
     behind = list(faults_behind(fault))
     if any(isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM for each in behind):
         return out_of_memory()
-    if any(getattr(each, "errno", None) in _FULL or _SAID_FULL.search(str(each)) for each in behind):
+    if any(_is_of_a_full_disk(each) for each in behind):
         return disk_full()
     if any(getattr(each, "errno", None) in _OUT_OF_FILES for each in behind) or not _can_open_files():
         return _out_of_files()
@@ -41,6 +41,12 @@ def check_files() -> None:
 
 def _out_of_files() -> OutOfResources:
     return OutOfResources("This process may open no more files", "Raise the limit (`ulimit -n`), or run less at once")
+
+
+def _is_of_a_full_disk(fault: BaseException) -> bool:
+    """Tell whether a disk takes no more: by number, by words, or as SQLite finds no room for the index of its log."""
+    is_index = getattr(fault, "sqlite_errorname", "") == "SQLITE_IOERR_SHMSIZE"
+    return is_index or getattr(fault, "errno", None) in _FULL or _SAID_FULL.search(str(fault)) is not None
 
 
 def out_of_memory() -> OutOfResources:

@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from graph.errors import BadInput
+from graph.errors import BadInput, DiskFull
+from graph.out_of_resources import shortage_behind
 
 
 def may_write(place: Path) -> bool:
@@ -45,7 +46,8 @@ def open_read_only(path: Path, scratch: Path) -> tuple[sqlite3.Connection, bool]
 
     Nothing is written beside the file. Where there is no log, nobody has the file open: it is read as one that does
     not change, for else SQLite would make a log. A log with its index is read along with it. A log alone was copied
-    or left so; reading it makes an index, which is made beside a copy in the folder ``scratch``.
+    or left so; reading it makes an index, which is made beside a copy in the folder ``scratch``, as is one that a full
+    disk has no room for; an empty log needs none.
     """
     log, index = (path.with_name(f"{path.name}{suffix}") for suffix in ("-wal", "-shm"))
     if not log.exists() or (not log.stat().st_size and not index.exists()):
@@ -54,8 +56,14 @@ def open_read_only(path: Path, scratch: Path) -> tuple[sqlite3.Connection, bool]
         try:
             return _begin(path, "mode=ro&readonly_shm=1"), True
         except sqlite3.OperationalError:
-            # Readers are noted in the index, and no note that is there can be shared.
-            return _begin(path, "mode=ro"), True
+            try:
+                # Readers are noted in the index, and no note that is there can be shared.
+                return _begin(path, "mode=ro"), True
+            except sqlite3.OperationalError as fault:
+                if not isinstance(shortage_behind(fault), DiskFull):
+                    raise
+                if not log.stat().st_size:
+                    return _begin(path, "mode=ro&immutable=1"), False
     for file in (path, log):
         shutil.copy(file, scratch / file.name)
     return _begin(scratch / path.name, "mode=rw"), True
@@ -65,6 +73,7 @@ def _begin(path: Path, how: str) -> sqlite3.Connection:
     uri = f"file:{quote(str(path.absolute()))}?{how}"
     db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
+        db.execute("PRAGMA query_only = ON")
         db.execute("BEGIN")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from graph.corrections.apply import Corrections, Stated
 from graph.corrections.kinds import Correction
-from graph.errors import WorkspaceDamaged
+from graph.errors import DiskFull, WorkspaceDamaged
 from graph.storage import correction_table
 from graph.storage.database import Database, faults_named, statements_of
 from graph.storage.entry import (
@@ -58,34 +58,44 @@ class Record:
     _scratch: TemporaryDirectory[str] | None = None
     _moment = ""
 
-    def __init__(self, path: Path, *, create: bool = False) -> None:
+    def __init__(self, path: Path, *, create: bool = False, to_read: bool = False) -> None:
         """Open the record whose SQLite file is ``path``, or which is in Postgres in its place, see `place_of`.
+
+        Args:
+            path: of the file.
+            create: whether one is made where there is none.
+            to_read: whether it is opened for reading alone where the disk is full.
 
         Raises:
             WorkspaceDamaged: there is none (and ``create`` is false), it is no SQLite file, or of another format.
             RecordUnavailable: it is in Postgres, and the server does not answer.
+            DiskFull: there is no room for its log.
         """
         self._check: Callable[[Record], None] | None = None
         self._keep: Callable[[], AbstractContextManager[None]] = nullcontext
-        self._db = self._opened(path, create=create)
+        self._db = self._opened(path, create=create, to_read=to_read)
         with self._damage_named():
             if create and not self._db.has_table("meta"):
                 self._create()
         self._check_format()
 
-    def _opened(self, path: Path, *, create: bool) -> Database:
+    def _opened(self, path: Path, *, create: bool, to_read: bool) -> Database:
         if (place := (place_to_make if create else place_of)(path)) is not None:
             from graph.storage.postgres import PostgresDatabase
 
             return PostgresDatabase(place, place.schema, must_hold="" if create else "meta")
         if not create and not path.exists():
             raise no_record(str(path))
-        if not create and not (may_write(path.parent) and may_write(path)):
-            self._scratch = scratch_folder()
-            database, _ = open_for_reading(path, Path(self._scratch.name))
-            database.commit()
-            return database
-        return open_for_writing(path)
+        if create or (may_write(path.parent) and may_write(path)):
+            try:
+                return open_for_writing(path)
+            except DiskFull:
+                if not to_read:
+                    raise
+        self._scratch = scratch_folder()
+        database, _ = open_for_reading(path, Path(self._scratch.name))
+        database.commit()
+        return database
 
     def __enter__(self) -> Self:
         return self

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from graph.errors import BadInput, WorkspaceDamaged
+from graph.errors import BadInput, DiskFull, WorkspaceDamaged
 from graph.retrieve.open_index import open_index
 from graph.storage.generation import Layer
 from graph.storage.read_only import writable_copy
@@ -160,3 +163,27 @@ def test_on_a_file_system_that_is_mounted_read_only(tmp_path: Path) -> None:
     assert done.stdout == "True\n", done.stderr
     assert state_of(workspace.root) == before
     publish_workspace(workspace.root, NEWER, BUILT)
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """Every file that grows meets what it meets on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.sqlite_file
+def test_a_record_is_read_and_not_written_where_the_disk_has_no_room_for_its_log(tmp_path: Path) -> None:
+    workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
+    for _ in range(2):  # What the first opening leaves half made does not keep the second one from reading.
+        with no_room(), workspace.open_record() as record:
+            assert record.count_passages() == len(CARS)
+            with pytest.raises(BadInput, match="readonly"), record.transaction():
+                record.set_note("a", "b")
+        with no_room(), pytest.raises(DiskFull):
+            workspace.claim()
+    workspace.claim().release()
