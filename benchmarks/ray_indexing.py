@@ -211,7 +211,7 @@ def processes_of(command: int, kind: str) -> list[int]:
         kind, ("gcs_server", "raylet/raylet")
     )
     found = [pid for pid, words in named.items() if any(mark in words for mark in marks)]
-    return found[:1] if kind == "worker" else found
+    return found if kind == "Ray" else found[:1]  # the coordinator comes before its guard
 
 
 def words_of(pid: int) -> str:

@@ -1,7 +1,8 @@
 """The process that drives Ray for a run: it takes jobs on standard input, and tells what is done on standard output.
 
 It is a process of its own so that Ray's threads, signals and logs stay out of the one that indexes, which is often a
-command or a server; and so that Ray can end, for whatever reason, and be started again. It ends with its parent.
+command or a server; and so that Ray can end, for whatever reason, and be started again. It ends with its parent, and
+leaves a guard behind, which ends Ray and removes its folder.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -33,30 +36,50 @@ from workflows.distributed.shard_files import ShardFolder
 from workflows.distributed.wire import Failed
 from workflows.distributed.work import as_error
 
-_PATIENCE_S = 8.0
-"""The time that Ray may take to end when the parent is gone."""
+_TIDYINGS = 10
+_TIDYING_S = 0.1
 
 
 def main() -> None:
     """Connect to Ray, and do jobs until standard input ends."""
-    events = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever libraries print goes to the log
     cluster = receive(sys.stdin.buffer)
     assert isinstance(cluster, Cluster)
-    jobs: SimpleQueue[Job | None] = SimpleQueue()
-    threading.Thread(target=_receive, args=(jobs, cluster), daemon=True).start()
+    _leave_a_guard(Path(cluster.folder).parent)
+    events = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever libraries print goes to the log
+    jobs: SimpleQueue[Job] = SimpleQueue()
+    threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         workers = pipeline.connect(cluster)
         send(events, Ready(workers))
-        while (job := jobs.get()) is not None:
-            for event in _events_of(job, workers):
+        while True:
+            for event in _events_of(jobs.get(), workers):
                 send(events, event)
             send(events, JobDone())
     except Exception as fault:
         send(events, Failed.of(as_error(fault)))
-    finally:
-        _end(cluster)
+
+
+def _leave_a_guard(folder: Path) -> None:
+    """Start a process that ends Ray once this one is gone, and removes the folder once the parent needs it no more."""
+    group = os.getpgrp()
+    ended, alive = os.pipe()
+    if os.fork():
+        os.close(ended)
+        return
+    os.setsid()
+    for held in (1, 2, alive):
+        os.close(held)
+    os.read(ended, 1)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+    while os.read(0, 2**16):
+        pass
+    for _ in range(_TIDYINGS):  # what is killed may write a little longer
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(_TIDYING_S)
+    os._exit(0)
 
 
 def _events_of(job: Job, workers: int) -> Iterator[Event]:
@@ -70,32 +93,14 @@ def _events_of(job: Job, workers: int) -> Iterator[Event]:
         yield ShardMade(made.key, made.passages, made.failed, made.tokens)
 
 
-def _receive(jobs: SimpleQueue[Job | None], cluster: Cluster) -> None:
-    """Take in jobs; when the parent has closed its end, or is gone, end Ray and this process, whatever it is doing."""
-    while True:
-        try:
+def _receive(jobs: SimpleQueue[Job]) -> None:
+    """Take in jobs; when the parent has closed its end, or is gone, end this process, whatever it is doing."""
+    with suppress(EOFError):
+        while True:
             job = receive(sys.stdin.buffer)
             assert isinstance(job, ReadJob | MakeJob)
             jobs.put(job)
-        except EOFError:
-            jobs.put(None)
-            threading.Timer(_PATIENCE_S, _give_up, [cluster]).start()
-            _end(cluster)
-            os._exit(0)
-
-
-def _end(cluster: Cluster) -> None:
-    """End Ray, and remove what it and this process wrote: the parent may be gone."""
-    import ray
-
-    ray.shutdown()
-    shutil.rmtree(Path(cluster.folder).parent, ignore_errors=True)
-
-
-def _give_up(cluster: Cluster) -> None:
-    """End this process whatever Ray is doing; Ray's own processes end when they notice."""
-    shutil.rmtree(Path(cluster.folder).parent, ignore_errors=True)
-    os._exit(1)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -140,13 +140,20 @@ class Coordinator:
 
 
 def _environment(address: str) -> dict[str, str]:
-    """Return the variables of a coordinator: where our modules are, and a token that keeps others out of its Ray."""
-    token = {} if address else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    """Return the variables of a coordinator: where our modules are, and what keeps others out of a Ray of its own."""
+    own = {} if address else {**_OWN_RAY_SETTINGS, "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     modules = os.pathsep.join(map(os.path.abspath, sys.path))
-    return {**os.environ, **_RAY_SETTINGS, **token, "PYTHONPATH": modules}
+    return {**os.environ, **_RAY_SETTINGS, **own, "PYTHONPATH": modules}
 
+
+_OWN_RAY_SETTINGS = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on Linux, too, the node has the loopback address, and binds no other
+    "RAY_AUTH_MODE": "token",
+    "RAY_process_group_cleanup_enabled": "0",  # workers stay in the coordinator's group, and are killed with it
+}
 
 _RAY_SETTINGS = {
+    "RAY_ENABLE_AUTO_CONNECT": "0",  # else whatever still asks a Ray that was ended starts another one
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_DEDUP_LOGS": "0",

@@ -61,12 +61,12 @@ def connect(cluster: Cluster) -> int:
             ray.init(address=cluster.address, **quiet)
         else:
             ray.init(
+                address="local",
                 num_cpus=cluster.workers,
                 num_gpus=0,
                 include_dashboard=False,
                 object_store_memory=_OBJECT_STORE_BYTES,
                 _temp_dir=cluster.folder,
-                _node_ip_address="127.0.0.1",
                 **quiet,
             )
     except Exception as fault:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from importlib import import_module
 from importlib.util import find_spec
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -167,12 +172,107 @@ def test_a_cluster_that_is_not_there_is_told(lakes: Path, tmp_path: Path) -> Non
             index_sources([lakes], tmp_path / "w", settings=on(f"127.0.0.1:{taken.getsockname()[1]}"))
 
 
+def test_a_ray_of_the_run_listens_on_loopback_alone_and_does_nothing_without_its_token(
+    tmp_path: Path,
+    server: HeldServer,
+    monkeypatch: pytest.MonkeyPatch,
+    start: Callable[[Path], subprocess.Popen[bytes]],
+) -> None:
+    monkeypatch.setenv("MARA_EXTRACTION_URLS", server.base_url)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    server.hold_after(ANSWERED)
+    run = start(tmp_path / "w")
+    wait_for_a_held_request(server, run)
+    told_to_all, refused = set(), 0
+    sockets = listening([run.pid, *descendants(run.pid)])
+    for address, port, words in sockets:
+        assert address.is_loopback, f"{words} listens on {address}"
+        if path_is_told("/metrics", port):
+            told_to_all.add((port, "monitor.py" in words))
+        codes = {code_without_a_token(method, port) for method in METHODS}
+        assert codes <= {"UNAUTHENTICATED", "UNIMPLEMENTED", "UNAVAILABLE"}, words
+        refused += "UNAUTHENTICATED" in codes
+    assert told_to_all == {(44217, True)}, "numbers of Ray's autoscaler, as the docs say"
+    assert refused == len(sockets) - 2, "all but these and Ray's agent, which speak HTTP"
+    assert {"gcs_server", "raylet", "coordinator", "MapWorker"} <= set(" ".join(each[2] for each in sockets).split())
+
+
+METHODS = (
+    "NodeInfoGcsService/GetAllNodeInfo",
+    "NodeManagerService/GetNodeStats",
+    "ObjectManagerService/Pull",
+    "CoreWorkerService/PushTask",
+)
+"""What the servers of Ray do for those that have the token: one method of each service."""
+
+
+def listening(pids: Iterable[int]) -> list[tuple[IPv4Address | IPv6Address, int, str]]:
+    """Return address, port and command line of each socket on which processes listen."""
+    owners = {}
+    for pid in pids:
+        with suppress(OSError):
+            for held in Path(f"/proc/{pid}/fd").iterdir():
+                with suppress(OSError):
+                    owners[os.readlink(held)] = words_of(pid)
+    found = []
+    for protocol, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        for line in Path(f"/proc/net/{protocol}").read_text(encoding="ascii").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == state and (words := owners.get(f"socket:[{fields[9]}]")):
+                host, port = fields[1].split(":")
+                numbers = bytes.fromhex(host)
+                address = ip_address(b"".join(numbers[at : at + 4][::-1] for at in range(0, len(numbers), 4)))
+                found.append((getattr(address, "ipv4_mapped", None) or address, int(port, 16), words))
+    return found
+
+
+def path_is_told(path: str, port: int) -> bool:
+    """Tell whether a port answers a GET of anybody."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=LONGEST_S)
+    with suppress(HTTPException, OSError):
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    return False
+
+
+def code_without_a_token(method: str, port: int) -> str:
+    """Return the name of the status that a call has without a token."""
+    grpc = import_module("grpc")
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        try:
+            channel.unary_unary(f"/ray.rpc.{method}")(b"", timeout=LONGEST_S)
+        except grpc.RpcError as error:
+            return str(error.code().name)
+    return "OK"
+
+
+@pytest.mark.parametrize("with_the_coordinator", [False, True])
+def test_a_command_that_is_killed_while_ray_starts_leaves_nothing(
+    tmp_path: Path,
+    server: HeldServer,
+    monkeypatch: pytest.MonkeyPatch,
+    start: Callable[[Path], subprocess.Popen[bytes]],
+    place: Path,
+    with_the_coordinator: bool,
+) -> None:
+    monkeypatch.setenv("MARA_EXTRACTION_URLS", server.base_url)
+    run = start(tmp_path / "w")
+    while not any("raylet/raylet" in words_of(pid) for pid in descendants(run.pid)):
+        with suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"the command ended with {run.wait(0.05)}")
+    for pid in [*(processes_of(run.pid, "coordinator") if with_the_coordinator else ()), run.pid]:
+        os.kill(pid, signal.SIGKILL)
+    assert_all_end(server)
+    assert [*place.iterdir()] == []
+
+
 def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
     lakes: Path,
     tmp_path: Path,
     server: HeldServer,
     monkeypatch: pytest.MonkeyPatch,
     start: Callable[[Path], subprocess.Popen[bytes]],
+    place: Path,
 ) -> None:
     monkeypatch.setenv("MARA_EXTRACTION_URLS", f"{server.base_url}, {server.base_url}/")
     killed = tmp_path / "killed"
@@ -185,6 +285,7 @@ def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
         if kind == "command":
             run.wait(LONGEST_S)
             assert_all_end(server)
+            assert [*place.iterdir()] == [], "no folder, and no second Ray"
             run = start(killed)
         server.hold_after(ANSWERED)
     wait_for_a_held_request(server, run)
@@ -192,6 +293,7 @@ def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
     server.go_on()
     assert run.wait(LONGEST_S) == 130
     assert_all_end(server)
+    assert [*place.iterdir()] == []
     run = start(killed)
     assert run.wait(LONGEST_S) == 0
     asked = Counter(titles_asked(server))
@@ -205,13 +307,24 @@ def test_whatever_is_killed_the_record_is_the_same_and_nothing_is_asked_again(
 
 
 @pytest.fixture
-def start(lakes: Path) -> Iterator[Callable[[Path], subprocess.Popen[bytes]]]:
+def place() -> Iterator[Path]:
+    """The folder for temporary files of commands: its path is short, as those of Ray's sockets have to be."""
+    folder = Path(mkdtemp(prefix="r", dir="/tmp"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def start(lakes: Path, place: Path) -> Iterator[Callable[[Path], subprocess.Popen[bytes]]]:
     """Starts the command on a workspace; what still runs at the end is killed, and its Ray ends with it."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(root: Path) -> subprocess.Popen[bytes]:
         arguments = ["index", str(lakes), "-w", str(root), "--engine", "ray", "--workers", "2", "--model", "scripted"]
-        process = subprocess.Popen([*MARA, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        environment = {**os.environ, "TMPDIR": str(place)}
+        process = subprocess.Popen(
+            [*MARA, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+        )
         started.append(process)
         return process
 
