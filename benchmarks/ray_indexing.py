@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -34,6 +35,7 @@ _TABLES = ("passages", "names", "facts", "passage_names", "passage_facts", "syno
 _COMMAND = [sys.executable, "-c", "import sys; from workflows.cli.app import main; sys.exit(main())"]
 _KINDS = ("worker", "coordinator", "Ray", "command")
 _LONGEST_WAIT_S = 600.0
+_TIME = re.compile(r'"at": "[^"]*"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,8 @@ def dump(root: Path) -> dict[str, list[tuple[object, ...]]]:
         rows["past_facts"] = [*database.execute("SELECT * FROM past_facts")]
         rows["standing"] = [*database.execute("SELECT passage_id FROM standing")]
         random_names = ("workspace_id", "commit_id", "lease")
-        rows["meta"] = [row for row in database.execute("SELECT * FROM meta") if row[0] not in random_names]
+        meta = (row for row in database.execute("SELECT key, value FROM meta") if row[0] not in random_names)
+        rows["meta"] = [(key, _TIME.sub("", value)) for key, value in meta]
     return rows
 
 
