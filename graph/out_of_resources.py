@@ -14,7 +14,8 @@ from graph.errors import DiskFull, OutOfResources, faults_behind
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SAID_FULL = re.compile(r"database or disk is full|[0-9]+ requested and [0-9]+ written")
-"""What SQLite and numpy say of a full disk; neither gives the system's number."""
+"""The words of SQLite and numpy for a full disk; neither gives the system's number."""
+
 _FILES_TRIED = 32
 
 

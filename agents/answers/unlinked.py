@@ -53,7 +53,7 @@ _OPEN = re.compile(
     rf"|^{_IN_FRONT}*\[{_IN_LABEL}\]:[ \t]*\n?[^\n]{{0,2000}}+\Z",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
-"""What the end of a text may be in the middle of."""
+"""The end of a text that is in the middle of a link, a tag or a definition."""
 
 _PLAIN = re.compile(r"[^\W_]*?(?=(?:h|ht|htt|https?|ftp?|f|ww?w?)?\Z)", re.IGNORECASE)
 """The beginning of a word that is no part of an address."""

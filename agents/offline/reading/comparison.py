@@ -21,7 +21,7 @@ Attribute = frozenset[str]
 
 
 class _Direction(NamedTuple):
-    """What a word of comparison compares, which side it prefers, and the attributes that it may mean by itself."""
+    """A word of comparison: whether it compares dates, the side it prefers, the attributes that it means by itself."""
 
     is_date: bool
     is_least: bool
@@ -29,7 +29,7 @@ class _Direction(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """What a question compares: the attributes that it may mean, each word that it says of them, and all stems."""
+    """The comparison that a question asks for: the attributes that it may mean, its words on them, and all stems."""
 
     direction: _Direction
     attributes: tuple[Attribute, ...]
@@ -131,7 +131,7 @@ def _answer(direction: _Direction, sides: Sequence[Side], values: Sequence[_Valu
 
 
 def _asked(question: str, sides: Sequence[Side]) -> _Asked | None:
-    """What a question compares; None where that is not one thing."""
+    """The comparison that a question asks for; None where it asks for none, or for several."""
     names = {word for side in sides for word, _, _ in word_spans(side.name)}
     words = [word for word, _, _ in word_spans(question) if word not in names]
     places = [place for place, word in enumerate(words) if word in _DIRECTIONS]
