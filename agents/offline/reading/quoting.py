@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from agents.answerer import refusal
 from agents.answers.citations import quotable
@@ -19,12 +19,12 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
     is no evidence, and why.
     """
     notes = tuple(dict.fromkeys(note for each in found for note in _notes(each)))
-    excerpts = _each_once(found)
+    excerpts = [excerpt for each in found for excerpt in each.excerpts]
     if not excerpts:
         nothing = refusal()
         return Answer(nothing.text, nothing.plain_text, (), refused=True, notes=notes)
     shown = [(each.short, _cited(each.short, each.compared)) for each in found if each.short]
-    shown += [(excerpt.quote, _quoted(excerpt)) for excerpt in _as_they_stand(excerpts)]
+    shown += [(excerpt.quote, _quoted(excerpt)) for excerpt in _as_they_stand(_each_once(excerpts))]
     citations: dict[int, Citation] = {}
     for excerpt in excerpts:
         passage = excerpt.passage
@@ -33,12 +33,22 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
     return Answer(cited, plain, tuple(citations.values()), is_evidence=True, notes=notes)
 
 
-def _each_once(found: Sequence[Evidence]) -> list[Excerpt]:
-    """Return the excerpts of all parts, those of one place once: each part reads the sentences of a passage anew."""
-    placed: dict[tuple[int, int, int], Excerpt] = {}
-    for excerpt in (excerpt for each in found for excerpt in each.excerpts):
-        placed.setdefault((excerpt.passage.number, excerpt.start, excerpt.end), excerpt)
-    return list(placed.values())
+def _each_once(excerpts: Iterable[Excerpt]) -> list[Excerpt]:
+    """Return excerpts with each sentence once: those that share one, as of two parts of a question, become one."""
+    joined: list[Excerpt] = []
+    for excerpt in excerpts:
+        sharing = [place for place, other in enumerate(joined) if _share(excerpt, other)]
+        at = sharing[0] if sharing else len(joined)
+        sentences = {
+            each.start: each for one in (excerpt, *(joined[place] for place in sharing)) for each in one.sentences
+        }
+        joined = [other for place, other in enumerate(joined) if place not in sharing]
+        joined.insert(at, Excerpt(tuple(sentences[start] for start in sorted(sentences))))
+    return joined
+
+
+def _share(one: Excerpt, other: Excerpt) -> bool:
+    return one.passage.number == other.passage.number and one.start < other.end and other.start < one.end
 
 
 def _as_they_stand(excerpts: Sequence[Excerpt]) -> Iterator[Excerpt]:

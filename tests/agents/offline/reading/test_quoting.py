@@ -6,6 +6,7 @@ from agents.answerer import REFUSAL
 from agents.answers.citations import quotable, strip_citations
 from agents.answers.claims import split_claims
 from agents.offline.reading.evidence import Evidence, find_evidence
+from agents.offline.reading.excerpts import Excerpt, passage_sentences
 from agents.offline.reading.quoting import quote_evidence
 from tests.agents.offline.reading.office import BOATS, HULLS, LEASE, PHONES, TEAM, passage, read
 
@@ -54,6 +55,13 @@ def test_the_parts_of_a_question_follow_each_other_and_what_is_quoted_for_both_i
     rent, notice, again = (read(asked, LEASE) for asked in (RENT, "How much notice does the lease need?", RENT))
     answer = quote_evidence([rent, notice, again])
     assert answer.plain_text.count("monthly rent") == answer.plain_text.count("six months") == 1
+
+
+def test_excerpts_of_two_parts_that_share_a_sentence_are_one() -> None:
+    rent, due, deposit = passage_sentences([LEASE])[2:5]
+    answer = quote_evidence([Evidence("", (Excerpt((due, deposit)),)), Evidence("", (Excerpt((rent, due)),))])
+    assert answer.plain_text == f"slipway-lease.md: {rent.text} {due.text} {deposit.text}"
+    assert [(each.start, each.end) for each in answer.citations] == [(due.start, deposit.end)]
 
 
 def test_a_computed_answer_stands_first_and_cites_what_it_was_computed_from_alone() -> None:
