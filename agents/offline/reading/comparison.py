@@ -1,4 +1,4 @@
-"""Which of two comes first, costs less, lasts longer: computed where each side tells one value of what is asked."""
+"""Which of two comes first, costs less, lasts longer: computed from a cell of each, or a date in a sentence of each."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from agents.offline.language.words import AUXILIARIES, CONJUNCTIONS, FUNCTION_WORDS, RELATIVES, word_set
+from agents.offline.language.words import AUXILIARIES, FUNCTION_WORDS, word_set
 from agents.offline.reading.dates import date_spans, days_in
 from agents.offline.reading.questions import parse_question
 from agents.offline.reading.words import stem, word_spans
-from graph.sentences import key_values
-
-_Found = TypeVar("_Found")
+from graph.sentences import KeyValue, key_values
 
 Attribute = frozenset[str]
 """The stems of words that name one thing, such as a price, of which something has one value."""
@@ -38,13 +36,12 @@ class _Asked(NamedTuple):
 
 
 class _Value(NamedTuple):
-    """A number or the parts of a date, its unit or column, how it is written, and where."""
+    """A number or the parts of a date, its unit, how it is written, and its column if it is a cell of a named row."""
 
     parts: tuple[float, ...]
     unit: str
     written: str
-    start: int
-    end: int
+    column: str = ""
 
 
 def _attributes(*texts: str) -> tuple[Attribute, ...]:
@@ -80,41 +77,49 @@ _DIRECTIONS = {
 _SYNONYMS = {word: words for direction in _DIRECTIONS.values() for words in direction.attributes for word in words}
 _LONGER, _SINCE = _DIRECTIONS["longer"].attributes, _attributes("since")
 _EMPTY_VERBS = AUXILIARIES | word_set("came come comes")
-_SCALES = word_set("hundred thousand million billion")
 _AMOUNT = re.compile(
-    r"(?P<before>[$€£¥]|\b(?:EUR|GBP|CHF|USD)\b)?\s?"
-    r"(?<![\w.,])(?<![^\W\d_]-)(?P<figure>[-−]?\d+(?:[.,'’]\d{3})*(?:[.,]\d+)?)(?![\w:])"
-    rf"(?:\s?(?P<after>%|(?:(?:{'|'.join(_SCALES)})\s)?(?!(?:per|an?|each)\b)[^\W\d_]+))?"
+    r"(?P<currency>[$€£¥]|[A-Z]{3}(?=\s))?\s?(?P<figure>[-−]?\d+(?:[.,'’]\d{3})*(?:[.,]\d+)?)"
+    r"(?:\s?(?P<unit>[$€£¥%]|(?:(?:hundred|thousand|million|billion)\s)?[^\W\d_]+))?"
     r"(?P<per>\s?(?:/\s?|per |an? |each )\w+)?"
 )
-_UNITS = _stems("eur usd gbp chf per in of date year kg g t lb km m cm mm mi ft h min s")
-_RANGE = re.compile(r"\d\s?(?:[-–—]|to\b)\s?\d")
+_AMBIGUOUS = re.compile(r"[-−]?[1-9]\d{0,2}\.\d{3}")
 _THOUSANDS = re.compile(r"(?<!\b0)[.,'’](?=\d{3}(?:\D|$))")
+_UNITS = _stems("eur usd gbp chf per in of date year kg g t lb km m cm mm mi ft h min s")
 _CLAUSE_END = re.compile(r"[,;()\n]")
-_JOINING = FUNCTION_WORDS - CONJUNCTIONS - RELATIVES
+_JOINING = word_set("a an the it its he she his her they their is was were has had been in on at of by for with since")
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two things compared: as the question names it, what was found on it, and the headings of that."""
+    """One of the two things compared.
+
+    Attributes:
+        name: as the question names it.
+        text: the sentence or row found on it.
+        context: the title and headings of that.
+        rows: all rows at hand, which may tell another value of it.
+    """
 
     name: str
     text: str
     context: str = ""
+    rows: Sequence[str] = ()
 
 
 def compare(question: str, sides: Sequence[Side]) -> tuple[int, str] | None:
     """Return which side wins, by its place, and the answer in a few words; None where that is not certain.
 
-    It is certain where the question holds one word of comparison, and both sides tell one date, or one number of a
-    unit, of the attribute that it asks for: in the column of that name, or beside its word in a sentence.
+    It is certain where the question holds one word of comparison, and both sides tell one value of the attribute that
+    it asks for: a number of one unit or a date in the column of that name, of the row that has the side's name and no
+    other; or the only date of a sentence, beside the attribute's word. Numbers in sentences are not computed with:
+    a clause may say "up to", "without tax" or "for the other one" in too many ways.
     """
     asked = _asked(question, sides) if len(sides) == 2 else None
     if asked is None:
         return None
     for attribute in asked.attributes:
         one, other = (_value(side, rival, asked, attribute) for side, rival in (sides, sides[::-1]))
-        if one and other and one.unit == other.unit:
+        if one and other and (one.column, one.unit) == (other.column, other.unit):
             return _answer(asked.direction, sides, (one, other))
     return None
 
@@ -127,7 +132,8 @@ def _answer(direction: _Direction, sides: Sequence[Side], values: Sequence[_Valu
         return None
     winner = int((other < one) == direction.is_least)
     loser = 1 - winner
-    return winner, f"{sides[winner].name} ({values[winner].written}; {sides[loser].name}: {values[loser].written})"
+    told = ": ".join(filter(None, (values[winner].column, values[winner].written)))
+    return winner, f"{sides[winner].name} ({told}; {sides[loser].name}: {values[loser].written})"
 
 
 def _asked(question: str, sides: Sequence[Side]) -> _Asked | None:
@@ -176,74 +182,80 @@ def _value(side: Side, other: Side, asked: _Asked, attribute: Attribute) -> _Val
     if not told & attribute or not all((told | _stems(side.context)) & word for word in asked.words):
         return None
     cells = key_values(side.text, 0, len(side.text))
-    if not cells:
-        return _beside(side.text, asked, attribute)
+    if len(cells) < 2:
+        return _date_beside(side.text, asked, attribute) if asked.direction.is_date else None
     columns = {cell.key.casefold(): cell.value for cell in cells}
     if columns.keys() >= {side.name.casefold(), other.name.casefold()}:
-        return _only(_values(columns[side.name.casefold()], asked.direction))
+        return _read(columns[side.name.casefold()], asked.direction)
+    value = _in_row(side.name, cells, asked, attribute)
+    rows = (_in_row(side.name, key_values(row, 0, len(row)), asked, attribute) for row in side.rows)
+    return value if all(row in (None, value) for row in rows) else None
+
+
+def _in_row(name: str, cells: Sequence[KeyValue], asked: _Asked, attribute: Attribute) -> _Value | None:
+    """The value in the column that the question means, of the row of that name."""
+    if not _is_named(name, cells):
+        return None
 
     def rank(column: str) -> tuple[int, int]:
         held = _stems(column)
         return sum(not held.isdisjoint(word) for word in asked.words), -len(held)
 
     found = {
-        column: value
-        for column, cell in columns.items()
-        if _stems(column) & attribute
-        and (attribute not in asked.direction.attributes or _stems(column) <= attribute | asked.stems | _UNITS)
-        and (value := _only(_values(cell, asked.direction)))
+        cell.key: value
+        for cell in cells
+        if _stems(cell.key) & attribute
+        and (attribute not in asked.direction.attributes or _stems(cell.key) <= attribute | asked.stems | _UNITS)
+        and (value := _read(cell.value, asked.direction))
     }
-    best = _only([column for column in found if rank(column) == max(map(rank, found))])
-    return found[best]._replace(unit=f"{best} {found[best].unit}") if best else None
+    best = [column for column in found if rank(column) == max(map(rank, found))]
+    return found[best[0]]._replace(column=best[0]) if len(best) == 1 else None
 
 
-def _beside(text: str, asked: _Asked, attribute: Attribute) -> _Value | None:
-    """The value of a clause that tells nothing but it; None where there are several.
+def _is_named(name: str, cells: Sequence[KeyValue]) -> bool:
+    """Tell whether a row has a name: in its first cell, or the one behind a bare number.
 
-    Up to the value and the word of the attribute, only names, words of the question and words that join may stand:
-    "her mast is 12 m long" is no length of a boat, "founded by Moen moved in 1968" no date of founding.
+    A name in another cell is of something that several rows may have, such as the manager of customers.
     """
-    values = _values(text, asked.direction)
-    words = [(start, end, stem(word, "english"), word in _JOINING) for word, start, end in word_spans(text)]
-    named = [(start, end) for start, end, root, _ in words if root in attribute]
+    words = {word for word, _, _ in word_spans(name)} - FUNCTION_WORDS
+    first = next((cell.value for cell in cells[:2] if not cell.value.isdigit()), "")
+    return bool(words) and words <= {word for word, _, _ in word_spans(first)}
 
-    def is_told(value: _Value, start: int, end: int) -> bool:
-        first, last = min(value.start, start), max(value.end, end)
+
+def _date_beside(text: str, asked: _Asked, attribute: Attribute) -> _Value | None:
+    """The date of a sentence that tells one, in a clause that tells nothing else.
+
+    Up to the date and the word of the attribute, only names, words of the question and words that join may stand:
+    "founded by Moen moved in 1968" is no date of founding, and neither is "founded after 1968".
+    """
+    spans = date_spans(text)
+    if len(spans) != 1:
+        return None
+    start, end = spans[0]
+    words = [(at, to, stem(word, "english"), word in _JOINING) for word, at, to in word_spans(text)]
+
+    def is_told(at: int, to: int) -> bool:
+        first, last = min(start, at), max(end, to)
         begins = max((match.end() for match in _CLAUSE_END.finditer(text, 0, first)), default=0)
-        return not _CLAUSE_END.search(text, min(value.end, end), max(value.start, start)) and all(
-            joins or (at and text[at].isupper()) or root in asked.stems | attribute or value.start <= at < value.end
+        return not _CLAUSE_END.search(text, min(end, to), max(start, at)) and all(
+            joins or (at and text[at].isupper()) or root in asked.stems | attribute or start <= at < end
             for at, _, root, joins in words
             if begins <= at < last
         )
 
-    found = _only([value for value in values if any(is_told(value, *span) for span in named)])
-    return found if found and sum(value.unit == found.unit for value in values) == 1 else None
+    is_date = any(is_told(at, to) for at, to, root, _ in words if root in attribute)
+    return _read(text[start:end], asked.direction) if is_date else None
 
 
-def _only(found: Sequence[_Found]) -> _Found | None:
-    return found[0] if len(found) == 1 else None
-
-
-def _values(text: str, direction: _Direction) -> list[_Value]:
-    """The dates of a text, each once, or its numbers that are no dates; none of a text with a range of numbers.
-
-    Digits alone, as in a cell, are a number.
-    """
-    spans = date_spans(text)
+def _read(written: str, direction: _Direction) -> _Value | None:
+    """The value of a text that holds one date, or one number with its unit, and nothing else."""
+    written = written.strip()
     if direction.is_date:
-        dates = [(days[0], span) for span in spans if (days := days_in(text[slice(*span)]))]
-        first = dict(reversed(dates))
-        return [_Value(tuple(filter(None, day)), "", text[slice(*span)], *span) for day, span in first.items()]
-    for start, end in () if text.isdigit() else spans:
-        text = text[:start] + "\n" * (end - start) + text[end:]
-    return [] if _RANGE.search(text) else [_amount(match) for match in _AMOUNT.finditer(text)]
-
-
-def _amount(match: re.Match[str]) -> _Value:
-    figure = _THOUSANDS.sub("", match["figure"]).replace(",", ".").replace("−", "-")
-    after, per = match["after"] or "", match["per"] or ""
-    is_unit = not match["before"] or after.split(" ")[0].casefold() in _SCALES
-    unit = " ".join(filter(None, (match["before"], after if is_unit else "", per.strip()))).casefold()
-    end = match.end() if per else match.end("after") if after and is_unit else match.end("figure")
-    start = match.start("before") if match["before"] else match.start("figure")
-    return _Value((float(figure.replace("'", "").replace("’", "")),), unit, match.string[start:end].strip(), start, end)
+        days = days_in(written) if date_spans(written) == [(0, len(written))] else []
+        return _Value(tuple(filter(None, days[0])), "", written) if days else None
+    match = _AMOUNT.fullmatch(written)
+    if match is None or _AMBIGUOUS.fullmatch(match["figure"]):
+        return None
+    figure = re.sub("['’]", "", _THOUSANDS.sub("", match["figure"]).replace(",", ".").replace("−", "-"))
+    unit = " ".join(match[part].strip() for part in ("currency", "unit", "per") if match[part])
+    return _Value((float(figure),), unit.casefold(), written)

@@ -126,8 +126,9 @@ def _compared(read: Alignment, sides: Sequence[int]) -> tuple[int, str] | None:
     if not sides:
         return None
     places = sides if len(sides) == 2 else [sides[0], sides[0]]
+    rows = [sentence.text for sentence in read.sentences if sentence.is_row]
     named = [
-        Side(read.question.name_of(choice), read.sentences[place].text, read.sentences[place].context)
+        Side(choice.name, read.sentences[place].text, read.sentences[place].context, rows)
         for choice, place in zip(read.question.choices, places, strict=True)
     ]
     return compare(read.question.text, named)

@@ -48,6 +48,14 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the two things that a question compares: the terms that are its own, by their places, and its name."""
+
+    terms: frozenset[int]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedQuestion:
     """A question taken apart.
 
@@ -55,8 +63,8 @@ class ParsedQuestion:
         text: as it was asked.
         language: whose function words it holds.
         terms: each once, in order.
-        kind: of the answer.
-        choices: where it asks which of two, the terms of each alone, by their places; else empty.
+        kind: of the answer; ANY where it is the name of a choice, which the question holds itself.
+        choices: both, where it asks which of two; else empty.
         words: all of its words.
     """
 
@@ -64,19 +72,13 @@ class ParsedQuestion:
     language: str
     terms: tuple[Term, ...]
     kind: AnswerKind
-    choices: tuple[frozenset[int], ...]
+    choices: tuple[Choice, ...]
     words: frozenset[str]
 
     @property
     def asks_list(self) -> bool:
         """Whether it asks for all that there are of something: "which customers", "list the keys"."""
         return _ASKS_LIST.search(self.text) is not None
-
-    def name_of(self, choice: frozenset[int]) -> str:
-        """Return what a choice is called, as the question spells it."""
-        wanted = {self.terms[place].text for place in choice}
-        spans = [(start, end) for word, start, end in word_spans(self.text) if word in wanted]
-        return self.text[spans[0][0] : spans[-1][1]]
 
 
 _AUXILIARY = (
@@ -91,7 +93,7 @@ _ASKED = re.compile(
 )
 _CHOICE = re.compile(
     r"(?:[,:]|\b(?:between|from|of|for|in|at|do|does|did|is|are|was|were|first|earlier|later|older|longer|cheaper|more"
-    r"|one))\s*([^,:?]{2,60}?)\s*,?\s+(?:or|and|oder|ou)\s+(?:from |for |in |at )?([^,?]{2,60}?)\s*(?:\?|,|$)",
+    r"|one)\b)\s*([^,:?]{2,60}?)\s*,?\s+(?:or|and|oder|ou)\s+(?:from |for |in |at )?([^,?]{2,60}?)\s*(?:\?|,|$)",
     re.IGNORECASE,
 )
 _ASKS_CHOICE = re.compile(r"\b(?:or|oder|ou|which of the|of the two|between)\b|^of\b", re.IGNORECASE)
@@ -151,12 +153,13 @@ def parse_question(question: str) -> ParsedQuestion:
     for house in _HOUSE.finditer(question) if len(terms) > 1 else ():
         terms.pop(stem(house["noun"].casefold(), language), None)
     found = tuple(terms.values())
+    kind, choices = answer_kind(question), _choices(question, found)
     return ParsedQuestion(
         question,
         language,
         found,
-        answer_kind(question),
-        _choices(question, found),
+        AnswerKind.ANY if choices and kind is AnswerKind.PERSON else kind,
+        choices,
         frozenset(word for word, _, _ in spans),
     )
 
@@ -168,20 +171,31 @@ def _role(word: str, before: str, behind: str, language: str, *, opens: bool) ->
     return Role.WORD if language == "german" and before in _BEFORE_NOUN else Role.NAME
 
 
-def _choices(question: str, terms: tuple[Term, ...]) -> tuple[frozenset[int], ...]:
-    """The terms of "X or Y" that one side alone holds, by their places."""
+def _choices(question: str, terms: tuple[Term, ...]) -> tuple[Choice, ...]:
+    """The two things of "X or Y", where each has a term that the other has not."""
     match = _CHOICE.search(question) if _ASKS_CHOICE.search(question) else None
     if match is None:
         return ()
-    one, other = ({word for word, _, _ in word_spans(side)} for side in match.groups())
-    sides = [
-        [place for place, term in enumerate(terms) if term.text in mine and term.text not in others]
-        for mine, others in ((one, other), (other, one))
-    ]
-    return tuple(_up_to_name(side, terms) for side in sides) if all(sides) else ()
+    one, other = match.groups()
+    both = _choice(one, other, terms), _choice(other, one, terms)
+    return both if all(choice.terms for choice in both) else ()
 
 
-def _up_to_name(side: Sequence[int], terms: Sequence[Term]) -> frozenset[int]:
-    """A side without the words behind its last name, which say what is compared: "Kestrel weigh"."""
-    names = [place for place in side if terms[place].is_name]
-    return frozenset(place for place in side if not names or place <= names[-1])
+def _choice(side: str, other: str, terms: tuple[Term, ...]) -> Choice:
+    """A side, named with what it shares with the other: "Model 7".
+
+    The words behind its last name are not its own: they say what is compared ("Kestrel weigh").
+    """
+    spans = word_spans(side)
+    known, others = {word for word, _, _ in spans}, {word for word, _, _ in word_spans(other)}
+    held = [place for place, term in enumerate(terms) if term.text in known]
+    own = [place for place in held if terms[place].text not in others]
+    names = [place for place in own if terms[place].is_name]
+    own = [place for place in own if not names or place <= names[-1]]
+    start = min((start for word, start, _ in spans if word in _texts(held, terms)), default=0)
+    end = max((end for word, _, end in spans if word in _texts(own if names else held, terms)), default=0)
+    return Choice(frozenset(own), side[start:end])
+
+
+def _texts(places: Sequence[int], terms: Sequence[Term]) -> set[str]:
+    return {terms[place].text for place in places}

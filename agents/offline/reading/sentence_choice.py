@@ -76,8 +76,8 @@ class SentenceChoice:
         found: list[int] = []
         for mine, other in zip(choices, reversed(choices), strict=True):
             weights = read.weights.copy()
-            weights[list(other)] = 0.0
-            about = [place for place in self._order if read.own[place, list(mine)].mean() >= LEAST_ABOUT]
+            weights[list(other.terms)] = 0.0
+            about = [place for place in self._order if read.own[place, list(mine.terms)].mean() >= LEAST_ABOUT]
             if about:
                 bearing = read.bearing(weights)
                 found.append(max(about, key=lambda place: float(bearing[place])))
@@ -87,7 +87,7 @@ class SentenceChoice:
         """Tell whether a row has a cell for each of the two things compared."""
         text = self._read.sentences[place].text
         keys = {pair.key.casefold() for pair in key_values(text, 0, len(text))}
-        names = [self._read.question.name_of(choice).casefold() for choice in self._read.question.choices]
+        names = [choice.name.casefold() for choice in self._read.question.choices]
         return bool(names) and keys.issuperset(names)
 
     def _hop(self) -> list[int]:

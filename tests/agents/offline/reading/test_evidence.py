@@ -244,9 +244,9 @@ class TestComparison:
     @pytest.mark.parametrize(
         ("question", "short"),
         [
-            ("Which is heavier, the DV-210 or the DV-340?", "DV-340 (251 kg; DV-210: 184 kg)"),
-            ("Which is cheaper, the DV-210 or the DV-340?", "DV-210 (EUR 7,900; DV-340: EUR 11,450)"),
-            ("Which has more power, the DV-210 or the DV-340?", "DV-340 (54 hp; DV-210: 29 hp)"),
+            ("Which is heavier, the DV-210 or the DV-340?", "DV-340 (weight: 251 kg; DV-210: 184 kg)"),
+            ("Which is cheaper, the DV-210 or the DV-340?", "DV-210 (price: EUR 7,900; DV-340: EUR 11,450)"),
+            ("Which has more power, the DV-210 or the DV-340?", "DV-340 (power: 54 hp; DV-210: 29 hp)"),
             ("Which is larger, the DV-210 or the DV-340?", ""),
         ],
     )

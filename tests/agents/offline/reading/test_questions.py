@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.offline.reading.dates import Day
+from agents.offline.reading.kinds import AnswerKind
 from agents.offline.reading.questions import Role, parse_question
 
 
@@ -84,11 +85,18 @@ class TestChoices:
             ("Is the engine or the mast heavier?", ["engine", "mast heavier"]),
             ("What costs more, the DV-210 or the DV-340?", ["DV-210", "DV-340"]),
             ("Was ist älter, die Kestrel oder die Alcyon?", ["Kestrel", "Alcyon"]),
+            ("Which is heavier, Crane 7 or Crane 9?", ["Crane 7", "Crane 9"]),
+            ("Which is cheaper, the old pump or the new pump?", ["old pump", "new pump"]),
+            ("Which was built first, the shed in yard 1 or the shed in yard 2?", ["shed in yard 1", "shed in yard 2"]),
         ],
     )
     def test_the_two_things_are_called_as_the_question_spells_them(self, question: str, names: list[str]) -> None:
         parsed = parse_question(question)
-        assert [parsed.name_of(choice) for choice in parsed.choices] == names
+        assert [choice.name for choice in parsed.choices] == names
+
+    def test_the_name_of_one_of_them_is_an_answer_of_any_kind(self) -> None:
+        assert parse_question("Who was born first, Hedda Lunt or Marek Sobol?").kind is AnswerKind.ANY
+        assert parse_question("Who was born first?").kind is AnswerKind.PERSON
 
     @pytest.mark.parametrize(
         "question", ["Who built the Kestrel?", "Who built the Kestrel and the Alcyon?", "Is it or?"]
@@ -136,5 +144,5 @@ def test_a_plural_asks_for_a_list_and_a_verb_does_not(question: str, asks_list: 
 def test_any_text_is_taken_apart(text: str) -> None:
     parsed = parse_question(text)
     assert len({term.stem for term in parsed.terms}) == len(parsed.terms)
-    assert all(0 <= place < len(parsed.terms) for choice in parsed.choices for place in choice)
-    assert all(parsed.name_of(choice) in text for choice in parsed.choices)
+    assert all(0 <= place < len(parsed.terms) for choice in parsed.choices for place in choice.terms)
+    assert all(choice.name in text for choice in parsed.choices)
