@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.offline.reading.alignment import Embed
-from agents.offline.reading.evidence import find_evidence
-from agents.offline.reading.parts import split_question
+from agents.offline.reading.evidence import find_each_evidence
 from agents.offline.reading.quoting import quote_evidence
 from agents.roles import Answer, Feedback, NumberedPassage
 
@@ -28,5 +27,4 @@ class OfflineAnswerer:
 
         Each sentence stands as in its passage, less any citation of its own, which would read as one of this answer.
         """
-        parts = split_question(question)
-        return quote_evidence([find_evidence(part, passages, self._embed, self._least_likeness) for part in parts])
+        return quote_evidence(find_each_evidence(question, passages, self._embed, self._least_likeness))

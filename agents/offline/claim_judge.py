@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agents.answers.claims import Claim
 from agents.offline.reading.alignment import Embed
-from agents.offline.reading.evidence import find_evidence
+from agents.offline.reading.evidence import Evidence, find_each_evidence
 from agents.offline.reading.parts import split_question
 from agents.offline.reading.support import is_supported
 from agents.roles import (
@@ -46,24 +46,24 @@ class OfflineClaimJudge:
         A part of several that has none is asked again as a follow-up.
         """
         verdicts = tuple(_verdict(claim, passages) for claim in claims)
-        parts = split_question(question)
-        if len(parts) == 1:
+        if len(split_question(question)) == 1:
             held = tuple(verdict.claim for verdict in verdicts if verdict.supported_by)
             component = Component(question, Coverage.EVIDENCE if held else Coverage.NOT, held)
             return Assessment(Structure.SINGLE, (component,), verdicts)
-        components = tuple(self._component(part, verdicts, passages) for part in parts)
+        found = find_each_evidence(question, passages, self._embed, self._least_likeness)
+        components = tuple(_component(each, verdicts) for each in found)
         wanted = [
             FollowUp(part.text, number) for number, part in enumerate(components, 1) if part.coverage is Coverage.NOT
         ]
         kept = tuple(wanted[:max_follow_ups])
         return Assessment(Structure.MULTIPLE, components, verdicts, kept, len(wanted) - len(kept))
 
-    def _component(self, part: str, verdicts: Sequence[ClaimVerdict], passages: Sequence[NumberedPassage]) -> Component:
-        """The claims that rest on the passages which hold evidence for a part."""
-        found = find_evidence(part, passages, self._embed, self._least_likeness)
-        numbers = {excerpt.passage.number for excerpt in found.excerpts}
-        held = tuple(verdict.claim for verdict in verdicts if numbers.intersection(verdict.supported_by))
-        return Component(part, Coverage.EVIDENCE if held else Coverage.NOT, held)
+
+def _component(found: Evidence, verdicts: Sequence[ClaimVerdict]) -> Component:
+    """The claims that rest on the passages which hold evidence for a part."""
+    numbers = {excerpt.passage.number for excerpt in found.excerpts}
+    held = tuple(verdict.claim for verdict in verdicts if numbers.intersection(verdict.supported_by))
+    return Component(found.question, Coverage.EVIDENCE if held else Coverage.NOT, held)
 
 
 def _verdict(claim: Claim, passages: Sequence[NumberedPassage]) -> ClaimVerdict:

@@ -85,6 +85,7 @@ _AMOUNT = re.compile(
 _AMBIGUOUS = re.compile(r"[-−]?[1-9]\d{0,2}\.\d{3}")
 _THOUSANDS = re.compile(r"(?<!\b0)[.,'’](?=\d{3}(?:\D|$))")
 _UNITS = _stems("eur usd gbp chf per in of date year kg g t lb km m cm mm mi ft h min s")
+_CODE = re.compile(r"(?=\S*\d)\S+")
 _CLAUSE_END = re.compile(r"[,;()\n]")
 _JOINING = word_set("a an the it its he she his her they their is was were has had been in on at of by for with since")
 
@@ -213,13 +214,13 @@ def _in_row(name: str, cells: Sequence[KeyValue], asked: _Asked, attribute: Attr
 
 
 def _is_named(name: str, cells: Sequence[KeyValue]) -> bool:
-    """Tell whether a row has a name: in its first cell, or the one behind a bare number.
+    """Tell whether a row has a name: in its first cell, or the one behind a number or a code such as "E-10".
 
     A name in another cell is of something that several rows may have, such as the manager of customers.
     """
     words = {word for word, _, _ in word_spans(name)} - FUNCTION_WORDS
-    first = next((cell.value for cell in cells[:2] if not cell.value.isdigit()), "")
-    return bool(words) and words <= {word for word, _, _ in word_spans(first)}
+    naming = cells[: 2 if cells and _CODE.fullmatch(cells[0].value) else 1]
+    return bool(words) and any(words <= {word for word, _, _ in word_spans(cell.value)} for cell in naming)
 
 
 def _date_beside(text: str, asked: _Asked, attribute: Attribute) -> _Value | None:

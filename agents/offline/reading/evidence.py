@@ -11,6 +11,7 @@ from agents.offline.reading.alignment import HELD, Alignment, Embed
 from agents.offline.reading.comparison import Side, compare
 from agents.offline.reading.excerpts import Excerpt, Sentence, passage_sentences
 from agents.offline.reading.kinds import AnswerKind, holds_kind
+from agents.offline.reading.parts import split_question
 from agents.offline.reading.questions import parse_question
 from agents.offline.reading.sentence_choice import SentenceChoice
 from agents.roles import NumberedPassage
@@ -22,6 +23,9 @@ LIKE = 0.5
 """How far a word is held, from here on, where a passage is looked at alone."""
 
 
+TOO_LITTLE = "the passages found hold too little of the question"
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What passages hold on one part of a question.
@@ -30,6 +34,7 @@ class Evidence:
         question: the part, as a question of its own.
         excerpts: the best first, newer ones before those that they supersede; empty where nothing bears on it.
         refusal: why there are none; empty where there are.
+        nearest: where there are none, the sentence that holds each word of the part, or one of the like meaning.
         misspelt: names of the question that were read as others, and as which.
         short: an answer in a word or two where it could be computed; else empty.
         compared: the excerpts that it was computed from, the first ones.
@@ -38,9 +43,32 @@ class Evidence:
     question: str
     excerpts: tuple[Excerpt, ...] = ()
     refusal: str = ""
+    nearest: Sentence | None = None
     misspelt: tuple[tuple[str, str], ...] = ()
     short: str = ""
     compared: tuple[Excerpt, ...] = ()
+
+
+def find_each_evidence(
+    question: str, passages: Sequence[NumberedPassage], embed: Embed | None, least_likeness: float = 0.0
+) -> list[Evidence]:
+    """Return the evidence for each part of a question.
+
+    A sentence that is evidence for one part is so for another one, each word of which it holds: "and what is excepted?"
+    is too little to find it by.
+    """
+    found = [find_evidence(part, passages, embed, least_likeness) for part in split_question(question)]
+    places = {_place(sentence) for each in found for excerpt in each.excerpts for sentence in excerpt.sentences}
+    return [
+        Evidence(each.question, (Excerpt((each.nearest,)),), misspelt=each.misspelt)
+        if each.nearest and _place(each.nearest) in places
+        else each
+        for each in found
+    ]
+
+
+def _place(sentence: Sentence) -> tuple[str, int]:
+    return sentence.passage.id, sentence.start
 
 
 def find_evidence(
@@ -67,7 +95,9 @@ def find_evidence(
     misspelt = tuple(read.misspelt.items())
     refusal = _refusal(read, choice, least_likeness)
     if refusal:
-        return Evidence(question, refusal=refusal, misspelt=misspelt)
+        first = choice.places[0]
+        nearest = sentences[first] if refusal == TOO_LITTLE and read.own[first].min() >= LIKE else None
+        return Evidence(question, refusal=refusal, nearest=nearest, misspelt=misspelt)
     winner, short = _compared(read, choice.sides) or (0, "")
     if not short:
         return Evidence(question, tuple(choice.excerpts), misspelt=misspelt)
@@ -107,7 +137,7 @@ def _refusal(read: Alignment, choice: SentenceChoice, least_likeness: float) -> 
     likeness = read.cosines[places].max()
     is_unlike = bool(least_likeness and read.cosines.any()) and likeness < least_likeness
     if (is_unlike and not _has_rows(read, places)) or read.coverage(places) @ read.weights < LEAST_COVERAGE:
-        return "the passages found hold too little of the question"
+        return TOO_LITTLE
     return ""
 
 

@@ -6,7 +6,7 @@ import re
 
 from agents.offline.conversation.words import HE, OWNERS, PRONOUNS, SHE
 from agents.offline.language.words import AUXILIARIES
-from agents.offline.reading.questions import parse_question
+from agents.offline.reading.questions import Role, parse_question
 from agents.offline.reading.words import language_of, word_spans
 
 _PREPOSITION = r"(?:in|on|at|by|to|for|from|of|with|since|seit|für|mit|von|depuis|pour|de|à)"
@@ -66,13 +66,15 @@ def _asked_of(first: str, piece: str) -> str:
 
 
 def _names(piece: str) -> list[str]:
-    """The names in a part of a question, each with all of its words and the article before it."""
-    words = {term.text for term in parse_question(piece).terms if term.is_name}
+    """The names in a part of a question, each with all of its words and numbers, and the article before it."""
+    roles = {term.text: term for term in parse_question(piece).terms}
+    names = {text for text, term in roles.items() if term.is_name}
+    numbers = {text for text, term in roles.items() if term.role is Role.NUMBER}
     spans: list[tuple[int, int]] = []
     for word, start, end in word_spans(piece):
-        if word in words and spans and _WITHIN_NAME.fullmatch(piece[spans[-1][1] : start]):
+        if word in names | numbers and spans and _WITHIN_NAME.fullmatch(piece[spans[-1][1] : start]):
             spans[-1] = (spans[-1][0], end)
-        elif word in words:
+        elif word in names:
             article = _ARTICLE.search(piece[:start])
             spans.append((article.start() if article else start, end))
     return list(dict.fromkeys(piece[start:end] for start, end in spans))
