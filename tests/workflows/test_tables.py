@@ -22,7 +22,12 @@ FILES = {
     "sites.csv": "site,employees,opened,led_by\n"
     "Halifax,41,1999,Ruth Amery\nKelso,12,2004,Jon Brae\nPerth,90,1968,Kit Muir\n",
     "faults.md": "# Faults of the LM-40\n\n| code | meaning | remedy | cost |\n|---|---|---|---|\n"
-    "| F11 | motor too hot | let it cool | free |\n| F12 | belt torn | replace the belt | 210 EUR |\n",
+    "| F11 | motor too hot | let it cool | free |\n| F12 | belt torn | replace the belt | 210 EUR |\n"
+    "| F14 | belt loose | tighten the belt | 40 EUR |\n",
+    "looms.md": "# Looms\n\nThe Calder 40 weighs 410 kg.\n\nThe Calder 60 weighs 680 kg.\n\n"
+    "The Calder 40 costs over 9,000 EUR.\n\nThe Calder 60 costs 8,000 EUR.\n",
+    "board.md": "# Board\n\nRuth Amery was born in 1964.\n\nJon Brae was born in 1971.\n\n"
+    "All wages rise by 3 % on 1 January 2026. Apprentices are excepted.\n",
     "inns.md": "# Inns for fitters\n\nThe Ram Inn in Oban has Wi-Fi and a garage. A night costs 95 EUR.\n",
 }
 
@@ -56,8 +61,15 @@ def asked(question: str, folder: Path, workflow: Workflow) -> dict[str, Any]:
         ("What does Tom Ferris manage?", ["Brodick Wool", "Leith Canvas"]),
         ("How many employees does the company have?", ["employees: 41", "employees: 12", "employees: 90"]),
         ("Which sites does the company have?", ["Halifax", "Kelso", "Perth"]),
-        ("Who has more looms, Harrow Silk or Brodick Wool?", ["Harrow Silk (14; Brodick Wool: 6)"]),
-        ("Who has been a client longer, Harrow Silk or Brodick Wool?", ["Brodick Wool (1998; Harrow Silk: 2017)"]),
+        ("Who has more looms, Harrow Silk or Brodick Wool?", ["Harrow Silk (looms_installed: 14; Brodick Wool: 6)"]),
+        ("Which costs more, F12 or F14?", ["F12 (cost: 210 EUR; F14: 40 EUR)"]),
+        ("What does F12 cost?", ["belt torn"]),
+        ("Which faults are there?", ["motor too hot", "belt torn", "belt loose"]),
+        ("Who was born first, Ruth Amery or Jon Brae?", ["Ruth Amery (1964; Jon Brae: 1971)"]),
+        (
+            "Who has been a client longer, Harrow Silk or Brodick Wool?",
+            ["Brodick Wool (since: 1998; Harrow Silk: 2017)"],
+        ),
     ],
 )
 def test_the_rows_that_tell_are_quoted_or_compared(
@@ -83,6 +95,22 @@ def test_what_no_column_tells_is_quoted_and_not_compared(question: str, folder: 
 
 
 @pytest.mark.parametrize(
+    ("question", "start", "told"),
+    [
+        ("Which is heavier, Calder 40 or Calder 60?", "Looms", ["410 kg", "680 kg"]),
+        ("Which is cheaper, Calder 40 or Calder 60?", "Looms", ["over 9,000 EUR", "8,000 EUR"]),
+        ("Who has more looms, Mara Quist or Ada Bell?", "client: ", ["Mara Quist", "looms_installed: 31"]),
+    ],
+)
+def test_numbers_of_sentences_and_of_one_row_of_several_are_quoted_and_not_compared(
+    question: str, start: str, told: list[str], folder: Path, workflow: Workflow
+) -> None:
+    answer = asked(question, folder, workflow)["plain_answer"]
+    assert answer.startswith(start)
+    assert [words for words in told if words not in answer] == []
+
+
+@pytest.mark.parametrize(
     "question",
     [
         "Which clients did Mara Quist sue?",
@@ -100,6 +128,8 @@ def test_what_no_row_tells_is_refused(question: str, folder: Path, workflow: Wor
     ("question", "parts"),
     [
         ("What does F12 mean and what does it cost?", ["What does F12 mean?", "What does F12 cost?"]),
+        ("What rises on 1 January 2026, and what is excepted?", ["What rises on 1 January 2026?", "What is excepted?"]),
+        ("How heavy is Calder 40, and what does it cost?", ["How heavy is Calder 40?", "What does Calder 40 cost?"]),
         ("Which inn has Wi-Fi, and in which city?", ["Which inn has Wi-Fi, and in which city?"]),
     ],
 )

@@ -216,11 +216,13 @@ def _in_row(name: str, cells: Sequence[KeyValue], asked: _Asked, attribute: Attr
 def _is_named(name: str, cells: Sequence[KeyValue]) -> bool:
     """Tell whether a row has a name: in its first cell, or the one behind a number or a code such as "E-10".
 
-    A name in another cell is of something that several rows may have, such as the manager of customers.
+    It may stand there with as many other words ("Ltd"). A name in another cell is of something that several rows may
+    have, such as the manager of customers.
     """
     words = {word for word, _, _ in word_spans(name)} - FUNCTION_WORDS
     naming = cells[: 2 if cells and _CODE.fullmatch(cells[0].value) else 1]
-    return bool(words) and any(words <= {word for word, _, _ in word_spans(cell.value)} for cell in naming)
+    called = [{word for word, _, _ in word_spans(cell.value)} for cell in naming]
+    return any(words <= each and 0 < len(each) <= 2 * len(words) for each in called)
 
 
 def _date_beside(text: str, asked: _Asked, attribute: Attribute) -> _Value | None:

@@ -78,7 +78,8 @@ def find_evidence(
 
     There is none where a name of the question stands in no passage that would be cited, where what would be cited
     holds nothing of the kind that is asked for, where it says of one of two compared things alone, or where it bears
-    on the question too little (`LEAST_COVERAGE`, ``least_likeness``; a row that spells it out need not be like it).
+    on the question too little (`LEAST_COVERAGE`, ``least_likeness``; a row that holds all of it need not be like it,
+    and neither need what a comparison is computed from).
 
     Args:
         question: it asks one thing; see `split_question`.
@@ -94,11 +95,11 @@ def find_evidence(
     choice = SentenceChoice(read)
     misspelt = tuple(read.misspelt.items())
     refusal = _refusal(read, choice, least_likeness)
-    if refusal:
-        first = choice.places[0]
-        nearest = sentences[first] if refusal == TOO_LITTLE and read.own[first].min() >= LIKE else None
-        return Evidence(question, refusal=refusal, nearest=nearest, misspelt=misspelt)
     winner, short = _compared(read, choice.sides) or (0, "")
+    if refusal and not (short and refusal == TOO_LITTLE):
+        first = choice.places[0]
+        nearest = sentences[first] if refusal == TOO_LITTLE and read.own[first].min() >= HELD else None
+        return Evidence(question, refusal=refusal, nearest=nearest, misspelt=misspelt)
     if not short:
         return Evidence(question, tuple(choice.excerpts), misspelt=misspelt)
     told = [read.sentences[place] for place in (choice.sides[::-1] if winner else choice.sides)]
@@ -136,19 +137,26 @@ def _refusal(read: Alignment, choice: SentenceChoice, least_likeness: float) -> 
         return "the passages found do not hold both of the things compared"
     likeness = read.cosines[places].max()
     is_unlike = bool(least_likeness and read.cosines.any()) and likeness < least_likeness
-    if (is_unlike and not _has_rows(read, places)) or read.coverage(places) @ read.weights < LEAST_COVERAGE:
+    if (is_unlike and not _has_rows(read, choice)) or read.coverage(places) @ read.weights < LEAST_COVERAGE:
         return TOO_LITTLE
     return ""
 
 
-def _has_rows(read: Alignment, places: Sequence[int]) -> bool:
-    """Tell whether a row spells the whole question out: its other cells make it unlike, and say nothing against it.
+def _has_rows(read: Alignment, choice: SentenceChoice) -> bool:
+    """Tell whether a row, or those of both sides, hold all of a question: their other cells make them unlike it.
 
-    One word, which each row of a table may hold, is no whole question unless it asks for a list or a kind of answer.
+    Other words may say it, but for one. A single word, which each row of a table may hold, is no whole question unless
+    it asks for a list or a kind of answer.
     """
     asked = read.question
     is_whole = len(asked.terms) > 1 or asked.asks_list or asked.kind is not AnswerKind.ANY
-    return is_whole and any(read.sentences[place].is_row and read.spelt[place].min() >= HELD for place in places)
+    groups = [[place] for place in choice.places] + ([choice.sides] if choice.sides else [])
+    return is_whole and any(
+        all(read.sentences[place].is_row for place in group)
+        and read.own[group].max(axis=0).min() >= HELD
+        and read.spelt[group].max() >= HELD
+        for group in groups
+    )
 
 
 def _compared(read: Alignment, sides: Sequence[int]) -> tuple[int, str] | None:

@@ -135,6 +135,7 @@ def test_a_year_in_a_column_of_numbers_is_a_number() -> None:
     [
         ("id: 17; boat: Kestrel II; berths: 14", "id: 18; boat: Alcyon; berths: 9", True),
         ("id: E-17; boat: Kestrel; berths: 14", "id: E-18; boat: Alcyon; berths: 9", True),
+        ("boat: Kestrel Yacht Club; berths: 14", "boat: Alcyon; berths: 9", False),
         ("boat: Lark; owner: Kestrel; berths: 14", "boat: Wren; owner: Alcyon; berths: 9", False),
         ("boat: Kestrel; berths: 14", "boat: Wren; owner: Alcyon; berths: 9", False),
     ],

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from agents.answers.citations import quotable
 from agents.offline.reading import alignment
-from agents.offline.reading.evidence import best_sentence, find_evidence, holds_anything
+from agents.offline.reading.evidence import best_sentence, find_each_evidence, find_evidence, holds_anything
 from agents.offline.reading.parts import split_question
 from agents.offline.reading.sentence_choice import MOST_LISTED
 from graph.errors import DependencyMissing
@@ -40,6 +40,12 @@ def sources(question: str) -> list[str]:
 def unlike(texts: Sequence[str]) -> NDArray[np.float32]:
     """Embed texts so that none is like the first one."""
     return np.array([[1, 0], *([[0.1, 1]] * (len(texts) - 1))], np.float32)
+
+
+def like_a_rise(texts: Sequence[str]) -> NDArray[np.float32]:
+    """Embed texts so that those that tell of a rise are like each other, and the first one like no other."""
+    question, *sentences = ([1, 0, 0] if "rise" in text else [0, 0.1, 1] for text in texts)
+    return np.array([question if question[0] else [0, 1, 0], *sentences], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +191,16 @@ class TestTables:
         found = find_evidence(question, self.CUSTOMERS, unlike, 0.3)
         assert {excerpt.passage.number for excerpt in found.excerpts} == rows
 
+    @pytest.mark.parametrize(
+        ("question", "short"),
+        [
+            ("Which has more pumps, Havn or Moor?", "Havn (pumps_installed: 6; Moor: 3)"),
+            ("Which has more pumps, Hedda Lunt or Ines Caro?", ""),
+        ],
+    )
+    def test_rows_of_two_names_are_compared_however_unlike_the_question(self, question: str, short: str) -> None:
+        assert find_evidence(question, self.CUSTOMERS, unlike, 0.3).short == short
+
     def test_the_company_need_not_be_said(self) -> None:
         sites = passage(
             1, "sites.csv", "site: Leeds; employees: 41; opened: 1999\nsite: Kiel; employees: 12; opened: 2004"
@@ -194,6 +210,22 @@ class TestTables:
             read("How many employees does the company have?", passage(1, "a.md", "Tyne employs 143 people."))
         )
         assert read("How many lorries does the company have?", sites).refusal
+
+
+class TestParts:
+    MINUTES = passage(1, "minutes.md", "All prices rise by 3 % on 1 May 2026. Masts are excepted.")
+
+    def test_a_sentence_quoted_for_one_part_is_evidence_for_another_that_it_holds(self) -> None:
+        question = "When do all prices rise by 3 %, and what is excepted?"
+        rising, excepted = find_each_evidence(question, [self.MINUTES], like_a_rise, 0.3)
+        assert find_evidence(excepted.question, [self.MINUTES], like_a_rise, 0.3).refusal
+        assert (rising.refusal, excepted.refusal) == ("", "")
+        assert [excerpt.quote for excerpt in excepted.excerpts] == ["minutes.md: Masts are excepted."]
+
+    def test_a_part_of_which_no_quoted_sentence_tells_is_refused(self) -> None:
+        question = "When do all prices rise by 3 %, and what is postponed?"
+        rising, postponed = find_each_evidence(question, [self.MINUTES], like_a_rise, 0.3)
+        assert (rising.refusal, bool(postponed.refusal)) == ("", True)
 
 
 class TestTwoSteps:

@@ -38,6 +38,7 @@ def test_each_part_is_a_question_of_its_own(question: str, parts: list[str]) -> 
         ("Who founded Kestrel, and when did it close?", "When did Kestrel close?"),
         ("What does DV-210 mean and what does it cost?", "What does DV-210 cost?"),
         ("How do I fix DV-210, and what does it cost?", "What does DV-210 cost?"),
+        ("How heavy is the Crane 7, and what does it cost?", "What does the Crane 7 cost?"),
         ("Who built the Moor Bridge, and how heavy is it?", "How heavy is the Moor Bridge?"),
         ("When was Tavin & Loom founded, and who owns it?", "Who owns Tavin & Loom?"),
         ("Where is Kestrel? And who is its owner?", "Who is Kestrel's owner?"),
