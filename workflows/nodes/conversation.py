@@ -104,7 +104,7 @@ def ask_back(state: AskingBack, run: OpenRun) -> Update:
 
 
 def _understood(state: RewritingInput, run: OpenRun, rewriting: Rewriting, by: str) -> Update:
-    """What the state is told of a completed question, `unlinked`; nothing where it stands alone after all."""
+    """The update that tells the state of a completed question, `unlinked`; empty where it stands alone after all."""
     if rewriting == Rewriting(state["question"]):
         return {"understood": None}
     rewriting = _unlinked(rewriting, state)
