@@ -1,18 +1,14 @@
-"""The relationship graph of a workspace as a file, and on a graph server."""
+"""The relationship graph of a workspace as a file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from graph.errors import BadInput, WorkspaceMissing
-from graph.relationships.cypher.bolt import URL_VARIABLE, BoltServer, ServerSettings
-from graph.relationships.cypher.dialect import VectorIndex
-from graph.relationships.cypher.mirror import mirror
+from graph.errors import BadInput
 from graph.relationships.exchange.graphml import to_graphml
 from graph.relationships.exchange.lines import (
     Part,
@@ -25,7 +21,6 @@ from graph.relationships.exchange.lines import (
 )
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node
-from graph.storage.workspace import Workspace
 
 _HEADER = "// The relationship graph of a workspace of mara, one statement a line; ids are unique within their label.\n"
 
@@ -48,28 +43,6 @@ def form_of(path: Path) -> GraphFormat:
     """Return the form that the ending of a file names; JSON lines where it names none."""
     ending = path.suffix.removeprefix(".").lower()
     return next((form for form in GraphFormat if form.value == ending), GraphFormat.JSONL)
-
-
-def configured_server() -> ServerSettings:
-    """Return how to reach the graph server that the environment names. Raises BadInput where it names none."""
-    settings = ServerSettings.from_environment()
-    if settings is None:
-        raise BadInput("No graph server is configured", f"Set {URL_VARIABLE}, for example to bolt://localhost:7687")
-    return settings
-
-
-def publish_graph(root: Path, *, whole: bool = False, with_vectors: bool = False) -> dict[str, Any]:
-    """Bring the configured graph server up to date with a workspace; return what was sent.
-
-    Raises:
-        BadInput: no server is configured, there is no relationship graph, or the server's database holds another.
-        GraphUnavailable: the server does not answer as it should.
-    """
-    settings = configured_server()
-    vectors = _vectors(root) if with_vectors else None
-    with BoltServer(settings) as server:
-        done = mirror(root, server, whole=whole, vectors=vectors)
-        return {"server": settings.url, "dialect": server.dialect.name, **asdict(done)}
 
 
 def export_graph(root: Path, path: Path, form: GraphFormat) -> dict[str, Any]:
@@ -142,11 +115,3 @@ def _counted(parts: Iterator[Part], counts: dict[str, int]) -> Iterator[Part]:
     for part in parts:
         counts["nodes" if isinstance(part, Node) else "edges"] += 1
         yield part
-
-
-def _vectors(root: Path) -> VectorIndex:
-    """Return the index for the vectors of a workspace. Raises WorkspaceMissing where it holds none."""
-    with Workspace(root).open_record() as record:
-        if not record.dimension:
-            raise WorkspaceMissing(f"The workspace at {root} holds no vectors", "Index some documents first")
-        return VectorIndex(record.dimension, capacity=max(1_000, 2 * record.count_passages()))

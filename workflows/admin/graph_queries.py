@@ -11,7 +11,7 @@ from graph.errors import BadInput
 from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.cypher.copies import Say, open_copy
 from graph.relationships.cypher.reading import CellValue, Rows
-from workflows.admin.graph_exchange import configured_server
+from workflows.runtime.graph_server import configured_server
 
 LIMIT = 100
 """Rows that are shown unless another number is asked for."""

@@ -25,11 +25,11 @@ from workflows.cli.options import (
 )
 from workflows.cli.progress_bars import progress_bars
 from workflows.cli.render import escape
-from workflows.runtime.printable import VisibleConsole
+from workflows.output.printable import VisibleConsole
 
 if TYPE_CHECKING:
     from workflows.evaluation.langsmith_experiment import Experiment
-    from workflows.evaluation.run_files import Run
+    from workflows.runs.evaluation_files import Run
     from workflows.runs.run_folder import Answered, Row
 
 _NAMED_KINDS = 4
@@ -293,7 +293,7 @@ def _table(systems: Mapping[str, Row]) -> Table:
 
 def _differences(differences: Mapping[str, Row]) -> Table:
     """Return the differences of each system to the baseline, with their intervals."""
-    from workflows.evaluation.reports.markdown import interval, signed
+    from workflows.output.markdown import interval, signed
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("system", overflow="fold")

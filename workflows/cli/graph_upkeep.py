@@ -16,7 +16,7 @@ from workflows.admin.graph_upkeep import evaluate_graph, prune_graph, restore_gr
 from workflows.cli.command import reports_errors, say, write
 from workflows.cli.options import JsonOption, WorkspaceOption
 from workflows.cli.render import escape, relationships_problem
-from workflows.runtime.printable import VisibleConsole
+from workflows.output.printable import VisibleConsole
 
 
 @reports_errors

@@ -13,7 +13,7 @@ from graph.relations import RelationType
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.storage.workspace import write_atomically
 from workflows.evaluation.compare import METRICS, named_run
-from workflows.evaluation.output_files import check_output
+from workflows.runs.output_files import check_output
 from workflows.runs.run_folder import json_lines
 
 

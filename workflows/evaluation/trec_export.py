@@ -12,7 +12,7 @@ import numpy as np
 from graph.errors import BadInput
 from graph.storage.workspace import write_atomically
 from workflows.evaluation.compare import named_run
-from workflows.evaluation.output_files import check_outside
+from workflows.runs.output_files import check_outside
 from workflows.runs.run_folder import Row, dumps
 
 QRELS = "qrels"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.chat.local_model import LOCAL, local_name
-from workflows.evaluation.reports.markdown import NOTHING, figure
 from workflows.evaluation.systems import NEED_A_MODEL, Given, answer_systems
+from workflows.output.markdown import NOTHING, figure
 from workflows.runtime.resources import OFFLINE
 
 COLUMNS: Mapping[str, str] = {

@@ -8,8 +8,8 @@ from typing import Any
 
 from workflows.evaluation.compare import METRICS, Difference, Row, question_hops, question_type
 from workflows.evaluation.metrics import ALL_GOLD_DEPTHS, DEPTHS, mean
-from workflows.evaluation.reports.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
 from workflows.evaluation.statistics import SIGNIFICANT
+from workflows.output.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
 
 Figures = Mapping[str, Any]
 """What ``metrics.json`` holds of one system."""

@@ -13,13 +13,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
+from workflows.access.key_file import OWN_WORKSPACE
 from workflows.context import QUESTION_LIMIT, Context, check_question
+from workflows.conversation.kept import Conversation, NoConversation
+from workflows.output.printable import visible
 from workflows.results import turn_of
 from workflows.runtime.history import erase_own_conversation
-from workflows.runtime.printable import visible
-from workflows.serving.key_file import OWN_WORKSPACE
 from workflows.serving.page.answers import answer, event
-from workflows.serving.page.conversations import Conversation, NoConversation
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
 from workflows.serving.page.filters import known_values
 from workflows.serving.page.markdown import check_installed

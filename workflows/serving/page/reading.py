@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from graph.errors import BadInput
+from workflows.access.identity import Identity
+from workflows.conversation.kept import NoConversation
+from workflows.output.printable import visible
 from workflows.reading import read_beside, view_passage
-from workflows.runtime.printable import visible
-from workflows.serving.identity import Identity
-from workflows.serving.page.conversations import NoConversation
 from workflows.serving.page.site import Site
 from workflows.settings.mara import Context
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from graph.errors import BadInput, MaraError, NoAccess
 from graph.server_clients import without_folders
+from workflows.access.identity import Identity, Keyring
+from workflows.conversation.kept import FILE_NAME, Conversations
+from workflows.output.printable import visible
 from workflows.runtime.access import keeps_history
-from workflows.runtime.printable import visible
-from workflows.serving.identity import Identity, Keyring
-from workflows.serving.page.conversations import FILE_NAME, Conversations
 from workflows.serving.page.documents import Uploads
 from workflows.serving.page.workspaces import Workspaces
 from workflows.settings.enums import Workflow

@@ -7,8 +7,8 @@ from pathlib import Path
 from graph.errors import BadInput
 from graph.server_clients import serves_clients
 from graph.storage.workspace import Workspace, default_workspace, resolve_workspace
-from workflows.serving.identity import Identity
-from workflows.serving.key_file import OWN_WORKSPACE
+from workflows.access.identity import Identity
+from workflows.access.key_file import OWN_WORKSPACE
 
 
 class Workspaces:

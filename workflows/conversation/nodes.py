@@ -14,10 +14,10 @@ from langgraph.runtime import Runtime, get_runtime
 from graph.errors import BadInput
 from workflows.conversation.asking_back import reading_from_user
 from workflows.conversation.reading import choices_of, next_question
+from workflows.conversation.settings import ANSWER, WorkflowChoice, context_of_chat
 from workflows.conversation.voice import Voice
 from workflows.conversation.writing import answer_message
 from workflows.runtime.own_run import on_its_own
-from workflows.settings.chat import ANSWER, WorkflowChoice, context_of_chat
 from workflows.settings.mara import Context
 from workflows.states.chat import Conversation
 from workflows.states.records import Update
