@@ -22,7 +22,7 @@ ORDER = (
     *("retrieval", "mara", "ragenta"),
     *("ask", "streaming"),
     *("conversation", "chat"),
-    *("discovery", "document_search", "reading", "retriever"),
+    *("discovery", "document_search", "retriever"),
     *("distributed", "indexing_run", "indexing"),
     *("runs", "evaluation", "tuning"),
     "admin",

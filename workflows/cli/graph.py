@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from graph.storage.workspace import default_workspace
-from workflows.admin.graph_exchange import GraphFormat, export_graph, form_of, import_graph
+from workflows.admin.export import GraphFormat, export_graph, form_of, import_graph
 from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, query_graph
 from workflows.cli import graph_draw, graph_search, graph_upkeep
 from workflows.cli.command import reports_errors, say, write

@@ -12,19 +12,24 @@ from graph.storage.workspace import write_atomically
 from workflows.evaluation.compare import METRICS, Difference, grouped_differences, pair_rows, paired_differences
 from workflows.evaluation.metrics import DEPTHS
 from workflows.evaluation.reports import plots
-from workflows.evaluation.reports.answer_table import COLUMNS, LEGEND, answer_rows, is_answer_run, left_out, remarks
 from workflows.evaluation.reports.comparison_page import group_table, verdict
 from workflows.evaluation.reports.tables import (
     ANSWERS,
     CITATIONS,
+    COLUMNS,
+    LEGEND,
     PRECISION,
     RETRIEVAL,
+    answer_rows,
     checking_table,
     difference_table,
     figures_table,
+    is_answer_run,
     kinds_table,
     latency_table,
+    left_out,
     node_table,
+    remarks,
     token_table,
     trouble_table,
 )

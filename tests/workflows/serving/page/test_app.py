@@ -22,8 +22,7 @@ from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, w
 from workflows.access.identity import LOCAL, Identity, Keyring
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes
-from workflows.serving.page.site import Site
-from workflows.serving.page.workspaces import Workspaces
+from workflows.serving.page.site import Site, Workspaces
 from workflows.settings.indexing import IndexingContext
 
 REWRITTEN = "Who founded the town on the shore of Lake Sund?"

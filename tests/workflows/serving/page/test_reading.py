@@ -17,9 +17,9 @@ from tests.workflows.remembering import copy_of, views
 from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, site_of
 from tests.workflows.tenants import MARKERS
 from workflows.access.identity import Identity
-from workflows.reading import LONGEST_VIEW_S
 from workflows.runtime.resources import close_indexes
 from workflows.serving.page.app import make_app
+from workflows.serving.page.reading import LONGEST_VIEW_S
 
 QUESTION = "Who surveyed Lake Sund?"
 OF_A = {"tenant": "a"}
