@@ -17,7 +17,7 @@ from graph.walk.pagerank import Engine, walk
 from graph.walk.strengths import UNTUNED, tuned, workspace_tuning
 from workflows.explanation.finished_run import Answered
 from workflows.explanation.model import Stop
-from workflows.states.conversion import beta_of, seeds_of
+from workflows.states.conversion import beta_of, start_of
 from workflows.states.shared import RetrievalState
 
 WITHOUT, WITH, AS_WALKED = "without β", "with β", "as walked"
@@ -53,7 +53,8 @@ def compare_walks(answered: Answered) -> ComparedWalks:
     settings, graph = answered.settings, answered.index.graph
     state = cast(RetrievalState, answered.result)
     beta = beta_of(state) if settings.beta else None
-    restart = restart_of(graph, seeds_of(answered.index, state, settings, answered.selection))
+    start, _ = start_of(answered.index, state, settings, answered.selection)
+    restart = restart_of(answered.index, start)
     typed = walked_graph(graph, settings)
     stops = _stops(answered, beta)
     damping = answered.damping
