@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from agents.answerer import REFUSAL, ChatAnswerer, fitting_passages
+from agents.answerer import Answerer, ChatAnswerer, fitting_passages
 from agents.chat.fitting import Room, collected_omissions
 from agents.chat.model import open_chat_model
-from agents.roles import Answer, Answerer, Citation, Feedback, NumberedPassage
+from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage
 from graph.errors import MalformedReply
 from tests.scripted_server import ScriptedServer, scripted
 

@@ -12,20 +12,17 @@ from agents.claim_judge import (
     DEFAULT_BUDGET_CHARACTERS,
     JUDGED_COVERAGES,
     MAX_COMPONENTS,
-    ChatClaimJudge,
-    shown_passages,
-)
-from agents.roles import (
     Assessment,
+    ChatClaimJudge,
     ClaimJudge,
     ClaimVerdict,
     Component,
     Coverage,
-    Feedback,
     FollowUp,
-    NumberedPassage,
     Structure,
+    shown_passages,
 )
+from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply, TransportFault
 from tests.chatting import model_on
 from tests.scripted_server import Fault, Reply, ReplyLike, scripted

@@ -12,7 +12,6 @@ from agents.chat.budget import Spent
 from agents.chat.fitting import collected_omissions
 from agents.chat.usage import counted_usage
 from workflows.runtime.access import within_reach
-from workflows.runtime.agents import AGENTS
 from workflows.runtime.question_budget import budget_under_way
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.superseded import with_superseded
@@ -115,7 +114,7 @@ def event_of(update: Update) -> str:
     ``malformed`` and ``slow`` where it asks again or gives up, ``over`` where nothing was left to ask with, and
     ``fallback`` where it stood in.
     """
-    if refusal := next((refusal for agent in AGENTS if (refusal := update.get(agent.refusal))), None):
+    if refusal := next((update[key] for key in update if key.endswith("_refusal") and update[key]), None):
         return _EVENTS.get(refusal.get("kind", ""), "malformed")
     stood_in = any(record["kind"] == "Fallback" for record in update.get("errors") or ())
     return "fallback" if stood_in else "finished"

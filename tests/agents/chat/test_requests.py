@@ -18,11 +18,11 @@ from agents.claim_judge import ChatClaimJudge
 from agents.closed_book import ClosedBookAnswerer
 from agents.extractor import ChatExtractor
 from agents.fact_filter import ChatFactFilter
-from agents.final_predictor import ChatFinalPredictor
+from agents.final_predictor import ChatFinalPredictor, Draft
 from agents.judge import ChatJudge
 from agents.manager import ChatManager
 from agents.predictor import ChatPredictor
-from agents.roles import Draft, NumberedPassage
+from agents.roles import NumberedPassage
 from graph.errors import MalformedReply
 from graph.schema import Fact, Passage, RelationType, ScoredFact
 from prompts import load_prompt
