@@ -126,32 +126,29 @@ class OfflineFactFilter:
         the earlier candidate.
         """
         asked = frozenset(content_stems(question))
-        relevance = {
-            position: candidate.score + NAME_BONUS * _named_share(candidate.fact, asked)
-            for position, candidate in enumerate(candidates)
-            if _is_eligible(candidate, asked)
-        }
+        scored = [_relevance(candidate, asked) for candidate in candidates]
+        relevance = {position: score for position, score in enumerate(scored) if score is not None}
         if not relevance:
             return FactChoice(())
         bar = NEAR_BEST * max(relevance.values())
-        ranked = sorted(relevance, key=lambda position: -relevance[position])
-        kept = sorted(position for position in ranked[: max(max_facts, 0)] if relevance[position] >= bar)
-        return FactChoice(tuple(candidates[position] for position in kept))
+        ranked = sorted(relevance, key=relevance.__getitem__, reverse=True)
+        kept = sorted([position for position in ranked[: max(max_facts, 0)] if relevance[position] >= bar])
+        return FactChoice(tuple([candidates[position] for position in kept]))
 
 
-def _is_eligible(candidate: ScoredFact, asked: Set[str]) -> bool:
-    if candidate.score >= CONVINCING:
-        return True
-    return candidate.score >= LEAST_SCORE and not asked.isdisjoint(content_stems(candidate.fact.text))
+def _relevance(candidate: ScoredFact, asked: Set[str]) -> float | None:
+    """The cosine of an eligible fact, more where the question names its subject or object; None for another fact.
 
-
-def _named_share(fact: Fact, asked: Set[str]) -> float:
-    """The larger share, in [0, 1], of the subject's or the object's content words that the question holds."""
-    shares = []
+    How much more goes by the larger share of the name's content words that the question holds.
+    """
+    fact, score = candidate.fact, candidate.score
+    if not (score >= CONVINCING or (score >= LEAST_SCORE and not asked.isdisjoint(content_stems(fact.text)))):
+        return None
+    shares = [0.0]
     for name in (fact.subject, fact.object):
-        words = frozenset(content_stems(name))
-        shares.append(len(words & asked) / len(words) if words else 0.0)
-    return max(shares)
+        if words := frozenset(content_stems(name)):
+            shares.append(len(words & asked) / len(words))
+    return score + NAME_BONUS * max(shares)
 
 
 class KeepAllFacts:

@@ -188,7 +188,7 @@ def _with_floor(shares: Mapping[str, float]) -> dict[str, float]:
     """Shares that sum to 1, none below the floor; scaling the others down may push one more below, hence the loop."""
     lifted: set[str] = set()
     while True:
-        free = sum(share for name, share in shares.items() if name not in lifted)
+        free = sum([share for name, share in shares.items() if name not in lifted])
         scale = (1 - FACTOR_FLOOR * len(lifted)) / free
         result = {name: FACTOR_FLOOR if name in lifted else share * scale for name, share in shares.items()}
         below = {name for name, share in result.items() if share < FACTOR_FLOOR}

@@ -9,8 +9,6 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints
 from langgraph.runtime import Runtime
 
 from agents.chat.budget import Spent
-from agents.chat.fitting import collected_omissions
-from agents.chat.usage import counted_usage
 from workflows.runtime.access import within_reach
 from workflows.runtime.question_budget import budget_under_way
 from workflows.runtime.resources import OpenRun
@@ -70,21 +68,21 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
             with described(lambda: about_run(run)) as tell:
                 if name != FIRST_NODE:
                     check_shape(state, shape)
-                with counted_usage() as used, budget.working(), collected_omissions() as omissions:
+                with budget.working() as tally:
                     if filtered:
                         update = within_filter(filtered, state, run, lambda seen: work(cast(State, seen), run))
                     else:
                         update = work(state, run)
                 update = with_superseded(update, run)
-                if omissions:
-                    told = [run.error("LeftOut", omission) for omission in dict.fromkeys(omissions)]
+                if tally.omissions:
+                    told = [run.error("LeftOut", omission) for omission in dict.fromkeys(tally.omissions)]
                     update = {**update, "errors": [*(update.get("errors") or ()), *told]}
                 tell(lambda: about_update(update))
             ms = round((time.perf_counter() - start) * 1000, 3)
             runtime.stream_writer({"node": name, "event": event_of(update), "ms": ms, **figures_of(update)})
-            counted = (
-                {"usage": usage_record(used()), "spent": spent_record(budget.spent())} if name != FIRST_NODE else {}
-            )
+            counted: Update = {}
+            if name != FIRST_NODE:
+                counted = {"usage": usage_record(tally.usage), "spent": spent_record(budget.spent())}
             return {**update, **counted, "timings_ms": {name: ms}}
 
         run_node.__name__ = run_node.__qualname__ = name
