@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 import regex
 
-from graph.dates import is_date
+from graph.text import is_date
 
 _BULLET = r"[-*+•‣◦▪▫●○■□➢►✓✔⁃∙·\uf0b7\uf0a7–—]"
 # What opens a line without being part of what it says: quotes, bullets, boxes to tick, numbers, marks of headings.

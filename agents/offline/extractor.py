@@ -14,12 +14,11 @@ from agents.offline.language.sentence_reader import SentenceReader
 from agents.offline.language.statements import EXPLICIT, LIKELY, Statement, Topic, pair_statements
 from agents.offline.language.words import PRONOUNS
 from agents.roles import Feedback
-from graph.dates import year_in
 from graph.own_types import NO_TYPES, OwnTypes
 from graph.schema import Extraction, Passage, RelationType, Triple
 from graph.sentences import key_values
 from graph.taxonomy import type_triple
-from graph.text import normalise_name
+from graph.text import normalise_name, year_in
 
 OFFLINE_EXTRACTOR = "offline-5"
 """The rules' name and version: passages that other rules were applied to are extracted again."""

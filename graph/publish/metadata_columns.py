@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.columns import TextTable, check_range, load_array
-from graph.metadata_filter import askable_metadata
-from graph.metadata_match import EXCLUDING, compares
+from graph.metadata_filter import EXCLUDING, askable_metadata, compares
 from graph.schema import MetadataValue, Passage
 
 _NAME = "metadata"

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.endpoints import chroma_server, qdrant_server
-from graph.errors import DiskFull, MaraError, WorkspaceDamaged
+from graph.errors import DiskFull, MaraError, WorkspaceDamaged, shortage_behind
 from graph.metadata_filter import FINGERPRINT
-from graph.out_of_resources import shortage_behind
 from graph.publish.chroma_collections import EF_SEARCH, Collections, Paged, held_in, known_in, pages_of, split
 from graph.publish.chroma_files import close_client, open_client, wipe_unused
 from graph.publish.qdrant_collections import QdrantCollections

@@ -23,9 +23,8 @@ from graph.embedding.embeddings import (
     check_dimension,
     check_embedder,
 )
-from graph.errors import BadInput, MaraError, OutOfResources, WorkspaceDamaged, WorkspaceLocked
+from graph.errors import BadInput, MaraError, OutOfResources, WorkspaceDamaged, WorkspaceLocked, shortage_behind
 from graph.metadata_filter import Condition, canonical, read_conditions, to_chroma
-from graph.out_of_resources import shortage_behind
 from graph.publish.derive import is_published, publish
 from graph.publish.layered_store import SearchIndex
 from graph.publish.search_indexes import open_store

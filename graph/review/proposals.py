@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.dates import is_date
 from graph.review.likeness import Likeness, Pair, alike_pairs, numbered_alike
 from graph.schema import entity_id
-from graph.text import normalise_name, tokens
+from graph.text import is_date, normalise_name, tokens
 
 LEAST_SCORE = 0.5
 """From this score on, a pair is proposed."""

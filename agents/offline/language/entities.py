@@ -12,9 +12,8 @@ from typing import NamedTuple
 import regex
 
 from agents.offline.language.words import FUNCTION_WORDS, word_set
-from graph.dates import date_spans, is_date
 from graph.sentences import KeyValue, key_values, sentence_spans
-from graph.text import is_unspaced
+from graph.text import date_spans, is_date, is_unspaced
 
 LONGEST_NAME = 10
 """Words in the longest name; a longer run of capitalised words is a heading or noise."""

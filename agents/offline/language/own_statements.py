@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from agents.offline.language.clauses import Item
 from agents.offline.language.entities import EntitySpan
 from agents.offline.language.statements import LIKELY, UNCERTAIN, Statement
-from graph.own_cues import LONGEST_CUE
-from graph.own_types import OwnTypes
+from graph.own_types import LONGEST_CUE, OwnTypes
 from graph.taxonomy import type_triple
 
 _LOOKED_BACK = 2 * LONGEST_CUE

@@ -14,7 +14,7 @@ from agents.offline.reading.excerpts import Sentence
 from agents.offline.reading.kinds import holds_kind
 from agents.offline.reading.questions import ParsedQuestion, Role, Term
 from agents.offline.reading.words import is_function_word, stem, word_spans
-from graph.embedding.word_vectors import word_vectors
+from graph.embedding.minilm import word_vectors
 from graph.errors import DependencyMissing
 from graph.text import title_name
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction import columns, knowledge_graph, stored_passages
+from graph.construction import columns, knowledge_graph
 from graph.construction.builder import GraphBuilder
-from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges
+from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges, TypedGraph
 from graph.construction.knowledge_graph import (
     SNAPSHOT_VERSION,
     FactTable,
@@ -25,7 +25,6 @@ from graph.construction.knowledge_graph import (
     save,
 )
 from graph.construction.names import IncrementalMatcher
-from graph.construction.typed_graph import TypedGraph
 from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.storage.record import Record
 from graph.text import normalise_name, tokens
@@ -368,7 +367,7 @@ class TestLookUps:
             held, read = load(Path(name)), load(Path(name))
             assert isinstance(held.passage_index, dict)
             patch.setattr(knowledge_graph, "_HELD_IDS", 0)
-            patch.setattr(stored_passages, "_MOST_REMEMBERED", 3)
+            patch.setattr(knowledge_graph, "_MOST_REMEMBERED", 3)
             assert not isinstance(read.passage_index, dict)
             assert list(read.passage_ids) == [read.passage_ids[place] for place in range(len(ids))] == sorted(ids)
             for _ in range(2):

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph.embedding import word_vectors as module
+from graph.embedding import minilm as module
 from graph.embedding.bert import DIMENSION
-from graph.embedding.word_vectors import word_vectors
+from graph.embedding.minilm import word_vectors
 from graph.errors import DependencyMissing
 
 
