@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.metadata_filter import meets, read_conditions, to_chroma
-from graph.publish.metadata_columns import MetadataColumns
+from graph.publish.mapped_store import MetadataColumns
 from graph.schema import MetadataValue, Passage
 
 VALUES = st.one_of(
