@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from agents.offline.conversation.words import ASKING, OPENERS, POLITE, PRONOUNS, QUESTION_WORDS, any_of
-from agents.offline.language.words import FUNCTION_WORDS, PREPOSITIONS
-from agents.offline.reading.words import is_function_word, language_of, word_spans
+from agents.offline.language.leaning_words import ASKING, OPENERS, POLITE, PRONOUNS, QUESTION_WORDS, any_of
+from agents.offline.language.words import FUNCTION_WORDS, PREPOSITIONS, is_function_word, language_of, word_spans
 
 ENOUGH_WORDS = 8
 """Words beside function words with which a question names what it is about, whatever else it refers to."""

@@ -26,18 +26,15 @@ from agents.final_predictor import ChatFinalPredictor
 from agents.judge import ChatJudge
 from agents.manager import ChatManager
 from agents.offline.answerer import OfflineAnswerer
+from agents.offline.claim_judge import is_supported
 from agents.offline.extractor import OfflineExtractor
 from agents.offline.language.entities import scan_entities, title_names
+from agents.offline.language.words import days_in, language_of, word_spans
 from agents.offline.manager import OfflineManager
+from agents.offline.reading.alignment import passage_sentences
 from agents.offline.reading.comparison import Side, compare
-from agents.offline.reading.dates import days_in
 from agents.offline.reading.evidence import best_sentence, find_evidence
-from agents.offline.reading.excerpts import passage_sentences
-from agents.offline.reading.kinds import AnswerKind, answer_kind, holds_kind
-from agents.offline.reading.parts import split_question
-from agents.offline.reading.questions import parse_question
-from agents.offline.reading.support import is_supported
-from agents.offline.reading.words import language_of, word_spans
+from agents.offline.reading.questions import AnswerKind, answer_kind, holds_kind, parse_question, split_question
 from agents.predictor import ChatPredictor
 from agents.roles import Draft, NumberedPassage
 from graph.construction.bm25 import terms

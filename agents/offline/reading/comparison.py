@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from agents.offline.language.words import AUXILIARIES, FUNCTION_WORDS, word_set
-from agents.offline.reading.dates import date_spans, days_in
+from agents.offline.language.words import AUXILIARIES, FUNCTION_WORDS, date_spans, days_in, stem, word_set, word_spans
 from agents.offline.reading.questions import parse_question
-from agents.offline.reading.words import stem, word_spans
 from graph.sentences import KeyValue, key_values
 
 Attribute = frozenset[str]

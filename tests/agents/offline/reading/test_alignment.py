@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from agents.offline.reading import alignment
-from agents.offline.reading.alignment import ABBREVIATED, CONTEXT, HELD, MOST_EMBEDDED, Alignment, edit_distance
-from agents.offline.reading.excerpts import passage_sentences
+from agents.offline.reading.alignment import (
+    ABBREVIATED,
+    CONTEXT,
+    HELD,
+    MOST_EMBEDDED,
+    Alignment,
+    edit_distance,
+    passage_sentences,
+)
 from agents.offline.reading.questions import parse_question
 from graph.errors import DependencyMissing
 from tests.agents.offline.reading.office import passage

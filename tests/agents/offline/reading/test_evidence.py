@@ -10,9 +10,14 @@ from numpy.typing import NDArray
 
 from agents.answers.citations import quotable
 from agents.offline.reading import alignment
-from agents.offline.reading.evidence import best_sentence, find_each_evidence, find_evidence, holds_anything
-from agents.offline.reading.parts import split_question
-from agents.offline.reading.sentence_choice import MOST_LISTED
+from agents.offline.reading.evidence import (
+    MOST_LISTED,
+    best_sentence,
+    find_each_evidence,
+    find_evidence,
+    holds_anything,
+)
+from agents.offline.reading.questions import split_question
 from graph.errors import DependencyMissing
 from tests.agents.offline.reading.office import (
     BOATS,
