@@ -33,11 +33,6 @@ class EdgeKind:
     relation: RelationType
     link: PassageLink | None = None
 
-    @property
-    def name(self) -> str:
-        """What tells it apart in a file that outlives this version's order of kinds."""
-        return f"{self.relation} ({self.link})" if self.link else str(self.relation)
-
 
 EDGE_KINDS: tuple[EdgeKind, ...] = (
     *(EdgeKind(relation) for relation in ENTITY_RELATIONS),

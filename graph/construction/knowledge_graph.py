@@ -29,7 +29,16 @@ from graph.construction.columns import (
     check_range,
     load_array,
 )
-from graph.construction.edges import EDGE_TYPES, IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind, Edges, TypedGraph, kinds_with
+from graph.construction.edges import (
+    EDGE_KINDS,
+    EDGE_TYPES,
+    IS_OWN_TITLE,
+    IS_PASSAGE_KIND,
+    EdgeKind,
+    Edges,
+    TypedGraph,
+    kinds_with,
+)
 from graph.construction.names import NameMatcher
 from graph.metadata_filter import askable_keys
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
@@ -146,7 +155,7 @@ class FactTable(SortedMapping[GraphFact]):
         """Return one fact. Raises ValueError where its text cannot be read."""
         _, subject, predicate, object_ = self._table.row(place)
         fact = Fact(subject, predicate, object_, self.types[self.relations.item(place)])
-        return GraphFact(fact, self.ends.item(place, 0), self.ends.item(place, 1), self.passages[place])
+        return GraphFact(fact, self.ends.item(place, 0), self.ends.item(place, 1), self.passages.at(place))
 
 
 _MOST_REMEMBERED = 1 << 15
@@ -190,11 +199,12 @@ class StoredIds(SortedMapping[int]):
         self._remembered[key] = place
         return key
 
-    def _find(self, key: object) -> int | None:
+    def place(self, key: object) -> int | None:
+        """Return where an id stands among all; None where it does not."""
         known = self._remembered.get(key) if isinstance(key, str) else None
         if known is not None:
             return known
-        found = super()._find(key)
+        found = super().place(key)
         if found is not None:
             self.remembered(found)
         return found
@@ -371,13 +381,16 @@ _HEADER_TYPES = {
 }
 
 
+_NUMBERED = {
+    "relations": [*map(str, BUILT_IN)],
+    "edge_kinds": [f"{kind.relation} ({kind.link})" if kind.link else str(kind.relation) for kind in EDGE_KINDS],
+}
+"""The names behind a snapshot's numbers, in the order of this version; those of own types come behind them, by name."""
+
+
 def _numbered(own: OwnTypes) -> dict[str, list[str]]:
-    """Return the names behind a snapshot's numbers, in the order of this version: own types last, by name."""
-    relations = own.relation_types
-    return {
-        "relations": [str(relation) for relation in (*BUILT_IN, *relations)],
-        "edge_kinds": [kind.name for kind in kinds_with(relations)],
-    }
+    """Return the names behind the numbers of a snapshot with some own types."""
+    return {key: [*names, *map(str, own.relation_types)] for key, names in _NUMBERED.items()}
 
 
 def save(graph: KnowledgeGraph, folder: Path) -> None:
@@ -460,7 +473,7 @@ def load_header(folder: Path) -> dict[str, Any]:
 
 def _own_types(header: Mapping[str, Any]) -> OwnTypes:
     """Return the own types that a header states. Raises ValueError where it states something else."""
-    return own_types_of(header.get("own_types", {}))
+    return own_types_of(header["own_types"]) if "own_types" in header else NO_TYPES
 
 
 def load(folder: Path, *, thorough: bool = False) -> KnowledgeGraph:

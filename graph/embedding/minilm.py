@@ -103,15 +103,12 @@ def word_vectors(words: Sequence[str]) -> NDArray[np.float32]:
     Raises:
         DependencyMissing: the packaged model is not installed.
     """
-    return np.stack([_vector(word) for word in words]) if words else np.zeros((0, 0), np.float32)
-
-
-@lru_cache(maxsize=50_000)
-def _vector(word: str) -> NDArray[np.float32]:
     tokenizer, table = _token_table()
-    ids = tokenizer.encode(word, add_special_tokens=False).ids
-    mean = table[ids].mean(axis=0) if ids else np.zeros(table.shape[1], np.float32)
-    return np.asarray(unit_rows(mean[np.newaxis])[0])
+    means = np.zeros((len(words), table.shape[1]), np.float32)
+    for row, word in enumerate(tokenizer.encode_batch([*words], add_special_tokens=False)):
+        if word.ids:
+            means[row] = table[word.ids].mean(axis=0)
+    return unit_rows(means)
 
 
 @lru_cache(maxsize=1)

@@ -99,7 +99,7 @@ class Index:
         self._sparse = sparse
         self.files = files
         self._questions = QuestionCache(embedder)
-        self._texts = TextCache(embedder)
+        self._texts = TextCache(embedder.embed)
         # Of no method: an index that refers to itself would keep its memory until garbage is looked for.
         scored = partial(_score_passages, graph.passage_vectors, self._questions)
         self._scores = lru_cache(maxsize=_SCORES_KEPT)(scored)

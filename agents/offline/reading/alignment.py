@@ -18,6 +18,7 @@ from agents.answers.citations import quotable, strip_citations
 from agents.offline.language.words import days_in, is_function_word, month_names, month_number, stem, word_spans
 from agents.offline.reading.questions import ParsedQuestion, Role, Term, holds_kind
 from agents.roles import NumberedPassage
+from graph.embedding.embeddings import TextCache
 from graph.embedding.minilm import word_vectors
 from graph.errors import DependencyMissing
 from graph.sentences import text_units
@@ -216,6 +217,8 @@ _LONG_NAME = 8
 _SHORTEST_NAME = 4
 _SHORTEST_PART = 5
 
+_WORDS = TextCache(word_vectors, 50_000)
+
 
 class Alignment:
     """A question beside the sentences that may answer it.
@@ -372,7 +375,7 @@ def _likeness(terms: Sequence[Term], words: Sequence[str]) -> Row:
     if not terms or not words:
         return np.zeros((len(terms), len(words)))
     try:
-        cosines = word_vectors([term.text for term in terms]) @ word_vectors(words).T
+        cosines = _WORDS.embed([term.text for term in terms]) @ _WORDS.embed(words).T
     except DependencyMissing:
         return np.zeros((len(terms), len(words)))
     cosines[[term.role is not Role.WORD for term in terms]] = 0.0

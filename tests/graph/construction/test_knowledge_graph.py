@@ -16,6 +16,7 @@ from graph.construction import columns, knowledge_graph
 from graph.construction.builder import GraphBuilder
 from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges, TypedGraph
 from graph.construction.knowledge_graph import (
+    _NUMBERED,
     SNAPSHOT_VERSION,
     FactTable,
     GraphFact,
@@ -319,7 +320,7 @@ class TestDamage:
         + [{name: count} for name in ("passages", "entities", "facts", "edges") for count in (0, 1000, -1, "3", None)]
         + [{"generation": "1"}, {"commit_id": None}, {"embedding_model": 3}]
         + [{"relations": [*RelationType][::-1]}, {"relations": [*RelationType, "NEW"]}, {"relations": None}]
-        + [{"edge_kinds": [kind.name for kind in EDGE_KINDS][:-1]}, {"edge_kinds": None}],
+        + [{"edge_kinds": _NUMBERED["edge_kinds"][:-1]}, {"edge_kinds": None}],
     )
     def test_another_version_or_another_count_is_refused(self, folder: Path, change: dict[str, object]) -> None:
         path = folder / "snapshot.json"

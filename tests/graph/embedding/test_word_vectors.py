@@ -45,7 +45,6 @@ def test_no_words_are_no_vectors() -> None:
 def test_without_the_packaged_model_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graph.embedding.minilm.find_spec", lambda name: None)
     module._token_table.cache_clear()
-    module._vector.cache_clear()
     with pytest.raises(DependencyMissing, match="pip install"):
         word_vectors(["boat"])
     module._token_table.cache_clear()

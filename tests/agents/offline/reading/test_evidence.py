@@ -18,6 +18,7 @@ from agents.offline.reading.evidence import (
     holds_anything,
 )
 from agents.offline.reading.questions import split_question
+from graph.embedding.embeddings import TextCache
 from graph.errors import DependencyMissing
 from tests.agents.offline.reading.office import (
     BOATS,
@@ -362,7 +363,7 @@ def test_without_the_packaged_vectors_it_still_reads(question: str, monkeypatch:
         raise DependencyMissing("the packaged model is not installed")
 
     before = read(question)
-    monkeypatch.setattr(alignment, "word_vectors", absent)
+    monkeypatch.setattr(alignment, "_WORDS", TextCache(absent))
     after = read(question)
     assert [each.passage for each in after.excerpts[:1]] == [each.passage for each in before.excerpts[:1]]
     assert after.refusal == before.refusal
