@@ -18,7 +18,7 @@ from graph.walk.strengths import UNTUNED, tuned, workspace_tuning
 from workflows.explanation.finished_run import Answered
 from workflows.explanation.model import Stop
 from workflows.states.conversion import beta_of, seeds_of
-from workflows.states.shared import RetrievalState
+from workflows.states.shared import State
 
 WITHOUT, WITH, AS_WALKED = "without β", "with β", "as walked"
 
@@ -51,7 +51,7 @@ def compare_walks(answered: Answered) -> ComparedWalks:
         BadInput: the walk does not give the run's scores: it had other settings.
     """
     settings, graph = answered.settings, answered.index.graph
-    state = cast(RetrievalState, answered.result)
+    state = cast(State, answered.result)
     beta = beta_of(state) if settings.beta else None
     restart = restart_of(graph, seeds_of(answered.index, state, settings, answered.selection))
     typed = walked_graph(graph, settings)
