@@ -181,4 +181,4 @@ def year_in(date: str) -> str:
 
 def date_spans(text: str) -> list[tuple[int, int]]:
     """Return (start, end) of each date in a text, left to right; a month alone is no date."""
-    return [match.span() for match in _DATE.finditer(text)]
+    return [*map(re.Match.span, _DATE.finditer(text))]

@@ -42,9 +42,9 @@ class OfflineFactFilter:
         if not relevance:
             return FactChoice(())
         bar = NEAR_BEST * max(relevance.values())
-        ranked = sorted(relevance, key=lambda position: -relevance[position])
-        kept = sorted(position for position in ranked[: max(max_facts, 0)] if relevance[position] >= bar)
-        return FactChoice(tuple(candidates[position] for position in kept))
+        ranked = sorted(relevance, key=relevance.__getitem__, reverse=True)
+        kept = sorted([position for position in ranked[: max(max_facts, 0)] if relevance[position] >= bar])
+        return FactChoice(tuple(map(candidates.__getitem__, kept)))
 
 
 def _is_eligible(candidate: ScoredFact, asked: Set[str]) -> bool:

@@ -33,11 +33,12 @@ from agents.offline.language.leaning_words import (
 from agents.offline.language.words import (
     FUNCTION_WORDS,
     PREPOSITIONS,
-    is_function_word,
+    function_words,
     language_of,
     stem,
     word_set,
     word_spans,
+    words_of,
 )
 from agents.offline.reading.questions import AnswerKind, answer_kind
 from agents.roles import Feedback, Rewriting, Turn
@@ -121,9 +122,9 @@ class Antecedents:
 
     def _in_answer(self, turn: Turn) -> list[list[Candidate]]:
         """The names of each sentence of an answer, those of the question left out; the likeliest answer first."""
-        asked = _words(turn.question)
+        asked = words_of(turn.question)
         found = [
-            [name for name in self.of(sentence) if not _words(name.text) <= asked]
+            [name for name in self.of(sentence) if not words_of(name.text) <= asked]
             for sentence in _sentences_by_likeness(turn)
         ]
         return [names for names in found if names]
@@ -179,12 +180,12 @@ def _asks_who(question: str) -> bool:
 
 def _sentences_by_likeness(turn: Turn) -> list[str]:
     """The sentences of an answer after the title of the passage that they quote, the likeliest to answer first."""
-    language, asked = language_of(turn.question), _words(turn.question)
-    named = set().union(*(_words(span.text) for span in scan_entities(turn.question).spans if span.is_name))
-    wanted = {stem(word, language) for word in asked - named if not is_function_word(word, language)}
+    language, asked = language_of(turn.question), words_of(turn.question)
+    named = set().union(*(words_of(span.text) for span in scan_entities(turn.question).spans if span.is_name))
+    wanted = {stem(word, language) for word in asked - named if word not in function_words(language)}
 
     def likeness(sentence: str) -> float:
-        own, held = _words(sentence.partition(": ")[2] or sentence), _words(sentence)
+        own, held = words_of(sentence.partition(": ")[2] or sentence), words_of(sentence)
         told = len(wanted & {stem(word, language) for word in held})
         return told + 0.5 * bool(named & own) + 0.25 * bool(named & held)
 
@@ -202,10 +203,6 @@ def _titled_sentences(answer: str) -> Iterator[str]:
             title = head if is_title else title
             if plain:
                 yield f"{title}: {plain}" if title and not is_title else plain
-
-
-def _words(text: str) -> set[str]:
-    return {word for word, _, _ in word_spans(text)}
 
 
 LONGEST_TOPIC = 15

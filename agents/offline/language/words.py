@@ -70,7 +70,9 @@ _SHORTEST_STEM = 4
 @lru_cache(maxsize=20_000)
 def bare_stem(token: str) -> str:
     """Return a token without accents (Latin script) and without a common English ending: "directors" is "direct"."""
-    bare = "".join(mark for mark in unicodedata.normalize("NFKD", token) if not unicodedata.combining(mark))
+    bare = token
+    if not token.isascii():
+        bare = "".join(mark for mark in unicodedata.normalize("NFKD", token) if not unicodedata.combining(mark))
     if not bare or not bare.isascii():
         return token
     for suffix in _SUFFIXES:
@@ -113,15 +115,22 @@ def word_spans(text: str) -> list[tuple[str, int, int]]:
     return [*found, *codes[place:]]
 
 
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of `word_spans`, each once."""
+    return frozenset([word for word, _, _ in word_spans(text)])
+
+
 def language_of(text: str) -> str:
     """Return the language whose function words a text holds most of; English where none does."""
-    words = [token for token, _, _ in token_spans(text)]
-    return max(_function_words(), key=lambda name: sum(word in _function_words()[name] for word in words))
+    words = tokens(text)
+    held = {language: sum(map(known.__contains__, words)) for language, known in _stop_words().items()}
+    return max(held, key=held.__getitem__)
 
 
-def is_function_word(word: str, language: str) -> bool:
-    """Tell whether a word says nothing of what is asked: an article, a pronoun, a question word, ..."""
-    return word in _ASKING or word in _function_words()[language]
+@lru_cache(maxsize=16)
+def function_words(language: str) -> frozenset[str]:
+    """Return the words that say nothing of what is asked: articles, pronouns, question words, ..."""
+    return _ASKING | _stop_words()[language]
 
 
 @lru_cache(maxsize=50_000)
@@ -139,8 +148,8 @@ def _stemmer(language: str) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _function_words() -> dict[str, frozenset[str]]:
-    """The function words of each language, English first."""
+def _stop_words() -> dict[str, frozenset[str]]:
+    """The stop words of each language, English first."""
     from bm25s import stopwords
 
     return {
@@ -201,7 +210,7 @@ class Day(NamedTuple):
 
 def date_spans(text: str) -> list[tuple[int, int]]:
     """Return (start, end) of each date of a text, in order; a year alone is one."""
-    return [match.span() for match in _DATE.finditer(text)]
+    return [*map(re.Match.span, _DATE.finditer(text))]
 
 
 def month_number(word: str) -> int:

@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import zip_longest
+from itertools import chain, starmap, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.answers.citations import quotable, strip_citations
-from agents.offline.language.words import days_in, is_function_word, month_names, month_number, stem, word_spans
+from agents.offline.language.words import days_in, function_words, month_names, month_number, stem, words_of
 from agents.offline.reading.questions import ParsedQuestion, Role, Term, holds_kind
 from agents.roles import NumberedPassage
 from graph.embedding.embeddings import TextCache
@@ -103,26 +103,23 @@ class Excerpt:
         """
         words, first = tokens(self.passage.text[self.start : self.end]), self.sentences[0]
         title, heading = title_name(self.passage.title), quotable(first.heading).strip(" :")
-        holds_title = set(words).issuperset(tokens(title)) if first.is_row else _opens_with(words, tokens(title))
+        said = tokens(title)
+        # Two words may stand before a title: "The first Tacoma Narrows Bridge".
+        opens = [words[start : start + len(said)] for start in range(3)]
+        holds_title = set(words).issuperset(said) if first.is_row else said in opens
         names = [] if holds_title else [title]
         if heading != title and not set(words).issuperset(tokens(heading)):
             names.append(heading)
         return names
 
-    @property
-    def quote(self) -> str:
-        """What is shown of it: its words behind those names."""
-        return ": ".join([*self.names, " ".join(quotable(sentence.text) for sentence in self.sentences)])
-
-
-def _opens_with(words: Sequence[str], name: Sequence[str]) -> bool:
-    """Tell whether a name stands at the start of words, behind two at most: "The first Tacoma Narrows Bridge"."""
-    return any(words[start : start + len(name)] == name for start in range(3))
+    def quote(self, citation: str = "") -> str:
+        """Return what is shown of it: its words behind those names, with the citation after each of its sentences."""
+        return ": ".join([*self.names, " ".join([f"{quotable(each.text)}{citation}" for each in self.sentences])])
 
 
 def passage_sentences(passages: Sequence[NumberedPassage]) -> list[Sentence]:
     """Return what may be evidence, in order: no headings, questions or openings of lists, no citations alone."""
-    return [found for rank, passage in enumerate(passages) for found in _sentences(rank, passage)]
+    return [*chain.from_iterable(starmap(_sentences, enumerate(passages)))]
 
 
 def _sentences(rank: int, passage: NumberedPassage) -> Iterator[Sentence]:
@@ -170,7 +167,7 @@ def excerpt_around(place: int, sentences: Sequence[Sentence], worth: NDArray[np.
         ]
         if not beside:
             return Excerpt(tuple(sentences[first : last + 1]))
-        near = max(beside, key=lambda each: float(worth[each]))
+        near = max(beside, key=worth.__getitem__)
         size += sentences[near].end - sentences[near].start
         first, last = min(first, near), max(last, near)
 
@@ -226,6 +223,7 @@ class Alignment:
     Attributes:
         question: taken apart.
         sentences: all those at hand.
+        passages: that they stand in, by id.
         weights: of the terms, by their rarity; they sum to 1.
         own: how far each sentence holds each term in its own words, title or heading, shape (sentences, terms).
         spelt: the same by the letters of its own words alone, whatever they mean.
@@ -233,6 +231,7 @@ class Alignment:
         cosines: of each sentence with the question; 0 where it was not embedded.
         of_kind: whether each sentence holds the kind of answer.
         anywhere: the same with all of its passage.
+        ranks: of the sentences' passages.
         worth: how well each sentence bears on the question.
         holding: the words that hold any term.
         misspelt: names of the question that stand spelt otherwise, and how.
@@ -241,17 +240,17 @@ class Alignment:
     def __init__(self, question: ParsedQuestion, sentences: Sequence[Sentence], embed: Embed | None) -> None:
         self.question = question
         self.sentences = sentences
-        told = [_vocabulary(sentence.text) for sentence in sentences]
-        context = [_vocabulary(sentence.context) for sentence in sentences]
-        passages = {sentence.passage.id: sentence.passage for sentence in sentences}
-        around = {key: _vocabulary(f"{p.title} {p.source} {p.text}") for key, p in passages.items()}
+        told = [words_of(sentence.text) for sentence in sentences]
+        context = [words_of(sentence.context) for sentence in sentences]
+        self.passages = {sentence.passage.id: sentence.passage for sentence in sentences}
+        around = {key: words_of(f"{p.title} {p.source} {p.text}") for key, p in self.passages.items()}
         words = sorted(frozenset[str]().union(*around.values(), *context, *told))
         spelt, self.misspelt = _spelt(question, words)
         held = np.maximum(spelt, _likeness(question.terms, words))
         places = {word: place for place, word in enumerate(words)}
 
         def cover(texts: Iterable[frozenset[str]], held: Row = held) -> Row:
-            rows = [held[:, sorted(places[word] for word in text)].max(axis=1, initial=0.0) for text in texts]
+            rows = [held[:, [*map(places.__getitem__, text)]].max(axis=1, initial=0.0) for text in texts]
             return np.array(rows, dtype=np.float64).reshape(len(rows), len(question.terms))
 
         in_text, in_context = cover(told), cover(context)
@@ -271,11 +270,10 @@ class Alignment:
         self.holding = (
             {words[column] for column in np.flatnonzero((held >= ABBREVIATED).any(axis=0))} if words else set()
         )
-        known = question.words | set(self.misspelt.values())
-        says_nothing = [all(w in known or is_function_word(w, question.language) for w in text) for text in told]
-        ranks = np.array([sentence.rank for sentence in sentences], dtype=np.float64)
-        saying_nothing = SAYING_NOTHING * np.array(says_nothing, dtype=bool)
-        self.worth: Row = self.bearing(self.weights) + RANK * ranks + saying_nothing
+        known = question.words.union(self.misspelt.values(), function_words(question.language))
+        says_nothing = np.array([text <= known for text in told], dtype=bool)
+        self.ranks = np.array([sentence.rank for sentence in sentences], dtype=np.float64)
+        self.worth: Row = self.bearing(self.weights) + RANK * self.ranks + SAYING_NOTHING * says_nothing
 
     def lexical(self, weights: Row) -> Row:
         """Return how far each sentence holds the terms, weighed so, its own words counting more."""
@@ -284,10 +282,6 @@ class Alignment:
     def bearing(self, weights: Row) -> Row:
         """Return how well each sentence bears on the question, its terms weighed so, wherever its passage ranks."""
         return np.asarray(self.lexical(weights) + LIKENESS * self.cosines + OF_KIND * self.of_kind)
-
-    def coverage(self, places: Sequence[int]) -> Row:
-        """Return how far some sentences together hold each term, with what stands around them."""
-        return np.asarray(self.near[list(places)].max(axis=0, initial=0.0))
 
     def _add_dates(self, in_text: Row, in_context: Row) -> None:
         """Dates are compared as such, whatever their notation."""
@@ -323,10 +317,6 @@ def _said_of(sentence: Sentence) -> str:
     if _HE_OR_SHE.match(sentence.text):
         return f"{title_name(sentence.passage.title)}: {sentence.text}"
     return sentence.text
-
-
-def _vocabulary(text: str) -> frozenset[str]:
-    return frozenset(word for word, _, _ in word_spans(text))
 
 
 def _before(sentences: Sequence[Sentence], in_text: Row) -> Row:

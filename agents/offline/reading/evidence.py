@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
@@ -75,10 +75,10 @@ class SentenceChoice:
 
     def __init__(self, read: Alignment) -> None:
         self._read = read
-        self._order = [int(place) for place in np.argsort(-read.worth, kind="stable")]
-        self._dates = _document_dates(read.sentences)
+        self._order: list[int] = np.argsort(-read.worth, kind="stable").tolist()
+        self._dates = _document_dates(read.passages.values())
         self._bridged = cache(self._find_bridged)
-        self._around = cache(lambda place: excerpt_around(place, read.sentences, read.worth))
+        self._around = cache(partial(excerpt_around, sentences=read.sentences, worth=read.worth))
         self.sides = self._find_sides()
         self.places = self._newest_first(self._filled(self.sides or self._hop()))
         self.excerpts = self._quoted()
@@ -110,7 +110,6 @@ class SentenceChoice:
         read, order = self._read, self._order
         best, worth = [order[0]], float(read.worth[order[0]])
         likely = np.flatnonzero(read.cosines) if read.cosines.any() else np.array(order[:MOST_EMBEDDED])
-        ranks = np.array([sentence.rank for sentence in read.sentences])
         for first in map(int, likely):
             bridged = self._bridged(first)
             seconds = np.fromiter(bridged, dtype=np.intp)
@@ -123,7 +122,7 @@ class SentenceChoice:
                 + OWN * (np.maximum(read.own[seconds], read.own[first]) @ read.weights)
                 + LIKENESS * (0.4 * cosines[0] + 0.6 * cosines[1])
                 + OF_KIND * read.of_kind[seconds]
-                + RANK * (ranks[first] + ranks[seconds]) / 2
+                + RANK * (read.ranks[first] + read.ranks[seconds]) / 2
                 + HOP
                 + FARTHER * distances
             )
@@ -226,11 +225,13 @@ class SentenceChoice:
 
     def _quoted(self) -> list[Excerpt]:
         found: list[Excerpt] = []
+        quotes: set[str] = set()
         quoted: set[Sentence] = set()
         for place in self.places:
-            fresh = Excerpt(tuple(each for each in self._around(place).sentences if each not in quoted))
-            if fresh.sentences and fresh.quote not in {each.quote for each in found}:
+            fresh = Excerpt(tuple([each for each in self._around(place).sentences if each not in quoted]))
+            if fresh.sentences and (quote := fresh.quote()) not in quotes:
                 found.append(fresh)
+                quotes.add(quote)
             quoted.update(fresh.sentences)
         return found
 
@@ -238,8 +239,13 @@ class SentenceChoice:
 @lru_cache(maxsize=4096)
 def _names(text: str) -> tuple[tuple[str, tuple[int, int]], ...]:
     """The names of a text, each with where it stands."""
-    spans = (span for span in scan_entities(text).spans if span.is_name)
-    return tuple((name, (span.start, span.end)) for span in spans if len(name := " ".join(tokens(span.text))) > 2)
+    return tuple(
+        [
+            (name, (span.start, span.end))
+            for span in scan_entities(text).spans
+            if span.is_name and len(name := " ".join(tokens(span.text))) > 2
+        ]
+    )
 
 
 def _gap(text: str, one: tuple[int, int], other: tuple[int, int]) -> int:
@@ -252,11 +258,11 @@ def _document(sentence: Sentence) -> str:
     return sentence.passage.source or sentence.passage.id
 
 
-def _document_dates(sentences: Sequence[Sentence]) -> dict[str, Day]:
+def _document_dates(passages: Iterable[NumberedPassage]) -> dict[str, Day]:
     """The date of each document: in its name or title, else the latest at the head of a passage."""
     found: dict[str, Day] = {}
-    for passage in {sentence.passage.id: sentence.passage for sentence in sentences}.values():
-        head = "".join(match[0] for match in _DATED.finditer(passage.text[:400]))
+    for passage in passages:
+        head = "".join([match[0] for match in _DATED.finditer(passage.text[:400])])
         texts = (passage.source.replace("_", "-"), passage.title, head)
         days = next((days for text in texts if (days := days_in(text))), [])
         key = passage.source or passage.id
@@ -386,7 +392,7 @@ def _refusal(read: Alignment, choice: SentenceChoice, least_likeness: float) -> 
         return "the passages found do not hold both of the things compared"
     likeness = read.cosines[places].max()
     is_unlike = bool(least_likeness and read.cosines.any()) and likeness < least_likeness
-    if (is_unlike and not _has_rows(read, choice)) or read.coverage(places) @ read.weights < LEAST_COVERAGE:
+    if (is_unlike and not _has_rows(read, choice)) or read.near[places].max(axis=0) @ read.weights < LEAST_COVERAGE:
         return TOO_LITTLE
     return ""
 

@@ -14,11 +14,12 @@ from agents.offline.language.words import (
     Day,
     date_spans,
     days_in,
-    is_function_word,
+    function_words,
     language_of,
     stem,
     word_set,
     word_spans,
+    words_of,
 )
 from graph.text import is_unspaced
 
@@ -110,17 +111,13 @@ def holds_kind(text: str, kind: AnswerKind, asked: Set[str]) -> bool:
         return True
     dates = date_spans(text)
     if kind is AnswerKind.DATE:
-        return any(not _words(text[start:end]) <= asked for start, end in dates)
+        return any(not words_of(text[start:end]) <= asked for start, end in dates)
     if kind is AnswerKind.PERSON:
-        return any(span.is_name and not _words(span.text) <= asked for span in scan_entities(text).spans)
+        return any(span.is_name and not words_of(span.text) <= asked for span in scan_entities(text).spans)
     for start, end in reversed(dates):
         text = f"{text[:start]} {text[end:]}"
     found = [match[0].casefold() for pattern in (_FIGURE, _NUMBER_WORD) for match in pattern.finditer(text)]
     return any(number not in asked for number in found)
-
-
-def _words(text: str) -> set[str]:
-    return {word for word, _, _ in word_spans(text)}
 
 
 class Role(Enum):
@@ -236,7 +233,7 @@ def parse_question(question: str) -> ParsedQuestion:
     asked = {
         stem(word, language)
         for match in _ASKED.finditer(question)
-        for word, _, _ in word_spans(" ".join(filter(None, match.groups())))
+        for word in words_of(" ".join(filter(None, match.groups())))
     }
     dates = [
         span
@@ -249,7 +246,7 @@ def parse_question(question: str) -> ParsedQuestion:
         terms[text] = Term(text, text, Role.DATE, day=days_in(text)[0])
     for place, (word, start, end) in enumerate(spans):
         has_digit = any(map(str.isdigit, word))
-        if is_function_word(word, language) or any(first <= start < last for first, last in dates):
+        if word in function_words(language) or any(first <= start < last for first, last in dates):
             continue
         if len(word) < 2 and not has_digit and not is_unspaced(word):
             continue
@@ -269,7 +266,7 @@ def parse_question(question: str) -> ParsedQuestion:
         found,
         AnswerKind.ANY if choices and kind is AnswerKind.PERSON else kind,
         choices,
-        frozenset(word for word, _, _ in spans),
+        words_of(question),
     )
 
 
@@ -296,7 +293,7 @@ def _choice(side: str, other: str, terms: tuple[Term, ...]) -> Choice:
     The words behind its last name are not its own: they say what is compared ("Kestrel weigh").
     """
     spans = word_spans(side)
-    known, others = {word for word, _, _ in spans}, {word for word, _, _ in word_spans(other)}
+    known, others = words_of(side), words_of(other)
     held = [place for place, term in enumerate(terms) if term.text in known]
     own = [place for place in held if terms[place].text not in others]
     names = [place for place in own if terms[place].is_name]
