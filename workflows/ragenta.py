@@ -11,14 +11,17 @@ Retrieval is that of ``workflows.retrieval``, by similarity or by a walk; the cl
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 from langgraph.graph import END, StateGraph
 from langgraph.types import RetryPolicy, Send
 
+from workflows import retrieval
+from workflows.context import asking
 from workflows.mara import CHECKED, no_answer
 from workflows.nodes.claim_check import build_claim_check
 from workflows.nodes.conversation import ask_back
-from workflows.nodes.follow_ups import ASKED, merge_passages, plan_follow_ups, search_follow_up
+from workflows.nodes.follow_ups import ASKED, merge_passages, plan_follow_ups
 from workflows.nodes.history import RECORD_TURN, REMEMBERED, add_recording
 from workflows.nodes.judged_selection import keep_passages
 from workflows.nodes.passage_judge import ONE_PASSAGE, build_passage_judge
@@ -27,13 +30,13 @@ from workflows.nodes.retrieval import begin
 from workflows.retrieval import add_retrieval
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
-from workflows.runtime.visibility import written_from
+from workflows.runtime.visibility import check_sources, written_from
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, VALID, WorkflowBuilder, after_reply, router
 from workflows.settings.mara import Context, Question
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.checks import check_shape
-from workflows.states.ragenta import FollowUpState, PassageState, RagentaOutput, RagentaState
-from workflows.states.records import Update
+from workflows.states.ragenta import FollowUpState, Found, PassageState, RagentaOutput, RagentaState
+from workflows.states.records import FIRST_NODE, ErrorRecord, Update
 from workflows.states.shared import Asked
 
 WORKFLOW = "ragenta"
@@ -51,6 +54,8 @@ NONE_PASSES = "nothing supports an answer"
 NOTHING_NEW = "nothing new"
 EACH_FOLLOW_UP = "each follow-up"
 NOTHING_TO_ASK = "nothing to ask"
+
+_search: Any = retrieval.graph
 
 ROUTED = ("mode", "generation", "passages", "kept", "written_from")
 """The keys of the state that are sent on to nodes that work on one passage or one follow-up."""
@@ -80,6 +85,27 @@ def encode_question(state: Asked, run: OpenRun) -> Update:
         "follow_ups_began": None,
         "settled": None,
         "calls_allowed": None,
+    }
+
+
+@node()
+def search_follow_up(state: FollowUpState, run: OpenRun) -> Update:
+    """Retrieve passages for one follow-up question, as for the question itself; malformed replies fall back at once."""
+    context = RagentaContext.of(run.context)
+    check_sources(state["sources"], run)
+    settings = context.model_copy(update={"top_k": context.follow_up_passages, "max_json_retries": 0})
+    result: dict[str, Any] = _search.invoke(asking(state["question"]), context=settings)
+    # Replies may name facts that the state does not hold, and so no later filter could tell whether to drop them.
+    told: list[ErrorRecord] = result["errors"]
+    errors: list[ErrorRecord] = [{**record, "raw": ""} for record in told if record["node"] != FIRST_NODE]
+    passages = result.get("passages", [])
+    if result["generation"] != state.get("generation", result["generation"]):
+        message = "The workspace was indexed anew since the question was asked: a follow-up finds nothing in it"
+        errors.append(run.error("IndexedAnew", message))
+        passages = []
+    return {
+        "found": [Found(follow_up=state["follow_up"], passages=passages)],
+        "errors": errors,
     }
 
 

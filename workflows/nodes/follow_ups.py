@@ -8,8 +8,6 @@ from typing import Any, cast
 from agents.roles import Coverage
 from graph.errors import BadInput
 from graph.text import normalise_name
-from workflows import retrieval
-from workflows.context import asking
 from workflows.nodes.claim_check import NOT_ASKED
 from workflows.nodes.follow_up_budget import (
     CALLS_A_PASSAGE,
@@ -24,10 +22,10 @@ from workflows.nodes.follow_up_budget import (
 from workflows.runtime.agents import FINAL_PREDICTOR
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
-from workflows.runtime.visibility import SHOWING, check_sources
+from workflows.runtime.visibility import SHOWING
 from workflows.settings.ragenta import RagentaContext
-from workflows.states.ragenta import SETTLED, Candidate, FollowUpState, Found, RagentaState
-from workflows.states.records import FIRST_NODE, ErrorRecord, FollowUpRecord, PassageHit, Update
+from workflows.states.ragenta import SETTLED, Candidate, Found, RagentaState
+from workflows.states.records import FollowUpRecord, PassageHit, Update
 
 ASKED = "asked"
 FOUND = "found"
@@ -45,8 +43,6 @@ _LESS: frozenset[tuple[str, str]] = frozenset(
     }
 )
 """Coverage before and after by which less is answered; evidence, which nobody judged, is only more than nothing."""
-
-_search: Any = retrieval.graph
 
 
 @node(*SHOWING, *SETTLED, *ROUND, "answer_kind", "follow_ups", "settled", "usage", "judges_passages")
@@ -80,27 +76,6 @@ def plan_follow_ups(state: RagentaState, run: OpenRun) -> Update:
         message = f"{len(wanted) - len(asked)} follow-up questions were not asked: no calls or seconds are left"
         update["errors"] = [run.error("BudgetSpent", message)]
     return update
-
-
-@node()
-def search_follow_up(state: FollowUpState, run: OpenRun) -> Update:
-    """Retrieve passages for one follow-up question, as for the question itself; malformed replies fall back at once."""
-    context = RagentaContext.of(run.context)
-    check_sources(state["sources"], run)
-    settings = context.model_copy(update={"top_k": context.follow_up_passages, "max_json_retries": 0})
-    result: dict[str, Any] = _search.invoke(asking(state["question"]), context=settings)
-    # Replies may name facts that the state does not hold, and so no later filter could tell whether to drop them.
-    told: list[ErrorRecord] = result["errors"]
-    errors: list[ErrorRecord] = [{**record, "raw": ""} for record in told if record["node"] != FIRST_NODE]
-    passages = result.get("passages", [])
-    if result["generation"] != state.get("generation", result["generation"]):
-        message = "The workspace was indexed anew since the question was asked: a follow-up finds nothing in it"
-        errors.append(run.error("IndexedAnew", message))
-        passages = []
-    return {
-        "found": [Found(follow_up=state["follow_up"], passages=passages)],
-        "errors": errors,
-    }
 
 
 @node(*SHOWING, *ROUND, "found", "follow_ups", "usage", "judges_passages")

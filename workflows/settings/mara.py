@@ -25,8 +25,17 @@ from graph.text import has_controls
 from graph.walk.factors import FactorPolicy, SynonymyPolicy
 from graph.walk.pagerank import Engine
 from workflows.settings.enums import UnsupportedClaims, Workflow
-from workflows.settings.forms import Damping, FoundCount, KeptCount, Retries, SeedWeight, Share, Temperature, offered_at
-from workflows.settings.provenance import Provenance
+from workflows.settings.forms import (
+    Damping,
+    FoundCount,
+    KeptCount,
+    Provenance,
+    Retries,
+    SeedWeight,
+    Share,
+    Temperature,
+    offered_at,
+)
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
