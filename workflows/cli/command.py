@@ -12,8 +12,7 @@ from typing import Any, NoReturn, ParamSpec
 import typer
 from rich.console import Console
 
-from graph.errors import BadInput, MaraError, WorkspaceLocked
-from graph.out_of_resources import out_of_memory, shortage_behind
+from graph.errors import BadInput, MaraError, WorkspaceLocked, out_of_memory, shortage_behind
 from graph.storage.workspace import Workspace, default_workspace
 from workflows.cli import render
 from workflows.output.printable import VisibleConsole, visible_json
