@@ -9,12 +9,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from workflows.cli.command import reports_errors, write
+from workflows.cli.command import Shown, command
 from workflows.cli.options import (
     AlphaOption,
     AsOfOption,
     BarOption,
-    JsonOption,
     ModelOption,
     ModeOption,
     TopKOption,
@@ -22,7 +21,8 @@ from workflows.cli.options import (
     WorkflowOption,
     WorkspaceOption,
     asking_settings,
-    named_path,
+    path_argument,
+    path_option,
 )
 from workflows.cli.progress_bars import progress_bars
 from workflows.cli.render import escape
@@ -31,25 +31,18 @@ from workflows.runtime.printable import VisibleConsole
 from workflows.settings.enums import Workflow
 
 
-@reports_errors
+@command
 def batch(
-    out: Annotated[
-        Path,
-        typer.Option(parser=named_path, metavar="FOLDER", help="Folder for the answers; resumes a batch found there."),
-    ],
+    *,
+    out: Annotated[Path, path_option("FOLDER", "Folder for the answers; resumes a batch found there.")],
     questions: Annotated[
         Path | None,
-        typer.Argument(
-            parser=named_path,
-            metavar="QUESTIONS",
-            help="Questions: JSON lines or a JSON list of {id, question}, or any file that `mara eval` reads.",
-            show_default=False,
+        path_argument(
+            "QUESTIONS", "Questions: JSON lines or a JSON list of {id, question}, or any file that `mara eval` reads."
         ),
     ] = None,
-    single_question: Annotated[
-        str | None, typer.Option(help="Answer this one question instead of a file.", show_default=False)
-    ] = None,
-    workspace: WorkspaceOption = None,
+    single_question: Annotated[str | None, typer.Option(help="Answer this one question instead of a file.")] = None,
+    workspace: WorkspaceOption,
     workflow: WorkflowOption = Workflow.MARA,
     form: Annotated[
         Format,
@@ -64,31 +57,17 @@ def batch(
     model: ModelOption = None,
     where: WhereOption = None,
     as_of: AsOfOption = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Answer only the first N questions (default all).", show_default=False)
-    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Answer only the first N questions (default all).")] = None,
     concurrency: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=256, help="Questions answered in parallel (default 4 with a chat model).", show_default=False
-        ),
+        int | None, typer.Option(min=1, max=256, help="Questions answered in parallel (default 4 with a chat model).")
     ] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Delete the batch in that folder and start over.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Answer a file of questions into a folder; resumes if interrupted."""
     from workflows.runs.batch import Order, run_batch
 
     context = asking_settings(
-        workspace,
-        where,
-        workflow,
-        mode=mode,
-        alpha=alpha,
-        n=n,
-        top_k=top_k,
-        model=model,
-        as_of=as_of,
+        workspace, where, workflow, mode=mode, alpha=alpha, n=n, top_k=top_k, model=model, as_of=as_of
     )
     order = Order(
         out=out,
@@ -102,8 +81,7 @@ def batch(
     )
     with progress_bars(VisibleConsole(stderr=True, emoji=False, highlight=False, soft_wrap=True)) as progress:
         done = run_batch(order, progress)
-    body = done.summary()
-    write(body, lambda console: show_summary(console, body), as_json=as_json)
+    return Shown(done.summary(), show_summary)
 
 
 def show_summary(console: Console, summary: Mapping[str, Any]) -> None:

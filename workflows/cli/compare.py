@@ -10,32 +10,27 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, named_path
+from workflows.cli.command import Shown, command
+from workflows.cli.options import path_option
 from workflows.cli.render import escape
 
 if TYPE_CHECKING:
     from workflows.evaluation.compare import Comparison
 
 RunArgument = Annotated[
-    str,
-    typer.Argument(metavar="RUN", help="Folder written by `mara eval`, or FOLDER:SYSTEM for one of its systems."),
+    str, typer.Argument(metavar="RUN", help="Folder written by `mara eval`, or FOLDER:SYSTEM for one of its systems.")
 ]
 
 
-@reports_errors
+@command
 def compare(
     run_a: RunArgument,
     run_b: RunArgument,
     metric: Annotated[
         list[str] | None, typer.Option(help="Metric to compare, such as recall@5. Repeatable (default: all).")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(parser=named_path, metavar="FILE.md", help="Write a page that lists the questions won and lost."),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
+    out: Annotated[Path | None, path_option("FILE.md", "Write a page that lists the questions won and lost.")] = None,
+) -> Shown:
     """Compare two runs question by question: differences B - A with intervals and tests, wins and losses."""
     from graph.storage.workspace import write_atomically
     from workflows.evaluation.compare import compare_runs
@@ -48,7 +43,7 @@ def compare(
     if out:
         write_atomically(out, comparison_page(comparisons))
     body = {"comparisons": [each.to_json() for each in comparisons]}
-    write(body, lambda console: _show(console, comparisons, out), as_json=as_json)
+    return Shown(body, lambda console, _: _show(console, comparisons, out))
 
 
 def _show(console: Console, comparisons: Sequence[Comparison], out: Path | None) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from graph.corrections.kinds import Apart, Change, Drop, Merge, Split, What
-from graph.storage.workspace import default_workspace
 from graph.text import counted
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WorkspaceOption, given_text, named_path
+from workflows.cli.command import Shown, command
+from workflows.cli.options import WorkspaceOption, path_argument, text_option
 from workflows.cli.render import escape, relationships_problem
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 correct = typer.Typer(
     help="Correct the graph: merge and split names, change, drop and pin facts. Corrections survive every sync.",
@@ -26,181 +24,156 @@ correct = typer.Typer(
 _FACT = '"SUBJECT | PREDICATE | OBJECT", or the id of a fact.'
 
 FactArgument = Annotated[str, typer.Argument(metavar="FACT", help=_FACT)]
-NameOption = Annotated[str | None, typer.Option("--as", parser=given_text, metavar="NAME", help="Name of the entity.")]
+NameOption = Annotated[str | None, text_option("NAME", "Name of the entity.", "--as")]
 PlacesOption = Annotated[
     list[str] | None,
     typer.Option("--in", metavar="PLACE", help="Source, document or passage that this is about. Repeatable."),
 ]
 RelationOption = Annotated[
-    str | None, typer.Option(metavar="TYPE", help="Relation type of the fact, such as TEMPORAL.", show_default=False)
+    str | None, typer.Option(metavar="TYPE", help="Relation type of the fact, such as TEMPORAL.")
 ]
-NoteOption = Annotated[str, typer.Option(help="Reason, which is kept with the correction.", show_default=False)]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
 
 
+@dataclass(kw_only=True)
+class Making:
+    """The options of a command that makes a correction."""
+
+    note: Annotated[str, typer.Option(help="Reason, which is kept with the correction.", show_default=False)] = ""
+    workspace: WorkspaceOption
+    dry_run: DryRunOption = False
+
+    def made(self, what: What) -> Shown:
+        """Make a correction."""
+        from workflows.admin.corrections import correct as make_corrections
+
+        return Shown(make_corrections(self.workspace, [what], self.note, dry_run=self.dry_run), show_done)
+
+
 @correct.command()
-@reports_errors
+@command
 def merge(
+    *,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names that mean one entity.")],
     name: NameOption = None,
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    making: Making,
+) -> Shown:
     """Make one entity of several names; it is called by the first unless --as names it."""
-    _correct(Merge(tuple(names), name or names[0]), note, workspace, dry_run=dry_run, as_json=as_json)
+    return making.made(Merge(tuple(names), name or names[0]))
 
 
 @correct.command()
-@reports_errors
+@command
 def split(
+    *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name that means another entity in some places.")],
     places: PlacesOption = None,
     into: NameOption = None,
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    making: Making,
+) -> Shown:
     """Let a name mean another entity in some sources, documents or passages."""
     where = tuple(places or ())
-    _correct(
-        Split(name, where, into or f"{name} ({', '.join(where)})"), note, workspace, dry_run=dry_run, as_json=as_json
-    )
+    return making.made(Split(name, where, into or f"{name} ({', '.join(where)})"))
 
 
 @correct.command()
-@reports_errors
+@command
 def apart(
     names: Annotated[list[str], typer.Argument(metavar="NAME NAME...", help="Names that mean different entities.")],
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    making: Making,
+) -> Shown:
     """Keep similar names apart: no synonym edge joins them, and `mara review` does not propose them."""
-    _correct(Apart(tuple(names)), note, workspace, dry_run=dry_run, as_json=as_json)
+    return making.made(Apart(tuple(names)))
 
 
 @correct.command()
-@reports_errors
+@command
 def change(
+    *,
     fact: FactArgument,
     to: Annotated[str, typer.Option(metavar="FACT", help='The right fact: "SUBJECT | PREDICATE | OBJECT".')],
     relation: RelationOption = None,
     places: PlacesOption = None,
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    making: Making,
+) -> Shown:
     """Put a right fact in place of a wrong one; it keeps the relation type unless --relation gives another."""
     from workflows.admin.corrections import read_statement
 
-    root = workspace or default_workspace()
-    said = Change(read_statement(root, fact), read_statement(root, to, relation or ""), tuple(places or ()))
-    _correct(said, note, workspace, dry_run=dry_run, as_json=as_json)
+    right = read_statement(making.workspace, to, relation or "")
+    return making.made(Change(read_statement(making.workspace, fact), right, tuple(places or ())))
 
 
 @correct.command()
-@reports_errors
-def drop(
-    fact: FactArgument,
-    relation: RelationOption = None,
-    places: PlacesOption = None,
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@command
+def drop(*, fact: FactArgument, relation: RelationOption = None, places: PlacesOption = None, making: Making) -> Shown:
     """Drop a wrong fact, everywhere or in some places."""
     from workflows.admin.corrections import read_statement
 
-    said = Drop(read_statement(workspace or default_workspace(), fact, relation or ""), tuple(places or ()))
-    _correct(said, note, workspace, dry_run=dry_run, as_json=as_json)
+    return making.made(Drop(read_statement(making.workspace, fact, relation or ""), tuple(places or ())))
 
 
 @correct.command()
-@reports_errors
+@command
 def pin(
+    *,
     fact: FactArgument,
     passage: Annotated[str, typer.Option(metavar="ID", help="Passage that states the fact.")],
     relation: RelationOption = None,
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    making: Making,
+) -> Shown:
     """Let a right fact stand in a passage, whether or not the extractor finds it."""
     from workflows.admin.corrections import pinned
 
-    said = pinned(workspace or default_workspace(), fact, passage, relation or "")
-    _correct(said, note, workspace, dry_run=dry_run, as_json=as_json)
+    return making.made(pinned(making.workspace, fact, passage, relation or ""))
 
 
 @correct.command("list")
-@reports_errors
-def list_all(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+@command
+def list_all(workspace: WorkspaceOption) -> Shown:
     """List all corrections, with the number of passages that each changes."""
     from workflows.admin.corrections import list_corrections
 
-    listed = list_corrections(workspace or default_workspace())
-    write(listed, lambda console: _show_list(console, listed), as_json=as_json)
+    return Shown(list_corrections(workspace), _show_list)
 
 
 @correct.command()
-@reports_errors
+@command
 def undo(
     ids: Annotated[list[int], typer.Argument(metavar="ID...", help="Numbers of corrections.")],
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Undo corrections; they stay listed as undone."""
     from workflows.admin.corrections import undo as undo_corrections
 
-    done = undo_corrections(workspace or default_workspace(), ids, dry_run=dry_run)
-    write(done, lambda console: show_done(console, done), as_json=as_json)
+    return Shown(undo_corrections(workspace, ids, dry_run=dry_run), show_done)
 
 
 @correct.command("export")
-@reports_errors
+@command
 def export_file(
-    file: Annotated[Path, typer.Argument(metavar="FILE", parser=named_path, help="File to write (JSONL).")],
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
+    file: Annotated[Path, path_argument("FILE", "File to write (JSONL).")],
+    workspace: WorkspaceOption,
+) -> Shown:
     """Write all corrections into a file, one JSON object a line."""
     from workflows.admin.corrections import export_corrections
 
-    done = export_corrections(workspace or default_workspace(), file)
-    told = (
-        f"{counted(done['standing'], 'correction')} and {done['undone']} that were undone are in {escape(done['file'])}"
-    )
-    write(done, lambda console: console.print(told), as_json=as_json)
+    done = export_corrections(workspace, file)
+    made = f"{counted(done['standing'], 'correction')} and {done['undone']} that were undone"
+    return Shown(done, f"{made} are in {escape(done['file'])}")
 
 
 @correct.command("import")
-@reports_errors
+@command
 def import_file(
-    file: Annotated[Path, typer.Argument(metavar="FILE", parser=named_path, help="File of an export (JSONL).")],
-    workspace: WorkspaceOption = None,
+    file: Annotated[Path, path_argument("FILE", "File of an export (JSONL).")],
+    workspace: WorkspaceOption,
     dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Make the corrections of an exported file; those that were undone are left out."""
     from workflows.admin.corrections import import_corrections
 
-    done = import_corrections(workspace or default_workspace(), file, dry_run=dry_run)
-    write(done, lambda console: show_done(console, done), as_json=as_json)
-
-
-def _correct(what: What, note: str, workspace: Path | None, *, dry_run: bool, as_json: bool) -> None:
-    from workflows.admin.corrections import correct as make_corrections
-
-    done = make_corrections(workspace or default_workspace(), [what], note, dry_run=dry_run)
-    write(done, lambda console: show_done(console, done), as_json=as_json)
+    return Shown(import_corrections(workspace, file, dry_run=dry_run), show_done)
 
 
 def show_done(console: Console, done: Mapping[str, Any]) -> None:

@@ -3,69 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WhereOption, WorkspaceOption, asking_settings, given_text
+from workflows.cli.command import Shown, command
+from workflows.cli.options import WhereOption, WorkspaceOption, asking_settings, text_argument, text_option
 from workflows.cli.render import escape
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _REASONS_SHOWN = 3
 
 
-@reports_errors
+@command
 def discover(
+    *,
     topic: Annotated[
-        str | None,
-        typer.Argument(
-            parser=given_text,
-            metavar="TOPIC",
-            help="What it is to be about (default: what the user or conversation is about).",
-        ),
+        str | None, text_argument("TOPIC", "What it is to be about (default: what the user or conversation is about).")
     ] = None,
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     user: Annotated[
-        str | None,
-        typer.Option(
-            parser=given_text, metavar="NAME", help="Start from what this user asked and read; leave that out."
-        ),
+        str | None, text_option("NAME", "Start from what this user asked and read; leave that out.")
     ] = None,
-    conversation: Annotated[
-        str | None, typer.Option(parser=given_text, metavar="NAME", help="Start from what this conversation mentions.")
-    ] = None,
+    conversation: Annotated[str | None, text_option("NAME", "Start from what this conversation mentions.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, max=200, help="Number of documents to propose.")] = 3,
     where: WhereOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Propose what to read next: documents one or two concept steps away that were not viewed, with the reason."""
     from workflows.discovery import what_to_read
 
     context = asking_settings(workspace, where, user=user, conversation=conversation)
-    found = what_to_read(context, topic or "", k)
-    write(found, lambda console: _show_documents(console, found), as_json=as_json)
+    return Shown(what_to_read(context, topic or "", k), _show_documents)
 
 
-@reports_errors
+@command
 def provenance(
     passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="ID of a passage, or a source that has one.")],
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     user: Annotated[
-        str | None,
-        typer.Option(
-            parser=given_text, metavar="NAME", help="Also show in which conversations of this user it was cited."
-        ),
+        str | None, text_option("NAME", "Also show in which conversations of this user it was cited.")
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Show where a passage comes from, what it is about, and which answers cite it."""
     from workflows.discovery import passage_provenance
 
-    found = passage_provenance(asking_settings(workspace, user=user), passage)
-    write(found, lambda console: _show_provenance(console, found), as_json=as_json)
+    return Shown(passage_provenance(asking_settings(workspace, user=user), passage), _show_provenance)
 
 
 def _show_documents(console: Console, found: Mapping[str, Any]) -> None:

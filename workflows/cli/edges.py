@@ -8,30 +8,27 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from graph.storage.workspace import default_workspace
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WorkspaceOption
+from workflows.cli.command import Shown, command
+from workflows.cli.options import WorkspaceOption
 from workflows.cli.render import escape
 
 _SHOWN = 20
 
 
-@reports_errors
+@command
 def edges(
     entity: Annotated[str, typer.Argument(metavar="ENTITY", help="An entity's name, in any spelling, or its id.")],
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     to: Annotated[
         str | None,
         typer.Option(metavar="ENTITY|PASSAGE", help="The other end: an entity, or a passage by its id or title."),
     ] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of edges to show, heaviest first.", min=1)] = _SHOWN,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Show the edges of an entity: their triples with confidence, or role, similarity and position."""
     from workflows.admin.inspection import entity_edges
 
-    found = entity_edges(workspace or default_workspace(), entity, to, limit)
-    write(found, lambda console: _show(console, found), as_json=as_json)
+    return Shown(entity_edges(workspace, entity, to, limit), _show)
 
 
 def _show(console: Console, found: Mapping[str, Any]) -> None:

@@ -12,16 +12,16 @@ from rich.table import Table
 
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
-from workflows.cli.command import reports_errors, write
+from workflows.cli.command import Shown, command
 from workflows.cli.compare import RunArgument
 from workflows.cli.options import (
-    JsonOption,
     ModelOption,
     PriceInOption,
     PriceOutOption,
     WorkspaceOption,
     asking_settings,
-    named_path,
+    path_argument,
+    path_option,
 )
 from workflows.cli.progress_bars import progress_bars
 from workflows.cli.render import escape
@@ -37,28 +37,23 @@ _SHOWN_DEPTHS = ("2", "5", "10")
 _SHOWN_DIFFERENCES = {"recall@5": "R@5", "all-gold@5": "all@5"}
 
 
-@reports_errors
+@command
 def evaluate(
     questions: Annotated[
         Path,
-        typer.Argument(
-            parser=named_path,
-            metavar="QUESTIONS",
-            help="Questions: JSON lines of {question, answers, gold_ids, ...}, or MuSiQue, HotpotQA, 2Wiki, HippoRAG.",
+        path_argument(
+            "QUESTIONS",
+            "Questions: JSON lines of {question, answers, gold_ids, ...}, or MuSiQue, HotpotQA, 2Wiki, HippoRAG.",
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(parser=named_path, metavar="FOLDER", help="Folder for the run; resumes a run found there."),
-    ],
-    workspace: WorkspaceOption = None,
+    out: Annotated[Path, path_option("FOLDER", "Folder for the run; resumes a run found there.")],
+    workspace: WorkspaceOption,
     mode: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SYSTEM",
             help="System to evaluate: a mode, ragenta or basic-rag, plus switches, as in mara+no-beta+damping=0.5;"
             " closed-book or gold-passages. Repeatable (default: all six modes).",
-            show_default=False,
         ),
     ] = None,
     answers: Annotated[
@@ -72,9 +67,7 @@ def evaluate(
     ablations: Annotated[
         bool, typer.Option("--ablations", help="Also evaluate the ablations and controls in docs/evaluation.md.")
     ] = False,
-    limit: Annotated[
-        int | None, typer.Option(help="Evaluate a random sample of N questions (default all).", show_default=False)
-    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Evaluate a random sample of N questions (default all).")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample and of random β.")] = 0,
     retrieval_only: Annotated[
         bool, typer.Option("--retrieval-only", help="Rank passages only; write no answers.")
@@ -83,18 +76,13 @@ def evaluate(
     concurrency: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            max=256,
-            help="Questions answered in parallel (default 8 with a chat model on a server, else 1).",
-            show_default=False,
+            min=1, max=256, help="Questions answered in parallel (default 8 with a chat model on a server, else 1)."
         ),
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="SYSTEM",
-            help="System that the others are compared with (default hybrid, else the first one).",
-            show_default=False,
+            metavar="SYSTEM", help="System that the others are compared with (default hybrid, else the first one)."
         ),
     ] = None,
     price_in: PriceInOption = None,
@@ -104,8 +92,7 @@ def evaluate(
         bool, typer.Option("--langsmith", help="Upload the finished run to LangSmith; needs a key.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print a line per question as it is answered.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Evaluate systems on a file of questions: recall, answers, latency and a report, in a folder."""
     from agents.chat.usage import prices_of
     from workflows.evaluation.langsmith_experiment import langsmith_key, push_run
@@ -142,41 +129,34 @@ def evaluate(
     body = {"folder": str(run.folder), **run.metrics}
     if langsmith:
         body["langsmith"] = {system: experiment.url for system, experiment in pushed.items()}
-    write(body, lambda terminal: _show(terminal, run, pushed, answers=answers), as_json=as_json)
+    return Shown(body, lambda terminal, _: _show(terminal, run, pushed, answers=answers))
 
 
-@reports_errors
+@command
 def export_beta(
     run: RunArgument,
-    out: Annotated[Path, typer.Option(parser=named_path, metavar="FILE.jsonl", help="File to write.")],
+    out: Annotated[Path, path_option("FILE.jsonl", "File to write.")],
     min_recall: Annotated[
         float, typer.Option(min=0, max=1, help="Leave out questions with a recall@5 below this.")
     ] = 0.0,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Write question, β (relation weights) and outcome of a run as JSON lines, to fine-tune a manager."""
     from workflows.evaluation.beta_export import export_beta as write_examples
 
     done = write_examples(run, out, min_recall)
     left_out = f"{done['below']} below the recall, {done['without_beta']} without β"
-    write(
-        done,
-        lambda console: console.print(f"{done['written']} examples in {escape(done['file'])}; left out: {left_out}"),
-        as_json=as_json,
-    )
+    return Shown(done, f"{done['written']} examples in {escape(done['file'])}; left out: {left_out}")
 
 
-@reports_errors
+@command
 def export_trec(
     run: RunArgument,
-    out: Annotated[Path, typer.Option(parser=named_path, metavar="FOLDER", help="New or empty folder to write to.")],
-    as_json: JsonOption = False,
-) -> None:
+    out: Annotated[Path, path_option("FOLDER", "New or empty folder to write to.")],
+) -> Shown:
     """Write a run's rankings and gold passages for trec_eval, ir_measures and beir to score."""
     from workflows.evaluation.trec_export import export_trec as write_files
 
-    done = write_files(run, out)
-    write(done, lambda console: _show_trec(console, done), as_json=as_json)
+    return Shown(write_files(run, out), _show_trec)
 
 
 def _show_trec(console: Console, done: Row) -> None:

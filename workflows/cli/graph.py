@@ -10,12 +10,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from graph.storage.workspace import default_workspace
 from workflows.admin.graph_exchange import GraphFormat, export_graph, form_of, import_graph, publish_graph
 from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, query_graph
 from workflows.cli import graph_draw, graph_search, graph_upkeep
-from workflows.cli.command import reports_errors, say, write
-from workflows.cli.options import JsonOption, WorkspaceOption, named_path
+from workflows.cli.command import Shown, command, say
+from workflows.cli.options import WorkspaceOption, path_argument
 from workflows.cli.render import escape
 from workflows.runtime.printable import visible_json
 
@@ -30,8 +29,7 @@ ParamOption = Annotated[
 ]
 
 FormatOption = Annotated[
-    GraphFormat | None,
-    typer.Option("--format", help="Form of the file (default: that of its ending, else jsonl).", show_default=False),
+    GraphFormat | None, typer.Option("--format", help="Form of the file (default: that of its ending, else jsonl).")
 ]
 
 
@@ -43,63 +41,56 @@ graph.command("restore")(graph_upkeep.restore)
 
 
 @graph.command("query")
-@reports_errors
+@command
 def query(
     cypher: Annotated[str, typer.Argument(metavar="CYPHER", help="Query that only reads, in quotes.")],
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     param: ParamOption = None,
     limit: Annotated[int, typer.Option(help="Rows to show, at most.", min=1)] = LIMIT,
     timeout: Annotated[float, typer.Option(help="Seconds that the query may take.", min=0.001)] = TIMEOUT_S,
     server: Annotated[
         bool, typer.Option("--server", help="Ask the graph server of MARA_GRAPH_URL, as it stands.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Show what a query finds in the relationship graph; it may not write."""
-    root = workspace or default_workspace()
-    found = query_graph(root, cypher, param or [], limit=limit, timeout_s=timeout, on_server=server, say=say)
-    write(found, lambda console: _show(console, found), as_json=as_json)
+    return Shown(
+        query_graph(workspace, cypher, param or [], limit=limit, timeout_s=timeout, on_server=server, say=say), _show
+    )
 
 
 @graph.command("publish")
-@reports_errors
+@command
 def publish(
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     vectors: Annotated[bool, typer.Option("--vectors", help="Also send the passages' vectors, from now on.")] = False,
     whole: Annotated[
         bool, typer.Option("--whole", help="Compare everything, also where nothing changed in the workspace.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Bring the graph server of MARA_GRAPH_URL up to date with the workspace."""
-    done = publish_graph(workspace or default_workspace(), whole=whole, with_vectors=vectors)
-    write(done, lambda console: _show_published(console, done), as_json=as_json)
+    return Shown(publish_graph(workspace, whole=whole, with_vectors=vectors), _show_published)
 
 
 @graph.command("export")
-@reports_errors
+@command
 def export(
-    file: Annotated[Path, typer.Argument(parser=named_path, metavar="FILE", help="File to write.")],
-    workspace: WorkspaceOption = None,
+    file: Annotated[Path, path_argument("FILE", "File to write.")],
+    workspace: WorkspaceOption,
     form: FormatOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Write the relationship graph, conversations and all, into a file."""
-    done = export_graph(workspace or default_workspace(), file, form or form_of(file))
-    write(done, lambda console: _show_exchanged(console, done), as_json=as_json)
+    return Shown(export_graph(workspace, file, form or form_of(file)), _show_exchanged)
 
 
 @graph.command("import")
-@reports_errors
+@command
 def import_(
-    file: Annotated[Path, typer.Argument(parser=named_path, metavar="FILE", help="File of an export.")],
-    workspace: WorkspaceOption = None,
+    file: Annotated[Path, path_argument("FILE", "File of an export.")],
+    workspace: WorkspaceOption,
     form: FormatOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Add the nodes and edges of an export (jsonl, cypher) to the relationship graph, all or none."""
-    done = import_graph(workspace or default_workspace(), file, form or form_of(file))
-    write(done, lambda console: _show_exchanged(console, done), as_json=as_json)
+    return Shown(import_graph(workspace, file, form or form_of(file)), _show_exchanged)
 
 
 def _show_published(console: Console, done: Mapping[str, Any]) -> None:

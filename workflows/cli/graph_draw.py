@@ -10,37 +10,28 @@ import typer
 from rich.console import Console
 
 from graph.relationships.surroundings import CHUNKS, CONCEPTS, RELATED
-from graph.storage.workspace import default_workspace
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WorkspaceOption, named_path
+from workflows.cli.command import Shown, command
+from workflows.cli.options import WorkspaceOption, path_option
 from workflows.cli.plot import show_picture
 from workflows.cli.render import escape
 from workflows.explanation.pictures.surroundings import MOST, draw_surroundings
 
 
-@reports_errors
+@command
 def draw(
     document: Annotated[
         str, typer.Argument(metavar="DOCUMENT", help="ID of a document or of a passage of it, or its path.")
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", parser=named_path, metavar="FILE", help="File to write, ending in .png, .svg or .graphml."
-        ),
-    ],
-    workspace: WorkspaceOption = None,
+    out: Annotated[Path, path_option("FILE", "File to write, ending in .png, .svg or .graphml.", "--out", "-o")],
+    workspace: WorkspaceOption,
     chunks: Annotated[int, typer.Option(min=0, max=MOST, help="Passages to draw, at most.")] = CHUNKS,
     concepts: Annotated[
         int, typer.Option(min=0, max=MOST, help="Concepts to draw by their relevance, at most.")
     ] = CONCEPTS,
     related: Annotated[int, typer.Option(min=0, max=MOST, help="Related documents to draw, at most.")] = RELATED,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Draw a document's source, its passages, the concepts it explains, and the documents that share them."""
-    root = workspace or default_workspace()
-    drawn = draw_surroundings(root, document, out, chunks=chunks, concepts=concepts, related=related)
-    write(drawn, lambda console: _show(console, drawn), as_json=as_json)
+    return Shown(draw_surroundings(workspace, document, out, chunks=chunks, concepts=concepts, related=related), _show)
 
 
 def _show(console: Console, drawn: Mapping[str, Any]) -> None:

@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WhereOption, WorkspaceOption, asking_settings, given_text
+from workflows.cli.command import Shown, command
+from workflows.cli.options import WhereOption, WorkspaceOption, asking_settings, text_argument, text_option
 from workflows.cli.render import escape
 
-if TYPE_CHECKING:
-    from rich.console import Console
 
-
-@reports_errors
+@command
 def search(
-    text: Annotated[str, typer.Argument(parser=given_text, metavar="TEXT", help="Text to search for, in quotes.")],
-    workspace: WorkspaceOption = None,
+    text: Annotated[str, text_argument("TEXT", "Text to search for, in quotes.")],
+    workspace: WorkspaceOption,
     conversation: Annotated[
-        str | None,
-        typer.Option(parser=given_text, metavar="NAME", help="Count what this conversation mentions, by 0.3 to 0.7."),
+        str | None, text_option("NAME", "Count what this conversation mentions, by 0.3 to 0.7.")
     ] = None,
-    user: Annotated[
-        str | None, typer.Option(parser=given_text, metavar="NAME", help="Who asks: the conversation's owner.")
-    ] = None,
+    user: Annotated[str | None, text_option("NAME", "Who asks: the conversation's owner.")] = None,
     keep: Annotated[
-        str | None,
-        typer.Option(
-            parser=given_text,
-            metavar="NAME",
-            help="Keep it under this name as a Query, with SIMILARITY edges.",
-        ),
+        str | None, text_option("NAME", "Keep it under this name as a Query, with SIMILARITY edges.")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, max=200, help="Number of documents to return.")] = 5,
     where: WhereOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Search documents, not passages: by similarity, and by the concepts of a conversation."""
     from workflows.document_search import search_documents
 
     context = asking_settings(workspace, where, conversation=conversation, user=user)
-    found = search_documents(context, text, k, keep or "")
-    write(found, lambda console: _show(console, found), as_json=as_json)
+    return Shown(search_documents(context, text, k, keep or ""), _show)
 
 
 def _show(console: Console, found: Mapping[str, Any]) -> None:

@@ -7,17 +7,14 @@ import re
 import secrets
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from graph.errors import BadInput
 from graph.metadata_filter import parse_where
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from workflows.cli.command import Shown, command
 
 _PREFIX = "mara_"
 _RANDOM_BYTES = 32
@@ -25,15 +22,13 @@ _SEVERAL = 'write them into the line of the file: where = { tenant = { "$in" = [
 _BARE = re.compile("[A-Za-z0-9_-]+")
 
 
-@reports_errors
+@command
 def key(
     name: Annotated[str, typer.Argument(help="Name of the person or program that will use the key.")],
     where: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="CONDITION",
-            help="Let them see only passages with this metadata, as in `mara ask`. Repeatable.",
-            show_default=False,
+            metavar="CONDITION", help="Let them see only passages with this metadata, as in `mara ask`. Repeatable."
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--everything", help="Let them see every passage.")] = False,
@@ -42,21 +37,18 @@ def key(
         typer.Option(
             metavar="NAME",
             help="Workspace that they may open, in place of the server's own. Repeatable; the first is the default.",
-            show_default=False,
         ),
     ] = None,
     may_index: Annotated[bool, typer.Option("--may-index", help="Let them index and sync documents.")] = False,
     may_watch: Annotated[
         bool, typer.Option("--may-watch", help="Let them read the figures of the server (/metrics).")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Make a key for somebody who asks a server, and print the lines for its file of keys."""
     if bool(where) == everything:
         raise BadInput(f"It is not clear what {name} may see", "Give either --where CONDITION or --everything")
     conditions, workspaces = parse_where(where or [], _SEVERAL), tuple(open_workspace or ())
-    made = new_key(name, conditions, workspaces, may_index=may_index, may_watch=may_watch)
-    write(made, lambda console: _show(console, made), as_json=as_json)
+    return Shown(new_key(name, conditions, workspaces, may_index=may_index, may_watch=may_watch), _show)
 
 
 def new_key(

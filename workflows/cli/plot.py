@@ -4,44 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from graph.retrieve.modes import Mode
-from graph.storage.workspace import default_workspace
-from workflows.cli.command import reports_errors, write
+from workflows.cli.command import Shown, command
 from workflows.cli.options import (
-    JsonOption,
     ModelOption,
     PresetOption,
     QuestionArgument,
     WhereOption,
     WorkspaceOption,
     asking_settings,
-    named_path,
+    path_option,
     words_of_question,
 )
 from workflows.cli.render import escape
 from workflows.explanation.pictures.walk import MOST_NODES
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 plot = typer.Typer(help="Draw a question's walk or a workspace as a PNG or SVG picture.", no_args_is_help=True)
 
-OutOption = Annotated[
-    Path,
-    typer.Option("--out", "-o", parser=named_path, metavar="FILE", help="Picture to write, ending in .png or .svg."),
-]
+OutOption = Annotated[Path, path_option("FILE", "Picture to write, ending in .png or .svg.", "--out", "-o")]
 
 
 @plot.command()
-@reports_errors
+@command
 def walk(
     question: QuestionArgument,
     out: OutOption,
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     mode: Annotated[
         Mode | None, typer.Option(metavar="MODE", help="Walk to draw: mara (the default), hipporag2 or mara-matrix.")
     ] = None,
@@ -50,8 +43,7 @@ def walk(
     top_k: Annotated[int | None, typer.Option(help="Number of passages to return and draw (default 5).")] = None,
     nodes: Annotated[int, typer.Option(min=2, max=MOST_NODES, help="Entities and passages to draw, at most.")] = 30,
     where: WhereOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Ask a question and draw the part of the graph that its walk used."""
     from workflows.ask import ask
     from workflows.explain import explain
@@ -59,37 +51,28 @@ def walk(
     from workflows.explanation.pictures.walk import draw_walk
 
     picture_format(out)
-    context = asking_settings(
-        workspace,
-        where,
-        mode=mode,
-        preset=preset,
-        model=model,
-        top_k=5 if top_k is None else top_k,
-    )
+    found = 5 if top_k is None else top_k
+    context = asking_settings(workspace, where, mode=mode, preset=preset, model=model, top_k=found)
     explanation = explain(ask(words_of_question(question), context), context, max_nodes=nodes)
-    drawn = draw_walk(out, explanation.to_json())
-    write(drawn, lambda console: _show_walk(console, drawn), as_json=as_json)
+    return Shown(draw_walk(out, explanation.to_json()), _show_walk)
 
 
 @plot.command()
-@reports_errors
-def relations(out: OutOption, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+@command
+def relations(out: OutOption, workspace: WorkspaceOption) -> Shown:
     """Draw the number and the total weight of edges by relation type."""
     from workflows.explanation.pictures.structure import plot_relations
 
-    drawn = plot_relations(workspace or default_workspace(), out)
-    write(drawn, lambda console: _show_relations(console, drawn), as_json=as_json)
+    return Shown(plot_relations(workspace, out), _show_relations)
 
 
 @plot.command()
-@reports_errors
-def degrees(out: OutOption, workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+@command
+def degrees(out: OutOption, workspace: WorkspaceOption) -> Shown:
     """Draw how many edges entities and passages have, and list the best connected entities."""
     from workflows.explanation.pictures.structure import plot_degrees
 
-    drawn = plot_degrees(workspace or default_workspace(), out)
-    write(drawn, lambda console: _show_degrees(console, drawn), as_json=as_json)
+    return Shown(plot_degrees(workspace, out), _show_degrees)
 
 
 def _show_walk(console: Console, drawn: Mapping[str, Any]) -> None:

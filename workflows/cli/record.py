@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from graph.storage.workspace import default_workspace
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WorkspaceOption
+from workflows.cli.command import Shown, command
+from workflows.cli.options import WorkspaceOption
 from workflows.cli.render import escape
 
 record = typer.Typer(
@@ -22,23 +21,23 @@ _Name = Annotated[
 
 
 @record.command()
-@reports_errors
-def join(name: _Name = "", workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+@command
+def join(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
     """Let a folder have a record that is in Postgres, and derive its index; again, to bring it up to date."""
     from workflows.admin.record_place import join_record
 
-    found = join_record(workspace or default_workspace(), name)
+    found = join_record(workspace, name)
     state = "derived" if found["derived"] else "up to date"
     told = f"Record [bold]{escape(found['record'])}[/]: generation {found['generation'] or 'none'}, {state}"
-    write(found, lambda console: console.print(told), as_json=as_json)
+    return Shown(found, told)
 
 
 @record.command()
-@reports_errors
-def move(name: _Name = "", workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+@command
+def move(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
     """Move a workspace's record and history from SQLite to Postgres; its index stays as it is."""
     from workflows.admin.record_place import move_record
 
-    found = move_record(workspace or default_workspace(), name)
+    found = move_record(workspace, name)
     told = f"Moved to the record [bold]{escape(found['record'])}[/]. No longer needed: {', '.join(found['set_aside'])}"
-    write(found, lambda console: console.print(told), as_json=as_json)
+    return Shown(found, told)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from graph.corrections.kinds import Apart, Merge, What
-from graph.storage.workspace import default_workspace
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WorkspaceOption
+from workflows.cli.command import JsonOption, Shown, command, write
+from workflows.cli.correct import show_done
+from workflows.cli.options import WorkspaceOption
 from workflows.cli.render import escape
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _QUOTED = str.maketrans({'"': '\\"', "\\": "\\\\", "$": "\\$", "`": "\\`"})
 
@@ -26,9 +23,9 @@ _MERGES = {"y": 0, "1": 0, "2": 1}
 """Answers that merge a pair, with the place of the name that stays."""
 
 
-@reports_errors
+@command
 def review(
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of proposals of each kind.")] = 20,
     least: Annotated[
         float, typer.Option(min=0, max=1, help="Score from which on names are proposed to be merged.")
@@ -41,23 +38,20 @@ def review(
         ),
     ] = False,
     as_json: JsonOption = False,
-) -> None:
+) -> Shown | None:
     """Propose names that may be one, and names that may be two, with the evidence for and against."""
+    from workflows.admin.corrections import correct
     from workflows.admin.review import review_names
 
-    root = workspace or default_workspace()
-    found = review_names(root, limit, least)
-    if decide and not as_json:
-        _decide(root, found)
-    else:
-        write(found, lambda console: _show(console, found), as_json=as_json)
+    found = review_names(workspace, limit, least)
+    if as_json or not decide:
+        return Shown(found, _show)
+    decided = _decided(found)
+    return Shown(correct(workspace, decided, "mara review"), show_done) if decided else None
 
 
-def _decide(root: Path, found: Mapping[str, Any]) -> None:
-    """Ask about each pair; make all corrections at the end, at once."""
-    from workflows.admin.corrections import correct
-    from workflows.cli.correct import show_done
-
+def _decided(found: Mapping[str, Any]) -> list[What]:
+    """Ask about each pair."""
     decided: list[What] = []
     for each in found["merges"]:
         write(each, partial(_show_merge, each=each), as_json=False)
@@ -69,9 +63,7 @@ def _decide(root: Path, found: Mapping[str, Any]) -> None:
             decided.append(Merge(names, names[_MERGES[answer]]))
         elif answer == "n":
             decided.append(Apart(names))
-    if decided:
-        done = correct(root, decided, "mara review")
-        write(done, lambda console: show_done(console, done), as_json=False)
+    return decided
 
 
 def _asked() -> str:

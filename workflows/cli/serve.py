@@ -12,33 +12,27 @@ from typing import Annotated
 import typer
 
 from graph.errors import BadInput, DependencyMissing
-from graph.storage.workspace import Workspace, default_workspace
-from workflows.cli.command import reports_errors
-from workflows.cli.options import WorkspaceOption, named_path
+from graph.storage.workspace import Workspace
+from workflows.cli.command import command
+from workflows.cli.options import WorkspaceOption, path_option
 
 
-@reports_errors
+@command
 def serve(
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     host: Annotated[
         str, typer.Option(help="Address to listen at; others than this machine's need keys.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any that is free.")] = 8700,
     uploads: Annotated[
         Path | None,
-        typer.Option(
-            parser=named_path,
-            metavar="FOLDER",
-            help="Let visitors add documents: files go to this folder, and are indexed (default: they may not).",
+        path_option(
+            "FOLDER", "Let visitors add documents: files go to this folder, and are indexed (default: they may not)."
         ),
     ] = None,
     conversations: Annotated[
         Path | None,
-        typer.Option(
-            parser=named_path,
-            metavar="FILE",
-            help="File that keeps the conversations (default: conversations.sqlite in the workspace).",
-        ),
+        path_option("FILE", "File that keeps the conversations (default: conversations.sqlite in the workspace)."),
     ] = None,
     history: Annotated[
         bool,
@@ -73,16 +67,15 @@ def serve(
             "Install them with: pip install 'mara-rag[serve]'",
         ) from fault
     check_installed()
-    root = workspace or default_workspace()
     if uploads is None:
-        _check_workspace(root)
-    served = Served(root, conversations, uploads, history, at_once, workers)
+        _check_workspace(workspace)
+    served = Served(workspace, conversations, uploads, history, at_once, workers)
     _check_host(host, is_open=served.site.keyring().is_open)
     listening = _listening(host, port)
     address = f"http://{_shown(host)}:{listening.getsockname()[1]}/"
 
     def tell() -> None:
-        _say(f"Serving {root} at {address} (Ctrl-C to stop)")
+        _say(f"Serving {workspace} at {address} (Ctrl-C to stop)")
         if open_page:
             webbrowser.open(address)
 

@@ -8,29 +8,26 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from graph.storage.workspace import default_workspace
 from graph.text import counted
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WorkspaceOption
+from workflows.cli.command import Shown, command
+from workflows.cli.options import WorkspaceOption
 from workflows.cli.render import escape
 
 _MARKS = {"added": "[green]+[/]", "changed": "[yellow]~[/]", "removed": "[red]-[/]"}
 
 
-@reports_errors
+@command
 def versions(
     document: Annotated[
         str, typer.Argument(metavar="DOCUMENT", help="ID of a document or passage, or its source as results name it.")
     ],
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     diff: Annotated[bool, typer.Option("--diff", help="Also show the lines that changed.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Show when a document changed, and which passages and facts came and went."""
     from workflows.admin.versions import document_versions
 
-    found = document_versions(workspace or default_workspace(), document, with_text=diff)
-    write(found, lambda console: _print_versions(console, found), as_json=as_json)
+    return Shown(document_versions(workspace, document, with_text=diff), _print_versions)
 
 
 def _print_versions(console: Console, found: Mapping[str, Any]) -> None:

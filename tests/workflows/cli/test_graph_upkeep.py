@@ -88,7 +88,7 @@ def test_what_would_go_is_shown_before_it_is_asked(
         return answer == "y"
 
     before = values(mara, workspace)
-    monkeypatch.setattr(graph_upkeep, "_somebody_answers", lambda: True)
+    monkeypatch.setattr(graph_upkeep, "somebody_answers", lambda: True)
     monkeypatch.setattr("typer.confirm", confirm)
     assert mara("graph", "prune", "--below", "0.45", "-w", workspace).code == code
     assert len(asked) == 1
