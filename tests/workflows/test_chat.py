@@ -29,9 +29,9 @@ from workflows import chat, mara, ragenta
 from workflows.ask import ask
 from workflows.chat import build
 from workflows.context import Context, make_context
+from workflows.conversation.settings import ChatContext
 from workflows.conversation.writing import answer_text
 from workflows.indexing import index_sources
-from workflows.settings.chat import ChatContext
 from workflows.settings.indexing import IndexingContext
 from workflows.states.chat import METADATA
 

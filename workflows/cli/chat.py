@@ -12,7 +12,7 @@ import typer
 from graph.errors import BadInput
 from workflows.cli.command import command
 from workflows.cli.options import Asking
-from workflows.runtime.printable import VisibleConsole
+from workflows.output.printable import VisibleConsole
 
 
 @command

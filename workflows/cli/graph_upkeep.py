@@ -10,11 +10,11 @@ import typer
 from rich.console import Console
 
 from graph.errors import BadInput
-from workflows.admin.graph_upkeep import evaluate_graph, prune_graph, restore_graph
+from workflows.admin.graph_queries import evaluate_graph, prune_graph, restore_graph
 from workflows.cli.command import JsonOption, Shown, command, say, somebody_answers, write
 from workflows.cli.options import WorkspaceOption
 from workflows.cli.render import escape, relationships_problem
-from workflows.runtime.printable import VisibleConsole
+from workflows.output.printable import VisibleConsole
 
 
 @command

@@ -23,10 +23,10 @@ from workflows.states.ragenta import add_found, add_judgements
 from workflows.states.records import OUTSIDE_FILTER, ErrorRecord, FactHit, Update
 
 RETRIEVED = ("passages", "facts", "seeds", "passage_candidates")
-"""What of the state names passages, once they are retrieved."""
+"""The keys of the state that name passages, once they are retrieved: the last nodes of a run read all of them."""
 
-JUDGED = (*RETRIEVED, "judgements")
-"""What of the state names passages, once they are judged."""
+SHOWING = (*RETRIEVED, "judgements", "kept", "written_from")
+"""The keys that every node reads that works on judged passages, so that nothing stays that a filter hides."""
 
 
 def within_filter(
@@ -168,6 +168,9 @@ _KEEPERS: Mapping[str, Callable[[Any, Selection], Any]] = {
     "passage_candidates": _keep_passages,
     "seeds": keep_seeds,
 }
+
+NAMING_PASSAGES = frozenset(_KEEPERS)
+"""The keys of the state that name passages: a node reads of them what lies within the run's filter."""
 
 _ADD: Mapping[str, Callable[[Any, Any], Any]] = {"judgements": add_judgements, "found": add_found}
 """How the state puts together what of it adds up: what is left of that takes the place of the whole."""

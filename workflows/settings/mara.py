@@ -25,8 +25,17 @@ from graph.text import has_controls
 from graph.walk.factors import FactorPolicy, SynonymyPolicy
 from graph.walk.pagerank import Engine
 from workflows.settings.enums import UnsupportedClaims, Workflow
-from workflows.settings.forms import Damping, FoundCount, KeptCount, Retries, SeedWeight, Share, Temperature, offered_at
-from workflows.settings.provenance import Provenance
+from workflows.settings.forms import (
+    Damping,
+    FoundCount,
+    KeptCount,
+    Provenance,
+    Retries,
+    SeedWeight,
+    Share,
+    Temperature,
+    offered_at,
+)
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
@@ -407,6 +416,7 @@ class Context(BaseModel):
     _concept_extractor: ConceptExtractor | None = PrivateAttr(None)
     _turn_key: str = PrivateAttr("")
     _replaces: str = PrivateAttr("")
+    _run: Any = PrivateAttr(None)
 
     @classmethod
     def of(cls, context: Context | None) -> Self:
@@ -456,6 +466,17 @@ class Context(BaseModel):
         changed._manager = manager or self._manager
         changed._answerer = answerer or self._answerer
         return changed
+
+    def of_run(self, run: Any) -> Self:
+        """Return these settings with the run that they are handed on with to its nodes; None for none yet."""
+        changed = self.model_copy()
+        changed._run = run
+        return changed
+
+    @property
+    def run(self) -> Any:
+        """The run under way; None where none is."""
+        return self._run
 
     def with_concept_extractor(self, extractor: ConceptExtractor) -> Self:
         """Return these settings with a caller's own way to find the concepts of messages."""

@@ -28,7 +28,7 @@ from workflows.states.records import (
     SeedSet,
     error_of,
 )
-from workflows.states.shared import Walking, searched_words
+from workflows.states.shared import State, searched_words
 
 
 def fact_hit(fact: GraphFact, score: float, *, kept: bool) -> FactHit:
@@ -123,7 +123,7 @@ def seed_set(
     )
 
 
-def seeds_of(index: Index, state: Walking, settings: WalkSettings, selection: Selection | None) -> Seeds:
+def seeds_of(index: Index, state: State, settings: WalkSettings, selection: Selection | None) -> Seeds:
     """Return the state's seeds; where every passage is one, the state shows the first of them only.
 
     Raises:

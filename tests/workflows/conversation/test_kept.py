@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput
-from workflows.serving.page.conversations import (
+from workflows.conversation.kept import (
     ANSWERED,
     CUT,
     CUT_AFTER_S,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from graph.errors import BadInput, WorkspaceLocked
-from workflows.runtime.printable import visible
+from workflows.output.printable import visible
 
 FILE_NAME = "conversations.sqlite"
 """The file within the default workspace."""

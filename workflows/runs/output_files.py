@@ -7,8 +7,8 @@ from pathlib import Path
 
 from graph.errors import BadInput
 from graph.storage.workspace import Workspace
-from workflows.evaluation.run_files import EVALUATION
 from workflows.runs.batch_rows import BATCH
+from workflows.runs.evaluation_files import EVALUATION
 
 
 def check_output(path: Path, suffix: str) -> None:

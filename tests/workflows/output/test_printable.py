@@ -19,7 +19,7 @@ from graph.errors import BadInput
 from tests.docs.pages import nodes
 from workflows.cli import render
 from workflows.cli.batch import show_summary
-from workflows.runtime.printable import VisibleConsole, visible, visible_json
+from workflows.output.printable import VisibleConsole, visible, visible_json
 
 HOSTILE = (
     "\x1b[31m\x9b31m\x07\r\u200b\u200e\u200f\u202e\u2066\u061c\u2060\ufeff\u00ad\u2028\u034f\u3164\U000e0041\ud800"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from workflows.runtime.printable import visible
+from workflows.output.printable import visible
 
 NOTHING = "–"
 """The mark in place of a missing figure."""

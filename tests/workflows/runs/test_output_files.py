@@ -10,8 +10,8 @@ from graph.errors import BadInput
 from graph.storage.workspace import Workspace
 from tests.workflows.command_line import Mara
 from tests.workflows.evaluation.compared_rows import TEMPORAL, row, write_run
-from workflows.evaluation.output_files import check_output
 from workflows.explain import check_target
+from workflows.runs.output_files import check_output
 
 BETA = {"entity_entity": TEMPORAL, "entity_passage": {"PRIMARY": 0.6, "SECONDARY": 0.3, "PERIPHERAL": 0.1}}
 

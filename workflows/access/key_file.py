@@ -30,7 +30,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from graph.errors import BadInput
 from graph.metadata_filter import read_conditions
 from graph.storage.workspace import is_workspace_name
-from workflows.serving.tokens import CLAIMS, Verifier, is_claim, names_claims, with_samples
+from workflows.access.tokens import CLAIMS, Verifier, is_claim, names_claims, with_samples
 from workflows.settings.problems import problems_of
 
 ANY_WORKSPACE = "all"

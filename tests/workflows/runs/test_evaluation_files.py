@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from graph.errors import BadInput
 from tests.builders import Child
-from workflows.evaluation.run_files import EVALUATION, RESULTS, load_run
-from workflows.evaluation.run_files import METRICS as METRICS_FILE
+from workflows.runs.evaluation_files import EVALUATION, RESULTS, load_run
+from workflows.runs.evaluation_files import METRICS as METRICS_FILE
 from workflows.runs.run_folder import Answered, Row, RunFolder, json_lines, writing
 
 QUESTIONS = ["q1", "q2"]
@@ -179,7 +179,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 WRITE = """
 import sys
 from pathlib import Path
-from workflows.evaluation.run_files import EVALUATION
+from workflows.runs.evaluation_files import EVALUATION
 from workflows.runs.run_folder import writing
 with writing(Path(sys.argv[1]), EVALUATION):
     print("writing")
