@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,38 +12,37 @@ from rich.console import Console
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from graph.errors import BadInput, ServiceUnavailable, WorkspaceDamaged, WorkspaceMissing
+from graph.errors import BadInput, WorkspaceDamaged
 from graph.explain.matrices import MatrixWeights
 from workflows.cli import render
-from workflows.cli.batch import batch
 from workflows.cli.chat import chat
-from workflows.cli.command import REFUSED, JsonOption, Shown, command, error_body, told_beside_the_result, write
-from workflows.cli.compare import compare
-from workflows.cli.correct import correct
-from workflows.cli.discover import discover, provenance
-from workflows.cli.edges import edges
-from workflows.cli.evaluate import evaluate, export_beta, export_trec
+from workflows.cli.command import (
+    REFUSED,
+    JsonOption,
+    Shown,
+    command,
+    error_body,
+    progress_bars,
+    told_beside_the_result,
+    write,
+)
+from workflows.cli.contents import discover, edges, provenance, versions
+from workflows.cli.correct import correct, review
+from workflows.cli.evaluate import batch, compare, evaluate, export_beta, export_trec
 from workflows.cli.feedback import feedback, tune
-from workflows.cli.graph import graph
+from workflows.cli.graph import graph, plot
 from workflows.cli.history import forget, history
-from workflows.cli.key import key
 from workflows.cli.options import (
     Asking,
     Indexing,
     QuestionArgument,
     WorkspaceOption,
-    asking_settings,
     path_argument,
     path_option,
     text_option,
     words_of_question,
 )
-from workflows.cli.plot import plot
-from workflows.cli.progress_bars import progress_bars
-from workflows.cli.record import record
-from workflows.cli.review import review
-from workflows.cli.serve import serve
-from workflows.cli.versions import versions
+from workflows.cli.serve import key, mcp, serve
 from workflows.output.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
 
@@ -318,58 +315,48 @@ def demo(
         return Shown(run_demo(workspace, progress), render.demo)
 
 
-@app.command()
+record = typer.Typer(
+    help="A record in Postgres, at the address of MARA_RECORD_URL: join one, or move a workspace's to it.",
+    no_args_is_help=True,
+)
+
+_Name = Annotated[
+    str, typer.Argument(metavar="[NAME]", help="Name of the record; by default the one that the address names.")
+]
+
+
+@record.command()
 @command
-def mcp(
-    workspace: WorkspaceOption,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Serve only passages with this metadata, as in `mara ask`; clients can only narrow it. Repeatable.",
-        ),
-    ] = None,
-    user: Annotated[
-        str | None, text_option("NAME", "Who asks: write their conversations and views to the history.")
-    ] = None,
-) -> None:
-    """Serve a workspace to MCP clients over stdio, with the tools ask and retrieve."""
-    import anyio
+def join(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
+    """Let a folder have a record that is in Postgres, and derive its index; again, to bring it up to date."""
+    from workflows.admin.record_place import join_record
 
-    from graph.metadata_filter import parse_where
-    from workflows.serving.mcp_server import make_server
-    from workflows.serving.mcp_stdio import serve_stdio
+    found = join_record(workspace, name)
+    state = "derived" if found["derived"] else "up to date"
+    told = f"Record [bold]{render.escape(found['record'])}[/]: generation {found['generation'] or 'none'}, {state}"
+    return Shown(found, told)
 
-    filter_of_all = parse_where(where or [])
-    if where or user:
-        # Documents may still come, and a server may be about to start: calls report that.
-        with suppress(WorkspaceMissing, ServiceUnavailable):
-            asking_settings(workspace, where, user=user)
-    # What a library prints is held back no longer than a line: at the end it would follow the protocol.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)
-    anyio.run(serve_stdio, make_server(workspace.absolute(), filter_of_all, user or ""))
+
+@record.command()
+@command
+def move(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
+    """Move a workspace's record and history from SQLite to Postgres; its index stays as it is."""
+    from workflows.admin.record_place import move_record
+
+    found = move_record(workspace, name)
+    told = f"Moved to the record [bold]{render.escape(found['record'])}[/]"
+    return Shown(found, f"{told}. No longer needed: {', '.join(found['set_aside'])}")
 
 
 app.add_typer(plot, name="plot")
 app.add_typer(graph, name="graph")
 app.add_typer(correct, name="correct")
 app.add_typer(record, name="record")
-app.command("chat")(chat)
-app.command("batch")(batch)
+for each in (mcp, chat, batch):
+    app.command()(each)
 app.command("eval")(evaluate)
-app.command("compare")(compare)
-app.command("edges")(edges)
-app.command("feedback")(feedback)
-app.command("review")(review)
-app.command("serve")(serve)
-app.command("tune")(tune)
-app.command("versions")(versions)
-app.command("key")(key)
-app.command("history")(history)
-app.command("discover")(discover)
-app.command("provenance")(provenance)
-app.command("forget")(forget)
+for each in (compare, edges, feedback, review, serve, tune, versions, key, history, discover, provenance, forget):
+    app.command()(each)
 
 
 def main() -> None:

@@ -11,9 +11,8 @@ from rich.console import Console
 
 from graph.errors import BadInput
 from graph.storage.marks import MarkKind
-from workflows.cli.command import JsonOption, Shown, command
+from workflows.cli.command import JsonOption, Shown, command, progress_bars
 from workflows.cli.options import ModelOption, WorkspaceOption, asking_settings, path_argument
-from workflows.cli.progress_bars import progress_bars
 from workflows.cli.render import escape
 
 
