@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from graph.errors import NoAccess
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EdgeType, NodeType
-from graph.relationships.tables import table_of_edges, table_of_nodes
+from graph.relationships.tables import along
 from graph.schema import stable_id
 from graph.text import one_line
 
@@ -19,46 +18,37 @@ USER, ASSISTANT = "user", "assistant"
 TITLE_LENGTH = 80
 """Characters of a conversation's title, which is the beginning of its first question."""
 
-_USER = table_of_nodes(NodeType.USER)
-_MESSAGE = table_of_nodes(NodeType.MESSAGE)
-_CONVERSATION = table_of_nodes(NodeType.CONVERSATION)
-_DOCUMENT = table_of_nodes(NodeType.DOCUMENT)
-_PART_OF = table_of_edges(EdgeType.PART_OF, NodeType.MESSAGE, NodeType.CONVERSATION)
-_CREATED = table_of_edges(EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)
-_FOLLOWS = table_of_edges(EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE)
-_VIEWED = table_of_edges(EdgeType.VIEWED, NodeType.USER, NodeType.DOCUMENT)
+WITH_ASKER = 'LEFT JOIN created ON created.target = m.key LEFT JOIN "user" u ON u.key = created.source'
+"""Joins who asked to a message ``m``, as the user ``u``."""
 
 _COLUMNS = "m.key, m.id, m.role, m.content, m.created_at, m.understood, m.kind, m.cited, p.position, c.id, u.id"
 _MESSAGES = f"""
-SELECT {_COLUMNS} FROM "{_MESSAGE}" m
-LEFT JOIN "{_PART_OF}" p ON p.source = m.key LEFT JOIN "{_CONVERSATION}" c ON c.key = p.target
-LEFT JOIN "{_CREATED}" made ON made.target = m.key LEFT JOIN "{_USER}" u ON u.key = made.source
-"""
+    SELECT {_COLUMNS} FROM message m
+    LEFT JOIN part_of p ON p.source = m.key LEFT JOIN conversation c ON c.key = p.target {WITH_ASKER}"""
 _WITHIN = f"""
-SELECT {_COLUMNS} FROM "{_PART_OF}" p
-CROSS JOIN "{_MESSAGE}" m ON m.key = p.source CROSS JOIN "{_CONVERSATION}" c ON c.key = p.target
-LEFT JOIN "{_CREATED}" made ON made.target = m.key LEFT JOIN "{_USER}" u ON u.key = made.source
-WHERE p.target = (SELECT key FROM "{_CONVERSATION}" WHERE id = ?) ORDER BY p.position
-"""
+    SELECT {_COLUMNS} FROM part_of p
+    CROSS JOIN message m ON m.key = p.source CROSS JOIN conversation c ON c.key = p.target {WITH_ASKER}
+    WHERE p.target = (SELECT key FROM conversation WHERE id = ?) ORDER BY p.position"""
 """The messages of a conversation; the cross joins keep the order, in which an index leads to the last ones."""
 _FIRST_ASKER = f"""
-SELECT u.id FROM "{_PART_OF}" p
-LEFT JOIN "{_CREATED}" made ON made.target = p.source LEFT JOIN "{_USER}" u ON u.key = made.source
-WHERE p.target = c.key ORDER BY p.position LIMIT 1
-"""
+    SELECT u.id FROM part_of p JOIN message m ON m.key = p.source {WITH_ASKER}
+    WHERE p.target = c.key ORDER BY p.position LIMIT 1"""
 _CONVERSATIONS = f"""
-SELECT c.id, c.title, c.created_at, c.updated_at, ({_FIRST_ASKER}),
-    (SELECT count(*) FROM "{_PART_OF}" p WHERE p.target = c.key)
-FROM "{_CONVERSATION}" c
-"""
+    SELECT c.id, c.title, c.created_at, c.updated_at, ({_FIRST_ASKER}),
+        (SELECT count(*) FROM part_of p WHERE p.target = c.key)
+    FROM conversation c"""
 _VIEWS = f"""
-SELECT d.id, d.path, d.title, v.view_count, v.first_viewed_at, v.last_viewed_at, v.duration, v.relevance_score
-FROM "{_VIEWED}" v JOIN "{_USER}" u ON u.key = v.source JOIN "{_DOCUMENT}" d ON d.key = v.target
-"""
+    SELECT document.id, path, title, view_count, first_viewed_at, last_viewed_at, duration, relevance_score
+    FROM {along('"user" -viewed-> document')} WHERE "user".id = ?"""
 _ASKED_IN = f"""EXISTS (
-    SELECT 1 FROM "{_PART_OF}" p JOIN "{_CREATED}" made ON made.target = p.source
-    JOIN "{_USER}" u ON u.key = made.source WHERE p.target = c.key AND u.id = ?
+    SELECT 1 FROM {along('"user" -created-> message -part_of->')}
+    WHERE part_of.target = c.key AND "user".id = ?
 )"""
+_LAST = """
+    SELECT message.id, last.position FROM (
+        SELECT source, position FROM part_of
+        WHERE target = (SELECT key FROM conversation WHERE id = ?) ORDER BY position DESC LIMIT 1
+    ) AS last JOIN message ON message.key = last.source"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,24 +175,19 @@ def last_turns(record: RelationshipRecord, conversation: str, most: int) -> list
 
 def views(record: RelationshipRecord, user: str) -> list[View]:
     """Return what a user viewed, the last first."""
-    rows = record.execute(f"{_VIEWS} WHERE u.id = ? ORDER BY v.last_viewed_at DESC, d.id", (user,))
+    rows = record.execute(f"{_VIEWS} ORDER BY last_viewed_at DESC, document.id", (user,))
     return [View(*row) for row in rows]
 
 
 def view_of(record: RelationshipRecord, user: str, document: str) -> View | None:
     """Return a user's views of one document; None where they never viewed it."""
-    row = record.execute(f"{_VIEWS} WHERE u.id = ? AND d.id = ?", (user, document)).fetchone()
+    row = record.execute(f"{_VIEWS} AND document.id = ?", (user, document)).fetchone()
     return View(*row) if row else None
 
 
 def last_message(record: RelationshipRecord, conversation: str) -> tuple[str, int] | None:
     """Return id and position of a conversation's last message; None where it has none."""
-    row = record.execute(
-        f'SELECT m.id, p.position FROM (SELECT source, position FROM "{_PART_OF}"'
-        f' WHERE target = (SELECT key FROM "{_CONVERSATION}" WHERE id = ?) ORDER BY position DESC LIMIT 1) AS p'
-        f' JOIN "{_MESSAGE}" m ON m.key = p.source',
-        (conversation,),
-    ).fetchone()
+    row = record.execute(_LAST, (conversation,)).fetchone()
     return (str(row[0]), int(row[1])) if row else None
 
 
@@ -222,7 +207,7 @@ def check_open_to(record: RelationshipRecord, key: str, user: str, *, own_only: 
     It is open to the user who began it. One that nobody is known to have begun is open to all, but where ``own_only``
     says that each may continue only what they began. What does not exist yet is open.
     """
-    found = record.execute(f'SELECT ({_FIRST_ASKER}) FROM "{_CONVERSATION}" c WHERE c.id = ?', (key,)).fetchone()
+    found = record.execute(f"SELECT ({_FIRST_ASKER}) FROM conversation c WHERE c.id = ?", (key,)).fetchone()
     if found is None or (found[0] or "") == user or (not found[0] and not own_only):
         return
     raise NoAccess("That conversation is not open to this user", "Name another conversation, or the user who began it")
@@ -255,5 +240,5 @@ def _message(row: tuple[object, ...]) -> Message:
 
 
 def _answers_to(record: RelationshipRecord, question: object) -> list[tuple[object, ...]]:
-    follows = f'm.key IN (SELECT source FROM "{_FOLLOWS}" WHERE target = ?)'
-    return record.execute(f"{_MESSAGES} WHERE {follows} AND c.key IS NULL", (question,)).fetchall()
+    answers = f"{_MESSAGES} WHERE m.key IN (SELECT source FROM follows WHERE target = ?) AND c.key IS NULL"
+    return record.execute(answers, (question,)).fetchall()

@@ -12,11 +12,24 @@ from graph.moments import ALWAYS
 from graph.relationships.provenance import Origin, origin_of, source_id, source_node
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue, time_text
+from graph.relationships.tables import along
 from graph.storage.entry import content_hash
 from graph.storage.record import Record
 
 METRIC = "cosine"
 """How the vectors of a store are compared."""
+
+_AMONG = "IN (SELECT value FROM json_each(?))"
+_CHUNKS = f"""
+    SELECT document_chunk.id, document.id, content_hash, document_chunk.created_at
+    FROM {along("document_chunk -chunk_of-> document")} WHERE document_chunk.id {_AMONG}"""
+_PARTS = f"""
+    SELECT document.id, document_chunk.id FROM {along("document <-chunk_of- document_chunk")}
+    WHERE document.id {_AMONG}"""
+_COUNTS = f"SELECT id, count(*) FROM {along('document <-chunk_of-')} WHERE id {_AMONG} GROUP BY id"
+_UNLINK = f"DELETE FROM chunk_of WHERE source IN (SELECT key FROM document_chunk WHERE id {_AMONG})"
+_CHILDLESS = f"""
+    SELECT id FROM document WHERE id {_AMONG} AND NOT EXISTS (SELECT 1 FROM chunk_of WHERE target = key)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +124,7 @@ class DocumentStep:
         return _Change(origin_of(passage), content_hash(passage), fingerprint)
 
     def _chunks(self, keys: Sequence[str]) -> dict[str, _Chunk]:
-        query = (
-            "SELECT c.id, d.id, c.content_hash, c.created_at FROM document_chunk c JOIN chunk_of e ON e.source = c.key"
-            " JOIN document d ON d.key = e.target WHERE c.id IN (SELECT value FROM json_each(?))"
-        )
-        return {key: _Chunk(*row) for key, *row in self._to.execute(query, (list(keys),))}
+        return {key: _Chunk(*row) for key, *row in self._to.execute(_CHUNKS, (list(keys),))}
 
     def _first_origins(self) -> dict[str, Origin]:
         """Return {document: the origin of its first passage that is new or changed}."""
@@ -170,11 +179,7 @@ class DocumentStep:
         for key, change in self._changes.items():
             if (was := self._before.get(key)) is not None and was.document == change.origin.document:
                 left[was.document] -= 1
-        query = (
-            "SELECT d.id, count(*) FROM document d JOIN chunk_of e ON e.target = d.key"
-            " WHERE d.id IN (SELECT value FROM json_each(?)) GROUP BY d.id"
-        )
-        counts = self._to.execute(query, (list(left),)).fetchall()
+        counts = self._to.execute(_COUNTS, (list(left),)).fetchall()
         empty = [key for key, count in counts if count == left[key]]
         return {key: node for key in empty if (node := self._to.node(NodeType.DOCUMENT, key)) is not None}
 
@@ -211,11 +216,7 @@ class DocumentStep:
     def _link_chunks(self) -> None:
         """Give each new or changed chunk its one document."""
         moved = [key for key, change in self._changes.items() if self._moved(key, change)]
-        query = (
-            "DELETE FROM chunk_of WHERE source IN"
-            " (SELECT key FROM document_chunk WHERE id IN (SELECT value FROM json_each(?)))"
-        )
-        self._to.execute(query, (moved,))
+        self._to.execute(_UNLINK, (moved,))
         self._to.link_all(
             Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, key), (NodeType.DOCUMENT, change.origin.document))
             for key, change in self._changes.items()
@@ -228,11 +229,7 @@ class DocumentStep:
     def _remove_childless(self) -> int:
         """Remove documents whose last passage went; return how many."""
         touched = {was.document for was in self._before.values()}
-        query = (
-            "SELECT id FROM document WHERE id IN (SELECT value FROM json_each(?))"
-            " AND NOT EXISTS (SELECT 1 FROM chunk_of WHERE target = key)"
-        )
-        empty = [key for (key,) in self._to.execute(query, (list(touched),))]
+        empty = [key for (key,) in self._to.execute(_CHILDLESS, (list(touched),))]
         return self._to.remove_nodes(NodeType.DOCUMENT, empty)
 
     def _count_up_shrunk(self, written: Collection[str]) -> list[str]:
@@ -273,12 +270,8 @@ class DocumentStep:
 
     def _origins_of(self, documents: Sequence[str]) -> dict[str, list[Origin]]:
         """Return {document: where each of its passages comes from}."""
-        query = (
-            "SELECT d.id, c.id FROM document d JOIN chunk_of e ON e.target = d.key"
-            " JOIN document_chunk c ON c.key = e.source WHERE d.id IN (SELECT value FROM json_each(?))"
-        )
         found: dict[str, list[Origin]] = defaultdict(list)
-        for document, chunk in self._to.execute(query, (list(documents),)):
+        for document, chunk in self._to.execute(_PARTS, (list(documents),)):
             change = self._changes.get(chunk)
             passages = self._graph.passages
             found[document].append(change.origin if change else origin_of(passages[self._graph.passage_index[chunk]]))
@@ -286,10 +279,7 @@ class DocumentStep:
 
     def _link_sources(self, of: EdgeType, wanted: Mapping[str, set[str]]) -> None:
         table = "sourced_from" if of is EdgeType.SOURCED_FROM else "references_document_source"
-        query = (
-            f"SELECT d.id, s.uri FROM {table} e JOIN document d ON d.key = e.source JOIN source s ON s.key = e.target"
-            " WHERE d.id IN (SELECT value FROM json_each(?))"
-        )
+        query = f"SELECT document.id, uri FROM {along(f'document -{table}-> source')} WHERE document.id {_AMONG}"
         for document, uri in self._to.execute(query, (list(wanted),)).fetchall():
             if uri not in wanted[document]:
                 self._to.unlink(_source_edge(of, document, uri))

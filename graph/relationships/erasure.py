@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from graph.relationships.conversations import (
     USER,
+    WITH_ASKER,
     Conversation,
     Message,
     conversation,
@@ -23,13 +24,8 @@ from graph.relationships.conversations import (
 )
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
-from graph.relationships.tables import table_of_edges, table_of_nodes
 
-_QUESTIONS = f"""
-SELECT m.content, m.understood, u.id FROM "{table_of_nodes(NodeType.MESSAGE)}" m
-LEFT JOIN "{table_of_edges(EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)}" made ON made.target = m.key
-LEFT JOIN "{table_of_nodes(NodeType.USER)}" u ON u.key = made.source WHERE m.role = ?
-"""
+_QUESTIONS = f"SELECT m.content, m.understood, u.id FROM message m {WITH_ASKER} WHERE m.role = ?"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,37 +24,27 @@ from graph.relationships.conversations import (
     title_of,
 )
 from graph.relationships.erasure import erase_messages
+from graph.relationships.passage_account import DOCUMENT_OF
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, time_text
-from graph.relationships.tables import table_of_edges, table_of_nodes
 from graph.schema import entity_id, stable_id
 from graph.text import normalise_name, one_line
 
-_VIEWED = table_of_edges(EdgeType.VIEWED, NodeType.USER, NodeType.DOCUMENT)
-_VIEW = f"""
-INSERT INTO "{_VIEWED}"
-    (source, target, view_count, first_viewed_at, last_viewed_at, duration, relevance_score, revision)
-VALUES (
-    (SELECT key FROM "{table_of_nodes(NodeType.USER)}" WHERE id = :user),
-    (SELECT key FROM "{table_of_nodes(NodeType.DOCUMENT)}" WHERE id = :document),
-    1, :at, :at, :duration, NULL, :revision
-)
-ON CONFLICT (source, target) DO UPDATE SET
-    view_count = "{_VIEWED}".view_count + 1,
-    first_viewed_at = CASE WHEN excluded.first_viewed_at < "{_VIEWED}".first_viewed_at
-        THEN excluded.first_viewed_at ELSE "{_VIEWED}".first_viewed_at END,
-    last_viewed_at = CASE WHEN excluded.last_viewed_at > "{_VIEWED}".last_viewed_at
-        THEN excluded.last_viewed_at ELSE "{_VIEWED}".last_viewed_at END,
-    duration = coalesce("{_VIEWED}".duration + excluded.duration, "{_VIEWED}".duration, excluded.duration),
-    revision = excluded.revision
-"""
-
-
-_DOCUMENT_OF = f"""
-SELECT d.id FROM "{table_of_nodes(NodeType.CHUNK)}" c
-JOIN "{table_of_edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)}" part ON part.source = c.key
-JOIN "{table_of_nodes(NodeType.DOCUMENT)}" d ON d.key = part.target WHERE c.id = ?
-"""
+_VIEW = """
+    INSERT INTO viewed
+        (source, target, view_count, first_viewed_at, last_viewed_at, duration, relevance_score, revision)
+    VALUES (
+        (SELECT key FROM "user" WHERE id = :user), (SELECT key FROM document WHERE id = :document),
+        1, :at, :at, :duration, NULL, :revision
+    )
+    ON CONFLICT (source, target) DO UPDATE SET
+        view_count = viewed.view_count + 1,
+        first_viewed_at = CASE WHEN excluded.first_viewed_at < viewed.first_viewed_at
+            THEN excluded.first_viewed_at ELSE viewed.first_viewed_at END,
+        last_viewed_at = CASE WHEN excluded.last_viewed_at > viewed.last_viewed_at
+            THEN excluded.last_viewed_at ELSE viewed.last_viewed_at END,
+        duration = coalesce(viewed.duration + excluded.duration, viewed.duration, excluded.duration),
+        revision = excluded.revision"""
 
 
 class HistoryPart(StrEnum):
@@ -284,7 +274,7 @@ def record_view(record: RelationshipRecord, user_id: str, document_id: str, dura
 
 def _documents_of(record: RelationshipRecord, cited: Iterable[Cited]) -> dict[str, str]:
     """Return {passage: its document} of cited passages that the relationship graph holds."""
-    found = {each.passage: record.execute(_DOCUMENT_OF, (each.passage,)).fetchone() for each in cited}
+    found = {each.passage: record.execute(DOCUMENT_OF, (each.passage,)).fetchone() for each in cited}
     return {passage: str(row[0]) for passage, row in found.items() if row}
 
 

@@ -10,30 +10,28 @@ from dataclasses import dataclass
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node, NodeType
+from graph.relationships.tables import along
 
-_DOCUMENT = """
-    SELECT document.id FROM document_chunk chunk JOIN chunk_of ON chunk_of.source = chunk.key
-    JOIN document ON document.key = chunk_of.target WHERE chunk.id = ?"""
-_SOURCES = """
-    SELECT source.id FROM document JOIN sourced_from ON sourced_from.source = document.key
-    JOIN source ON source.key = sourced_from.target WHERE document.id = ? ORDER BY source.id"""
-_VECTOR = """
-    SELECT vector.id, vector_store.id FROM document_chunk chunk JOIN embedding_of ON embedding_of.target = chunk.key
-    JOIN vector ON vector.key = embedding_of.source
+DOCUMENT_OF = f"SELECT document.id FROM {along('document_chunk -chunk_of-> document')} WHERE document_chunk.id = ?"
+"""Selects the document of a passage."""
+
+SOURCES_OF = f"""
+    SELECT source.id FROM {along("document -sourced_from-> source")} WHERE document.id = ? ORDER BY source.id"""
+"""Selects the sources of a document."""
+
+_VECTOR = f"""
+    SELECT vector.id, vector_store.id FROM {along("document_chunk <-embedding_of- vector")}
     LEFT JOIN stored_in ON stored_in.source = vector.key
-    LEFT JOIN vector_store ON vector_store.key = stored_in.target WHERE chunk.id = ? ORDER BY vector.id"""
-_VIEWERS = """
-    SELECT count(*) FROM document JOIN viewed ON viewed.target = document.key WHERE document.id = ?"""
-_CITED = """
-    SELECT conversation.id, conversation.title, message.id, message.created_at, cited.number, (
+    LEFT JOIN vector_store ON vector_store.key = stored_in.target WHERE document_chunk.id = ? ORDER BY vector.id"""
+_VIEWERS = f"SELECT count(*) FROM {along('document <-viewed-')} WHERE document.id = ?"
+_CITED = f"""
+    SELECT conversation.id, conversation.title, message.id, message.created_at, number, (
         SELECT "user".id FROM part_of first
         LEFT JOIN created ON created.target = first.source LEFT JOIN "user" ON "user".key = created.source
         WHERE first.target = conversation.key ORDER BY first.position LIMIT 1
     ) AS owner
-    FROM document_chunk chunk JOIN references_message_document_chunk cited ON cited.target = chunk.key
-    JOIN message ON message.key = cited.source JOIN part_of ON part_of.source = message.key
-    JOIN conversation ON conversation.key = part_of.target
-    WHERE chunk.id = ? ORDER BY message.created_at, message.id"""
+    FROM {along("document_chunk <-references_message_document_chunk- message -part_of-> conversation")}
+    WHERE document_chunk.id = ? ORDER BY message.created_at, message.id"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +87,12 @@ def account_of(record: RelationshipRecord, passage_id: str, user_id: str = "", *
         BadInput: the relationship graph has no such passage.
     """
     chunk = record.node(NodeType.CHUNK, passage_id)
-    row = record.execute(_DOCUMENT, (passage_id,)).fetchone()
+    row = record.execute(DOCUMENT_OF, (passage_id,)).fetchone()
     document = record.node(NodeType.DOCUMENT, str(row[0])) if row else None
     if chunk is None or document is None:
         raise unknown_passage()
-    sources = (record.node(NodeType.SOURCE, str(key)) for (key,) in record.execute(_SOURCES, (document.id,)).fetchall())
+    keys = record.execute(SOURCES_OF, (document.id,)).fetchall()
+    sources = (record.node(NodeType.SOURCE, str(key)) for (key,) in keys)
     vector, store = record.execute(_VECTOR, (passage_id,)).fetchone() or ("", "")
     return Account(
         chunk,

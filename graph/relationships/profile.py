@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.sight import Sight
+from graph.relationships.tables import along
 from graph.retrieve.seeds import EntityRarity
 
 HALF_LIFE_DAYS = 30.0
@@ -31,21 +32,17 @@ ACTIVITY_LIMIT = 200
 READ_CONCEPTS = 10
 """Concepts of a viewed document that count, at most: the best explained."""
 
-_VIEWS = """
-    SELECT document.id, document.title, viewed.view_count, coalesce(viewed.duration, 0), viewed.relevance_score,
-        viewed.last_viewed_at
-    FROM "user" JOIN viewed ON viewed.source = "user".key JOIN document ON document.key = viewed.target
-    WHERE "user".id = ? ORDER BY viewed.last_viewed_at DESC, document.id LIMIT ?"""
-_QUESTIONS = """
-    SELECT message.key, message.created_at FROM "user" JOIN created ON created.source = "user".key
-    JOIN message ON message.key = created.target
+_VIEWS = f"""
+    SELECT document.id, title, view_count, coalesce(duration, 0), relevance_score, last_viewed_at
+    FROM {along('"user" -viewed-> document')} WHERE "user".id = ? ORDER BY last_viewed_at DESC, document.id LIMIT ?"""
+_QUESTIONS = f"""
+    SELECT message.key, message.created_at FROM {along('"user" -created-> message')}
     WHERE "user".id = ? AND message.role = 'user' ORDER BY message.created_at DESC, message.id LIMIT ?"""
 _MENTIONED = """
     SELECT concept.id, mentions.confidence FROM mentions JOIN concept ON concept.key = mentions.target
     WHERE mentions.source = ?"""
-_EXPLAINED = """
-    SELECT concept.id, explains.relevance_score FROM document JOIN explains ON explains.source = document.key
-    JOIN concept ON concept.key = explains.target
+_EXPLAINED = f"""
+    SELECT concept.id, explains.relevance_score FROM {along("document -explains-> concept")}
     WHERE document.id = ? ORDER BY explains.relevance_score DESC, concept.id"""
 _ABOUT = """
     SELECT concept.name, (SELECT count(*) FROM explains WHERE explains.target = concept.key)

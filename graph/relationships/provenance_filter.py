@@ -13,32 +13,27 @@ from graph.moments import ALWAYS
 from graph.relationships.provenance import Origin, origin_of, source_node
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import time_text
+from graph.relationships.tables import along
 from graph.schema import Passage
 from graph.storage.versions import Stood
 
-_OF_SOURCE = """
-    SELECT chunk.id FROM source JOIN sourced_from ON sourced_from.target = source.key
-    JOIN chunk_of ON chunk_of.target = sourced_from.source JOIN document_chunk chunk ON chunk.key = chunk_of.source
+_OF_SOURCE = f"""
+    SELECT document_chunk.id FROM {along("source <-sourced_from- document <-chunk_of- document_chunk")}
     WHERE source.id = :source OR source.name = :source OR source.uri = :source
     UNION
-    SELECT chunk.id FROM document JOIN chunk_of ON chunk_of.target = document.key
-    JOIN document_chunk chunk ON chunk.key = chunk_of.source
+    SELECT document_chunk.id FROM {along("document <-chunk_of- document_chunk")}
     WHERE document.id = :source OR document.path = :source"""
-_SINCE = """
-    SELECT chunk.id FROM document JOIN chunk_of ON chunk_of.target = document.key
-    JOIN document_chunk chunk ON chunk.key = chunk_of.source
+_SINCE = f"""
+    SELECT document_chunk.id FROM {along("document <-chunk_of- document_chunk")}
     WHERE document.updated_at >= :moment"""
-_CITED = """
-    SELECT chunk.id FROM conversation JOIN part_of ON part_of.target = conversation.key
-    JOIN references_message_document_chunk cited ON cited.source = part_of.source
-    JOIN document_chunk chunk ON chunk.key = cited.target
+_CITED = f"""
+    SELECT document_chunk.id
+    FROM {along("conversation <-part_of- message -references_message_document_chunk-> document_chunk")}
     WHERE conversation.id = :conversation
     UNION
-    SELECT chunk.id FROM "user" JOIN created ON created.source = "user".key
-    JOIN follows ON follows.target = created.target
+    SELECT document_chunk.id FROM {along('"user" -created->')} JOIN follows ON follows.target = created.target
     JOIN references_message_document_chunk cited ON cited.source = follows.source
-    JOIN document_chunk chunk ON chunk.key = cited.target
-    WHERE "user".id = :user"""
+    JOIN document_chunk ON document_chunk.key = cited.target WHERE "user".id = :user"""
 
 
 @dataclass(frozen=True, slots=True)

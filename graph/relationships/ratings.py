@@ -8,21 +8,14 @@ from statistics import fmean
 
 from graph.relationships.conversations import USER
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EdgeType, NodeType
-from graph.relationships.tables import table_of_edges, table_of_nodes
+from graph.relationships.tables import along
 from graph.storage.marks import Mark, MarkKind
 
 _ASKERS = f"""
-SELECT DISTINCT made.source FROM "{table_of_nodes(NodeType.MESSAGE)}" m
-JOIN "{table_of_edges(EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)}" made ON made.target = m.key
-WHERE m.role = :role AND (m.content = :question OR m.understood = :question)
-"""
-_DOCUMENT_OF = f"""
-SELECT part.target FROM "{table_of_edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)}" part
-JOIN "{table_of_nodes(NodeType.CHUNK)}" c ON c.key = part.source WHERE c.id = ?
-"""
-_VIEWED = table_of_edges(EdgeType.VIEWED, NodeType.USER, NodeType.DOCUMENT)
-_RATE = f'UPDATE "{_VIEWED}" SET relevance_score = ?, revision = ? WHERE source = ? AND target = ?'
+    SELECT DISTINCT created.source FROM {along("message <-created-")}
+    WHERE role = :role AND (content = :question OR understood = :question)"""
+_DOCUMENT_OF = f"SELECT chunk_of.target FROM {along('document_chunk -chunk_of->')} WHERE id = ?"
+_RATE = "UPDATE viewed SET relevance_score = ?, revision = ? WHERE source = ? AND target = ?"
 
 
 def rate_views(record: RelationshipRecord, marks: Iterable[Mark]) -> int:
@@ -46,7 +39,7 @@ def rate_views(record: RelationshipRecord, marks: Iterable[Mark]) -> int:
                 askers = record.execute(_ASKERS, {"role": USER, "question": mark.question}).fetchall()
                 for (asker,) in askers if document else ():
                     given[asker, document[0]].append(1 if mark.served else -1)
-        held = record.execute(f'SELECT source, target, relevance_score FROM "{_VIEWED}"').fetchall()
+        held = record.execute("SELECT source, target, relevance_score FROM viewed").fetchall()
         changed = [
             (score, revision, user, document)
             for user, document, before in held
