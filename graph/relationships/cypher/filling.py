@@ -15,18 +15,16 @@ from graph.relationships.cypher.tables import (
     STAMP_LABEL,
     Link,
     Row,
+    copied_columns,
+    copied_rows,
     edge_rows,
     links,
-    node_rows,
     pages,
     passages_of,
-    snapshot,
-    with_passages,
 )
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, NODES, NodeType, PropertyKind
+from graph.relationships.schema import EDGES, NODES, PropertyKind
 from graph.schema import stable_id
-from graph.storage.entry import Entry
 from graph.storage.record import Record
 from graph.storage.workspace import write_atomically
 
@@ -52,7 +50,7 @@ def fill(record: RelationshipRecord, root: Path, folder: Path, *, with_vectors: 
         _package_faults(),
         open_database(folder / GRAPH_FILE, read_only=False) as database,
         package().Connection(database) as connection,
-        snapshot(record),
+        record.as_it_stands(),
     ):
         stamp = stamp_of(record, passages, with_vectors=with_vectors)
         for statement in _tables(stamp["dimension"]):
@@ -92,29 +90,20 @@ def _contents(
 ) -> Iterator[tuple[str, Iterator[Row], str]]:
     """Yield each table's name, its rows, and the option that names the pair of an edge."""
     for of in NODES:
-        rows = node_rows(record, of)
-        if of is NodeType.CHUNK:
-            rows = with_passages(rows, 0, passages, lambda entry: entry.passage.text)
-        if of is NodeType.VECTOR and with_vectors:
-            rows = with_passages(rows, 1, passages, _vector)
-        yield of, rows, ""
+        yield of, copied_rows(record, of, passages, with_vectors=with_vectors), ""
     for link in links():
         yield link.name, edge_rows(record, link), f"from='{link.source}', to='{link.target}', "
-
-
-def _vector(entry: Entry) -> str:
-    return "[" + ",".join(map(repr, entry.vector.tolist())) + "]"
 
 
 def _tables(dimension: int) -> Iterator[str]:
     """Yield the statements of the tables and of what queries may call; without vectors where the dimension is 0."""
     yield f"CREATE NODE TABLE `{STAMP_LABEL}`(`id` STRING PRIMARY KEY, `revision` INT64)"
-    extra = {NodeType.CHUNK: ", `content` STRING"}
-    if dimension:
-        extra[NodeType.VECTOR] = f", `embedding` FLOAT[{dimension}]"
     for of, declared in NODES.items():
-        columns = "".join(f", `{name}` {_TYPES.get(each.kind, 'STRING')}" for name, each in declared.items())
-        yield f"CREATE NODE TABLE `{of}`(`id` STRING PRIMARY KEY{columns}{extra.get(of, '')})"
+        kinds = {name: _TYPES.get(each.kind, "STRING") for name, each in declared.items()}
+        kinds["embedding"] = f"FLOAT[{dimension}]"
+        names = copied_columns(of, with_vectors=bool(dimension))[1:]
+        columns = "".join(f", `{name}` {kinds.get(name, 'STRING')}" for name in names)
+        yield f"CREATE NODE TABLE `{of}`(`id` STRING PRIMARY KEY{columns})"
     pairs: dict[str, list[Link]] = {}
     for link in links():
         pairs.setdefault(link.name, []).append(link)
@@ -126,9 +115,11 @@ def _tables(dimension: int) -> Iterator[str]:
     yield "CREATE MACRO type(edge) AS label(edge)"  # Cypher's own name of it, which graph servers have alone
 
 
-def _cell(value: str | int | float | None) -> str:
+def _cell(value: str | int | float | list[float] | None) -> str:
     if value is None:
         return ""
+    if isinstance(value, list):
+        return '"[' + ",".join(map(repr, value)) + ']"'
     return '"' + value.replace('"', '""') + '"' if isinstance(value, str) else repr(value)
 
 
