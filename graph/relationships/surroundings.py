@@ -14,7 +14,7 @@ from itertools import islice
 from graph.dates import is_date
 from graph.errors import BadInput
 from graph.relationships.discovery import DOCUMENT_LIMIT, commonness, explaining
-from graph.relationships.passage_account import DOCUMENT_OF, SOURCES_OF
+from graph.relationships.provenance import DOCUMENT_OF, SOURCES_OF
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
 from graph.relationships.tables import along

@@ -13,13 +13,13 @@ from graph.errors import BadInput, WorkspaceMissing
 from graph.relationships.cypher.bolt import URL_VARIABLE, BoltServer, ServerSettings
 from graph.relationships.cypher.dialect import VectorIndex
 from graph.relationships.cypher.mirror import mirror
-from graph.relationships.exchange.graphml import to_graphml
 from graph.relationships.exchange.lines import (
     Part,
     from_json_line,
     from_statement,
     import_lines,
     parts_of,
+    to_graphml,
     to_json_line,
     to_statement,
 )

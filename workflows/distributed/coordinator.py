@@ -19,9 +19,11 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from workflows.distributed import pipeline
-from workflows.distributed.messages import (
+from workflows.distributed.shards import ShardFolder
+from workflows.distributed.wire import (
     Cluster,
     Event,
+    Failed,
     FilesRead,
     Job,
     JobDone,
@@ -32,8 +34,6 @@ from workflows.distributed.messages import (
     receive,
     send,
 )
-from workflows.distributed.shard_files import ShardFolder
-from workflows.distributed.wire import Failed
 from workflows.distributed.work import as_error
 
 _TIDYINGS = 10

@@ -15,9 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from agents.chat.reply_cache import KeptReply, ReplyCache
 from graph.errors import ClusterUnavailable
-from workflows.distributed.messages import Cluster, MakeJob
-from workflows.distributed.shard_files import to_parquet
-from workflows.distributed.wire import Failed, files_to_json, reading_from_json, task_from_json, work_from_json
+from workflows.distributed.shards import to_parquet
+from workflows.distributed.wire import (
+    Cluster,
+    Failed,
+    MakeJob,
+    files_to_json,
+    reading_from_json,
+    task_from_json,
+    work_from_json,
+)
 from workflows.distributed.work import Worker, as_error, read_task
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graph.moments import last_moment
 from graph.relationships.conversations import check_open_to
-from graph.relationships.provenance_filter import ProvenanceFilter, passages_of, passages_that_stood
+from graph.relationships.provenance import ProvenanceFilter, passages_of, passages_that_stood
 from graph.relationships.record import RelationshipRecord
 from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.settings.mara import Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from graph.metadata_filter import MAX_CHARACTERS
-from graph.relationships.provenance_filter import first_moment_after
+from graph.relationships.provenance import first_moment_after
 
 
 class Provenance(BaseModel):
