@@ -21,6 +21,16 @@ def table_of_edges(of: EdgeType, source: NodeType, target: NodeType) -> str:
     return own if len(EDGES[of].pairs) == 1 else f"{own}_{table_of_nodes(source)}_{table_of_nodes(target)}"
 
 
+def columns_of_nodes(of: NodeType) -> str:
+    """Return the columns of a table of nodes: the id, and the properties as `NODES` has them."""
+    return ", ".join(f'"{name}"' for name in ("id", *NODES[of]))
+
+
+def columns_of_edges(of: EdgeType) -> str:
+    """Return the columns of edges ``e`` that follow others: their properties as `EDGES` has them."""
+    return "".join(f', e."{name}"' for name in EDGES[of].properties)
+
+
 def joined_tables(of: EdgeType, source: NodeType, target: NodeType) -> str:
     """Return what follows FROM for the edges ``e`` of a type with the nodes ``a`` and ``b`` that they link."""
     return (

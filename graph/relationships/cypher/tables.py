@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from graph.errors import WorkspaceMissing
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, EdgeType, NodeType
-from graph.relationships.tables import joined_tables, table_of_nodes
+from graph.relationships.tables import columns_of_edges, columns_of_nodes, joined_tables, table_of_nodes
 from graph.storage.entry import Entry
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
@@ -69,15 +69,15 @@ def links() -> Iterator[Link]:
 
 def node_rows(record: RelationshipRecord, of: NodeType, since: int = -1) -> Iterator[Row]:
     """Yield the nodes of a type that a later revision than ``since`` wrote: id and properties, as `NODES` has them."""
-    columns = ", ".join(f'"{name}"' for name in ("id", *NODES[of]))
-    yield from record.execute(f'SELECT {columns} FROM "{table_of_nodes(of)}" WHERE revision > ?', (since,))
+    query = f'SELECT {columns_of_nodes(of)} FROM "{table_of_nodes(of)}" WHERE revision > ?'
+    yield from record.execute(query, (since,))
 
 
 def edge_rows(record: RelationshipRecord, link: Link, since: int = -1) -> Iterator[Row]:
     """Yield edges as `node_rows` does nodes: the ids of their ends, and properties as `EDGES` has them."""
-    ends = ("b.id", "a.id") if link.backwards else ("a.id", "b.id")
-    columns = ", ".join([*ends, *(f'e."{name}"' for name in link.properties)])
-    yield from record.execute(f"SELECT {columns} FROM {joined_tables(*link.kept)} WHERE e.revision > ?", (since,))
+    ends = "b.id, a.id" if link.backwards else "a.id, b.id"
+    query = f"SELECT {ends}{columns_of_edges(link.type)} FROM {joined_tables(*link.kept)} WHERE e.revision > ?"
+    yield from record.execute(query, (since,))
 
 
 def copied_rows(
