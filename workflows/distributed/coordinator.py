@@ -30,7 +30,6 @@ from workflows.distributed.wire import (
     MakeJob,
     ReadJob,
     Ready,
-    ShardMade,
     receive,
     send,
 )
@@ -88,9 +87,9 @@ def _events_of(job: Job, workers: int) -> Iterator[Event]:
             yield FilesRead(number, files)
         return
     folder = ShardFolder(Path(job.root))
-    for made in pipeline.make_shards(job, workers):
-        folder.put(made.key, made.content)
-        yield ShardMade(made.key, made.passages, made.failed, made.tokens)
+    for made, content in pipeline.make_shards(job, workers):
+        folder.put(made.key, content)
+        yield made
 
 
 def _receive(jobs: SimpleQueue[Job]) -> None:

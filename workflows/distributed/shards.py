@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,13 +107,8 @@ def plan_shards(
         extractor: names the extractor and all settings that its extractions depend on.
         embedding_model: id of the model.
     """
-    batch: list[Passage] = []
-    for passage in passages:
-        batch.append(passage)
-        if len(batch) == SHARD_PASSAGES:
-            yield shard_task(batch, given, extractor, embedding_model)
-            batch = []
-    if batch:
+    left = iter(passages)
+    while batch := list(islice(left, SHARD_PASSAGES)):
         yield shard_task(batch, given, extractor, embedding_model)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -61,16 +61,8 @@ def task_from_json(text: str) -> ShardTask:
 
 def work_to_json(work: Work) -> str:
     """Return the settings of workers as JSON."""
-    return json.dumps(
-        {
-            "context": work.context.model_dump(mode="json"),
-            "own": work.own.to_json(),
-            "extractor": work.extractor,
-            "embedding_model": work.embedding_model,
-            "extractors": work.extractors,
-            "environment": dict(work.environment),
-        }
-    )
+    told = {each.name: getattr(work, each.name) for each in fields(work)}
+    return json.dumps({**told, "context": work.context.model_dump(mode="json"), "own": work.own.to_json()})
 
 
 def work_from_json(text: str) -> Work:

@@ -143,7 +143,7 @@ class BoltServer(Queryable):
                     raise
 
     def _search(self, vector: Sequence[float]) -> tuple[str, dict[str, CellValue]]:
-        return self.dialect.vector_search(), {"index": VECTOR_INDEX}
+        return self.dialect.search, {"index": VECTOR_INDEX}
 
     def _read(self, query: str, parameters: Mapping[str, CellValue], limit: int, timeout_s: float) -> Rows:
         """Return what a query finds; its transaction is for reading, and is never committed."""
