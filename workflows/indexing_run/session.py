@@ -35,7 +35,7 @@ from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_
 from graph.storage.writer import EmbeddedBatch, Writer
 from workflows.access.source_paths import resolve_source
 from workflows.distributed.engine import Totals
-from workflows.distributed.shard_files import ShardFolder
+from workflows.distributed.shards import ShardFolder
 from workflows.indexing_run.changes import Changes, plan_changes
 from workflows.indexing_run.dating import check_date, keep_versions
 from workflows.indexing_run.extracting import extraction_run, workers_of

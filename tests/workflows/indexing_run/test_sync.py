@@ -22,7 +22,7 @@ from workflows.admin import removal
 from workflows.admin.doctor import run_doctor
 from workflows.admin.inspection import workspace_stats
 from workflows.admin.removal import remove_passages
-from workflows.distributed.shard_files import SHARDS
+from workflows.distributed.shards import SHARDS
 from workflows.indexing import index_sources
 from workflows.indexing_run import session
 from workflows.indexing_run.preview import preview_changes
