@@ -23,7 +23,7 @@ from graph.storage import name_vectors
 from graph.storage.record import Record
 from workflows import indexing
 from workflows.indexing import index_sources
-from workflows.indexing_run import session
+from workflows.indexing_run import run as session
 
 
 class Clock:

@@ -5,7 +5,7 @@ load_documents ─ plan_changes ─┬─ extract (a few passages each) ─ embe
                   │            └────────────── nothing to write ──────────────────────┘
                   └ confirm_removals (interrupt) ┘
 
-The state is small; documents, vectors and the open record lie in a session (`workflows.indexing_run.session`).
+The state is small; documents, vectors and the open record lie in a session (`workflows.indexing_run.run`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from graph.storage.writer import reembed as replace_vectors
 from workflows.indexing_run.relating import related, related_if_there
 from workflows.indexing_run.removal_review import are_approved, check_approved, rejection_of, removals_of
 from workflows.indexing_run.report import IndexReport, report_of, seconds_since
-from workflows.indexing_run.session import Progress as Progress
-from workflows.indexing_run.session import Session
+from workflows.indexing_run.run import Progress as Progress
+from workflows.indexing_run.run import Session
 from workflows.indexing_run.session_registry import at_work, cancel_session, close_session
 from workflows.runtime.access import indexing_context_of
 from workflows.runtime.cancellable import interruptibly

@@ -8,7 +8,7 @@ from hashlib import sha256
 from langgraph.types import interrupt
 
 from graph.errors import BadInput
-from workflows.indexing_run.session import Session
+from workflows.indexing_run.run import Session
 from workflows.runtime.human_review import can_wait, decision_in, review_of
 from workflows.states.indexing import Removals
 

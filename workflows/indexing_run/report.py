@@ -13,7 +13,7 @@ from graph.sources.loaders.document import Refused
 from graph.sources.skipped import NAMED_FILES, by_reason, first_of_each_reason
 
 if TYPE_CHECKING:
-    from workflows.indexing_run.session import Session
+    from workflows.indexing_run.run import Session
     from workflows.states.indexing import IndexingState
 
 

@@ -12,7 +12,7 @@ from threading import Lock
 from weakref import WeakValueDictionary
 
 from agents.chat.throttle import Cancelled
-from workflows.indexing_run.session import Session
+from workflows.indexing_run.run import Session
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import RunKey
 

@@ -24,7 +24,7 @@ from workflows.admin.inspection import workspace_stats
 from workflows.admin.removal import remove_passages
 from workflows.distributed.shard_files import SHARDS
 from workflows.indexing import index_sources
-from workflows.indexing_run import session
+from workflows.indexing_run import run as session
 from workflows.indexing_run.preview import preview_changes
 from workflows.runtime.resources import close_indexes
 from workflows.settings.indexing import IndexingContext
