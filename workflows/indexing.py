@@ -26,6 +26,7 @@ from langgraph.types import RetryPolicy, Send
 from agents.roles import Extractor
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import configured_embedder
+from graph.environment import refresh_environment
 from graph.errors import BadInput
 from graph.publish.derive import is_published, publish
 from graph.storage.record import Record
@@ -298,6 +299,7 @@ def index_sources(
         WorkspaceLocked: another process is writing.
         WorkspaceDamaged: the workspace cannot be read.
     """
+    refresh_environment()
     run = uuid.uuid4().hex
     context = (settings or IndexingContext()).called_by(run, str(root), extractor)
     asked: Any = {"sources": [str(source) for source in sources], "triples": str(triples or ""), "sync": sync}
@@ -325,6 +327,7 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
         WorkspaceMissing: there is none, or it is empty.
         WorkspaceLocked: another process is writing.
     """
+    refresh_environment()
     workspace = Workspace(root)
     embedder = configured_embedder()
     with workspace.open_record() as record:

@@ -12,7 +12,7 @@ from graph.relationships.schema import NodeType
 from graph.storage.workspace import resolve_workspace
 from workflows.context import Context
 from workflows.discovery import related_documents
-from workflows.runtime.resources import OpenRun
+from workflows.runtime.resources import open_run
 from workflows.runtime.visibility import sees
 
 LONGEST_VIEW_S = 3_600
@@ -69,7 +69,7 @@ def view_passage(context: Context, passage_id: str, seconds: int) -> bool:
 def _document_of(context: Context, passage_id: str) -> str:
     if not context.user_id:
         raise BadInput("Nobody is known to read", "Name a user: `user_id`")
-    run = OpenRun(context)
+    run = open_run(context)
     if not sees(passage_id, run):
         raise BadInput("The workspace does not hold this passage any more", "Ask again")
     graph = run.index.graph

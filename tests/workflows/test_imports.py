@@ -244,6 +244,20 @@ def test_nothing_unpickles_evaluates_or_counts_tokens_by_download(package: str) 
         assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"eval", "exec", "__import__"}, path
 
 
+def environment_reads(path: Path) -> list[int]:
+    """The lines of a file that read the environment, or change it."""
+    names = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
+    found = [node for node in nodes_of(path) if isinstance(node, ast.Attribute) and node.attr in names]
+    imported = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom) and node.module == "os"]
+    named = [node for node in imported if names & {alias.name for alias in node.names}]
+    return sorted(node.lineno for node in (*found, *named))
+
+
+def test_one_module_alone_reads_the_environment() -> None:
+    reading = {path: lines for package in PACKAGES for path in sources(package) if (lines := environment_reads(path))}
+    assert [path.relative_to(ROOT).as_posix() for path in reading] == ["graph/environment.py"]
+
+
 def test_the_heavy_packages_are_imported_within_functions_alone() -> None:
     for package in PACKAGES:
         for path in sources(package):

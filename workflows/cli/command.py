@@ -12,6 +12,7 @@ from typing import Any, NoReturn, ParamSpec
 import typer
 from rich.console import Console
 
+from graph.environment import refresh_environment
 from graph.errors import BadInput, MaraError, WorkspaceLocked
 from graph.out_of_resources import out_of_memory, shortage_behind
 from graph.storage.workspace import Workspace, default_workspace
@@ -55,6 +56,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        refresh_environment()
         try:
             if "workspace" in kwargs and not any(kwargs.get(name) for name in _WRITE_NOTHING_FIRST):
                 _publish_what_was_committed(kwargs["workspace"])

@@ -20,6 +20,7 @@ from agents.offline.extractor import OfflineExtractor
 from agents.roles import Extractor
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.embedding.embeddings import check_embedder, configured_embedder
+from graph.environment import refresh_environment
 from graph.errors import BadInput, WorkspaceLocked
 from graph.own_types import NO_TYPES, OwnTypes
 from graph.schema import Extraction, Passage
@@ -95,6 +96,7 @@ class Session:
         Raises:
             BadInput: there is nothing, something cannot be used, or a client of a server may not do it.
         """
+        refresh_environment()
         if context.replace_all and serves_clients():
             raise BadInput("A client may not replace everything", "Leave replace_all out: it is for the command line")
         self._held = ExitStack()

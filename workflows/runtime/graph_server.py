@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from graph.environment import environment
 from graph.errors import GraphUnavailable, MaraError
-from graph.relationships.cypher.bolt import URL_VARIABLE
 
 GRAPH_SERVER_BEHIND = "GraphServerBehind"
 """The kind of an error that tells that the graph server does not have what was just written."""
@@ -18,7 +17,7 @@ def send_to_graph_server(root: Path) -> None:
     Raises:
         MaraError: it cannot be sent; the next call sends it, too.
     """
-    if not os.environ.get(URL_VARIABLE):
+    if not environment().mara_graph_url:
         return
     from workflows.admin.graph_exchange import publish_graph
 

@@ -12,6 +12,7 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.config import get_config
 
 from agents.chat.budget import QuestionBudget
+from graph.environment import refresh_environment
 
 _KEY = "__mara_question"
 """Where the config of a run names its question; LangGraph hands it down, and writes nothing that begins so anywhere."""
@@ -21,11 +22,15 @@ _UNDER_WAY: WeakValueDictionary[str, QuestionBudget] = WeakValueDictionary()
 
 @contextmanager
 def one_budget(config: RunnableConfig | None) -> Iterator[RunnableConfig | None]:
-    """Give a run a budget for as long as it is under way, unless it is part of one; yields the config to run with."""
+    """Give a run a budget for as long as it is under way, unless it is part of one; yields the config to run with.
+
+    A run has the environment as it is when it begins.
+    """
     own = dict((config or {}).get("configurable") or {})
     if {**(ensure_config().get("configurable") or {}), **own}.get(_KEY) in _UNDER_WAY:
         yield config
         return
+    refresh_environment()
     name, budget = uuid4().hex, QuestionBudget()
     _UNDER_WAY[name] = budget
     yield RunnableConfig(**{**(config or {}), "configurable": {**own, _KEY: name}})

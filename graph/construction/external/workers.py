@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from graph.construction.external.tasks import fault_of, read, told_fault, written
+from graph.environment import environment
 from graph.errors import OutOfResources
 
 Task = TypeVar("Task")
@@ -88,9 +89,9 @@ class Workers:
 
 def _start() -> subprocess.Popen[bytes]:
     found = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    environment = {**os.environ, **_ONE_THREAD, "PYTHONPATH": found}
+    variables = {**environment().variables, **_ONE_THREAD, "PYTHONPATH": found}
     pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=pipe, stdout=pipe, env=environment)
+    return subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=pipe, stdout=pipe, env=variables)
 
 
 def serve() -> None:
