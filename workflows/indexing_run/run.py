@@ -23,6 +23,7 @@ from agents.offline.extractor import OfflineExtractor
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import check_embedder, configured_embedder
+from graph.environment import refresh_environment
 from graph.errors import BadInput, WorkspaceLocked
 from graph.own_types import NO_TYPES, OwnTypes
 from graph.publish.derive import is_published, publish
@@ -115,6 +116,7 @@ class IndexingRun:
         if self._is_read:
             return
         context, key = self.context, self._key
+        refresh_environment()
         if context.replace_all and serves_clients():
             raise BadInput("A client may not replace everything", "Leave replace_all out: it is for the command line")
         if (workers := workers_of(context)) is not None:
