@@ -368,7 +368,7 @@ def doctor(
     as_json: JsonOption = False,
 ) -> None:
     """Check that a workspace's record, snapshot and search index are intact and agree."""
-    from workflows.admin.doctor import run_doctor
+    from workflows.admin.upkeep import run_doctor
 
     result = run_doctor(workspace or default_workspace(), repair=repair)
     write(result, lambda console: render.doctor(console, result), as_json=as_json)

@@ -25,7 +25,7 @@ _Name = Annotated[
 @reports_errors
 def join(name: _Name = "", workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Let a folder have a record that is in Postgres, and derive its index; again, to bring it up to date."""
-    from workflows.admin.record_place import join_record
+    from workflows.admin.upkeep import join_record
 
     found = join_record(workspace or default_workspace(), name)
     state = "derived" if found["derived"] else "up to date"
@@ -37,7 +37,7 @@ def join(name: _Name = "", workspace: WorkspaceOption = None, as_json: JsonOptio
 @reports_errors
 def move(name: _Name = "", workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Move a workspace's record and history from SQLite to Postgres; its index stays as it is."""
-    from workflows.admin.record_place import move_record
+    from workflows.admin.upkeep import move_record
 
     found = move_record(workspace or default_workspace(), name)
     told = f"Moved to the record [bold]{escape(found['record'])}[/]. No longer needed: {', '.join(found['set_aside'])}"
