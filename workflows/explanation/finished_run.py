@@ -25,8 +25,8 @@ from workflows.context import Context
 from workflows.explanation.model import Stop
 from workflows.runtime.resources import open_workspace_index, selection_of
 from workflows.settings.problems import problems_of
-from workflows.states.conversion import beta_of, seeds_of
-from workflows.states.shared import Output, RetrievalState
+from workflows.states.conversion import beta_of, start_of
+from workflows.states.shared import Output, State
 
 _NEEDED = ("question", "mode", "models", "generation", "ranked_by", "passages")
 _SAME_CONTEXT = "Give the context that the question was asked with"
@@ -160,9 +160,10 @@ def compare_walks(answered: Answered) -> ComparedWalks:
         BadInput: the walk does not give the run's scores: it had other settings.
     """
     settings, graph = answered.settings, answered.index.graph
-    state = cast(RetrievalState, answered.result)
+    state = cast(State, answered.result)
     beta = beta_of(state) if settings.beta else None
-    restart = restart_of(graph, seeds_of(answered.index, state, settings, answered.selection))
+    start, _ = start_of(answered.index, state, settings, answered.selection)
+    restart = restart_of(answered.index, start)
     typed = walked_graph(graph, settings)
     stops = _stops(answered, beta)
     damping = answered.damping

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from agents.roles import Coverage
+from agents.claim_judge import Coverage
+from agents.final_predictor import FINAL_PREDICTOR
 from graph.errors import BadInput
 from graph.text import normalise_name
 from workflows.nodes.claim_check import NOT_ASKED
@@ -19,19 +20,11 @@ from workflows.nodes.follow_up_budget import (
     now,
     why_over,
 )
-from workflows.runtime.agents import FINAL_PREDICTOR
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
-from workflows.runtime.visibility import JUDGED
+from workflows.runtime.visibility import SHOWING
 from workflows.settings.ragenta import RagentaContext
-from workflows.states.ragenta import (
-    SETTLED_KEYS,
-    Candidate,
-    Found,
-    Merging,
-    Planning,
-    SettledAnswer,
-)
+from workflows.states.ragenta import SETTLED, Candidate, Found, RagentaState
 from workflows.states.records import FollowUpRecord, PassageHit, Update
 
 ASKED = "asked"
@@ -39,6 +32,9 @@ FOUND = "found"
 NOTHING_FOUND = "nothing found"
 NOTHING_NEW = "nothing new"
 """What became of a follow-up question."""
+
+ROUND = ("round", "calls_before", "follow_ups_began")
+"""The keys of the state that tell where the follow-ups are."""
 
 _LESS: frozenset[tuple[str, str]] = frozenset(
     {
@@ -49,8 +45,8 @@ _LESS: frozenset[tuple[str, str]] = frozenset(
 """Coverage before and after by which less is answered; evidence, which nobody judged, is only more than nothing."""
 
 
-@node(filtered=JUDGED)
-def plan_follow_ups(state: Planning, run: OpenRun) -> Update:
+@node(*SHOWING, *SETTLED, *ROUND, "answer_kind", "follow_ups", "settled", "usage", "judges_passages")
+def plan_follow_ups(state: RagentaState, run: OpenRun) -> Update:
     """Choose which of the suggested follow-up questions are asked: as many as the budget lets.
 
     Where the last round left less of an answer than there was, the answer before it is the result.
@@ -67,7 +63,7 @@ def plan_follow_ups(state: Planning, run: OpenRun) -> Update:
     began, before = state.get("follow_ups_began"), state.get("calls_before")
     began = now() if began is None else began
     before = calls_of(state) if before is None else before
-    begun = Planning(**{**state, "follow_ups_began": began, "calls_before": before})
+    begun = cast(RagentaState, {**state, "follow_ups_began": began, "calls_before": before})
     asked = wanted[: _affordable(len(wanted), begun, context)]
     update: Update = {"follow_ups_began": began, "calls_before": before, "found": None}
     if asked:
@@ -82,8 +78,8 @@ def plan_follow_ups(state: Planning, run: OpenRun) -> Update:
     return update
 
 
-@node(filtered=(*JUDGED, "found"))
-def merge_passages(state: Merging, run: OpenRun) -> Update:
+@node(*SHOWING, *ROUND, "found", "follow_ups", "usage", "judges_passages")
+def merge_passages(state: RagentaState, run: OpenRun) -> Update:
     """Number the passages that follow-ups found after all others, and list those not written from for the judge."""
     context = RagentaContext.of(run.context)
     left = calls_left(state.get("calls_before"), calls_of(state), context)
@@ -115,7 +111,7 @@ def _suggested(follow_ups: Sequence[FollowUpRecord], round_: int) -> list[int]:
     ]
 
 
-def _affordable(wanted: int, state: Planning, context: RagentaContext) -> int:
+def _affordable(wanted: int, state: RagentaState, context: RagentaContext) -> int:
     """How many follow-ups the budget lets be asked."""
     if why_over(context, state.get("follow_ups_began")):
         return 0
@@ -126,15 +122,15 @@ def _affordable(wanted: int, state: Planning, context: RagentaContext) -> int:
     return affordable_follow_ups(wanted, left, _calls_of_a_search(context), a_passage)
 
 
-def _settled(state: Planning) -> SettledAnswer | None:
+def _settled(state: RagentaState) -> dict[str, Any] | None:
     """The answer as it was settled, to come back to; None where it is a refusal."""
     if state.get("coverage") in (None, Coverage.NOT):
         return None
     held: Mapping[str, Any] = state
-    return cast(SettledAnswer, {key: held[key] for key in SETTLED_KEYS})
+    return {key: held[key] for key in SETTLED}
 
 
-def _is_worse(state: Planning, earlier: SettledAnswer) -> bool:
+def _is_worse(state: RagentaState, earlier: Mapping[str, Any]) -> bool:
     """Whether the whole, or a component that both answers name alike, is answered less than before."""
     pairs = [(earlier["coverage"], state.get("coverage", ""))]
     found = {normalise_name(each["text"]): each["coverage"] for each in state.get("components", [])}
@@ -143,7 +139,7 @@ def _is_worse(state: Planning, earlier: SettledAnswer) -> bool:
     return any(pair in _LESS for pair in pairs)
 
 
-def _not_seen(state: Merging) -> list[tuple[PassageHit, str]]:
+def _not_seen(state: RagentaState) -> list[tuple[PassageHit, str]]:
     """The passages that follow-ups found and that the answer was not written from, numbered, each with its question.
 
     One that several follow-ups found is there for each of them. Raises BadInput where an edit names no follow-up.
