@@ -259,7 +259,7 @@ def _show(console: Console, run: Run, pushed: Mapping[str, Experiment], *, answe
 
 def _show_answers(console: Console, run: Run) -> None:
     """Print the table of answers, and what was left out of it."""
-    from workflows.evaluation.reports.tables import COLUMNS, SHORT_LEGEND, answer_rows, remarks
+    from workflows.evaluation.tables import COLUMNS, SHORT_LEGEND, answer_rows, remarks
 
     model = run.settings["models"]["chat"]
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")

@@ -10,11 +10,13 @@ from typing import Any
 
 from graph.storage.workspace import write_atomically
 from graph.text import counted
+from workflows.evaluation import plots
 from workflows.evaluation.compare import METRICS, Difference, grouped_differences, pair_rows, paired_differences
+from workflows.evaluation.comparison_page import group_table, verdict
 from workflows.evaluation.metrics import DEPTHS
-from workflows.evaluation.reports import plots
-from workflows.evaluation.reports.comparison_page import group_table, verdict
-from workflows.evaluation.reports.tables import (
+from workflows.evaluation.statistics import DRAWS
+from workflows.evaluation.systems import Control, is_control
+from workflows.evaluation.tables import (
     ANSWERS,
     CITATIONS,
     COLUMNS,
@@ -34,8 +36,6 @@ from workflows.evaluation.reports.tables import (
     token_table,
     trouble_table,
 )
-from workflows.evaluation.statistics import DRAWS
-from workflows.evaluation.systems import Control, is_control
 from workflows.output.markdown import NOTHING, code, figure, interval, plain, signed, table
 from workflows.output.plotting import can_plot
 from workflows.runs.evaluation_files import PLOTS, REPORT, Run
