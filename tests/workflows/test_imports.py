@@ -31,12 +31,12 @@ NEED_AN_EXTRA = {
     "workflows/serving/operator_paths.py": {"starlette"},
     "workflows/serving/page/app.py": {"starlette"},
     "workflows/serving/page/endpoints.py": {"starlette"},
-    "workflows/serving/page/guard.py": {"starlette"},
+    "workflows/serving/guard.py": {"starlette"},
     "workflows/serving/page/requests.py": {"starlette"},
     "workflows/serving/page/api.py": {"starlette"},
     "workflows/serving/service.py": {"prometheus_client"},
-    "workflows/serving/supervisor.py": {"uvicorn"},
-    "workflows/serving/workers.py": {"uvicorn"},
+    "workflows/serving/processes/supervisor.py": {"uvicorn"},
+    "workflows/serving/processes/workers.py": {"uvicorn"},
 }
 """The files that are imported only where their package is wanted."""
 MAY_IMPORT = {

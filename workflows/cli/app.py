@@ -267,7 +267,7 @@ def doctor(
     ] = False,
 ) -> Shown:
     """Check that a workspace's record, snapshot and search index are intact and agree."""
-    from workflows.admin.doctor import run_doctor
+    from workflows.admin.upkeep import run_doctor
 
     result = run_doctor(workspace, repair=repair)
     return Shown(result, render.doctor, 0 if result["ok"] else WorkspaceDamaged.exit_code)
@@ -329,7 +329,7 @@ _Name = Annotated[
 @command
 def join(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
     """Let a folder have a record that is in Postgres, and derive its index; again, to bring it up to date."""
-    from workflows.admin.record_place import join_record
+    from workflows.admin.upkeep import join_record
 
     found = join_record(workspace, name)
     state = "derived" if found["derived"] else "up to date"
@@ -341,7 +341,7 @@ def join(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
 @command
 def move(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
     """Move a workspace's record and history from SQLite to Postgres; its index stays as it is."""
-    from workflows.admin.record_place import move_record
+    from workflows.admin.upkeep import move_record
 
     found = move_record(workspace, name)
     told = f"Moved to the record [bold]{render.escape(found['record'])}[/]"
