@@ -86,7 +86,7 @@ from workflows.cli.record import record
 from workflows.cli.review import review
 from workflows.cli.serve import serve
 from workflows.cli.versions import versions
-from workflows.runtime.printable import visible, visible_json
+from workflows.output.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
 from workflows.settings.enums import Workflow
 

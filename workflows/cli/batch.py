@@ -26,8 +26,8 @@ from workflows.cli.options import (
 )
 from workflows.cli.progress_bars import progress_bars
 from workflows.cli.render import escape
+from workflows.output.printable import VisibleConsole
 from workflows.runs.batch_rows import Format
-from workflows.runtime.printable import VisibleConsole
 from workflows.settings.enums import Workflow
 
 

@@ -32,7 +32,7 @@ from workflows.cli.options import (
     WorkspaceOption,
     asking_settings,
 )
-from workflows.runtime.printable import VisibleConsole
+from workflows.output.printable import VisibleConsole
 from workflows.settings.enums import Workflow
 
 

@@ -15,10 +15,10 @@ from workflows.cli import chat_views, render
 from workflows.cli.command import error_body
 from workflows.cli.live_answer import is_shown_live, shown_live
 from workflows.conversation.session import Conversation, asks_back
-from workflows.evaluation.output_files import check_output
 from workflows.explain import explain
+from workflows.output.printable import VisibleConsole, visible_json
 from workflows.results import Result
-from workflows.runtime.printable import VisibleConsole, visible_json
+from workflows.runs.output_files import check_output
 
 if TYPE_CHECKING:
     from workflows.streaming import Event

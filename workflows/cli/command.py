@@ -16,7 +16,7 @@ from graph.errors import BadInput, MaraError, WorkspaceLocked
 from graph.out_of_resources import out_of_memory, shortage_behind
 from graph.storage.workspace import Workspace, default_workspace
 from workflows.cli import render
-from workflows.runtime.printable import VisibleConsole, visible_json
+from workflows.output.printable import VisibleConsole, visible_json
 
 P = ParamSpec("P")
 

@@ -39,8 +39,8 @@ def compare(
     """Compare two runs question by question: differences B - A with intervals and tests, wins and losses."""
     from graph.storage.workspace import write_atomically
     from workflows.evaluation.compare import compare_runs
-    from workflows.evaluation.output_files import check_output
     from workflows.evaluation.reports.comparison_page import comparison_page
+    from workflows.runs.output_files import check_output
 
     if out:
         check_output(out, ".md")
@@ -54,7 +54,7 @@ def compare(
 def _show(console: Console, comparisons: Sequence[Comparison], out: Path | None) -> None:
     """Print the metrics of each comparison, and where the rest is."""
     from workflows.evaluation.reports.comparison_page import main_metric, verdict
-    from workflows.evaluation.reports.markdown import figure, interval, p_value, signed
+    from workflows.output.markdown import figure, interval, p_value, signed
 
     for found in comparisons:
         console.print(f"A [bold]{escape(found.a)}[/]  B [bold]{escape(found.b)}[/]  {found.paired} questions")

@@ -25,11 +25,11 @@ from workflows.cli.options import (
 )
 from workflows.cli.progress_bars import progress_bars
 from workflows.cli.render import escape
-from workflows.runtime.printable import VisibleConsole
+from workflows.output.printable import VisibleConsole
 
 if TYPE_CHECKING:
     from workflows.evaluation.langsmith_experiment import Experiment
-    from workflows.evaluation.run_files import Run
+    from workflows.runs.evaluation_files import Run
     from workflows.runs.run_folder import Answered, Row
 
 _NAMED_KINDS = 4
@@ -155,7 +155,7 @@ def export_beta(
     as_json: JsonOption = False,
 ) -> None:
     """Write question, β (relation weights) and outcome of a run as JSON lines, to fine-tune a manager."""
-    from workflows.evaluation.beta_export import export_beta as write_examples
+    from workflows.evaluation.trec_export import export_beta as write_examples
 
     done = write_examples(run, out, min_recall)
     left_out = f"{done['below']} below the recall, {done['without_beta']} without β"
@@ -259,7 +259,7 @@ def _show(console: Console, run: Run, pushed: Mapping[str, Experiment], *, answe
 
 def _show_answers(console: Console, run: Run) -> None:
     """Print the table of answers, and what was left out of it."""
-    from workflows.evaluation.reports.answer_table import COLUMNS, SHORT_LEGEND, answer_rows, remarks
+    from workflows.evaluation.reports.tables import COLUMNS, SHORT_LEGEND, answer_rows, remarks
 
     model = run.settings["models"]["chat"]
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
@@ -293,7 +293,7 @@ def _table(systems: Mapping[str, Row]) -> Table:
 
 def _differences(differences: Mapping[str, Row]) -> Table:
     """Return the differences of each system to the baseline, with their intervals."""
-    from workflows.evaluation.reports.markdown import interval, signed
+    from workflows.output.markdown import interval, signed
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("system", overflow="fold")

@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from graph.storage.workspace import default_workspace
-from workflows.admin.graph_exchange import GraphFormat, export_graph, form_of, import_graph, publish_graph
+from workflows.admin.export import GraphFormat, export_graph, form_of, import_graph
 from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, query_graph
 from workflows.cli import graph_draw, graph_search, graph_upkeep
 from workflows.cli.command import reports_errors, say, write
 from workflows.cli.options import JsonOption, WorkspaceOption, named_path
 from workflows.cli.render import escape
-from workflows.runtime.printable import visible_json
+from workflows.output.printable import visible_json
+from workflows.runtime.graph_server import publish_graph
 
 graph = typer.Typer(
     help="Ask the relationship graph of a workspace in Cypher, draw it, export it, or send it to a server.",

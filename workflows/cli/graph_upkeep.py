@@ -12,11 +12,11 @@ from rich.console import Console
 
 from graph.errors import BadInput
 from graph.storage.workspace import default_workspace
-from workflows.admin.graph_upkeep import evaluate_graph, prune_graph, restore_graph
+from workflows.admin.graph_queries import evaluate_graph, prune_graph, restore_graph
 from workflows.cli.command import reports_errors, say, write
 from workflows.cli.options import JsonOption, WorkspaceOption
 from workflows.cli.render import escape, relationships_problem
-from workflows.runtime.printable import VisibleConsole
+from workflows.output.printable import VisibleConsole
 
 
 @reports_errors

@@ -68,7 +68,7 @@ def new_key(
     may_watch: bool = False,
 ) -> dict[str, str]:
     """Return a fresh random key, and the lines of the file of keys for it. Raises BadInput for a name of none."""
-    from workflows.serving.key_file import check_lines
+    from workflows.access.key_file import check_lines
 
     secret = f"{_PREFIX}{secrets.token_urlsafe(_RANDOM_BYTES)}"
     lines = [

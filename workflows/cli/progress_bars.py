@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from workflows.runtime.printable import VisibleConsole
+from workflows.output.printable import VisibleConsole
 
 _SPEED_OVER_S = 60.0
 

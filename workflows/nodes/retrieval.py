@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agents.clarification import asks_nothing
+from agents.fact_filter import FACT_FILTER, OfflineFactFilter
 from agents.leaning import leaning_of
-from agents.offline.fact_filter import OfflineFactFilter
+from agents.manager import MANAGER
+from agents.rewriter import REWRITER
 from graph.relationships.history import now
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.modes import Mode
@@ -25,7 +27,7 @@ from graph.retrieve.search import (
 from graph.retrieve.selection import Selection
 from graph.schema import ScoredFact
 from workflows.nodes.conversation import ASKS_NOTHING, spoken, visible_turns
-from workflows.runtime.agents import FACT_FILTER, MANAGER, REWRITER, ask
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.history import turns_before
 from workflows.runtime.node import node
 from workflows.runtime.personal import personal_of, thread_depth, with_relevance_of_thread, with_seeds_of_thread
@@ -48,7 +50,7 @@ from workflows.states.conversion import (
     start_of,
 )
 from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, Update, WalkReport
-from workflows.states.shared import Asked, Filtering, Searching, Seeding, Walking, Weighing, searched_words
+from workflows.states.shared import Asked, State, searched_words
 
 
 def fresh_state() -> Update:
@@ -121,8 +123,8 @@ def encode_question(state: Asked, run: OpenRun) -> Update:
     return begin(state, run)
 
 
-@node()
-def retrieve_facts(state: Searching, run: OpenRun) -> Update:
+@node("understood")
+def retrieve_facts(state: State, run: OpenRun) -> Update:
     """Look the nearest facts up in Chroma."""
     check_same_kind(state, run.context.mode)
     settings = run.context.walk_settings()
@@ -136,8 +138,8 @@ def retrieve_facts(state: Searching, run: OpenRun) -> Update:
     return {"facts": [fact_hit(fact, score, kept=False) for fact, score in found]}
 
 
-@node(filtered=("facts",))
-def filter_facts(state: Filtering, run: OpenRun) -> Update:
+@node("facts", "filter_attempts", "filter_refusal")
+def filter_facts(state: State, run: OpenRun) -> Update:
     """Ask the recognition-memory filter which candidates are worth starting from."""
     check_same_kind(state, run.context.mode)
     question, most = state["question"], run.context.max_facts
@@ -165,19 +167,19 @@ def filter_facts(state: Filtering, run: OpenRun) -> Update:
     return update
 
 
-@node(filtered=("facts",))
-def keep_top_facts(state: Filtering, run: OpenRun) -> Update:
+@node("facts", "filter_attempts", "filter_refusal")
+def keep_top_facts(state: State, run: OpenRun) -> Update:
     """Fallback of the filter: keep the best candidates as they are."""
     most, facts = run.context.max_facts, state.get("facts", [])
     return {
         "fact_outcome": "failed",
         "facts": [FactHit(**{**hit, "kept": rank < most}) for rank, hit in enumerate(facts)],
-        **FACT_FILTER.fell_back(state, run, f"the best {most} candidates are kept"),
+        **fell_back(FACT_FILTER, state, run, most),
     }
 
 
-@node()
-def weigh_relations(state: Weighing, run: OpenRun) -> Update:
+@node("manager_attempts", "manager_refusal")
+def weigh_relations(state: State, run: OpenRun) -> Update:
     """Ask the manager which relation types matter for the question."""
     reply = ask(
         MANAGER,
@@ -202,20 +204,20 @@ def weigh_relations(state: Weighing, run: OpenRun) -> Update:
     return update
 
 
-@node()
-def neutral_relations(state: Weighing, run: OpenRun) -> Update:
+@node("manager_attempts", "manager_refusal")
+def neutral_relations(state: State, run: OpenRun) -> Update:
     """Fallback of the manager: walk without β."""
-    return MANAGER.fell_back(state, run, "every relation type weighs the same")
+    return fell_back(MANAGER, state, run)
 
 
-@node()
-def retrieve_passages(state: Searching, run: OpenRun) -> Update:
+@node("understood")
+def retrieve_passages(state: State, run: OpenRun) -> Update:
     """Rank passages by similarity: the passage seeds of a walk, or the result itself in a mode that does not walk."""
     check_same_kind(state, run.context.mode)
     return _seed_candidates(state, run) if run.context.mode.walks else _ranked_by_similarity(state, run)
 
 
-def _seed_candidates(state: Searching, run: OpenRun) -> Update:
+def _seed_candidates(state: State, run: OpenRun) -> Update:
     """The passages that a walk may start from."""
     question, settings = searched_words(state), run.context.walk_settings()
     ranking = _rank_step(
@@ -226,7 +228,7 @@ def _seed_candidates(state: Searching, run: OpenRun) -> Update:
     return {"passage_candidates": passage_candidates(run.index, ranking)}
 
 
-def _ranked_by_similarity(state: Searching, run: OpenRun) -> Update:
+def _ranked_by_similarity(state: State, run: OpenRun) -> Update:
     """The ranking of a mode that does not walk."""
     question, mode, k, alpha = searched_words(state), run.context.mode, run.context.top_k, run.context.hybrid_alpha
     nothing_else: Update = {"facts": [], "seeds": SeedSet(entities=[], passages=[])}
@@ -255,8 +257,8 @@ def _rank_step(run: OpenRun, inputs: Update, rank: Callable[[], Ranking]) -> Ran
     )
 
 
-@node(filtered=("facts", "passage_candidates"))
-def seed_graph(state: Seeding, run: OpenRun) -> Update:
+@node("understood", "facts", "fact_outcome", "passage_candidates", "adaptive_passage_weight")
+def seed_graph(state: State, run: OpenRun) -> Update:
     """Join the branches: weigh the entities of the kept facts, the names in the question and the passages."""
     check_same_kind(state, run.context.mode)
     index, selection, settings = run.index, run.selection, run.context.walk_settings()
@@ -282,8 +284,8 @@ def seed_graph(state: Seeding, run: OpenRun) -> Update:
     }
 
 
-@node(filtered=("facts", "passage_candidates", "seeds"))
-def walk_graph(state: Walking, run: OpenRun) -> Update:
+@node("understood", "facts", "passage_candidates", "seeds", "relation_factors", "passage_weight")
+def walk_graph(state: State, run: OpenRun) -> Update:
     """Walk from the seeds and rank the passages; without a seed to start from, rank by similarity and say so."""
     check_same_kind(state, run.context.mode)
     context, index, selection = run.context, run.index, run.selection
@@ -312,9 +314,9 @@ def walk_graph(state: Walking, run: OpenRun) -> Update:
     return update
 
 
-def _were_chosen(state: Seeding, run: OpenRun) -> bool:
+def _were_chosen(state: State, run: OpenRun) -> bool:
     """Whether a model or the caller's own filter chose the facts: then all of them count, however near they are."""
-    own = run.context.own_fact_filter
+    own = run.context.own_agents.get(FACT_FILTER.name)
     if own is not None:
         return not isinstance(own, OfflineFactFilter)
     is_asked = run.context.filter_facts and chat_model_name(run.context) != OFFLINE

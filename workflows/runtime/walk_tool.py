@@ -31,7 +31,7 @@ from workflows.settings.forms import Share
 from workflows.settings.mara import QuestionText
 from workflows.states.conversion import beta_of, seeds_named
 from workflows.states.records import Factors, SeedSet
-from workflows.states.shared import Walking
+from workflows.states.shared import State
 
 _ENTITY_ID = re.compile(r"entity-[0-9a-f]{24}")
 _DESCRIPTION = (
@@ -157,7 +157,7 @@ def walk_from(run: OpenRun, start: Start, beta: RelationFactors | None, damping:
     return Walked(ranking, walk, damping, tuning.version, factors.unknown)
 
 
-def walk_as_tool(run: OpenRun, start: Start, state: Walking, k: int, unknown: int) -> Walked:
+def walk_as_tool(run: OpenRun, start: Start, state: State, k: int, unknown: int) -> Walked:
     """Walk from where a state says, with the trust that its entity seeds earn; whoever watches sees a call of a tool.
 
     Args:

@@ -31,7 +31,7 @@ from workflows.states.records import (
     SeedSet,
     error_of,
 )
-from workflows.states.shared import Walking, searched_words
+from workflows.states.shared import State, searched_words
 
 
 def fact_hit(fact: GraphFact, score: float, *, kept: bool) -> FactHit:
@@ -127,7 +127,7 @@ def seed_set(
     )
 
 
-def start_of(index: Index, state: Walking, settings: WalkSettings, selection: Selection | None) -> tuple[Start, int]:
+def start_of(index: Index, state: State, settings: WalkSettings, selection: Selection | None) -> tuple[Start, int]:
     """Return where a state's walk starts, and how many of its seeds the graph does not know or the filter hides.
 
     Where every passage is a seed, the state shows the first of them only.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agents.answerer import refusal
 from agents.answers.citations import quotable
 from agents.offline.reading.evidence import Evidence
 from agents.offline.reading.excerpts import Excerpt
-from agents.roles import Answer, Citation
+from agents.roles import Answer, Citation, refusal
 
 
 def quote_evidence(found: Sequence[Evidence]) -> Answer:

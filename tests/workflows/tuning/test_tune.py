@@ -20,8 +20,15 @@ from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.runtime.resources import close_indexes, open_workspace_index
 from workflows.tuning import tune
-from workflows.tuning.strength_search import Scores, Strengths
-from workflows.tuning.tune import gather, marked_questions, revert_tuning, tune_workspace, tuning_history
+from workflows.tuning.tune import (
+    Scores,
+    Strengths,
+    gather,
+    marked_questions,
+    revert_tuning,
+    tune_workspace,
+    tuning_history,
+)
 
 pytestmark = pytest.mark.usefixtures("embedder", "fewest")
 
