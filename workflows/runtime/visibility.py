@@ -57,7 +57,7 @@ def within_filter(
         changed["bars"] = seen["bars"] = []
     update = work(seen)
     added = {key: Overwrite(add(changed[key], update.get(key, []))) for key, add in _ADD.items() if key in changed}
-    return {**changed, **update, **added, "errors": [*errors, *update.get("errors", ())]}
+    return {**changed, **update, **added, "errors": [*errors, *(update.get("errors") or ())]}
 
 
 def written_from(state: Mapping[str, Any]) -> list[str]:
