@@ -6,9 +6,8 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agents.clarification import asks_nothing
 from agents.fact_filter import FACT_FILTER, OfflineFactFilter
-from agents.leaning import leaning_of
+from agents.leaning import asks_nothing, leaning_of
 from agents.manager import MANAGER
 from agents.rewriter import REWRITER
 from graph.relationships.history import now
