@@ -162,8 +162,8 @@ class Index:
         With a selection, of the facts that it supports, as it shows them.
         """
         found = self._search_facts(self._vector(question, QUESTION_TO_FACT), k, selection)
-        facts = ((self.graph.facts[key] if selection is None else selection.fact(key), cosine) for key, cosine in found)
-        return [(fact, min(1.0, max(0.0, cosine))) for fact, cosine in facts if fact]
+        fact_of = self.graph.facts.get if selection is None else selection.fact
+        return [(fact, min(1.0, max(0.0, cosine))) for key, cosine in found if (fact := fact_of(key))]
 
     def least_fact_score(self, question: str, selection: Selection | None = None) -> float:
         """Return the cosine of the fact farthest from the question: the nearest one to the opposite vector."""

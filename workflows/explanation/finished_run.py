@@ -25,7 +25,7 @@ from workflows.context import Context
 from workflows.explanation.model import Stop
 from workflows.runtime.resources import open_workspace_index, selection_of
 from workflows.settings.problems import problems_of
-from workflows.states.conversion import beta_of, seeds_of
+from workflows.states.conversion import beta_of, start_of
 from workflows.states.shared import Output, State
 
 _NEEDED = ("question", "mode", "models", "generation", "ranked_by", "passages")
@@ -162,7 +162,8 @@ def compare_walks(answered: Answered) -> ComparedWalks:
     settings, graph = answered.settings, answered.index.graph
     state = cast(State, answered.result)
     beta = beta_of(state) if settings.beta else None
-    restart = restart_of(graph, seeds_of(answered.index, state, settings, answered.selection))
+    start, _ = start_of(answered.index, state, settings, answered.selection)
+    restart = restart_of(answered.index, start)
     typed = walked_graph(graph, settings)
     stops = _stops(answered, beta)
     damping = answered.damping
