@@ -141,7 +141,7 @@ class _Remembering:
         self.embed_question = model.embed_question
         self.count_windows = model.count_windows
         self.understands = model.understands
-        self.embed = TextCache(model, _CACHED_TEXTS).embed
+        self.embed = TextCache(model.embed, _CACHED_TEXTS).embed
 
 
 def shared_run(extractor: Extractor, context: IndexingContext, shares: int, cache: Replies | None) -> ExtractionRun:
