@@ -6,7 +6,7 @@ import pytest
 from agents.offline.manager import OfflineManager
 from agents.roles import Manager
 from benchmarks.offline_agents import PROTOTYPES, ProductManager, PrototypeManager, fact_filters, held_out, managers
-from graph.embedding.minilm import MiniLMEmbedder
+from graph.embedding.bert import MiniLMEmbedder
 from graph.schema import ENTITY_RELATIONS, RelationType
 from workflows.evaluation.controls import UniformManager
 

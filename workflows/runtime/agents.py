@@ -42,7 +42,7 @@ from agents.roles import (
     Rewriter,
     Rewriting,
 )
-from graph.embedding.minilm import PACKAGED_MODEL
+from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import BudgetSpent, MalformedReply, MaraError, SlowReply
 from graph.retrieve.known_names import KnownNames
 from graph.schema import ScoredFact
