@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import SecretStr
 
-from agents.answerer import ChatAnswerer
+from agents.answerer import ChatAnswerer, OfflineAnswerer
 from agents.answers.citations import parse_citations, quotable, strip_citations, without_marks
 from agents.answers.claims import citing_sentences, join_claims, plain_text, split_claims, strip_marks
 from agents.answers.span_locator import locate_quote
@@ -18,25 +18,22 @@ from agents.chat.model import ChatModel, ChatReply
 from agents.chat.quoting import quoted
 from agents.chat.replies import ThinkFilter, parse_object, without_thinking
 from agents.chat.usage import Usage
-from agents.claim_judge import ChatClaimJudge
+from agents.claim_judge import ChatClaimJudge, is_supported
 from agents.claim_verdicts import claims_of
 from agents.extractor import ChatExtractor
 from agents.fact_filter import ChatFactFilter, FactFilterReply
-from agents.final_predictor import ChatFinalPredictor
+from agents.final_predictor import ChatFinalPredictor, Draft
 from agents.judge import ChatJudge
-from agents.manager import ChatManager
-from agents.offline.answerer import OfflineAnswerer
-from agents.offline.claim_judge import is_supported
+from agents.manager import ChatManager, OfflineManager
 from agents.offline.extractor import OfflineExtractor
 from agents.offline.language.entities import scan_entities, title_names
 from agents.offline.language.words import days_in, language_of, word_spans
-from agents.offline.manager import OfflineManager
 from agents.offline.reading.alignment import passage_sentences
 from agents.offline.reading.comparison import Side, compare
 from agents.offline.reading.evidence import best_sentence, find_evidence
 from agents.offline.reading.questions import AnswerKind, answer_kind, holds_kind, parse_question, split_question
 from agents.predictor import ChatPredictor
-from agents.roles import Draft, NumberedPassage
+from agents.roles import NumberedPassage
 from graph.construction.bm25 import terms
 from graph.construction.evidence import Handles, Names, read_evidence
 from graph.corrections.apply import Stated

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.offline.manager import OfflineManager
+from agents.manager import OfflineManager
 from graph.construction.edges import EDGE_KINDS
 from graph.explain.matrices import matrices_of
 from graph.relations import DEFINITIONS, ENTITY_RELATIONS, PASSAGE_RELATIONS, RELATIONS, Links, RelationType

@@ -17,7 +17,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from agents.roles import Feedback, Rewriting, Turn
+from agents.rewriter import Rewriting
+from agents.roles import Feedback, Turn
 from graph.errors import BadInput, ModelUnavailable
 from tests.scripted_server import Reply, ScriptedServer
 from tests.trace_server import TraceServer

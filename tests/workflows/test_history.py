@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from agents.roles import Rewriting
+from agents.rewriter import Rewriting
 from graph.errors import BadInput, NoAccess
 from graph.relationships.history import HistoryPart, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE

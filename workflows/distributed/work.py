@@ -12,8 +12,7 @@ from pathlib import Path
 from agents.chat.reply_cache import Replies
 from agents.chat.throttle import Throttle
 from agents.extraction.run import ExtractionRun, Retries
-from agents.extractor import ChatExtractor
-from agents.roles import Extractor
+from agents.extractor import ChatExtractor, Extractor
 from graph.embedding.bert import THREADS_VARIABLE
 from graph.embedding.embeddings import Embedder, TextCache, check_embedder, configured_embedder
 from graph.endpoints.address import censored

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from agents.closed_book import ClosedBookAnswerer
-from agents.offline.fact_filter import OfflineFactFilter
-from agents.offline.manager import OfflineManager
-from agents.roles import FactChoice, Feedback, RelationWeights
+from agents.fact_filter import FactChoice, OfflineFactFilter
+from agents.manager import OfflineManager, RelationWeights
+from agents.roles import Feedback
 from graph.construction.knowledge_graph import GraphFact
 from graph.own_types import OwnTypes
 from graph.relations import fact_relations

@@ -15,9 +15,8 @@ from threading import Lock, RLock
 
 from agents.chat.reply_cache import ReplyCache
 from agents.extraction.run import Extracted, ExtractionRun
-from agents.extractor import ChatExtractor
+from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
-from agents.roles import Extractor
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.embedding.embeddings import check_embedder, configured_embedder
 from graph.errors import BadInput, WorkspaceLocked

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agents.clarification import asks_nothing
+from agents.fact_filter import FACT_FILTER, OfflineFactFilter
 from agents.leaning import leaning_of
-from agents.offline.fact_filter import OfflineFactFilter
+from agents.manager import MANAGER
+from agents.rewriter import REWRITER
 from graph.relationships.history import now
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.modes import Mode
@@ -25,7 +27,7 @@ from graph.retrieve.search import (
 from graph.retrieve.selection import Selection
 from graph.schema import ScoredFact
 from workflows.nodes.conversation import ASKS_NOTHING, spoken, visible_turns
-from workflows.runtime.agents import FACT_FILTER, MANAGER, REWRITER, ask
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.history import turns_before
 from workflows.runtime.node import node
 from workflows.runtime.personal import personal_of, thread_depth, with_relevance_of_thread, with_seeds_of_thread
@@ -172,7 +174,7 @@ def keep_top_facts(state: State, run: OpenRun) -> Update:
     return {
         "fact_outcome": "failed",
         "facts": [FactHit(**{**hit, "kept": rank < most}) for rank, hit in enumerate(facts)],
-        **FACT_FILTER.fell_back(state, run, f"the best {most} candidates are kept"),
+        **fell_back(FACT_FILTER, state, run, most),
     }
 
 
@@ -205,7 +207,7 @@ def weigh_relations(state: State, run: OpenRun) -> Update:
 @node("manager_attempts", "manager_refusal")
 def neutral_relations(state: State, run: OpenRun) -> Update:
     """Fallback of the manager: walk without β."""
-    return MANAGER.fell_back(state, run, "every relation type weighs the same")
+    return fell_back(MANAGER, state, run)
 
 
 @node("understood")
@@ -314,7 +316,7 @@ def walk_graph(state: State, run: OpenRun) -> Update:
 
 def _were_chosen(state: State, run: OpenRun) -> bool:
     """Whether a model or the caller's own filter chose the facts: then all of them count, however near they are."""
-    own = run.context.own_fact_filter
+    own = run.context.own_agents.get(FACT_FILTER.name)
     if own is not None:
         return not isinstance(own, OfflineFactFilter)
     is_asked = run.context.filter_facts and chat_model_name(run.context) != OFFLINE

@@ -15,9 +15,8 @@ from langgraph.runtime import ServerInfo
 from agents.chat.budget import QuestionBudget, Spent
 from agents.chat.local_model import is_local, local_name, open_local_model, refuse_file_of_client
 from agents.chat.model import ChatModel, open_chat_model
-from agents.extractor import ChatExtractor
+from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
-from agents.roles import Extractor
 from graph.embedding.embeddings import configured_embedder
 from graph.endpoints.address import Address
 from graph.endpoints.openai_protocol import thinking_tokens, timeout_s

@@ -15,7 +15,6 @@ from langgraph.types import Overwrite
 from graph.errors import BadInput
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.selection import Selection
-from workflows.runtime.agents import AGENTS
 from workflows.runtime.resources import OpenRun, open_workspace_index
 from workflows.settings.mara import Context
 from workflows.states.conversion import fact_hit
@@ -53,12 +52,13 @@ def within_filter(
         respelled = "Entries of the state are spelled as `where` lets them be seen"
         errors.append(run.error(OUTSIDE_FILTER, message if dropped else respelled))
         # A refused reply may quote what is hidden now.
-        seen |= {agent.refusal: None for agent in AGENTS}
+        seen |= {key: None for key in seen if key.endswith("_refusal")}
     if "judgements" in changed:
         changed["bars"] = seen["bars"] = []
     update = work(seen)
     added = {key: Overwrite(add(changed[key], update.get(key, []))) for key, add in _ADD.items() if key in changed}
-    return {**changed, **update, **added, "errors": [*errors, *update.get("errors", ())]}
+    noted: Update = {"errors": [*errors, *(update.get("errors") or ())]} if errors else {}
+    return {**changed, **update, **added, **noted}
 
 
 def written_from(state: Mapping[str, Any]) -> list[str]:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import re
 
-from agents.answerer import REFUSAL
 from agents.answers.citations import quotable, strip_citations
 from agents.answers.claims import split_claims
-from agents.offline.answerer import quote_evidence
 from agents.offline.reading.alignment import Excerpt, passage_sentences
 from agents.offline.reading.evidence import Evidence, find_evidence
+from agents.offline.reading.quoting import quote_evidence
+from agents.roles import REFUSAL
 from tests.agents.offline.reading.office import BOATS, HULLS, LEASE, PHONES, TEAM, passage, read
 
 RENT = "What is the monthly rent of the slipway?"

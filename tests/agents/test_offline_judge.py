@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents.offline.judge import DROPPED, KEPT, OfflineJudge
-from agents.offline.predictor import OfflinePredictor
-from agents.roles import JudgedBy
+from agents.judge import DROPPED, KEPT, JudgedBy, OfflineJudge
+from agents.predictor import OfflinePredictor
 from tests.agents.offline.moor import BRIDGE, FIRM, ORSA, WITH_EVIDENCE, WITHOUT_EVIDENCE, WORLD, passage
 
 

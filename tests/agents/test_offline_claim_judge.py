@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from agents.answers.claims import split_claims
-from agents.offline.claim_judge import OfflineClaimJudge
-from agents.roles import Assessment, Coverage, Structure
+from agents.claim_judge import Assessment, Coverage, OfflineClaimJudge, Structure
 from tests.agents.offline.moor import WORLD
 
 

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from agents.answerer import REFUSAL
 from agents.answers.claims import split_claims
-from agents.offline.final_predictor import OfflineFinalPredictor
-from agents.roles import Draft
+from agents.final_predictor import Draft, OfflineFinalPredictor
+from agents.roles import REFUSAL
 from tests.agents.offline.moor import BRIDGE, FIRM, ORSA, WITH_EVIDENCE, WITHOUT_EVIDENCE, WORLD, passage
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.offline.fact_filter import OfflineFactFilter
+from agents.fact_filter import OfflineFactFilter
 from graph.schema import Fact, RelationType, ScoredFact
 
 

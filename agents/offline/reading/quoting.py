@@ -1,13 +1,12 @@
-"""The answerer without a model: it quotes the sentences that bear on a question."""
+"""Evidence as an answer: the excerpts, each sentence with its citation, and what a reader should know of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agents.answerer import refusal
-from agents.offline.reading.alignment import Embed, Excerpt
-from agents.offline.reading.evidence import Evidence, find_each_evidence
-from agents.roles import Answer, Citation, Feedback, NumberedPassage
+from agents.offline.reading.alignment import Excerpt
+from agents.offline.reading.evidence import Evidence
+from agents.roles import Answer, Citation, refusal
 
 
 def quote_evidence(found: Sequence[Evidence]) -> Answer:
@@ -68,23 +67,3 @@ def _notes(found: Evidence) -> list[str]:
 def _cited(text: str, excerpts: Sequence[Excerpt]) -> str:
     numbers = dict.fromkeys(excerpt.passage.number for excerpt in excerpts)
     return f"{text} {''.join(f'[{number}]' for number in numbers)}"
-
-
-class OfflineAnswerer:
-    """Quotes evidence, each sentence followed by its citation; deterministic, and says nothing of its own.
-
-    Args:
-        embed: gives unit vectors of texts; None compares words alone.
-        least_likeness: the least cosine of evidence, on the scale of that embedding.
-    """
-
-    def __init__(self, embed: Embed | None = None, least_likeness: float = 0.0) -> None:
-        self._embed = embed
-        self._least_likeness = least_likeness
-
-    def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
-        """Return the evidence for each part of the question, or a refusal where there is none.
-
-        Each sentence stands as in its passage, less any citation of its own, which would read as one of this answer.
-        """
-        return quote_evidence(find_each_evidence(question, passages, self._embed, self._least_likeness))

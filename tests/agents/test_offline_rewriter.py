@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from agents.offline.rewriter import OfflineRewriter
-from agents.roles import Rewriting, Turn
+from agents.rewriter import OfflineRewriter, Rewriting
+from agents.roles import Turn
 from graph.retrieve.known_names import KnownNames
 from graph.retrieve.open_index import open_index
 from tests.builders import HashEmbedder, passage_of, publish_workspace

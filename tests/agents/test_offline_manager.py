@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.manager import PASSAGE_WEIGHTS
-from agents.offline.manager import OfflineManager
+from agents.manager import PASSAGE_WEIGHTS, OfflineManager
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import RelationFactors
 

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from agents.answerer import REFUSAL
+from agents.answerer import OfflineAnswerer
 from agents.answers.citations import parse_citations, quotable, strip_citations
-from agents.offline.answerer import OfflineAnswerer
-from agents.roles import NumberedPassage
+from agents.roles import REFUSAL, NumberedPassage
 
 
 def passage(number: int, title: str, text: str) -> NumberedPassage:
