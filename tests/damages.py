@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from graph.checks import probe
+from graph.checks import search_files
 from graph.checks.doctor import Examination
 from graph.embedding import embeddings
 from graph.publish.search_indexes import open_store
@@ -37,7 +37,7 @@ def refuse_to_embed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare the process that tries a search index before it is read: it takes a second to start."""
-    monkeypatch.setattr(probe, "why_unreadable", lambda *asked: "")
+    monkeypatch.setattr(search_files, "why_unreadable", lambda *asked: "")
 
 
 def problems(found: Examination) -> dict[str, bool]:

@@ -220,8 +220,7 @@ def _past_provenance(root: Path, run: OpenRun, passage_id: str) -> dict[str, Any
 
 def _seen(spans: Iterable[Span], run: OpenRun) -> list[Span]:
     """Return the times of passages that the settings' filter lets be seen, the earliest first."""
-    from graph.metadata_filter import read_conditions
-    from graph.metadata_match import meets
+    from graph.metadata_filter import meets, read_conditions
 
     conditions = read_conditions(run.context.where)
     return sorted(

@@ -171,8 +171,7 @@ def walk_tool(context: Context | None = None) -> BaseTool:
     """Return the walk alone as a tool, ``personalized_pagerank``, for an agent that chooses seeds and β by itself.
 
     Each call walks on the workspace's newest generation, within the context's filter; what a call leaves out comes
-    from the context. The result is plain JSON: see `workflows.runtime.walk_tool.pagerank_tool`. What a model gets wrong
-    comes back as the error of its call: see `workflows.runtime.walk_tool.agent_tool`.
+    from the context. `workflows.runtime.walk_tool.agent_tool` tells of its result, and of what a model gets wrong.
 
     Raises:
         BadInput: the context's mode ranks by similarity and does not walk.

@@ -20,8 +20,8 @@ from typing import Any
 
 from graph.checks.findings import Finding, judged, leftover, lost, repairable, sound
 from graph.checks.index_checks import check_search_index, check_words, compare_snapshot, open_snapshot
-from graph.checks.probe import open_search_files
 from graph.checks.record_checks import MENDED, examine_record
+from graph.checks.search_files import open_search_files
 from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing

@@ -10,7 +10,7 @@ from typing import Any
 from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.context import Context, make_context
-from workflows.evaluation.reports.markdown import plain
+from workflows.output.markdown import plain
 from workflows.results import Result, label_of, turn_of, understood_as
 from workflows.runtime.history import past_turns, seen_turns
 from workflows.runtime.resources import OpenRun

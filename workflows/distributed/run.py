@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.chat.local_model import is_local
-from agents.extractor import ChatExtractor
-from agents.roles import Extractor
+from agents.extractor import ChatExtractor, Extractor
 from graph.embedding.embeddings import Embedder, configured_embedder
 from graph.errors import BadInput, ClusterUnavailable
 from graph.own_types import OwnTypes

@@ -7,7 +7,7 @@ import os
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from workflows.serving.identity import AUTH_VARIABLE
+from workflows.access.identity import AUTH_VARIABLE
 
 OPERATORS = frozenset({"internal", "deploy", "profile"})
 """The parts of paths that nothing else has."""
