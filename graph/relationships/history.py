@@ -14,8 +14,18 @@ from statistics import fmean
 from uuid import uuid4
 
 from graph.errors import MissingEndpoint, NotInSchema
-from graph.relationships import conversations
 from graph.relationships.concepts import ConceptExtractor
+from graph.relationships.conversations import (
+    ASSISTANT,
+    USER,
+    Cited,
+    check_open_to,
+    cited_text,
+    erase_messages,
+    last_message,
+    last_viewing_note,
+    title_of,
+)
 from graph.relationships.provenance import DOCUMENT_OF
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, time_text
@@ -84,7 +94,7 @@ class NewTurn:
     user: str = ""
     understood: str = ""
     kind: str = ""
-    cited: Sequence[conversations.Cited] = ()
+    cited: Sequence[Cited] = ()
     replaces: str = ""
 
     def message_id(self, role: str) -> str:
@@ -94,11 +104,7 @@ class NewTurn:
     @property
     def replaced_ids(self) -> tuple[str, ...]:
         """The ids of the messages in whose place it comes."""
-        return (
-            tuple(self._id(self.replaces, role) for role in (conversations.USER, conversations.ASSISTANT))
-            if self.replaces
-            else ()
-        )
+        return tuple(self._id(self.replaces, role) for role in (USER, ASSISTANT)) if self.replaces else ()
 
     def _id(self, key: str, role: str) -> str:
         return stable_id("message", self.conversation, self.user, key, role)
@@ -153,7 +159,7 @@ def record_turn(
     mentions = _mentions(turn, extractor) if HistoryPart.CONCEPTS in parts else {}
     with record.transaction():
         if turn.conversation:
-            conversations.check_open_to(record, turn.conversation, turn.user, own_only=own_only)
+            check_open_to(record, turn.conversation, turn.user, own_only=own_only)
         documents = _documents_of(record, turn.cited)
         done = _planned(turn, documents, parts)
         if _is_written(record, turn, done):
@@ -162,7 +168,7 @@ def record_turn(
             _create(record, Node(NodeType.USER, turn.user, {"created_at": turn.asked_at}))
         if done.question:
             if turn.conversation and turn.replaces:
-                conversations.erase_messages(record, turn.conversation, turn.replaced_ids)
+                erase_messages(record, turn.conversation, turn.replaced_ids)
             _write_messages(record, turn)
             _write_mentions(record, mentions)
         if done.question and HistoryPart.REFERENCES in parts:
@@ -270,7 +276,7 @@ def record_view(record: RelationshipRecord, user_id: str, document_id: str, dura
         track_user_viewed_document(record, user_id, document_id, at, duration)
 
 
-def _documents_of(record: RelationshipRecord, cited: Iterable[conversations.Cited]) -> dict[str, str]:
+def _documents_of(record: RelationshipRecord, cited: Iterable[Cited]) -> dict[str, str]:
     """Return {passage: its document} of cited passages that the relationship graph holds."""
     found = {each.passage: record.execute(DOCUMENT_OF, (each.passage,)).fetchone() for each in cited}
     return {passage: str(row[0]) for passage, row in found.items() if row}
@@ -279,11 +285,7 @@ def _documents_of(record: RelationshipRecord, cited: Iterable[conversations.Cite
 def _planned(turn: NewTurn, documents: Mapping[str, str], parts: Collection[HistoryPart]) -> RecordedTurn:
     """Return what is to be written of a turn that cites passages of these documents."""
     unlinked = {each.passage: None for each in turn.cited if each.passage not in documents}
-    asked, answered = (
-        (turn.message_id(conversations.USER), turn.message_id(conversations.ASSISTANT))
-        if HistoryPart.MESSAGES in parts
-        else ("", "")
-    )
+    asked, answered = (turn.message_id(USER), turn.message_id(ASSISTANT)) if HistoryPart.MESSAGES in parts else ("", "")
     viewed = dict.fromkeys(documents.values()) if turn.user and HistoryPart.VIEWS in parts else {}
     return RecordedTurn(asked, answered, tuple(viewed), tuple(unlinked))
 
@@ -297,20 +299,15 @@ def _is_written(record: RelationshipRecord, turn: NewTurn, planned: RecordedTurn
 
 def _last_viewing(turn: NewTurn) -> tuple[str, str]:
     """Return key and value of the note that tells the last turn of which a user's views alone were written."""
-    return conversations.last_viewing_note(turn.user), stable_id("turn", turn.key)
+    return last_viewing_note(turn.user), stable_id("turn", turn.key)
 
 
 def _write_messages(record: RelationshipRecord, turn: NewTurn) -> None:
-    asked, answered = turn.message_id(conversations.USER), turn.message_id(conversations.ASSISTANT)
-    question = {"role": conversations.USER, "content": turn.question, "created_at": turn.asked_at}
-    answer = {"role": conversations.ASSISTANT, "content": turn.answer, "created_at": turn.answered_at}
+    asked, answered = turn.message_id(USER), turn.message_id(ASSISTANT)
+    question = {"role": USER, "content": turn.question, "created_at": turn.asked_at}
+    answer = {"role": ASSISTANT, "content": turn.answer, "created_at": turn.answered_at}
     _append(record, turn.conversation, asked, {**question, "understood": turn.understood or None})
-    _append(
-        record,
-        turn.conversation,
-        answered,
-        {**answer, "kind": turn.kind or None, "cited": conversations.cited_text(turn.cited)},
-    )
+    _append(record, turn.conversation, answered, {**answer, "kind": turn.kind or None, "cited": cited_text(turn.cited)})
     if not turn.conversation:
         record.link(Edge(EdgeType.FOLLOWS, (NodeType.MESSAGE, answered), (NodeType.MESSAGE, asked)))
     if turn.user:
@@ -326,13 +323,9 @@ def _append(
         return
     message, when = (NodeType.MESSAGE, key), properties["created_at"]
     begun = record.node(NodeType.CONVERSATION, conversation)
-    about = (
-        dict(begun.properties)
-        if begun
-        else {"title": conversations.title_of(str(properties["content"])), "created_at": when}
-    )
+    about = dict(begun.properties) if begun else {"title": title_of(str(properties["content"])), "created_at": when}
     record.put_node(Node(NodeType.CONVERSATION, conversation, {**about, "updated_at": when}))
-    last = conversations.last_message(record, conversation)
+    last = last_message(record, conversation)
     position = last[1] + 1 if last else 0
     record.link(Edge(EdgeType.PART_OF, message, (NodeType.CONVERSATION, conversation), {"position": position}))
     if last:
@@ -340,7 +333,7 @@ def _append(
 
 
 def _write_references(
-    record: RelationshipRecord, answer: str, cited: Iterable[conversations.Cited], documents: Mapping[str, str]
+    record: RelationshipRecord, answer: str, cited: Iterable[Cited], documents: Mapping[str, str]
 ) -> None:
     """Link an answer with what it cites; of several passages of a document, the document takes the first number."""
     targets: dict[tuple[NodeType, str], int] = {}
@@ -357,7 +350,7 @@ def _write_references(
 def _mentions(turn: NewTurn, extractor: ConceptExtractor | None) -> dict[str, Mapping[str, float]]:
     if extractor is None:
         return {}
-    said = {conversations.USER: turn.understood or turn.question, conversations.ASSISTANT: turn.answer}
+    said = {USER: turn.understood or turn.question, ASSISTANT: turn.answer}
     return {turn.message_id(role): extractor.concepts_in(text) for role, text in said.items()}
 
 
@@ -426,7 +419,7 @@ def rate_views(record: RelationshipRecord, marks: Iterable[Mark]) -> int:
         for mark in marks:
             if mark.kind is MarkKind.PERSON:
                 document = record.execute(_DOCUMENT_OF, (mark.passage_id,)).fetchone()
-                askers = record.execute(_ASKERS, {"role": conversations.USER, "question": mark.question}).fetchall()
+                askers = record.execute(_ASKERS, {"role": USER, "question": mark.question}).fetchall()
                 for (asker,) in askers if document else ():
                     given[asker, document[0]].append(1 if mark.served else -1)
         held = record.execute("SELECT source, target, relevance_score FROM viewed").fetchall()
