@@ -35,14 +35,15 @@ from graph.storage.writer import reembed as replace_vectors
 from workflows.indexing_run.relating import related, related_if_there
 from workflows.indexing_run.removal_review import are_approved, check_approved, rejection_of, removals_of
 from workflows.indexing_run.report import IndexReport, report_of, seconds_since
-from workflows.indexing_run.run import IndexingRun
+from workflows.indexing_run.run import IndexingRun, RunKey
 from workflows.indexing_run.run import Progress as Progress
 from workflows.runtime.access import indexing_context_of
 from workflows.runtime.cancellable import interruptibly
 from workflows.runtime.tracing import about_indexing, described
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES
 from workflows.settings.indexing import SOURCES_LIMIT, IndexingContext, Sources
-from workflows.states.indexing import IndexingOutput, IndexingState, RunKey, added_up, first_failures
+from workflows.states.indexing import IndexingState, added_up, first_failures
+from workflows.states.shared import part_of
 
 COMMIT_PASSAGES = 64
 """Passages in one commit: what a crash can cost."""
@@ -208,7 +209,7 @@ def next_step(state: IndexingState) -> str:
     return A_BATCH if state["batch"] else ALL_COMMITTED
 
 
-class IndexingGraph(CompiledStateGraph[IndexingState, IndexingContext, Sources, IndexingOutput]):
+class IndexingGraph(CompiledStateGraph[IndexingState, IndexingContext, Sources, Any]):
     """The compiled workflow: each stream of it is one run, which it hands to the nodes and closes at its end."""
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
@@ -240,7 +241,7 @@ def _run_in(config: RunnableConfig | None) -> IndexingRun:
     return given if isinstance(given, IndexingRun) else IndexingRun()
 
 
-class IndexingBuilder(StateGraph[IndexingState, IndexingContext, Sources, IndexingOutput]):
+class IndexingBuilder(StateGraph[IndexingState, IndexingContext, Sources, Any]):
     """Builds the workflow, to compile with a checkpointer of one's own."""
 
     def compile(self, *args: Any, **kwargs: Any) -> IndexingGraph:
@@ -252,7 +253,10 @@ class IndexingBuilder(StateGraph[IndexingState, IndexingContext, Sources, Indexi
 def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> IndexingBuilder:
     """Return the builder of the indexing workflow."""
     builder = IndexingBuilder(
-        IndexingState, context_schema=IndexingContext, input_schema=Sources, output_schema=IndexingOutput
+        IndexingState,
+        context_schema=IndexingContext,
+        input_schema=Sources,
+        output_schema=part_of(IndexingState, ("report",), "IndexingOutput"),
     )
     for each in (load_documents, plan_changes, extract, embed, commit, publish, relate, confirm_removals):
         builder.add_node(each, retry_policy=transport_retries if each is embed else None)

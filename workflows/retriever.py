@@ -17,6 +17,7 @@ from graph.relationships.discovery import PROPOSED
 from graph.schema import MAX_ID
 from workflows.ask import ask
 from workflows.context import Context, asking
+from workflows.conversation.state import AnswerMetadata
 from workflows.conversation.writing import answer_metadata
 from workflows.discovery import passage_provenance, what_to_read
 from workflows.results import labelled
@@ -25,7 +26,6 @@ from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import open_run
 from workflows.runtime.walk_tool import agent_tool
 from workflows.settings.mara import QUESTION_LIMIT, QuestionText
-from workflows.states.chat import AnswerMetadata
 
 Found = TypeVar("Found")
 
@@ -85,7 +85,7 @@ def answer_tool(context: Context | None = None) -> BaseTool:
     """Return a tool that answers a question with the context's workflow, for an agent of one's own.
 
     The tool's content is the answer with its numbered sources; its artifact tells of them as the messages of graph
-    ``chat`` do (`workflows.states.chat.AnswerMetadata`). An agent's thread keeps no more of the workflow than these.
+    ``chat`` do (`workflows.conversation.state.AnswerMetadata`). An agent's thread keeps no more of the workflow.
     """
     asked_with = context or Context()
 

@@ -17,10 +17,9 @@ from graph.storage.record_reader import RecordReader
 from graph.storage.workspace import REPLY_CACHE
 from workflows.indexing_run.changes import Changes
 from workflows.indexing_run.extracting import extraction_run
-from workflows.indexing_run.run import IndexingRun
+from workflows.indexing_run.run import IndexingRun, RunKey
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
-from workflows.states.indexing import RunKey
 
 
 def preview_changes(

@@ -19,14 +19,6 @@ SHOWN_FAILURES = 50
 _LONGEST_REASON = 500
 
 
-class RunKey(TypedDict):
-    """Key of a run, sufficient to make it again where it is gone (a fork, a restart, an interrupt)."""
-
-    sources: list[str]
-    triples: str
-    sync: bool
-
-
 class FoundInPassage(TypedDict):
     """Extraction of one passage, until it is committed.
 
@@ -45,25 +37,11 @@ class FoundInPassage(TypedDict):
     retries: dict[str, int]
 
 
-class Removals(TypedDict):
-    """What a sync is to remove: how many passages, of which sources (the first ones), and a digest of their ids."""
-
-    passages: int
-    sources: list[str]
-    source_count: int
-    digest: str
-
-
-class IndexingOutput(TypedDict):
-    """Output of indexing: see `workflows.indexing_run.report`."""
-
-    report: NotRequired[dict[str, Any]]
-
-
-class IndexingState(RunKey, IndexingOutput):
+class IndexingState(TypedDict):
     """State of the indexing workflow.
 
     Attributes:
+        report: the output, see `workflows.indexing_run.report`.
         started: when, in seconds since 1970.
         batch: ids of the passages under way.
         extractions: what was found in them.
@@ -71,10 +49,15 @@ class IndexingState(RunKey, IndexingOutput):
         notes: what extraction dropped or defaulted, by reason.
         retries: how often a model was asked again, by what had gone wrong.
         failed: {passage id: reason}, of the first ones.
-        removals: what a person has still to decide on.
+        removals: what a sync is to remove, on which a person has still to decide: how many ``passages``, of which
+            ``sources`` (the first ones, and their ``source_count``), and a ``digest`` of their ids.
         approved: digest of the removals that a person approved.
     """
 
+    sources: list[str]
+    triples: str
+    sync: bool
+    report: NotRequired[dict[str, Any]]
     started: float
     batch: list[str]
     extractions: list[FoundInPassage]
@@ -82,7 +65,7 @@ class IndexingState(RunKey, IndexingOutput):
     notes: dict[str, int]
     retries: dict[str, int]
     failed: dict[str, str]
-    removals: NotRequired[Removals | None]
+    removals: NotRequired[dict[str, Any] | None]
     approved: NotRequired[str]
 
 

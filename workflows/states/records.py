@@ -50,37 +50,15 @@ class Understood(TypedDict):
     by: str
 
 
-class PersonalReason(TypedDict):
-    """Why a passage was moved, in words, and how much that weighs, in [-1, 1].
-
-    ``concept`` and ``document`` are the ids of what it is about; empty for none.
-    """
-
-    told: str
-    weight: float
-    concept: str
-    document: str
-
-
-class PersonalPlace(TypedDict):
-    """How a personal ranking moved a passage.
-
-    ``before`` is its number without it, ``shift`` how many places it was moved up by before others were. A passage of
-    which nothing is known has no reasons: others moved past it.
-    """
-
-    before: int
-    shift: float
-    reasons: list[PersonalReason]
-
-
 class PassageHit(TypedDict):
     """A retrieved passage, where it comes from, and the score of the mode that ranked it.
 
     Its number is its place in the ranking, and what citations mean by it; passages that follow-up questions find get
     the next ones, and keep the score of their own ranking. ``follow_up`` tells which question found it, from 1;
-    ``personal`` how a personal ranking moved it. Where the question was asked as of a date, ``superseded_at`` tells
-    when its words ended; None where they still stand.
+    ``personal`` how a personal ranking moved it: its number ``before``, how many places it was moved up by (``shift``)
+    before others were, and the ``reasons``: what was ``told``, its ``weight`` in [-1, 1], and the ids of the
+    ``concept`` and the ``document`` that it is about (empty for none). Where the question was asked as of a date,
+    ``superseded_at`` tells when its words ended; None where they still stand.
     """
 
     number: int
@@ -91,7 +69,7 @@ class PassageHit(TypedDict):
     metadata: dict[str, MetadataValue]
     score: float
     follow_up: NotRequired[int]
-    personal: NotRequired[PersonalPlace]
+    personal: NotRequired[dict[str, Any]]
     superseded_at: NotRequired[str | None]
 
 
@@ -139,18 +117,6 @@ class SeedSet(TypedDict):
 
     entities: list[EntitySeed]
     passages: list[PassageSeed]
-
-
-class WalkReport(TypedDict):
-    """The computation of the walk: engine, error (L1 over all nodes), number of arcs, and damping.
-
-    PRPACK does not tell the arcs; under a filter they would tell of hidden passages.
-    """
-
-    engine: str
-    error: float
-    arcs: int | None
-    damping: float
 
 
 class Factors(TypedDict):
