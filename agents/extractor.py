@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import count
 from random import randrange
+from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
@@ -42,6 +43,19 @@ _REPLY_TOKENS_A_TOKEN = 8
 _MAX_NAME = 300
 _BYTES_PER_TOKEN = 4
 _NAME = text_of(_MAX_NAME)
+
+
+class Extractor(Protocol):
+    """Finds the entities and typed triples of one passage."""
+
+    @property
+    def name(self) -> str:
+        """Who extracts; stored with each passage."""
+        ...
+
+    def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
+        """Return what the passage says. Raises MalformedReply."""
+        ...
 
 
 class TripleReply(BaseModel):

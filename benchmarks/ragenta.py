@@ -25,7 +25,7 @@ from typing import Any
 
 from langgraph_sdk import get_sync_client
 
-from agents.answerer import REFUSAL
+from agents.roles import REFUSAL
 from benchmarks.serving import questions, served
 from graph.environment import set_variables
 from tests.scripted_server import Reply, ScriptedServer, role_of

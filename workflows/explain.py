@@ -15,13 +15,11 @@ from graph.explain.flow_paths import FlowPath, told_paths
 from graph.explain.flow_subgraph import Subgraph, Visible, choose_subgraph, visible_part
 from graph.storage.workspace import resolve_workspace, write_atomically
 from workflows.context import Context
-from workflows.evaluation.output_files import check_outside
-from workflows.explanation.assembly import Assembly
-from workflows.explanation.finished_run import Answered, open_answered
+from workflows.explanation.assembly import Assembly, NodeNames
+from workflows.explanation.finished_run import Answered, ComparedWalks, compare_walks, open_answered
 from workflows.explanation.graphml import to_graphml
 from workflows.explanation.model import Beta, Citation, Explanation, Models, ShownFact, WalkedBy
-from workflows.explanation.naming import NodeNames
-from workflows.explanation.walks import ComparedWalks, compare_walks
+from workflows.runs.output_files import check_outside
 from workflows.states.conversion import facts_of
 
 DEFAULT_NODES = 60

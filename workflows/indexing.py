@@ -23,7 +23,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy, Send
 
-from agents.roles import Extractor
+from agents.extractor import Extractor
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import configured_embedder
 from graph.environment import refresh_environment

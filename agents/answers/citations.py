@@ -90,7 +90,8 @@ def quotable(sentence: str) -> str:
     apart, and leave its lines uncited.
     """
     unlinked = _ADDRESS.sub(r"\1", _REFERENCE.sub(r"\1", _LINK.sub(r"\1", _FOOTNOTE.sub("", sentence))))
-    line = _LINE_BREAKS.sub(" ", without_marks(strip_citations(_BREAK.sub(" ", unlinked)))).strip()
+    uncited = _REMOVED.sub("", _BREAK.sub(" ", unlinked))
+    line = _LINE_BREAKS.sub(" ", without_marks(uncited) if "]" in uncited else uncited).strip()
     plain = _EMPHASIS.sub(r"\2", _STRUCK.sub(r"\1", _CODE.sub(r"\2", line)))
     return _ESCAPED.sub(r"\1", _BAR.sub("; ", _LOOSE_EMPHASIS.sub("", plain)))
 

@@ -242,8 +242,9 @@ class QuestionCache:
 class TextCache:
     """Vectors of the texts that were asked for last; safe across threads."""
 
-    def __init__(self, embedder: Embedder, limit: int = _CACHED_TEXTS) -> None:
-        self._embedder = embedder
+    def __init__(self, embed: Callable[[Sequence[str]], NDArray[np.float32]], limit: int = _CACHED_TEXTS) -> None:
+        """Take what gives a unit vector a text, and how many vectors are kept."""
+        self._embed = embed
         self._limit = limit
         self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
@@ -254,14 +255,14 @@ class TextCache:
             found = {text: self._vectors[text] for text in texts if text in self._vectors}
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         if missing:
-            found.update(zip(missing, self._embedder.embed(missing), strict=True))
+            found.update(zip(missing, self._embed(missing), strict=True))
         with self._lock:
             for text in texts:
                 self._vectors[text] = found[text]
                 self._vectors.move_to_end(text)
             while len(self._vectors) > self._limit:
                 self._vectors.popitem(last=False)
-        return np.stack([found[text] for text in texts]) if texts else self._embedder.embed(texts)
+        return np.stack([found[text] for text in texts]) if texts else self._embed(texts)
 
     def forget(self) -> None:
         """Empty the cache."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
-from graph.dates import is_date
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.sight import Sight, named_document
+from graph.text import is_date
 
 PROPOSED = 3
 """Documents that are proposed unless another number is asked for."""

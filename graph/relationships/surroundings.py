@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from graph.dates import is_date
 from graph.errors import BadInput
 from graph.relationships.discovery import DOCUMENT_LIMIT, commonness, explaining
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
+from graph.text import is_date
 
 SOURCES, CHUNKS, CONCEPTS, RELATED = 3, 8, 12, 8
 """How many sources, chunks, concepts and related documents are read unless another number is asked for."""

@@ -12,8 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from graph.environment import environment
-from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
-from graph.out_of_resources import shortage_behind
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing, shortage_behind
 from graph.server_clients import serves_clients
 from graph.storage.generation import GenerationHold, Layer
 from graph.storage.lease import LEASE_S, Lease, claim_lease

@@ -14,11 +14,12 @@ from graph.environment import environment
 from graph.errors import BadInput, MaraError, WorkspaceMissing
 from tests.workflows.command_line import Mara
 from tests.workflows.small_world import QUESTION
-from workflows import discovery, document_search, mara, reading, retriever, streaming
+from workflows import discovery, document_search, mara, retriever, streaming
 from workflows.ask import ask
 from workflows.context import Context, asking
 from workflows.explain import explain
 from workflows.indexing import index_sources, reembed_workspace
+from workflows.serving.page import reading as page_reading
 
 WAYS: dict[str, Callable[[], Any]] = {
     "ask": lambda: ask(QUESTION, Context()),
@@ -30,7 +31,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "documents": lambda: document_search.search_documents(Context(), QUESTION),
     "discovery": lambda: discovery.what_to_read(Context(), QUESTION),
     "provenance": lambda: discovery.passage_provenance(Context(), "p"),
-    "reading": lambda: reading.read_beside(Context(user_id="u"), "p"),
+    "reading": lambda: page_reading.read_beside(Context(user_id="u"), "p"),
 }
 
 

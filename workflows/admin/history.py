@@ -28,9 +28,9 @@ from graph.relationships.history import now
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.storage.marks import Mark, erase_marks, read_marks
 from graph.storage.workspace import Workspace, write_atomically
+from workflows.conversation.kept import FILE_NAME, Conversations, KeptTurn
+from workflows.conversation.kept import Conversation as PageConversation
 from workflows.runtime.graph_server import erase_on_graph_server
-from workflows.serving.page.conversations import FILE_NAME, Conversations, KeptTurn
-from workflows.serving.page.conversations import Conversation as PageConversation
 
 _DOCUMENT_OF = """
     SELECT document.title, document.path FROM document_chunk

@@ -22,8 +22,7 @@ from graph.errors import MaraError
 from graph.text import counted
 from workflows.indexing_run.report import IndexReport
 from workflows.results import labelled, understood_as
-from workflows.runtime.moved import moved
-from workflows.runtime.quoted import excerpt_of, section_of
+from workflows.runtime.quoted import excerpt_of, moved, section_of
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.enums import ResultKind
 

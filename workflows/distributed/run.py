@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agents.chat.local_model import is_local
-from agents.extractor import ChatExtractor
-from agents.roles import Extractor
+from agents.extractor import ChatExtractor, Extractor
 from graph.embedding.embeddings import configured_embedder
 from graph.environment import environment
 from graph.errors import BadInput, ClusterUnavailable

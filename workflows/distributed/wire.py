@@ -15,9 +15,8 @@ from typing import Any
 from graph import errors
 from graph.errors import MaraError, ModelUnavailable
 from graph.own_types import OwnTypes
-from graph.sources.documents import FileRead, ToRead
+from graph.sources.documents import FileRead, ToRead, passage_from_json, passage_to_json
 from graph.sources.loaders.document import Refused
-from graph.sources.passages_read import passage_from_json, passage_to_json
 from workflows.distributed.shards import ShardTask
 from workflows.distributed.work import ReadTask, Work
 from workflows.settings.indexing import IndexingContext

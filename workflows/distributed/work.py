@@ -11,8 +11,7 @@ from pathlib import Path
 from agents.chat.reply_cache import Replies
 from agents.chat.throttle import Throttle
 from agents.extraction.run import ExtractionRun, Retries
-from agents.extractor import ChatExtractor
-from agents.roles import Extractor
+from agents.extractor import ChatExtractor, Extractor
 from graph.embedding.bert import THREADS_VARIABLE
 from graph.embedding.embeddings import Embedder, TextCache, check_embedder, configured_embedder
 from graph.endpoints.address import censored
@@ -141,7 +140,7 @@ class _Remembering:
         self.embed_question = model.embed_question
         self.count_windows = model.count_windows
         self.understands = model.understands
-        self.embed = TextCache(model, _CACHED_TEXTS).embed
+        self.embed = TextCache(model.embed, _CACHED_TEXTS).embed
 
 
 def shared_run(extractor: Extractor, context: IndexingContext, shares: int, cache: Replies | None) -> ExtractionRun:

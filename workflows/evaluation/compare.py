@@ -18,9 +18,9 @@ from workflows.evaluation.metrics import (
     recall_at_k,
     reciprocal_rank,
 )
-from workflows.evaluation.run_files import Run, load_run
 from workflows.evaluation.statistics import bootstrap_interval, holm, mcnemar_p, permutation_p
 from workflows.evaluation.systems import Control, is_control
+from workflows.runs.evaluation_files import Run, load_run
 from workflows.runs.run_folder import rounded
 
 Row = Mapping[str, Any]

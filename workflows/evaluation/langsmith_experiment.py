@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from langsmith import Client
     from langsmith.schemas import Example
 
-    from workflows.evaluation.run_files import Run
+    from workflows.runs.evaluation_files import Run
     from workflows.runs.run_folder import Row
 
 Values = dict[str, Any]

@@ -15,9 +15,8 @@ from threading import Lock, RLock
 
 from agents.chat.reply_cache import ReplyCache
 from agents.extraction.run import Extracted, ExtractionRun
-from agents.extractor import ChatExtractor
+from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
-from agents.roles import Extractor
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.embedding.embeddings import check_embedder, configured_embedder
 from graph.environment import refresh_environment
@@ -35,13 +34,13 @@ from graph.storage.own_types import declare_types, declared_types
 from graph.storage.record import Record
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
+from workflows.access.source_paths import resolve_source
 from workflows.distributed.engine import Totals
 from workflows.distributed.shard_files import ShardFolder
 from workflows.indexing_run.changes import Changes, plan_changes
 from workflows.indexing_run.dating import check_date, keep_versions
 from workflows.indexing_run.extracting import extraction_run, workers_of
 from workflows.indexing_run.refusals import nothing_found, refused_sources
-from workflows.indexing_run.source_paths import resolve_source
 from workflows.runtime.resources import extractor_for
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, RunKey, extraction_of, found_in, found_in_file

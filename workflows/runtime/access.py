@@ -13,8 +13,8 @@ from langgraph.runtime import Runtime, ServerInfo
 from graph.environment import environment
 from graph.errors import BadInput, NoAccess
 from graph.server_clients import serves_clients
-from workflows.indexing_run.source_paths import SOURCES_VARIABLE
-from workflows.serving.identity import LOCAL, TOKEN_PREFIX, Identity, Keyring
+from workflows.access.identity import LOCAL, TOKEN_PREFIX, Identity, Keyring
+from workflows.access.source_paths import SOURCES_VARIABLE
 from workflows.settings.indexing import IndexingContext
 from workflows.settings.mara import Context
 

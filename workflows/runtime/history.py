@@ -18,8 +18,8 @@ from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sen
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import sees
 from workflows.settings.mara import Context
-from workflows.states.records import ErrorRecord, RecordedRecord, Update
-from workflows.states.shared import Recording
+from workflows.states.records import ErrorRecord, Update
+from workflows.states.shared import State
 
 HISTORY_UNREAD = "HistoryUnread"
 """The kind of an error that tells that the turns of a conversation could not be read."""
@@ -81,7 +81,7 @@ def seen_turns(past: Sequence[PastTurn], run: OpenRun) -> list[Turn]:
     return turns
 
 
-def record_answer(state: Recording, run: OpenRun) -> Update:
+def record_answer(state: State, run: OpenRun) -> Update:
     """Write a run's turn to the history; what fails there is told among the errors, and costs no answer."""
     context = run.context
     if not context.remembers:
@@ -91,13 +91,13 @@ def record_answer(state: Recording, run: OpenRun) -> Update:
     except Exception as fault:
         message = f"The answer stands, but this turn is not in the history ({told(fault, context)})"
         return {"recorded": None, "errors": [run.error(HISTORY_UNWRITTEN, message)]}
-    recorded = RecordedRecord(
-        conversation=context.conversation_id if done.question else "",
-        user=context.user_id,
-        question=done.question,
-        answer=done.answer,
-        viewed=list(done.viewed),
-    )
+    recorded = {
+        "conversation": context.conversation_id if done.question else "",
+        "user": context.user_id,
+        "question": done.question,
+        "answer": done.answer,
+        "viewed": list(done.viewed),
+    }
     try:
         errors = [run.error(HISTORY_UNWRITTEN, each) for each in _unlinked(done.unlinked, context)]
     except Exception as fault:
@@ -157,7 +157,7 @@ def _write(turn: NewTurn, run: OpenRun) -> RecordedTurn:
         return record_turn(record, turn, extractor, context.remember, own_only=context.own_only)
 
 
-def _new_turn(state: Recording, run: OpenRun) -> NewTurn:
+def _new_turn(state: State, run: OpenRun) -> NewTurn:
     understood = state.get("understood")
     typed = understood["asked"] if understood else state["question"]
     return NewTurn(
@@ -175,7 +175,7 @@ def _new_turn(state: Recording, run: OpenRun) -> NewTurn:
     )
 
 
-def _cited(state: Recording) -> Iterator[Cited]:
+def _cited(state: State) -> Iterator[Cited]:
     """Yield what the answer cites, each passage once."""
     cited = {mark["passage_id"]: mark["number"] for mark in reversed(state.get("citations", []))}
     for passage, number in sorted(cited.items(), key=lambda each: each[1]):

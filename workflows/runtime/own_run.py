@@ -1,15 +1,24 @@
-"""Runs of their own, started from within a graph: no part of its state, its checkpoints or its streams."""
+"""Runs of their own: outside of the graph whose node starts them, and ended from outside once their caller is gone."""
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import threading
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
 
+from workflows.runtime.cancellable import leave_behind
+
 Arguments = ParamSpec("Arguments")
 Outcome = TypeVar("Outcome")
+
+T = TypeVar("T")
 
 
 def on_its_own(work: Callable[Arguments, Outcome], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Outcome:
@@ -21,3 +30,64 @@ def on_its_own(work: Callable[Arguments, Outcome], *args: Arguments.args, **kwar
     kept = {key: value for key, value in inherited if not key.startswith(("__", "checkpoint"))}
     with set_config_context(RunnableConfig(configurable=kept)) as outside:
         return outside.run(work, *args, **kwargs)
+
+
+class Stopped(BaseException):
+    """Ends a run whose consumer is gone; no `Exception`, so that nothing tries again or makes another error of it."""
+
+
+class Brake(BaseCallbackHandler):
+    """Once pulled, ends whatever is about to start or to go on; give it to a run among its callbacks."""
+
+    run_inline = True
+
+    def __init__(self) -> None:
+        self._pulled = threading.Event()
+
+    def pull(self) -> None:
+        """Stop at the next opportunity."""
+        self._pulled.set()
+
+    def _check(self, *about: Any, **more: Any) -> None:
+        if self._pulled.is_set():
+            raise Stopped
+
+    on_chain_start = _check
+    on_chat_model_start = _check
+    on_llm_new_token = _check
+
+
+async def braked(work: Callable[[Brake], T]) -> T:
+    """Do the work of a run in a thread of its own, in the caller's context, and return what it returns.
+
+    Whoever is cancelled while waiting ends the run and waits for nothing; its thread keeps no process alive.
+    """
+    loop, brake = asyncio.get_running_loop(), Brake()
+    outcome: asyncio.Future[T] = loop.create_future()
+
+    def settle(value: T | None, fault: BaseException | None) -> None:
+        if outcome.done():
+            return
+        if fault is None:
+            outcome.set_result(value)  # type: ignore[arg-type]
+        else:
+            outcome.set_exception(fault)
+
+    def run() -> None:
+        value: T | None = None
+        fault: BaseException | None = None
+        try:
+            value = work(brake)
+        except BaseException as raised:
+            fault = raised
+        with suppress(RuntimeError):  # The loop is closed: nobody listens any more.
+            loop.call_soon_threadsafe(settle, value, fault)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="question", daemon=True)
+    thread.start()
+    try:
+        return await outcome
+    except asyncio.CancelledError:
+        brake.pull()
+        leave_behind(thread)
+        raise

@@ -1,4 +1,4 @@
-"""A source as it is shown: the words that an answer cites of a passage, and the heading that they stand under."""
+"""A source as it is shown: the words that an answer cites, the heading over them, and how it moved for a person."""
 
 from __future__ import annotations
 
@@ -37,3 +37,13 @@ def _cited_at(passage: Mapping[str, Any], citations: Iterable[Mapping[str, Any]]
     """Return where the first citation of a passage begins; None where its words are not known."""
     places = (mark.get("start") for mark in citations if mark["number"] == passage["number"])
     return next((place for place in places if place is not None), None)
+
+
+def moved(passage: Mapping[str, Any]) -> str:
+    """Return from where a passage moved and why; empty where it did not move."""
+    place = passage.get("personal")
+    if not place or place["before"] == passage["number"]:
+        return ""
+    way = "up" if place["before"] > passage["number"] else "down"
+    why = place["reasons"][0]["told"] if place["reasons"] and way == "up" else "others moved"
+    return f"moved {way} from {place['before']}: {why}"

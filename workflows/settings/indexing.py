@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from agents.chat.usage import Prices, prices_of
-from agents.roles import Extractor
 from graph.construction.edge_weights import PassageClasses
 from graph.sources.documents import ReadOptions
 from graph.sources.loaders.fields import parse_fields
@@ -16,6 +15,9 @@ from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.forms import Price, Retries, Temperature, offered_at
 from workflows.settings.problems import filled_in
+
+if TYPE_CHECKING:
+    from agents.extractor import Extractor
 
 SOURCES_LIMIT = 1_000
 """Sources that a run takes; a folder counts as one."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from workflows.evaluation.compare import Comparison, Decided, Difference, Ranking
-from workflows.evaluation.reports.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
 from workflows.evaluation.statistics import DRAWS, LEVEL, SIGNIFICANT
+from workflows.output.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
 
 SHOWN_QUESTIONS = 10
 """Questions won, and questions lost, that a page shows in full."""

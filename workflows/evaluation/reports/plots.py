@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflows.evaluation.compare import Difference
+from workflows.output.plotting import COLOURS, DPI
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,19 +16,10 @@ if TYPE_CHECKING:
 MOST_CURVES = 8
 """Systems whose recall is drawn: as many as there are colours that all readers can tell apart."""
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-"""Okabe and Ito's palette, yellow left out: it cannot be seen on white."""
-
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _HATCHES = ("", "///", "...", "xxx")
-DPI = 150
 _ROW = 0.28
 _SMALLEST_SHARE = 0.01
-
-
-def can_plot() -> bool:
-    """Tell whether matplotlib, the extra ``plots``, is installed."""
-    return find_spec("matplotlib") is not None
 
 
 def draw_recall(path: Path, recall: Mapping[str, Mapping[int, float]], controls: Sequence[str] = ()) -> None:

@@ -12,26 +12,32 @@ from graph.storage.workspace import write_atomically
 from workflows.evaluation.compare import METRICS, Difference, grouped_differences, pair_rows, paired_differences
 from workflows.evaluation.metrics import DEPTHS
 from workflows.evaluation.reports import plots
-from workflows.evaluation.reports.answer_table import COLUMNS, LEGEND, answer_rows, is_answer_run, left_out, remarks
 from workflows.evaluation.reports.comparison_page import group_table, verdict
-from workflows.evaluation.reports.markdown import NOTHING, code, figure, interval, plain, signed, table
 from workflows.evaluation.reports.tables import (
     ANSWERS,
     CITATIONS,
+    COLUMNS,
+    LEGEND,
     PRECISION,
     RETRIEVAL,
+    answer_rows,
     checking_table,
     difference_table,
     figures_table,
+    is_answer_run,
     kinds_table,
     latency_table,
+    left_out,
     node_table,
+    remarks,
     token_table,
     trouble_table,
 )
-from workflows.evaluation.run_files import PLOTS, REPORT, Run
 from workflows.evaluation.statistics import DRAWS
 from workflows.evaluation.systems import Control, is_control
+from workflows.output.markdown import NOTHING, code, figure, interval, plain, signed, table
+from workflows.output.plotting import can_plot
+from workflows.runs.evaluation_files import PLOTS, REPORT, Run
 
 _OFFLINE = "offline"
 _OF_RETRIEVAL = ("recall@2", "recall@5", "recall@10", "all-gold@5", "mrr")
@@ -94,7 +100,7 @@ def _draw(findings: _Findings) -> tuple[str, ...]:
     folder, figures = findings.run.folder, findings.figures()
     for name in PLOTS:
         (folder / name).unlink(missing_ok=True)
-    if not plots.can_plot():
+    if not can_plot():
         return ()
     drawn = []
     first_results = [*findings.results, *findings.controls]
@@ -148,7 +154,7 @@ def _blocks(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
     yield _command(findings)
     yield "## What these figures do not say"
     yield "\n".join(f"- {line}" for line in _caveats(findings))
-    if not plots.can_plot():
+    if not can_plot():
         yield (
             "The plots are left out, since matplotlib is not installed: `pip install 'mara-rag[plots]'`, then run the"
             " same command again: nothing is asked twice."

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph.errors import BadInput, DependencyMissing
-from workflows.evaluation.reports.plots import DPI, can_plot
 from workflows.explanation.palette import DASHED_WIDTH, Look
-from workflows.runtime.printable import visible
+from workflows.output.plotting import DPI, can_plot
+from workflows.output.printable import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,9 +15,9 @@ from graph.relationships.explanations import ExplanationType
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
 from graph.relationships.surroundings import CHUNKS, CONCEPTS, RELATED, Surroundings, surroundings_of
-from workflows.admin.graph_exchange import write_lines
-from workflows.evaluation.reports.plots import COLOURS
+from workflows.admin.export import write_lines
 from workflows.explanation.pictures.style import FORMATS, picture_format, save_picture, shortened
+from workflows.output.plotting import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

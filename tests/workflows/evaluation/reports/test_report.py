@@ -11,6 +11,7 @@ import pytest
 from tests.cases import refuse_warnings
 from tests.workflows.evaluation.compared_rows import TEMPORAL, beta, row, write_run
 from workflows.evaluation.reports import plots
+from workflows.evaluation.reports import report as report_module
 from workflows.evaluation.reports.report import write_report
 
 GOOD = [row(f"q{n}", "a b x", type="bridge" if n < 6 else "comparison") for n in range(12)]
@@ -27,7 +28,7 @@ def fast_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write an empty file in place of each plot; what they draw is told in their own tests."""
     for name in ("draw_recall", "draw_differences", "draw_latency"):
         monkeypatch.setattr(plots, name, lambda path, *_: path.touch())
-    monkeypatch.setattr(plots, "can_plot", lambda: True)
+    monkeypatch.setattr(report_module, "can_plot", lambda: True)
 
 
 def report(folder: Path, systems: dict[str, list[dict[str, Any]]], **given: Any) -> str:
@@ -224,7 +225,7 @@ def test_without_matplotlib_the_report_says_so_and_old_plots_go(
 ) -> None:
     assert "](recall.png)" in report(tmp_path, {"mara": GOOD, "dense": POOR})
     assert (tmp_path / "recall.png").exists()
-    monkeypatch.setattr(plots, "can_plot", lambda: False)
+    monkeypatch.setattr(report_module, "can_plot", lambda: False)
     text = report(tmp_path, {"mara": GOOD, "dense": POOR})
     assert "matplotlib is not installed" in text
     assert ".png" not in text
