@@ -14,8 +14,7 @@ import numpy as np
 from graph.errors import BadInput
 from graph.relationships.conversations import check_open_to
 from graph.relationships.discovery import PROPOSED, Because, ConceptPath, Discovery, discover
-from graph.relationships.passage_account import Account, account_of, unknown_passage
-from graph.relationships.provenance import origin_of, source_nodes
+from graph.relationships.provenance import Account, account_of, origin_of, source_nodes, unknown_passage
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import PropertyValue
 from graph.relationships.sight import Sight, named_document

@@ -21,8 +21,10 @@ from graph.endpoints.address import censored
 from graph.environment import environment
 from graph.errors import BadInput, ClusterUnavailable
 from graph.sources.documents import FileRead, ReadOptions, ToRead, read_each
-from workflows.distributed.messages import (
+from workflows.distributed.shards import ShardTask, check_arrow
+from workflows.distributed.wire import (
     Cluster,
+    Failed,
     FilesRead,
     Job,
     JobDone,
@@ -31,12 +33,13 @@ from workflows.distributed.messages import (
     ReadJob,
     Ready,
     ShardMade,
+    files_from_json,
+    reading_to_json,
     receive,
     send,
+    task_to_json,
+    work_to_json,
 )
-from workflows.distributed.shard_files import check_arrow
-from workflows.distributed.shards import ShardTask
-from workflows.distributed.wire import Failed, files_from_json, reading_to_json, task_to_json, work_to_json
 from workflows.distributed.work import ReadTask, Work, read_tasks
 from workflows.settings.indexing import IndexingContext
 

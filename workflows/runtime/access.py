@@ -64,7 +64,7 @@ def indexing_context_of(runtime: Runtime[IndexingContext]) -> IndexingContext:
         NoAccess: in a LangGraph server, its clients, or who asks, may not index.
     """
     context = runtime.context or IndexingContext()
-    if context.run or not serves_clients():
+    if context.is_of_python or not serves_clients():
         return context
     check_clients_may_index()
     info = runtime.server_info

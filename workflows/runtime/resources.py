@@ -23,7 +23,7 @@ from graph.environment import environment, refresh_environment
 from graph.moments import last_moment
 from graph.own_types import NO_TYPES, OwnTypes
 from graph.relationships.conversations import check_open_to
-from graph.relationships.provenance_filter import ProvenanceFilter, passages_of, passages_that_stood
+from graph.relationships.provenance import ProvenanceFilter, passages_of, passages_that_stood
 from graph.relationships.record import RelationshipRecord
 from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.modes import Mode
