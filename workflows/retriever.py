@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from graph.errors import BadInput
 from graph.relationships.discovery import PROPOSED
 from graph.schema import MAX_ID
+from graph.server_clients import told_to_clients
 from workflows.ask import ask
 from workflows.context import Context, asking
 from workflows.conversation.writing import answer_metadata
@@ -160,7 +161,8 @@ def provenance_tool(context: Context | None = None) -> BaseTool:
 def _told_to_agent(work: Callable[[], Found]) -> Found:
     """Do a tool's work; what its caller can mend becomes the text of a failed call."""
     try:
-        return work()
+        with told_to_clients():
+            return work()
     except BadInput as fault:
         if type(fault) is BadInput:  # its subclasses are about the workspace or the installation
             raise ToolException(str(fault)) from fault

@@ -16,6 +16,8 @@ from langgraph.types import RetryPolicy
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 
 from graph.errors import TransportFault
+from graph.server_clients import told_to_clients
+from workflows.runtime.access import heed_server
 from workflows.runtime.node import Node
 from workflows.runtime.node_threads import OnOwnThreads
 from workflows.runtime.resources import index_pool, open_run
@@ -95,12 +97,14 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
             yield None
             return
         form: Any = self.context_schema
-        who = merge_configs(ensure_config(), self.config, config).get("configurable", {}).get("langgraph_auth_user")
-        run = open_run(form, around if given is None else given, who, outer)
-        try:
-            yield run.context
-        finally:
-            run.end()
+        configurable = merge_configs(ensure_config(), self.config, config).get("configurable", {})
+        heed_server(configurable)
+        with told_to_clients():
+            run = open_run(form, around if given is None else given, configurable.get("langgraph_auth_user"), outer)
+            try:
+                yield run.context
+            finally:
+                run.end()
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
         """Return the drawing."""
