@@ -6,6 +6,7 @@ Both see what a run with the same settings sees: what a filter hides is neither 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -248,16 +249,7 @@ def _told(account: Account, passage: Passage) -> dict[str, Any]:
         "sources": [{"id": source.id, **source.properties} for source in account.sources],
         "vector": {"id": account.vector, "store": {"id": store.id, **store.properties} if store else None},
         "viewers": account.viewers,
-        "cited_in": [
-            {
-                "conversation": each.conversation,
-                "title": each.title,
-                "message": each.message,
-                "at": each.at,
-                "number": each.number,
-            }
-            for each in account.citations
-        ],
+        "cited_in": [asdict(each) for each in account.citations],
     }
 
 

@@ -52,7 +52,7 @@ _FRESH = FreshGenerations(_POOL)
 
 
 class OpenRun:
-    """A run that is under way: what its nodes share, opened once by the first of them, in the environment of then.
+    """A run that is under way: what its nodes share, opened once by the first of them.
 
     Attributes:
         context: its settings.
@@ -64,8 +64,6 @@ class OpenRun:
     """
 
     def __init__(self, context: Context, generation: int | None = None, budget: QuestionBudget | None = None) -> None:
-        if budget is None:
-            refresh_environment()
         self.context, self.generation, self.budget = context, generation, budget or QuestionBudget()
         self.node = self.task = ""
         self.goes_on = False
@@ -119,7 +117,13 @@ class OpenRun:
         return self.error("NothingSelected", "No passage meets the conditions of `where`: check its keys and values")
 
 
-def open_run(form: type[Context], given: Any, user: Any, outer: OpenRun | None = None) -> OpenRun:
+def open_run(context: Context) -> OpenRun:
+    """Return a run outside of a workflow, in the environment as it is now."""
+    refresh_environment()
+    return OpenRun(context)
+
+
+def run_of_caller(form: type[Context], given: Any, user: Any, outer: OpenRun | None = None) -> OpenRun:
     """Return a run whose ``context`` has it, with a workflow's settings within what its caller may see.
 
     Args:
@@ -132,10 +136,12 @@ def open_run(form: type[Context], given: Any, user: Any, outer: OpenRun | None =
         BadInput: the settings are another workflow's, or a filter would replace a condition of the caller's.
         NoAccess: in a LangGraph server, the caller is not known, or may not open the workspace.
     """
+    if outer is None:
+        refresh_environment()
     settings = form.model_validate(given) if isinstance(given, Mapping) else form.of(given)
     info = ServerInfo("", "", user) if hasattr(user, "identity") else None
-    run = OpenRun(settings, budget=outer.budget if outer else None)
-    run.context = within_reach(settings, info).of_run(run)
+    run = OpenRun(within_reach(settings, info), budget=outer.budget if outer else None)
+    run.context = run.context.of_run(run)
     return run
 
 

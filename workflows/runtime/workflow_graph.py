@@ -20,7 +20,7 @@ from graph.server_clients import told_to_clients
 from workflows.runtime.access import heed_server
 from workflows.runtime.node import Node
 from workflows.runtime.node_threads import OnOwnThreads
-from workflows.runtime.resources import index_pool, open_run
+from workflows.runtime.resources import index_pool, run_of_caller
 from workflows.settings.mara import Context
 from workflows.states.checks import is_final
 from workflows.states.records import Refusal
@@ -100,7 +100,8 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         configurable = merge_configs(ensure_config(), self.config, config).get("configurable", {})
         heed_server(configurable)
         with told_to_clients():
-            run = open_run(form, around if given is None else given, configurable.get("langgraph_auth_user"), outer)
+            who = configurable.get("langgraph_auth_user")
+            run = run_of_caller(form, around if given is None else given, who, outer)
             try:
                 yield run.context
             finally:

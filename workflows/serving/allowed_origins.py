@@ -19,7 +19,7 @@ from starlette.websockets import WebSocketClose
 from graph.environment import environment
 from graph.errors import BadInput, NoAccess
 from workflows.access.identity import AUTH_VARIABLE
-from workflows.serving.page.guard import host_of, is_local, is_of_another_site
+from workflows.serving.guard import host_of, is_local, is_of_another_site
 
 ORIGINS_VARIABLE = "MARA_ORIGINS"
 """Names further origins, with commas between; ``*``: all of them."""
