@@ -30,6 +30,7 @@ from graph.embedding.embeddings import configured_embedder
 from graph.environment import refresh_environment
 from graph.errors import BadInput
 from graph.publish import derive
+from graph.server_clients import told_to_clients
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed as replace_vectors
 from workflows.indexing_run.relating import related, related_if_there
@@ -65,14 +66,15 @@ def node(work: Work) -> Callable[..., Update]:
     """Make a node of LangGraph from a function of a state and of the run: named in traces, telling progress as it."""
 
     def run_node(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
-        context, key = indexing_context_of(runtime), key_in(state)
         run: IndexingRun = get_config()["configurable"][_RUN]
 
         def emit(told: dict[str, Any]) -> None:
             runtime.stream_writer({"node": name, **told})
 
-        with described(lambda: about_indexing(context)), run.lent(key, context, emit):
-            return work(state, run)
+        with told_to_clients():
+            context, key = indexing_context_of(runtime), key_in(state)
+            with described(lambda: about_indexing(context)), run.lent(key, context, emit):
+                return work(state, run)
 
     name = run_node.__name__ = run_node.__qualname__ = work.__name__
     run_node.__doc__ = work.__doc__

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from graph.errors import BadInput
 from graph.relationships.discovery import PROPOSED
 from graph.schema import MAX_ID
+from graph.server_clients import told_to_clients
 from workflows.ask import ask
 from workflows.context import Context, asking
 from workflows.conversation.state import AnswerMetadata
@@ -23,7 +24,7 @@ from workflows.discovery import passage_provenance, what_to_read
 from workflows.results import labelled
 from workflows.retrieval import graph
 from workflows.runtime.own_run import on_its_own
-from workflows.runtime.resources import open_run
+from workflows.runtime.resources import OpenRun
 from workflows.runtime.walk_tool import agent_tool
 from workflows.settings.mara import QUESTION_LIMIT, QuestionText
 
@@ -160,7 +161,8 @@ def provenance_tool(context: Context | None = None) -> BaseTool:
 def _told_to_agent(work: Callable[[], Found]) -> Found:
     """Do a tool's work; what its caller can mend becomes the text of a failed call."""
     try:
-        return work()
+        with told_to_clients():
+            return work()
     except BadInput as fault:
         if type(fault) is BadInput:  # its subclasses are about the workspace or the installation
             raise ToolException(str(fault)) from fault
@@ -180,4 +182,4 @@ def walk_tool(context: Context | None = None) -> BaseTool:
     if not walked.mode.walks:
         raise BadInput(f"Mode {walked.mode} does not walk", "Choose mode mara, hipporag2 or mara-matrix")
 
-    return agent_tool(lambda: open_run(walked))
+    return agent_tool(lambda: OpenRun(walked))

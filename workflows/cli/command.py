@@ -26,7 +26,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from graph.environment import refresh_environment
+from graph.environment import set_variables
 from graph.errors import BadInput, MaraError, WorkspaceLocked, out_of_memory, shortage_behind
 from graph.storage.workspace import Workspace, default_workspace
 from workflows.cli import render
@@ -71,7 +71,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        refresh_environment()
+        set_variables({"LANGSERVE_GRAPHS": None})
         try:
             if "workspace" in kwargs and not any(kwargs.get(name) for name in _WRITE_NOTHING_FIRST):
                 _publish_what_was_committed(kwargs["workspace"])

@@ -100,6 +100,7 @@ class IndexingRun:
     changes: Changes
 
     def __init__(self) -> None:
+        refresh_environment()
         self._lent = Lock()
         self._held = ExitStack()
         self._is_read = self._is_open = self._is_stopped = False
@@ -124,7 +125,6 @@ class IndexingRun:
         if self._is_read:
             return
         context, key = self.context, self._key
-        refresh_environment()
         if context.replace_all and serves_clients():
             raise BadInput("A client may not replace everything", "Leave replace_all out: it is for the command line")
         if (workers := workers_of(context)) is not None:

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict  # pydantic, and so the schemas, takes n
 from agents.chat.usage import Usage
 from agents.extraction.run import Extracted
 from graph.schema import Extraction, Passage, RelationType, Triple
+from graph.server_clients import told
 from graph.storage.entry import content_hash
 
 SHOWN_FAILURES = 50
@@ -131,4 +132,4 @@ def _tally(usage: Usage, *, cached: bool) -> dict[str, int]:
 
 def _reason(extracted: Extracted) -> str:
     reason = f"{extracted.kind}: {extracted.failure}" if extracted.kind else extracted.failure
-    return reason[:_LONGEST_REASON] or "no reason was told"
+    return told(reason)[:_LONGEST_REASON] or "no reason was told"

@@ -11,6 +11,7 @@ from agents.chat.usage import Usage
 from agents.roles import Feedback
 from graph.errors import MalformedReply, MaraError
 from graph.schema import MetadataValue
+from graph.server_clients import told
 
 Update = dict[str, Any]
 """The update that a node returns."""
@@ -289,9 +290,9 @@ def feedback_from(refusal: Refusal | None) -> Feedback | None:
 def refusal_of(fault: MaraError, *, final: bool) -> Refusal:
     """Return a malformed reply, or why there was none, as state."""
     raw = fault.raw if isinstance(fault, MalformedReply) else ""
-    return Refusal(reason=fault.message, raw=raw, final=final, kind=fault.kind)
+    return Refusal(reason=told(fault.message), raw=raw, final=final, kind=fault.kind)
 
 
 def error_of(node: str, kind: str, message: str, attempt: int, raw: str = "") -> ErrorRecord:
     """Return an entry for ``errors``; a long reply is cut to 2,000 characters."""
-    return ErrorRecord(node=node, kind=kind, message=message, attempt=attempt, raw=raw[:2000])
+    return ErrorRecord(node=node, kind=kind, message=told(message), attempt=attempt, raw=raw[:2000])
