@@ -24,8 +24,7 @@ from uuid import uuid4
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.embedding.embeddings import Embedder, check_embedder
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
-from graph.metadata_filter import read_conditions
-from graph.metadata_match import meets
+from graph.metadata_filter import meets, read_conditions
 from graph.moments import last_moment, shown
 from graph.own_types import OWN_TYPES
 from graph.publish.derive import is_published, publish

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.clarification import question_back
+from agents.leaning import question_back
 from agents.roles import Turn
 from graph.retrieve.modes import Mode
 from tests.workflows.explanations import PRPACK, check_it_adds_up

@@ -130,7 +130,7 @@ class ClaimState(State, total=False):
     """The state of the claim check, a subgraph of every workflow that answers.
 
     ``kept``, ``round``, ``calls_allowed``, ``follow_ups_began`` and ``draft`` are those of workflow ragenta; the
-    ``assessment`` is an `agents.roles.Assessment` as JSON.
+    ``assessment`` is an `agents.claim_judge.Assessment` as JSON.
     """
 
     kept: list[int]
