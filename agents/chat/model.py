@@ -24,7 +24,7 @@ from agents.chat.client import (
     usage_of,
 )
 from agents.chat.context_window import configured_context_tokens, told_context_tokens
-from agents.chat.logprobs import TokenLogprobs, read_logprobs
+from agents.chat.replies import TokenLogprobs, read_logprobs
 from agents.chat.usage import Usage, budget_of_question, count_usage
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address
