@@ -18,7 +18,7 @@ from agents.offline.reading.alignment import Embed
 from agents.offline.reading.evidence import find_each_evidence
 from agents.offline.reading.quoting import quote_evidence
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, refusal
-from graph.embedding.minilm import PACKAGED_MODEL
+from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply
 
 NOT_KNOWN = "NOT KNOWN"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from graph.environment import environment
 from graph.errors import BadInput, BudgetSpent
 
 _TOKENS_PER_PRICE = 1_000_000
@@ -81,7 +81,7 @@ def prices_of(price_in: float | None = None, price_out: float | None = None) -> 
 
 
 def _price(variable: str) -> float | None:
-    text = os.environ.get(variable)
+    text = environment().value(variable)
     try:
         return float(text) if text else None
     except ValueError:

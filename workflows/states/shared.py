@@ -50,6 +50,7 @@ class Asked(TypedDict):
 
 class _Begun(TypedDict):
     question: str
+    understood: NotRequired[Understood | None]
     mode: str
 
 
@@ -63,7 +64,6 @@ class Output(_Begun, total=False):
     passages that the answer was written from.
     """
 
-    understood: Understood | None
     workflow: str
     answer: str
     plain_answer: str
