@@ -246,8 +246,8 @@ class IndexingContext(BaseModel):
     @property
     def own_extractor(self) -> Extractor | None:
         """The caller's own extractor."""
-        extractor: Extractor | None = self._extractor
-        return extractor
+        own: Extractor | None = self._extractor
+        return own
 
     @property
     def is_of_python(self) -> bool:
