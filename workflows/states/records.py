@@ -6,8 +6,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
-from agents.chat.budget import Spent
-from agents.chat.usage import Usage
+from agents.chat.usage import Spent, Usage
 from agents.roles import Feedback
 from graph.errors import MalformedReply, MaraError
 from graph.schema import MetadataValue
