@@ -19,7 +19,14 @@ from graph.storage.workspace import default_workspace
 from workflows.cli import render
 from workflows.cli.batch import batch
 from workflows.cli.chat import chat
-from workflows.cli.command import REFUSED, error_body, reports_errors, told_beside_the_result, write
+from workflows.cli.command import (
+    REFUSED,
+    error_body,
+    publish_interrupted,
+    reports_errors,
+    told_beside_the_result,
+    write,
+)
 from workflows.cli.compare import compare
 from workflows.cli.correct import correct
 from workflows.cli.discover import discover, provenance
@@ -241,6 +248,7 @@ def _index(
         write(found, lambda console: render.preview(console, found), as_json=as_json)
         refused = len(found["refused"])
     else:
+        publish_interrupted(root)
         with progress_bars(silent=as_json) as progress:
             report = index_sources(sources, root, triples, progress=progress, sync=sync, settings=settings)
         write(report.to_json(), lambda console: render.index_report(console, report, triples), as_json=as_json)
@@ -370,6 +378,8 @@ def doctor(
     """Check that a workspace's record, snapshot and search index are intact and agree."""
     from workflows.admin.doctor import run_doctor
 
+    if not repair:
+        publish_interrupted(workspace)
     result = run_doctor(workspace or default_workspace(), repair=repair)
     write(result, lambda console: render.doctor(console, result), as_json=as_json)
     if not result["ok"]:
@@ -449,6 +459,7 @@ def mcp(
     from workflows.serving.mcp_stdio import serve_stdio
 
     filter_of_all = parse_where(where or [])
+    publish_interrupted(workspace)
     if where or user:
         # Documents may still come, and a server may be about to start: calls report that.
         with suppress(WorkspaceMissing, ServiceUnavailable):

@@ -12,6 +12,7 @@ from graph.construction.edge_weights import PassageClasses
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode, Preset
 from graph.walk.pagerank import Engine
+from workflows.cli.command import publish_interrupted
 from workflows.settings.enums import IndexingEngine, Workflow
 
 if TYPE_CHECKING:
@@ -276,7 +277,9 @@ def asking_settings(
     cited_before: bool = False,
     **given: Any,
 ) -> Context:
-    """Return the settings of a question from the options of a command; check the keys of its filter.
+    """Return the settings of a question from the options of a command that asks; check the keys of its filter.
+
+    What a killed command had committed is published first, so that the question finds it.
 
     Raises:
         BadInput: an option cannot be used, or no passage of the workspace has what its filter asks for.
@@ -295,6 +298,7 @@ def asking_settings(
         **given,
     }
     context = context_of_settings(workflow, settings, option_of)
+    publish_interrupted(workspace)
     if where:
         from workflows.runtime.visibility import check_keys
 

@@ -13,7 +13,7 @@ import typer
 
 from graph.errors import BadInput, DependencyMissing
 from graph.storage.workspace import Workspace, default_workspace
-from workflows.cli.command import reports_errors
+from workflows.cli.command import publish_interrupted, reports_errors
 from workflows.cli.options import WorkspaceOption, named_path
 
 
@@ -74,6 +74,7 @@ def serve(
         ) from fault
     check_installed()
     root = workspace or default_workspace()
+    publish_interrupted(root)
     if uploads is None:
         _check_workspace(root)
     served = Served(root, conversations, uploads, history, at_once, workers)
