@@ -22,8 +22,7 @@ from graph.endpoints.qdrant_server import qdrant_address
 from graph.errors import BadInput
 from graph.publish.chroma_files import wipe_unused
 from graph.publish.layered_store import SearchIndex, open_layers
-from graph.publish.mapped_store import MappedStore
-from graph.publish.mapped_writing import changes_since, is_base, write_layer, write_whole
+from graph.publish.mapped_store import MappedStore, changes_since, is_base, write_layer, write_whole
 from graph.publish.vector_store import VectorStore
 from graph.publish.vectors import Vectors, passage_metadata, stored_fingerprint
 from graph.storage.generation import GenerationHold, Layer, VectorStoreName

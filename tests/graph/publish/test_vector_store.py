@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged
-from graph.publish import sharded_collections
+from graph.publish import chroma_collections
 from graph.publish.chroma_collections import _PAGE
 from graph.publish.chroma_files import wipe_unused
 from graph.publish.vector_store import VectorStore
@@ -413,7 +413,7 @@ class TestSharded:
 
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sharded_collections, "MOST_IN_SHARD", 10)
+        monkeypatch.setattr(chroma_collections, "MOST_IN_SHARD", 10)
 
     @EITHER_CHROMA
     def test_they_are_searched_as_one(self, store: VectorStore) -> None:
