@@ -25,7 +25,7 @@ from graph.errors import WorkspaceDamaged
 from graph.publish.last_asked import LastAsked
 from graph.publish.metadata_columns import MetadataColumns
 from graph.publish.near_vectors import NearVectors, exact_dtype, graphs_to_write
-from graph.publish.vectors import Stamp
+from graph.publish.vectors import Stamp, damaged
 from graph.storage.generation import Layer
 from graph.storage.record import Record
 
@@ -190,14 +190,6 @@ class _Collection:
 def _ids_of(snapshot: SnapshotRows, name: str) -> Sequence[str]:
     """Return the ids of the facts or the passages of a snapshot, in their order."""
     return (snapshot.facts if name == "facts" else snapshot.passages).column(0)
-
-
-def damaged(fault: Exception) -> WorkspaceDamaged:
-    """Return the error of files that cannot be read."""
-    return WorkspaceDamaged(
-        f"The search index cannot be used ({type(fault).__name__}: {fault})",
-        "Run `mara index` again: it is rebuilt from the record",
-    )
 
 
 def _open_collection(folder: Path, name: str, snapshot: SnapshotRows, contents: Contents) -> _Collection:

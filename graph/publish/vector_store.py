@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from graph.endpoints import chroma_server, qdrant_server
 from graph.errors import DiskFull, MaraError, WorkspaceDamaged
 from graph.metadata_filter import FINGERPRINT
-from graph.out_of_resources import shortage_behind
 from graph.publish.chroma_collections import EF_SEARCH, Collections, Paged, held_in, known_in, pages_of, split
 from graph.publish.chroma_files import close_client, open_client, wipe_unused
 from graph.publish.qdrant_collections import QdrantCollections
-from graph.publish.vectors import Stamp, Vectors
+from graph.publish.vectors import Stamp, Vectors, damaged
 from graph.storage.read_only import may_write, writable_copy
 
 _MOST_METADATA = 5_000
@@ -312,7 +311,7 @@ class VectorStore:
         except Exception as fault:
             # It may have been made anew: the next call looks.
             self._collections.forget()
-            raise (self._unavailable(self.where, fault) if self.shared else _damaged(fault)) from fault
+            raise (self._unavailable(self.where, fault) if self.shared else damaged(fault)) from fault
 
 
 def _check_number_of_metadata(wanted: Vectors, rows: Sequence[int]) -> None:
@@ -352,13 +351,4 @@ def _opened(folder: Path) -> Any:
     except MaraError:
         raise
     except Exception as fault:
-        raise _damaged(fault) from fault
-
-
-def _damaged(fault: Exception) -> MaraError:
-    if shortage := shortage_behind(fault):
-        return shortage
-    return WorkspaceDamaged(
-        f"The search index cannot be used ({type(fault).__name__}: {fault})",
-        "Run `mara index` again: it is rebuilt from the record",
-    )
+        raise damaged(fault) from fault

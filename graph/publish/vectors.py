@@ -1,4 +1,4 @@
-"""What lies in a search index: ids, vectors and metadata, and what a collection of them says of itself."""
+"""What lies in a search index: ids, vectors and metadata, what a collection says of itself, and the error of one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.errors import MaraError, WorkspaceDamaged
 from graph.metadata_filter import FINGERPRINT, askable_metadata
+from graph.out_of_resources import shortage_behind
 
 _MODEL, _COMMIT, _HOLDS, _WRITING = "mara_embedding_model", "mara_commit", "mara_holds", "mara_writing"
 _METADATA_FORMAT = "2"
@@ -75,3 +77,11 @@ def passage_metadata(fingerprint: str, source: str, metadata: Mapping[str, Any])
 def stored_fingerprint(fingerprint: str) -> str:
     """Return how a passage's fingerprint stands in Chroma."""
     return f"{_METADATA_FORMAT}:{fingerprint}"
+
+
+def damaged(fault: Exception) -> MaraError:
+    """Return the error of a search index whose files cannot be read."""
+    return shortage_behind(fault) or WorkspaceDamaged(
+        f"The search index cannot be used ({type(fault).__name__}: {fault})",
+        "Run `mara index` again: it is rebuilt from the record",
+    )
