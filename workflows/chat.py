@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 
 from langgraph.graph import END, START, StateGraph
 
+from workflows.conversation.nodes import Answer, choose_reading
 from workflows.conversation.reading import choices_of
-from workflows.nodes.chat import Answer, choose_reading
-from workflows.settings.chat import ANSWER, ChatContext
+from workflows.conversation.settings import ANSWER, ChatContext
 from workflows.states.chat import Conversation
 
 WORKFLOW = "chat"

@@ -25,8 +25,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy
 
-from agents.roles import Extractor
+from agents.extractor import Extractor
 from graph.embedding.embeddings import configured_embedder
+from graph.environment import refresh_environment
 from graph.errors import BadInput
 from graph.publish import derive
 from graph.storage.workspace import Workspace
@@ -330,6 +331,7 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
         WorkspaceMissing: there is none, or it is empty.
         WorkspaceLocked: another process is writing.
     """
+    refresh_environment()
     workspace = Workspace(root)
     embedder = configured_embedder()
     with workspace.open_record() as record:

@@ -11,6 +11,7 @@ from typing import Any
 from langgraph.graph import END, StateGraph
 from langgraph.types import RetryPolicy
 
+from agents.answerer import ANSWERER
 from agents.roles import NumberedPassage
 from graph.errors import BadInput
 from workflows.nodes.claim_check import build_claim_check
@@ -18,17 +19,17 @@ from workflows.nodes.conversation import ask_back
 from workflows.nodes.history import ENDINGS, RECORD_TURN, REMEMBERED, add_recording, after_ending, record_turn
 from workflows.nodes.retrieval import begin
 from workflows.retrieval import RECURSION_LIMIT, add_retrieval
-from workflows.runtime.agents import ANSWERER, ask
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.node import node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name
 from workflows.runtime.tracing import numbered_documents
 from workflows.runtime.visibility import RETRIEVED
-from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, VALID, WorkflowBuilder, after_reply
+from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, VALID, WorkflowBuilder, after_reply, router
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context, Question
 from workflows.states.conversion import answer_update, notes_of, numbered
 from workflows.states.records import Update
-from workflows.states.shared import Answering, AnswerReply, AnswerToCheck, Asked, Output, State
+from workflows.states.shared import Asked, Output, State
 
 WORKFLOW = "mara"
 
@@ -66,8 +67,8 @@ def no_answer() -> Update:
     }
 
 
-@node(filtered=RETRIEVED)
-def write_answer(state: Answering, run: OpenRun) -> Update:
+@node(*RETRIEVED, "answer_attempts", "answer_refusal")
+def write_answer(state: State, run: OpenRun) -> Update:
     """Ask the answerer for a cited answer from the best passages."""
     passages = _best(state, run)
     reply = ask(
@@ -83,35 +84,37 @@ def write_answer(state: Answering, run: OpenRun) -> Update:
     return {**reply.update, **answer_update(reply.said, passages), **_sources(passages), "errors": notes}
 
 
-@node(filtered=RETRIEVED)
-def quote_passages(state: Answering, run: OpenRun) -> Update:
+@node(*RETRIEVED, "answer_attempts", "answer_refusal")
+def quote_passages(state: State, run: OpenRun) -> Update:
     """Fallback of the answerer: its offline twin quotes evidence from all passages."""
     passages = numbered(state.get("passages", []))
     quoted = ANSWERER.offline(run).answer(state["question"], passages)
-    fell_back = ANSWERER.fell_back(state, run, "the answer quotes the best passages")
+    told = fell_back(ANSWERER, state, run)
     return {
         **answer_update(quoted, passages),
         **_sources(passages),
-        "errors": [*fell_back["errors"], *notes_of(quoted, run.node)],
+        "errors": [*told["errors"], *notes_of(quoted, run.node)],
     }
 
 
-def after_answer(state: AnswerReply) -> str:
+@router("answer_refusal", "checks_claims", "refused", "remembers")
+def after_answer(state: State) -> str:
     """Ask again while replies are malformed and attempts are left, then fall back; a valid one may be checked."""
     reply = after_reply(state.get("answer_refusal"))
     return reply if reply != VALID else after_fallback(state)
 
 
-def after_fallback(state: AnswerToCheck) -> str:
+@router("checks_claims", "refused", "remembers")
+def after_fallback(state: State) -> str:
     """Check the claims where that is wanted, and there are any; else remember the turn, if at all."""
     if state.get("checks_claims") and not state.get("refused"):
         return CHECKED
     return REMEMBERED if state.get("remembers") else VALID
 
 
-def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[State, Context, Question | Asked, Output]:
+def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> StateGraph[State, Context, Question | Asked, Any]:
     """Return the builder of the main workflow, to compile with a checkpointer of one's own."""
-    builder: WorkflowBuilder[State, Context, Question | Asked, Output] = WorkflowBuilder(
+    builder: WorkflowBuilder[State, Context, Question | Asked, Any] = WorkflowBuilder(
         State, transport_retries, context_schema=Context, input_schema=Question, output_schema=Output
     )
     add_retrieval(builder, encode_question, "write_answer", "ask_back")
@@ -139,7 +142,7 @@ def _sources(passages: list[NumberedPassage]) -> Update:
     return {"written_from": [passage.number for passage in passages]}
 
 
-def _best(state: Answering, run: OpenRun) -> list[NumberedPassage]:
+def _best(state: State, run: OpenRun) -> list[NumberedPassage]:
     hits = state.get("passages", [])
     reads_all = chat_model_name(run.context) == OFFLINE
     return numbered(hits if reads_all else hits[: run.context.answer_passages])

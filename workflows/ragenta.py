@@ -11,30 +11,33 @@ Retrieval is that of ``workflows.retrieval``, by similarity or by a walk; the cl
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 from langgraph.graph import END, StateGraph
 from langgraph.types import RetryPolicy, Send
 
+from workflows import retrieval
+from workflows.context import asking
 from workflows.mara import CHECKED, no_answer
 from workflows.nodes.claim_check import build_claim_check
 from workflows.nodes.conversation import ask_back
-from workflows.nodes.follow_ups import ASKED, merge_passages, plan_follow_ups, search_follow_up
+from workflows.nodes.follow_ups import ASKED, merge_passages, plan_follow_ups
 from workflows.nodes.history import RECORD_TURN, REMEMBERED, add_recording
 from workflows.nodes.judged_selection import keep_passages
-from workflows.nodes.passage_judge import build_passage_judge
+from workflows.nodes.passage_judge import ONE_PASSAGE, build_passage_judge
 from workflows.nodes.ragenta import abstain, line_up_passages, quote_passages, record_turn, write_answer
 from workflows.nodes.retrieval import begin
 from workflows.retrieval import add_retrieval
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
-from workflows.runtime.visibility import written_from
-from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, VALID, WorkflowBuilder, after_reply
+from workflows.runtime.visibility import check_sources, written_from
+from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, VALID, WorkflowBuilder, after_reply, router
 from workflows.settings.mara import Context, Question
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.checks import check_shape
-from workflows.states.ragenta import FollowUpsPlanned, Kept, LinedUp, OnePassage, RagentaOutput, RagentaState, Searching
-from workflows.states.records import Update
-from workflows.states.shared import AnswerReply, AnswerToCheck, Asked
+from workflows.states.ragenta import FollowUpState, Found, PassageState, RagentaOutput, RagentaState
+from workflows.states.records import FIRST_NODE, ErrorRecord, Update
+from workflows.states.shared import Asked
 
 WORKFLOW = "ragenta"
 
@@ -51,6 +54,11 @@ NONE_PASSES = "nothing supports an answer"
 NOTHING_NEW = "nothing new"
 EACH_FOLLOW_UP = "each follow-up"
 NOTHING_TO_ASK = "nothing to ask"
+
+_search: Any = retrieval.graph
+
+ROUTED = ("mode", "generation", "passages", "kept", "written_from")
+"""The keys of the state that are sent on to nodes that work on one passage or one follow-up."""
 
 
 @node()
@@ -80,14 +88,36 @@ def encode_question(state: Asked, run: OpenRun) -> Update:
     }
 
 
-def to_judges(state: LinedUp) -> list[Send] | str:
+@node()
+def search_follow_up(state: FollowUpState, run: OpenRun) -> Update:
+    """Retrieve passages for one follow-up question, as for the question itself; malformed replies fall back at once."""
+    context = RagentaContext.of(run.context)
+    check_sources(state["sources"], run)
+    settings = context.model_copy(update={"top_k": context.follow_up_passages, "max_json_retries": 0})
+    result: dict[str, Any] = _search.invoke(asking(state["question"]), context=settings)
+    # Replies may name facts that the state does not hold, and so no later filter could tell whether to drop them.
+    told: list[ErrorRecord] = result["errors"]
+    errors: list[ErrorRecord] = [{**record, "raw": ""} for record in told if record["node"] != FIRST_NODE]
+    passages = result.get("passages", [])
+    if result["generation"] != state.get("generation", result["generation"]):
+        message = "The workspace was indexed anew since the question was asked: a follow-up finds nothing in it"
+        errors.append(run.error("IndexedAnew", message))
+        passages = []
+    return {
+        "found": [Found(follow_up=state["follow_up"], passages=passages)],
+        "errors": errors,
+    }
+
+
+@router(*ROUTED, "judges_passages", "candidates", "calls_before", "follow_ups_began")
+def to_judges(state: RagentaState) -> list[Send] | str:
     """Send each passage in line to the judge."""
-    check_shape(state, LinedUp)
+    check_shape(state, to_judges.__annotations__["state"])
     hits = {hit["number"]: hit for hit in state.get("passages", [])}
     sent = [
         Send(
             "judge_passage",
-            OnePassage(
+            PassageState(
                 question=each["question"],
                 mode=state["mode"],
                 generation=state.get("generation", 0),
@@ -103,7 +133,8 @@ def to_judges(state: LinedUp) -> list[Send] | str:
     return sent or NONE_TO_JUDGE
 
 
-def after_keeping(state: Kept) -> str:
+@router("remembers", "new_kept", "round")
+def after_keeping(state: RagentaState) -> str:
     """Write the answer from what was kept; without that, abstain, or leave the answer as it is."""
     if state.get("new_kept"):
         return OVER_THE_BAR
@@ -112,26 +143,29 @@ def after_keeping(state: Kept) -> str:
     return REMEMBERED if state.get("remembers") else NOTHING_NEW
 
 
-def after_answer(state: AnswerReply) -> str:
+@router("answer_refusal", "checks_claims", "refused", "remembers")
+def after_answer(state: RagentaState) -> str:
     """Ask again while replies are malformed and attempts are left, then fall back; a valid one may be checked."""
     reply = after_reply(state.get("answer_refusal"))
     return reply if reply != VALID else after_fallback(state)
 
 
-def after_fallback(state: AnswerToCheck) -> str:
+@router("checks_claims", "refused", "remembers")
+def after_fallback(state: RagentaState) -> str:
     """Check the claims where that is wanted; of a refusal, what the question lacks; else remember it, if at all."""
     if state.get("checks_claims"):
         return CHECKED
     return REMEMBERED if state.get("remembers") else VALID
 
 
-def to_searches(state: FollowUpsPlanned) -> list[Send] | str:
+@router(*ROUTED, "remembers", "round", "follow_ups")
+def to_searches(state: RagentaState) -> list[Send] | str:
     """Send each follow-up question of this round to be searched for."""
-    check_shape(state, FollowUpsPlanned)
+    check_shape(state, to_searches.__annotations__["state"])
     sent = [
         Send(
             "search_follow_up",
-            Searching(
+            FollowUpState(
                 question=each["question"],
                 mode=state["mode"],
                 generation=state.get("generation", 0),
@@ -159,7 +193,7 @@ def build(
     add_retrieval(builder, encode_question, "line_up_passages", "ask_back")
     builder.add(ask_back)
     builder.add(line_up_passages)
-    builder.add_node("judge_passage", build_passage_judge(builder), input_schema=OnePassage)
+    builder.add_node("judge_passage", build_passage_judge(builder), input_schema=ONE_PASSAGE)
     builder.add(keep_passages)
     builder.add(abstain)
     builder.add_asking(

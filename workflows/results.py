@@ -8,9 +8,9 @@ from typing import Any, cast
 from agents.chat.usage import Prices
 from agents.roles import Turn
 from workflows.settings.enums import ResultKind, Workflow
-from workflows.states.ragenta import Judged, RagentaOutput
+from workflows.states.ragenta import JUDGED, RagentaOutput
 from workflows.states.records import usage_of
-from workflows.states.shared import Answer, ClaimOutput
+from workflows.states.shared import CLAIMS, Output
 
 TOTAL = "total"
 """The key of a result's timings that tells of the whole run."""
@@ -52,7 +52,7 @@ def understood_as(result: Mapping[str, Any]) -> str:
     return f"{question} ({', '.join(understood['names'])})"
 
 
-_ANSWER_KEYS, _CLAIM_KEYS, _JUDGED_KEYS = (tuple(part.__annotations__) for part in (Answer, ClaimOutput, Judged))
+_ANSWER = tuple(key for key in Output.__annotations__ if key not in (*CLAIMS, "written_from"))
 
 
 def result_of(state: Mapping[str, Any], total_ms: float | None = None, prices: Prices | None = None) -> Result:
@@ -65,11 +65,11 @@ def result_of(state: Mapping[str, Any], total_ms: float | None = None, prices: P
         total_ms: its time, where it was measured; nodes that run side by side overlap.
         prices: the user's, where there are any.
     """
-    keys = _ANSWER_KEYS
+    keys = _ANSWER
     if state.get("workflow") == Workflow.RAGENTA:
-        keys += _CLAIM_KEYS + _JUDGED_KEYS
+        keys += CLAIMS + JUDGED
     elif state.get("coverage"):
-        keys += _CLAIM_KEYS
+        keys += CLAIMS
     result = {key: state.get(key) for key in keys}
     if total_ms is not None:
         result["timings_ms"] = {**state["timings_ms"], TOTAL: round(total_ms, 3)}

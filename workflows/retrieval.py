@@ -17,6 +17,8 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import RetryPolicy
 
+from agents.fact_filter import FACT_FILTER
+from agents.manager import MANAGER
 from workflows.nodes.conversation import ASKS_NOTHING, complete_question, rewrite_question
 from workflows.nodes.retrieval import (
     encode_question,
@@ -35,23 +37,14 @@ from workflows.runtime.workflow_graph import (
     GIVEN_UP,
     TRANSPORT_RETRIES,
     VALID,
-    AfterReply,
     WorkflowBuilder,
     after_reply,
+    router,
 )
 from workflows.settings.mara import Context, Question
 from workflows.states.checks import mode_of
 from workflows.states.records import FIRST_NODE
-from workflows.states.shared import (
-    Asked,
-    FilterReply,
-    ManagerReply,
-    Planned,
-    RetrievalOutput,
-    RetrievalState,
-    Rewritten,
-    Started,
-)
+from workflows.states.shared import Asked, State, part_of
 
 RECURSION_LIMIT = 50
 """Steps a run may take: far above the longest path with all retries, far below a loop that never ends."""
@@ -64,47 +57,56 @@ BY_SIMILARITY = "ranked by similarity"
 LEANS = "leans on earlier turns"
 ASKS_BACK = "asks back"
 
+UNDERSTOOD = ("mode", "nothing_selected", "leaning", "understood")
+"""The keys of the state that tell how a question was understood."""
 
-def after_encoding(state: Started) -> Sequence[str]:
+RETRIEVAL_OUTPUT = part_of(
+    State,
+    (
+        *("question", "understood", "mode", "passages", "ranked_by", "walk", "facts", "fact_outcome"),
+        *("relation_factors", "passage_weight", "tuning", "seeds", "timings_ms", "usage", "errors"),
+        *("models", "generation", "as_of"),
+    ),
+    "RetrievalOutput",
+)
+"""The output of retrieval alone, in the documented order."""
+
+
+@router("mode", "nothing_selected", "leaning")
+def after_encoding(state: State) -> Sequence[str]:
     """Choose the branches that the mode needs; none where the filter selects nothing."""
     if state.get("nothing_selected"):
         return [NOTHING_SELECTED]
     return [LEANS] if state.get("leaning") else _branches(state)
 
 
-def after_rewriting(state: Rewritten) -> Sequence[str]:
+@router(*UNDERSTOOD, "rewriter_refusal")
+def after_rewriting(state: State) -> Sequence[str]:
     """Ask again while replies are malformed and attempts are left, then fall back; a valid one is searched."""
     reply = after_reply(state.get("rewriter_refusal"))
     return [reply] if reply != VALID else after_completion(state)
 
 
-def after_completion(state: Rewritten) -> Sequence[str]:
+@router(*UNDERSTOOD)
+def after_completion(state: State) -> Sequence[str]:
     """Search with the completed question, or ask back where it could mean several things, or asks nothing."""
     understood = state.get("understood")
     asks_back = state.get("leaning") == ASKS_NOTHING or (understood and understood["choices"])
     return [ASKS_BACK] if asks_back else _branches(state)
 
 
-def _branches(state: Started) -> list[str]:
+def _branches(state: State) -> list[str]:
     return [WALKS, ALWAYS] if mode_of(state).walks else [ALWAYS]
 
 
-def after_facts(state: Planned) -> Sequence[str]:
+@router("weighs_relations")
+def after_facts(state: State) -> Sequence[str]:
     """Ask the filter, and beside it the manager where β is wanted."""
     return [ALWAYS, BETA_WANTED] if state.get("weighs_relations") else [ALWAYS]
 
 
-def after_filter(state: FilterReply) -> AfterReply:
-    """Ask again while replies are malformed and attempts are left, then fall back."""
-    return after_reply(state.get("filter_refusal"))
-
-
-def after_manager(state: ManagerReply) -> AfterReply:
-    """Ask again while replies are malformed and attempts are left, then fall back."""
-    return after_reply(state.get("manager_refusal"))
-
-
-def after_passages(state: Started) -> str:
+@router("mode")
+def after_passages(state: State) -> str:
     """Go on to the walk, or be done where the ranking by similarity is the result."""
     return WALKS if mode_of(state).walks else BY_SIMILARITY
 
@@ -120,9 +122,9 @@ def add_retrieval(builder: WorkflowBuilder[Any, Any, Any, Any], encode: Node[Any
     builder.add(rewrite_question, retry_policy=builder.transport_retries)
     builder.add(complete_question)
     builder.add(retrieve_facts)
-    builder.add_asking(filter_facts, after_filter, keep_top_facts, "seed_graph")
+    builder.add_asking(filter_facts, FACT_FILTER.refusal, keep_top_facts, "seed_graph")
     builder.add(retrieve_passages)
-    builder.add_asking(weigh_relations, after_manager, neutral_relations, "seed_graph")
+    builder.add_asking(weigh_relations, MANAGER.refusal, neutral_relations, "seed_graph")
     builder.add(seed_graph, defer=True)
     builder.add(walk_graph)
     builder.add_edge(START, FIRST_NODE)
@@ -147,10 +149,10 @@ def add_retrieval(builder: WorkflowBuilder[Any, Any, Any, Any], encode: Node[Any
 
 def build(
     transport_retries: RetryPolicy = TRANSPORT_RETRIES,
-) -> StateGraph[RetrievalState, Context, Question | Asked, RetrievalOutput]:
+) -> StateGraph[State, Context, Question | Asked, Any]:
     """Return the builder of the retrieval workflow, to compile with a checkpointer of one's own."""
-    builder: WorkflowBuilder[RetrievalState, Context, Question | Asked, RetrievalOutput] = WorkflowBuilder(
-        RetrievalState, transport_retries, context_schema=Context, input_schema=Question, output_schema=RetrievalOutput
+    builder: WorkflowBuilder[State, Context, Question | Asked, Any] = WorkflowBuilder(
+        State, transport_retries, context_schema=Context, input_schema=Question, output_schema=RETRIEVAL_OUTPUT
     )
     add_retrieval(builder, encode_question, END, END)
     return builder

@@ -22,7 +22,7 @@ from workflows.discovery import passage_provenance, what_to_read
 from workflows.results import labelled
 from workflows.retrieval import graph
 from workflows.runtime.own_run import on_its_own
-from workflows.runtime.resources import OpenRun
+from workflows.runtime.resources import open_run
 from workflows.runtime.walk_tool import agent_tool
 from workflows.settings.mara import QUESTION_LIMIT, QuestionText
 from workflows.states.chat import AnswerMetadata
@@ -171,8 +171,7 @@ def walk_tool(context: Context | None = None) -> BaseTool:
     """Return the walk alone as a tool, ``personalized_pagerank``, for an agent that chooses seeds and β by itself.
 
     Each call walks on the workspace's newest generation, within the context's filter; what a call leaves out comes
-    from the context. The result is plain JSON: see `workflows.runtime.walk_tool.pagerank_tool`. What a model gets wrong
-    comes back as the error of its call: see `workflows.runtime.walk_tool.agent_tool`.
+    from the context. `workflows.runtime.walk_tool.agent_tool` tells of its result, and of what a model gets wrong.
 
     Raises:
         BadInput: the context's mode ranks by similarity and does not walk.
@@ -181,4 +180,4 @@ def walk_tool(context: Context | None = None) -> BaseTool:
     if not walked.mode.walks:
         raise BadInput(f"Mode {walked.mode} does not walk", "Choose mode mara, hipporag2 or mara-matrix")
 
-    return agent_tool(lambda: OpenRun(walked))
+    return agent_tool(lambda: open_run(walked))

@@ -1,4 +1,4 @@
-"""The budget of one question: the seconds, calls and tokens that it may take, counted over all that work on it."""
+"""The budget of one question, and the tally of what each part of the work on it takes of chat models."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from agents.chat.usage import Usage
 from graph.errors import BudgetSpent
 
 
@@ -44,7 +45,7 @@ class QuestionBudget:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._limits: Limits | None = None
         self._before = Spent()
         self._calls = self._tokens = self._at_work = 0
@@ -57,16 +58,20 @@ class QuestionBudget:
                 self._limits, self._before = limits, before
 
     @contextmanager
-    def working(self) -> Iterator[None]:
-        """Count the seconds of the block, once for all that work at the same time, and let its requests be charged."""
+    def working(self) -> Iterator[Tally]:
+        """Count the seconds of the block, once for all that work at the same time, and let its requests be charged.
+
+        Yields the tally of the block.
+        """
         with self._lock:
             self._since = self._since if self._at_work else time.monotonic()
             self._at_work += 1
-        token = _BUDGET.set(self)
+        tally = Tally(self, _TALLY.get())
+        token = _TALLY.set(tally)
         try:
-            yield
+            yield tally
         finally:
-            _BUDGET.reset(token)
+            _TALLY.reset(token)
             with self._lock:
                 self._at_work -= 1
                 if not self._at_work:
@@ -75,29 +80,39 @@ class QuestionBudget:
     def spent(self) -> Spent:
         """Return what the question has taken so far."""
         with self._lock:
-            return self._spent()
+            before, running = self._before, time.monotonic() - self._since if self._at_work else 0.0
+            return Spent(
+                before.seconds + self._seconds + running, before.calls + self._calls, before.tokens + self._tokens
+            )
 
     def left_s(self) -> float:
         """Return the seconds that are left; infinity without a limit."""
         with self._lock:
             limit = self._limits.seconds if self._limits else 0
-            return limit - self._spent().seconds if limit else float("inf")
+            return limit - self.spent().seconds if limit else float("inf")
 
     def calls_left(self) -> int | None:
         """Return the calls that are left; None without a limit."""
         with self._lock:
             limit = self._limits.calls if self._limits else 0
-            return max(0, limit - self._spent().calls) if limit else None
+            return max(0, limit - self.spent().calls) if limit else None
 
     def fault(self) -> BudgetSpent | None:
         """Return the error that says what is used up; None while something of everything is left."""
         with self._lock:
-            return self._fault()
+            limits, spent = self._limits or Limits(), self.spent()
+        if limits.seconds and spent.seconds >= limits.seconds:
+            return BudgetSpent(f"The question's {limits.seconds:g} s are over", "Raise question_s or MARA_QUESTION_S")
+        if limits.calls and spent.calls >= limits.calls:
+            return BudgetSpent(f"The question's {limits.calls} model calls are used up", "Raise max_model_calls")
+        if limits.tokens and spent.tokens >= limits.tokens:
+            return BudgetSpent(f"The question's {limits.tokens:,} tokens are used up", "Raise max_model_tokens")
+        return None
 
     def take_call(self) -> None:
         """Take a call. Raises BudgetSpent."""
         with self._lock:
-            if fault := self._fault():
+            if fault := self.fault():
                 raise fault
             self._calls += 1
 
@@ -111,25 +126,55 @@ class QuestionBudget:
         with self._lock:
             self._tokens += tokens
 
-    def _spent(self) -> Spent:
-        before = self._before
-        running = time.monotonic() - self._since if self._at_work else 0.0
-        return Spent(before.seconds + self._seconds + running, before.calls + self._calls, before.tokens + self._tokens)
 
-    def _fault(self) -> BudgetSpent | None:
-        limits, spent = self._limits or Limits(), self._spent()
-        if limits.seconds and spent.seconds >= limits.seconds:
-            return BudgetSpent(f"The question's {limits.seconds:g} s are over", "Raise question_s or MARA_QUESTION_S")
-        if limits.calls and spent.calls >= limits.calls:
-            return BudgetSpent(f"The question's {limits.calls} model calls are used up", "Raise max_model_calls")
-        if limits.tokens and spent.tokens >= limits.tokens:
-            return BudgetSpent(f"The question's {limits.tokens:,} tokens are used up", "Raise max_model_tokens")
-        return None
+@dataclass(slots=True)
+class Tally:
+    """What the work within a block takes of chat models, and what it tells.
+
+    Attributes:
+        budget: what its requests are charged to.
+        outer: the tally of the block around it, for which its usage counts, too.
+        usage: of its requests so far.
+        omissions: the material that their prompts had no room for, in words.
+    """
+
+    budget: QuestionBudget
+    outer: Tally | None
+    usage: Usage = field(default_factory=Usage)
+    omissions: list[str] = field(default_factory=list)
 
 
-_BUDGET: ContextVar[QuestionBudget | None] = ContextVar("budget", default=None)
+_TALLY: ContextVar[Tally | None] = ContextVar("tally", default=None)
+_COUNTING = threading.Lock()
+
+
+@contextmanager
+def tallied() -> Iterator[Tally]:
+    """Keep a tally of the block, in this context and its copies; its requests are charged as those around it."""
+    tally = Tally(budget_of_question(), _TALLY.get())
+    token = _TALLY.set(tally)
+    try:
+        yield tally
+    finally:
+        _TALLY.reset(token)
+
+
+def count_usage(usage: Usage) -> None:
+    """Add a reply to all tallies under way: a request that brought none, not even a part of one, is not counted."""
+    tally = _TALLY.get()
+    with _COUNTING:
+        while tally is not None:
+            tally.usage += usage
+            tally = tally.outer
+
+
+def tell_omission(omission: str) -> None:
+    """Tell the tally of the block what material a prompt has no room for."""
+    if (tally := _TALLY.get()) is not None:
+        tally.omissions.append(omission)
 
 
 def budget_of_question() -> QuestionBudget:
     """Return the budget that requests of this context are charged to; one without limits where there is none."""
-    return _BUDGET.get() or QuestionBudget()
+    tally = _TALLY.get()
+    return QuestionBudget() if tally is None else tally.budget

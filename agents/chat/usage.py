@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 
+from graph.environment import environment
 from graph.errors import BadInput
 
 _TOKENS_PER_PRICE = 1_000_000
@@ -41,44 +37,6 @@ class Usage:
             self.unknown + other.unknown,
             self.seconds + other.seconds,
         )
-
-
-class _Count:
-    """A sum of usages; safe across threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._total = Usage()
-
-    def add(self, usage: Usage) -> None:
-        with self._lock:
-            self._total += usage
-
-    def total(self) -> Usage:
-        return self._total
-
-
-_COUNTS: ContextVar[tuple[_Count, ...]] = ContextVar("counts", default=())
-
-
-@contextmanager
-def counted_usage() -> Iterator[Callable[[], Usage]]:
-    """Count the usage of chat models within the block, in this context and its copies; yields a function that tells it.
-
-    A block within another counts for both.
-    """
-    count = _Count()
-    token = _COUNTS.set((*_COUNTS.get(), count))
-    try:
-        yield count.total
-    finally:
-        _COUNTS.reset(token)
-
-
-def count_usage(usage: Usage) -> None:
-    """Add a reply to all counts under way: a request that brought none, not even a part of one, is not counted."""
-    for count in _COUNTS.get():
-        count.add(usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +76,7 @@ def prices_of(price_in: float | None = None, price_out: float | None = None) -> 
 
 
 def _price(variable: str) -> float | None:
-    text = os.environ.get(variable)
+    text = environment().value(variable)
     try:
         return float(text) if text else None
     except ValueError:

@@ -15,8 +15,8 @@ from typing import Literal
 from agents.chat.reply_cache import KeptReply, Replies
 from agents.chat.throttle import Throttle
 from agents.chat.usage import Usage
-from agents.extractor import ChatExtractor, estimate_chat_tokens
-from agents.roles import Extractor, Feedback
+from agents.extractor import ChatExtractor, Extractor, estimate_chat_tokens
+from agents.roles import Feedback
 from graph.errors import MalformedReply, ModelUnavailable, TransportCause, TransportFault
 from graph.schema import Extraction, Passage
 

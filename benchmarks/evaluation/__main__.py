@@ -23,13 +23,13 @@ from benchmarks.evaluation.sets import QUESTION_SETS, Corpus, QuestionSet, rows_
 from graph.retrieve.modes import Mode
 from graph.storage.workspace import write_atomically
 from tests.docs import drawings
-from workflows.cli.progress_bars import progress_bars
+from workflows.cli.command import progress_bars
 from workflows.context import Context
 from workflows.evaluation.compare import less_baseline
-from workflows.evaluation.run_files import Run
 from workflows.evaluation.runner import Order, evaluate
 from workflows.evaluation.systems import ABLATIONS, is_control
 from workflows.indexing import index_sources
+from workflows.runs.evaluation_files import Run
 from workflows.runs.run_folder import json_lines, rounded
 from workflows.runtime.resources import OFFLINE, close_indexes, open_workspace_index
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.evaluation.sets import QUESTION_SETS, rows_of
 from graph.retrieve.modes import Mode
-from workflows.evaluation.reports.markdown import code, figure, interval, signed, table
+from workflows.output.markdown import code, figure, interval, signed, table
 
 FIGURES = Path(__file__).with_name("figures.jsonl")
 """What ``python -m benchmarks.evaluation`` measured, a question set a line."""

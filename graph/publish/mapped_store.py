@@ -1,18 +1,20 @@
 """A search index that is files of its generation: vectors and graphs of neighbours, mapped rather than loaded.
 
 Its records are rows of the generation's snapshot: the ids and the metadata are read there, and so are the passages'
-vectors. It is written from the snapshot and the record, a block at a time; a small change is written as a layer of the
-rows that are new; see `layered_store`.
+vectors. It is written from the snapshot and the record, a block at a time; a small change as a layer of the rows that
+are new, see `layered_store`. Metadata lie by column: a condition is held against each value once, rather than each
+passage.
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +24,116 @@ from numpy.typing import NDArray
 from graph.construction.columns import TextTable, check_range, load_array
 from graph.construction.knowledge_graph import SnapshotRows, load_rows
 from graph.errors import WorkspaceDamaged
-from graph.publish.last_asked import LastAsked
-from graph.publish.metadata_columns import MetadataColumns
+from graph.metadata_filter import EXCLUDING, askable_metadata, compares
 from graph.publish.near_vectors import NearVectors, exact_dtype, graphs_to_write
-from graph.publish.vectors import Stamp, damaged
+from graph.publish.vectors import LastAsked, Stamp, damaged
+from graph.schema import MetadataValue, Passage
 from graph.storage.generation import Layer
 from graph.storage.record import Record
 
+_NAME = "metadata"
+
+
+@dataclass(frozen=True)
+class MetadataColumns:
+    """What conditions may ask of some passages: the values that each key has, and the passages that have each.
+
+    Attributes:
+        count: how many passages there are.
+        values: (key, value) for each that stands anywhere, by key.
+        starts: shape (len(values) + 1,): value i stands in rows[starts[i]:starts[i + 1]].
+        rows: the places of passages, ascending for each value.
+    """
+
+    count: int
+    values: TextTable
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+
+    @staticmethod
+    def of(passages: Iterable[Passage]) -> MetadataColumns:
+        """Return the columns of some passages, in their order."""
+        codes: dict[tuple[str, str], int] = {}
+        held, holders, count = array("i"), array("i"), 0
+        for row, passage in enumerate(passages):
+            for key, value in askable_metadata({**passage.metadata, "source": passage.source}).items():
+                held.append(codes.setdefault((key, json.dumps(value)), len(codes)))
+                holders.append(row)
+            count = row + 1
+        ordered = sorted(codes)
+        place = np.zeros(len(codes), dtype=np.int32)
+        place[[codes[value] for value in ordered]] = np.arange(len(codes), dtype=np.int32)
+        column = place[np.asarray(held, dtype=np.int32)] if held else np.zeros(0, dtype=np.int32)
+        order = np.argsort(column, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=len(codes)))]).astype(np.int64)
+        return MetadataColumns(count, TextTable.of(ordered, 2), starts, np.asarray(holders, dtype=np.int32)[order])
+
+    def save(self, folder: Path) -> None:
+        """Write the columns into an existing folder."""
+        self.values.save(folder, _NAME)
+        np.save(folder / f"{_NAME}.starts.npy", self.starts)
+        np.save(folder / f"{_NAME}.rows.npy", self.rows)
+
+    @staticmethod
+    def load(folder: Path, count: int) -> MetadataColumns:
+        """Map the columns of so many passages. Raises OSError or ValueError where they are damaged."""
+        values = TextTable.load(folder, _NAME, 2)
+        starts = load_array(folder / f"{_NAME}.starts.npy", np.int64, (len(values) + 1,))
+        rows = load_array(folder / f"{_NAME}.rows.npy", np.int32, (None,))
+        if starts[0] != 0 or starts[-1] != len(rows) or (np.diff(starts) < 0).any():
+            raise ValueError("the values of metadata do not cover the passages that have them")
+        return MetadataColumns(count, values, starts, check_range(rows, count))
+
+    def meeting(self, where: Mapping[str, Any]) -> NDArray[np.bool_]:
+        """Tell of each passage whether it meets conditions in Chroma's terms; see `metadata_filter.to_chroma`."""
+        ((key, wanted),) = where.items()
+        if key == "$and":
+            return reduce(np.logical_and, map(self.meeting, wanted))
+        if key == "$or":
+            return reduce(np.logical_or, map(self.meeting, wanted))
+        ((operator, operand),) = wanted.items()
+        if operator in EXCLUDING:
+            return ~self._holding(key, EXCLUDING[operator], operand)
+        return self._holding(key, operator, operand)
+
+    def _holding(self, key: str, operator: str, operand: Any) -> NDArray[np.bool_]:
+        """Tell of each passage whether its value of a key is to another as an operator that excludes nothing says."""
+        if operator in ("$eq", "$in"):
+            values = operand if operator == "$in" else [operand]
+            texts = {text for value in values for text in _texts_equal_to(value)}
+            places = [place for text in texts if (place := self._place_of(key, text)) is not None]
+        else:
+            of_key = self._places_of(key)
+            places = [place for place in of_key if compares(operator, json.loads(self.values.row(place)[1]), operand)]
+        found = np.zeros(self.count, dtype=bool)
+        for place in places:
+            found[self.rows[self.starts[place] : self.starts[place + 1]]] = True
+        return found
+
+    def _places_of(self, key: str) -> range:
+        """Return where the values of a key stand, by bisection."""
+        keys = self.values.column(0)
+        return range(bisect_left(keys, key), bisect_right(keys, key))
+
+    def _place_of(self, key: str, text: str) -> int | None:
+        """Return where one value of a key stands, by bisection; None where it does not."""
+        at = bisect_left(range(len(self.values)), [key, text], key=self.values.row)
+        return at if at < len(self.values) and self.values.row(at) == [key, text] else None
+
+
+def _texts_equal_to(value: MetadataValue) -> set[str]:
+    """Return the texts of all values that equal one: of an integer, also of what Chroma cuts to it."""
+    if isinstance(value, str | bool):
+        return {json.dumps(value)}
+    zeros = {json.dumps(-0.0)} if value == 0 else set()
+    return {json.dumps(int(value)), json.dumps(float(value))} | zeros
+
+
 FOLDER = "vectors"
 _STAMP = "stamp.json"
-_FACT_VECTORS = "fact_vectors.npy"
-_ROWS = ".rows.npy"
+FACT_VECTORS = "fact_vectors.npy"
+ROWS = ".rows.npy"
 COLLECTIONS = ("facts", "passages")
-
-_BLOCK = 4096
-_THREADS = 2
-_MOST_GONE = 500
-"""Ids that a layer may hide: a search asks the index below for so many more at worst."""
-_SHARE_OF_NEW = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,25 +281,32 @@ class _Collection:
         return np.unique(np.fromiter(found, dtype=np.intp))
 
 
-def _ids_of(snapshot: SnapshotRows, name: str) -> Sequence[str]:
+def ids_of(snapshot: SnapshotRows, name: str) -> Sequence[str]:
     """Return the ids of the facts or the passages of a snapshot, in their order."""
     return (snapshot.facts if name == "facts" else snapshot.passages).column(0)
 
 
 def _open_collection(folder: Path, name: str, snapshot: SnapshotRows, contents: Contents) -> _Collection:
     """Map the facts or the passages. Raises OSError or ValueError where they are damaged."""
-    ids = _ids_of(snapshot, name)
+    ids = ids_of(snapshot, name)
     rows: NDArray[np.int32] | None = None
     if not contents.whole:
-        rows = check_range(load_array(folder / f"{name}{_ROWS}", np.int32, (None,)), len(ids))
+        rows = check_range(load_array(folder / f"{name}{ROWS}", np.int32, (None,)), len(ids))
         if (np.diff(rows) <= 0).any():
             raise ValueError(f"the rows of {name} do not ascend")
     count = len(ids) if rows is None else len(rows)
     if name == "facts":
-        vectors = load_array(folder / _FACT_VECTORS, exact_dtype(count), (count, None))
+        vectors = load_array(folder / FACT_VECTORS, exact_dtype(count), (count, None))
     else:
         vectors = snapshot.passage_vectors if rows is None else snapshot.passage_vectors[rows]
     return _Collection(ids, rows, NearVectors.open(vectors, folder, name))
+
+
+_BLOCK = 4096
+_THREADS = 2
+_MOST_GONE = 500
+"""Ids that a layer may hide: a search asks the index below for so many more at worst."""
+_SHARE_OF_NEW = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +367,7 @@ def write_whole(generation: Path, record: Record) -> None:
     """
     folder, snapshot = generation / FOLDER, load_rows(generation)
     folder.mkdir()
-    facts = _write_fact_vectors(folder / _FACT_VECTORS, snapshot.facts, record)
+    facts = _write_fact_vectors(folder / FACT_VECTORS, snapshot.facts, record)
     graphs = [
         *graphs_to_write(facts, folder, "facts"),
         *graphs_to_write(snapshot.passage_vectors, folder, "passages"),
@@ -283,10 +384,10 @@ def write_layer(generation: Path, record: Record, new: Mapping[str, list[int]]) 
     folder, snapshot = generation / FOLDER, load_rows(generation)
     folder.mkdir()
     for name in COLLECTIONS:
-        np.save(folder / f"{name}{_ROWS}", np.array(new[name], dtype=np.int32))
-    ids = _ids_of(snapshot, "facts")
+        np.save(folder / f"{name}{ROWS}", np.array(new[name], dtype=np.int32))
+    ids = ids_of(snapshot, "facts")
     vectors = record.fact_vectors([ids[row] for row in new["facts"]])
-    np.save(folder / _FACT_VECTORS, vectors.astype(exact_dtype(len(vectors))))
+    np.save(folder / FACT_VECTORS, vectors.astype(exact_dtype(len(vectors))))
     Contents(record.embedding_model, record.commit_id, whole=False).save(folder)
 
 

@@ -6,17 +6,15 @@ where the open ones would take more than the process may take (`graph.retrieve.o
 
 from __future__ import annotations
 
-import os
 import weakref
-from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import Embedder
+from graph.environment import environment
 from graph.retrieve.open_cost import OpenCost, Parts, Taken, budget_of_environment, parts_of
 from graph.retrieve.open_index import Index, OpenFiles, open_index
 from graph.storage.workspace import Workspace
@@ -28,7 +26,7 @@ _Place = tuple[Path, str, str]
 
 
 def _place_of(root: Path, embedder: Embedder) -> _Place:
-    return root.absolute(), embedder.model_id, os.environ.get("MARA_CHROMA_URL") or ""
+    return root.absolute(), embedder.model_id, environment().mara_chroma_url or ""
 
 
 def _is_what_stands(workspace: Workspace, index: Index) -> bool:
@@ -43,29 +41,12 @@ def _is_what_stands(workspace: Workspace, index: Index) -> bool:
     return bool(header["commit_id"] == index.graph.commit_id)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Run:
-    """A run under way, and the workspaces that it is known to work on."""
-
-    name: str
-    places: set[_Place] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Replaced:
-    """An index that newer ones took the place of, and the runs that had begun by then."""
-
-    place: _Place
-    index: Index
-    awaited: set[_Run]
-
-
 class IndexPool:
-    """The open indexes of a process: each workspace's newest generation, the one before, and those of runs under way.
+    """The open indexes of a process: each workspace's newest generation, the one before, and those that are in use.
 
-    What newer generations replaced is closed once every run that had begun by then has ended: one of them may have
-    begun with it. A workspace that makes room for others is none that a run works on, and is closed once nobody refers
-    to its indexes any more. Opening one workspace keeps nobody waiting who asks for another.
+    An index that newer generations replaced, or that makes room for others, is closed once no reference to it is left:
+    a run refers to its index until it ends. A workspace that a run uses makes no room. Opening one workspace does not
+    hold up questions to another.
     """
 
     def __init__(self, budget: OpenCost | None = None) -> None:
@@ -76,25 +57,25 @@ class IndexPool:
         self._lock = Lock()
         self._open: OrderedDict[_Place, list[Index]] = OrderedDict()
         self._opening: weakref.WeakValueDictionary[_Place, Lock] = weakref.WeakValueDictionary()
-        self._runs: set[_Run] = set()
-        self._replaced: list[_Replaced] = []
+        self._used: Counter[OpenFiles] = Counter()
         self._parts: dict[OpenFiles, Parts] = {}
         self._taken = Taken()
         self._unreferenced: deque[OpenFiles] = deque()
 
-    def get(self, root: Path, embedder: Embedder, generation: int | None = None, run: str = "") -> Index:
+    def get(self, root: Path, embedder: Embedder, generation: int | None = None) -> Index:
         """Return a workspace's index: that of ``generation`` while it is still open, else the newest.
 
         Args:
             root: the workspace.
             embedder: the model that encodes questions.
             generation: the one that a run began with.
-            run: the name of the run that works on it, which then keeps it from making room for others.
 
         Raises what `open_index` raises.
         """
         place = _place_of(root, embedder)
-        self._note_use(place, run)
+        with self._lock:
+            if place in self._open:
+                self._open.move_to_end(place)
         if (index := self._standing(place, generation)) is not None:
             return index
         with self._opening_of(place):
@@ -105,37 +86,25 @@ class IndexPool:
         self.close_unused()
         return latest
 
-    @contextmanager
-    def run(self, name: str = "") -> Iterator[None]:
-        """Keep what a run within the block may have begun with. Waits for nothing, and closes nothing.
-
-        Args:
-            name: by which `get` tells what the run works on; a run within another one may have the same.
-        """
-        run = _Run(name)
+    def begin_use(self, index: Index) -> None:
+        """Keep the workspace of an index from making room for others, until `end_use`."""
         with self._lock:
-            self._runs.add(run)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._runs.discard(run)
-                for replaced in self._replaced:
-                    replaced.awaited.discard(run)
+            self._used[index.files] += 1
+
+    def end_use(self, index: Index) -> None:
+        """Let the workspace of an index make room again."""
+        with self._lock:
+            self._used -= Counter([index.files])
 
     def let_go(self, root: Path) -> None:
-        """Close the indexes of a workspace, each once the runs have ended that may have begun with it."""
+        """Close the indexes of a workspace, each once no reference to it is left."""
         with self._lock:
             for place in [place for place in self._open if place[0] == root.absolute()]:
-                self._replace(place, self._open.pop(place))
+                del self._open[place]
         self.close_unused()
 
     def close_unused(self) -> None:
-        """Close what was replaced and no run under way can have begun with, and what has to make room."""
-        with self._lock:
-            unused = [replaced.index.files for replaced in self._replaced if not replaced.awaited]
-            self._replaced = [replaced for replaced in self._replaced if replaced.awaited]
-        self._close(unused)
+        """Close what has to make room and what was replaced, as far as no reference to it is left."""
         with self._lock:
             self._make_room()
         self._close(self._take_unreferenced())
@@ -145,7 +114,6 @@ class IndexPool:
         with self._lock:
             files = list(self._parts)
             self._open.clear()
-            self._replaced.clear()
         self._close(files)
 
     @property
@@ -157,14 +125,6 @@ class IndexPool:
     def taken(self) -> OpenCost:
         """What the open indexes take by estimate, those among them that wait to be closed."""
         return self._taken.total
-
-    def _note_use(self, place: _Place, run: str) -> None:
-        with self._lock:
-            if place in self._open:
-                self._open.move_to_end(place)
-            for each in self._runs if run else ():
-                if each.name == run:
-                    each.places.add(place)
 
     def _opening_of(self, place: _Place) -> Lock:
         """Return what one thread at a time holds that opens a workspace."""
@@ -181,10 +141,9 @@ class IndexPool:
         return None
 
     def _present(self, place: _Place) -> list[Index]:
-        """Return what is open of a workspace as it lies there, the newest first, what was replaced last."""
+        """Return what is open of a workspace as it lies there, the newest first."""
         with self._lock:
             held = [*reversed(self._open.get(place, ()))]
-            held += [replaced.index for replaced in self._replaced if replaced.place == place]
         workspace = Workspace(place[0])
         return [index for index in held if _is_what_stands(workspace, index)]
 
@@ -198,11 +157,7 @@ class IndexPool:
             held = self._open.setdefault(place, [])
             self._open.move_to_end(place)
             held.append(latest)
-            self._replace(place, held[:-_KEPT_OPEN])
             del held[:-_KEPT_OPEN]
-
-    def _replace(self, place: _Place, stale: Iterable[Index]) -> None:
-        self._replaced += [_Replaced(place, index, set(self._runs)) for index in stale]
 
     def _make_room(self) -> None:
         """Let go of what was used least recently until the rest fits."""
@@ -217,8 +172,8 @@ class IndexPool:
 
         The workspace that was used last stays.
         """
-        used = set().union(*(run.places for run in self._runs))
-        idle = [place for place in [*self._open][:-1] if place not in used]
+        places = [*self._open][:-1]
+        idle = [place for place in places if not any(index.files in self._used for index in self._open[place])]
         with_older = (place for place in idle if len(self._open[place]) > 1)
         place = next(with_older, idle[0] if idle else None)
         if place is None:

@@ -61,7 +61,7 @@ class PastIndexes:
         self._open: OrderedDict[Path, None] = OrderedDict()
         self._scratch: dict[Path, TemporaryDirectory[str]] = {}
 
-    def get(self, root: Path, embedder: Embedder, as_of: str, generation: int | None = None, run: str = "") -> Index:
+    def get(self, root: Path, embedder: Embedder, as_of: str, generation: int | None = None) -> Index:
         """Return the index of what stood in a workspace at the end of a date, or at a time.
 
         Args:
@@ -69,7 +69,6 @@ class PastIndexes:
             embedder: the model that encodes questions.
             as_of: a date or time in ISO 8601.
             generation: that of the index of this date that a run began with: while it is there, that one is returned.
-            run: the name of the run that works on it.
 
         Raises:
             BadInput: it is no date, nothing stood then, or nobody knows what did.
@@ -83,7 +82,7 @@ class PastIndexes:
             begun = self._begun.get((place, moment, generation or 0))
             folder = begun if begun is not None and _is_ready(begun) else self._derived(place, embedder, moment, as_of)
             try:
-                index = self._pool.get(folder, embedder, generation, run)
+                index = self._pool.get(folder, embedder, generation)
             except (WorkspaceMissing, WorkspaceDamaged):
                 # Another process removed it for others that were asked since, or it has to be derived again.
                 if folder == place or attempt == _OPEN_ATTEMPTS - 1:

@@ -17,9 +17,8 @@ from tests.builders import HashEmbedder
 from tests.workflows.evaluation.river_run import QUESTIONS, rows_in
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import ROWS, content_of, use_embedder
-from workflows.evaluation import ask_system
-from workflows.evaluation.reports import plots
-from workflows.evaluation.run_files import load_run
+from workflows.evaluation import ask_system, report
+from workflows.runs.evaluation_files import load_run
 from workflows.runtime.resources import close_indexes
 
 TURNS: list[dict[str, Any]] = [
@@ -52,7 +51,7 @@ class Place:
     def run(self, *options: str) -> None:
         with pytest.MonkeyPatch.context() as patch:
             use_embedder(patch, HashEmbedder())
-            patch.setattr(plots, "can_plot", lambda: False)
+            patch.setattr(report, "can_plot", lambda: False)
             patch.setattr(command, "ABLATIONS", SWITCHED)
             patch.setattr(command, "ROOT", self.folder)
             patch.setattr(tables, "FIGURES", self.folder / "figures.jsonl")

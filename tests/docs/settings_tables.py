@@ -16,7 +16,7 @@ from graph.retrieve.modes import HIPPORAG2, MARA, MARA_MATRIX, SEED, WalkSetting
 from graph.walk.factors import Directions
 from workflows.cli.options import option_of
 from workflows.context import Context, Question
-from workflows.settings.chat import WorkflowChoice
+from workflows.conversation.settings import WorkflowChoice
 from workflows.settings.indexing import IndexingContext, Sources
 from workflows.settings.ragenta import RagentaContext
 

@@ -11,8 +11,8 @@ import pytest
 from tests.docs.pages import ROOT, blocks, plain, read, table
 from tests.docs.test_errors import is_said
 from tests.workflows.tenants import token
-from workflows.serving.identity import Keyring
-from workflows.serving.key_file import Holder, Tokens, check_lines
+from workflows.access.identity import Keyring
+from workflows.access.key_file import Holder, Tokens, check_lines
 
 PAGE = read(ROOT / "docs" / "access.md")
 TABLES = [block.body for block in blocks(PAGE) if block.kind == "toml"]

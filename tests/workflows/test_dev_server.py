@@ -19,11 +19,11 @@ from tests.workflows.dev_server import ROOT, Case, Server, dev_server
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES
 from workflows.ask import ask
 from workflows.context import Context
+from workflows.nodes.retrieval import walk_graph
 from workflows.results import result_of as asked_result_of
 from workflows.runtime.workflow_graph import AGAIN
 from workflows.settings.indexing import IndexingContext, Sources
 from workflows.settings.ragenta import RagentaContext
-from workflows.states.shared import Walking
 
 EXPECTED = (
     # A run that fails, as some of these tests make it fail on purpose, is logged twice by the server's worker,
@@ -262,7 +262,7 @@ def test_what_is_streamed_is_small_enough_to_read(streamed: dict[str, list[Any]]
     for mode in ("values", "updates", "tasks", "debug", "custom"):
         assert max(len(json.dumps(part)) for part in streamed[mode]) < READABLE, mode
     (walk,) = (task for task in streamed["tasks"] if task["name"] == "walk_graph" and "input" in task)
-    assert walk["input"].keys() <= Walking.__annotations__.keys()
+    assert walk["input"].keys() <= walk_graph.__annotations__["state"].__annotations__.keys()
 
 
 @pytest.mark.slow

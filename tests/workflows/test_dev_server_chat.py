@@ -24,7 +24,7 @@ from tests.scripted_server import ScriptedServer, scripted
 from tests.workflows.dev_server import Server, dev_server
 from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, shown_to_model, well_behaved
 from tests.workflows.test_dev_server import EXPECTED
-from workflows.settings.chat import ChatContext
+from workflows.conversation.settings import ChatContext
 from workflows.states.chat import METADATA
 
 OFFLINE = {"model": "offline"}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from agents.roles import Rewriting
+from agents.rewriter import Rewriting
 from graph.errors import BadInput, NoAccess
 from graph.relationships.history import HistoryPart, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE
@@ -34,12 +34,12 @@ from tests.workflows.ragenta_world import ONE_THING
 from tests.workflows.remembering import bring_in_step, copy_of, counts, messages, related_world, views
 from tests.workflows.small_world import QUESTION, QUICK_RETRIES
 from workflows import chat, mara
+from workflows.access.identity import LOCAL, Identity
 from workflows.ask import ask
 from workflows.context import Context, make_context
 from workflows.conversation.session import Conversation, turns_of_history
 from workflows.runtime import history
 from workflows.runtime.resources import OpenRun, close_indexes
-from workflows.serving.identity import LOCAL, Identity
 
 FOUNDED = "When was Marn founded?"
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from graph.errors import BadInput, MaraError
+from workflows.access.source_paths import resolve_source
 from workflows.ask import ask
 from workflows.context import Context
 from workflows.indexing import graph
-from workflows.indexing_run.source_paths import resolve_source
 from workflows.settings.indexing import IndexingContext
 
 

@@ -27,7 +27,6 @@ from tests.workflows.ragenta_world import (
 )
 from tests.workflows.small_world import QUICK_RETRIES, run, shown_to_model
 from workflows import ragenta, retrieval
-from workflows.nodes import follow_ups
 from workflows.runtime import workflow_graph
 
 PASSING = {
@@ -131,7 +130,7 @@ def test_passages_that_cannot_be_judged_fail_the_run_with_the_documented_error_a
 @pytest.fixture
 def quick_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the search of a follow-up try again without a pause, too."""
-    monkeypatch.setattr(follow_ups, "_search", retrieval.build(QUICK_RETRIES).compile())
+    monkeypatch.setattr(ragenta, "_search", retrieval.build(QUICK_RETRIES).compile())
 
 
 @pytest.mark.usefixtures("quick_searches")

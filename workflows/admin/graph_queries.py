@@ -1,9 +1,10 @@
-"""Queries in Cypher to a workspace's relationship graph: its embedded copy, or the graph server."""
+"""The relationship graph of a workspace: asked in Cypher, evaluated and pruned."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,11 @@ from graph.errors import BadInput
 from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.cypher.copies import Say, open_copy
 from graph.relationships.cypher.reading import CellValue, Rows
-from workflows.admin.graph_exchange import configured_server
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.upkeep import evaluate, prune, restore
+from graph.storage.workspace import Workspace
+from workflows.indexing_run.relating import related
+from workflows.runtime.graph_server import configured_server
 
 LIMIT = 100
 """Rows that are shown unless another number is asked for."""
@@ -84,3 +89,41 @@ def _refuse_constant(name: str) -> float:
 
 def _as_json(found: Rows) -> dict[str, Any]:
     return {"columns": list(found.columns), "rows": [list(row) for row in found.rows], "cut": found.cut}
+
+
+def evaluate_graph(root: Path) -> dict[str, Any]:
+    """Return how many nodes and edges there are, and what the derived edges are worth.
+
+    Raises:
+        BadInput: the workspace has no relationship graph.
+    """
+    with RelationshipRecord.of(root) as record:
+        values = [asdict(each) for each in evaluate(record)]
+        return {"workspace": str(root), "counts": record.counts(), "values": values}
+
+
+def prune_graph(root: Path, below: float, *, dry_run: bool) -> dict[str, Any]:
+    """Remove the derived edges that are worth less than ``below``, or tell which would go.
+
+    Raises:
+        BadInput: ``below`` is not within [0, 1], or the workspace has no relationship graph.
+        WorkspaceLocked: another process is writing.
+    """
+    with RelationshipRecord.of(root) as record:
+        done = prune(record, below, dry_run=dry_run)
+    return {"workspace": str(root), "below": below, "dry_run": dry_run, "types": [asdict(each) for each in done]}
+
+
+def restore_graph(root: Path) -> dict[str, Any]:
+    """Bring all pruned edges back.
+
+    Raises:
+        BadInput: the workspace has no relationship graph.
+        WorkspaceLocked: another process is writing.
+    """
+    workspace = Workspace(root)
+    with workspace.writing() as lease, workspace.open_record(lease) as passages:
+        with RelationshipRecord.of(root) as record:
+            restored = restore(record)
+        changes = related(workspace, passages) if restored else {}
+    return {"workspace": str(root), "restored": restored, "relationships": changes}

@@ -13,8 +13,8 @@ from rich.live import Live
 from rich.text import Text
 
 from workflows.context import Context
+from workflows.output.printable import VisibleConsole, visible
 from workflows.results import TOTAL, Result
-from workflows.runtime.printable import VisibleConsole, visible
 from workflows.states.records import UsageRecord
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from workflows.evaluation.aggregate import run_metrics
 from workflows.evaluation.ask_system import Asker, GoldQuestion
 from workflows.evaluation.compare import baseline_of
 from workflows.evaluation.gold import GoldLookup
-from workflows.evaluation.run_files import EVALUATION, METRICS, RESULTS, Run, load_run
 from workflows.evaluation.systems import parse_systems
+from workflows.runs.evaluation_files import EVALUATION, METRICS, RESULTS, Run, load_run
 from workflows.runs.question_files import AskedQuestion, draw, read_questions
 from workflows.runs.run_folder import FORMAT_VERSION, Answered, Row, RunFolder, dumps, json_lines, writing
 from workflows.runs.runner import (
@@ -197,6 +197,6 @@ def _finish(folder: RunFolder, rounds: Sequence[Round[GoldQuestion]], prices: Pr
 
 
 def _write_report(run: Run) -> None:
-    from workflows.evaluation.reports.report import write_report
+    from workflows.evaluation.report import write_report
 
     write_report(run)

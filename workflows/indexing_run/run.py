@@ -18,12 +18,12 @@ from typing import Any, Self
 from agents.chat.reply_cache import ReplyCache
 from agents.chat.throttle import Cancelled
 from agents.extraction.run import Extracted, ExtractionRun
-from agents.extractor import ChatExtractor
+from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
-from agents.roles import Extractor
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import check_embedder, configured_embedder
+from graph.environment import refresh_environment
 from graph.errors import BadInput, WorkspaceLocked
 from graph.own_types import NO_TYPES, OwnTypes
 from graph.publish.derive import is_published, publish
@@ -34,18 +34,17 @@ from graph.sources.own_types_file import read_own_types
 from graph.sources.skipped import keep_skipped
 from graph.sources.triples import read_triples
 from graph.storage.entry import content_hash
-from graph.storage.own_types import declare_types, declared_types
-from graph.storage.record import Record
+from graph.storage.record import Record, declare_types, declared_types
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
+from workflows.access.source_paths import resolve_source
 from workflows.distributed.engine import Totals
 from workflows.distributed.run import DistributedRun
-from workflows.distributed.shard_files import ShardFolder
+from workflows.distributed.shards import ShardFolder
 from workflows.indexing_run.changes import Changes, plan_changes
 from workflows.indexing_run.dating import check_date, keep_versions
 from workflows.indexing_run.extracting import extraction_run, workers_of
 from workflows.indexing_run.refusals import nothing_found, refused_sources
-from workflows.indexing_run.source_paths import resolve_source
 from workflows.runtime.resources import extractor_for, fresh_generations
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, RunKey, extraction_of, found_in, found_in_file
@@ -116,6 +115,7 @@ class IndexingRun:
         if self._is_read:
             return
         context, key = self.context, self._key
+        refresh_environment()
         if context.replace_all and serves_clients():
             raise BadInput("A client may not replace everything", "Leave replace_all out: it is for the command line")
         if (workers := workers_of(context)) is not None:

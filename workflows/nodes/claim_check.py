@@ -17,33 +17,32 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import TypeAdapter, ValidationError
 
 from agents.answers.claims import Claim
+from agents.claim_judge import CLAIM_JUDGE, Assessment, Component, OfflineClaimJudge
 from agents.claim_verdicts import Settled, SettledClaim, claims_of, nothing_answered
 from agents.claim_verdicts import settle_claims as settle
-from agents.offline.claim_judge import OfflineClaimJudge
-from agents.roles import Assessment, Component, NumberedPassage
+from agents.roles import NumberedPassage
 from graph.errors import BadInput
 from workflows.nodes.follow_up_budget import why_over
-from workflows.runtime.agents import CLAIM_JUDGE, ask
-from workflows.runtime.node import node
+from workflows.runtime.agents import ask, fell_back
+from workflows.runtime.node import EVERY_NODE, node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name
 from workflows.runtime.tracing import claims_shown
 from workflows.runtime.visibility import RETRIEVED, check_sources, written_from
-from workflows.runtime.workflow_graph import AfterReply, WorkflowBuilder, after_reply
+from workflows.runtime.workflow_graph import WorkflowBuilder
 from workflows.settings.enums import ResultKind, UnsupportedClaims
 from workflows.settings.mara import Context
 from workflows.settings.problems import problems_of
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.conversion import answer_update, numbered
 from workflows.states.records import (
-    AssessmentRecord,
+    CitationMark,
     ClaimRecord,
-    ClaimSpan,
     ComponentRecord,
     DraftRecord,
     FollowUpRecord,
     Update,
 )
-from workflows.states.shared import ClaimCheckOutput, ClaimInput, ClaimJudging, ClaimReply, ClaimSettling, ClaimState
+from workflows.states.shared import CLAIMS, ClaimState, part_of
 
 BY_WORDS = "words"
 """Who checked the claims where the claim judge's replies stayed malformed; no reason to refuse an answer."""
@@ -52,11 +51,33 @@ NOT_ASKED = "not asked"
 """The outcome of a follow-up question that is only suggested."""
 
 
+CLAIM_INPUT = (
+    *RETRIEVED,
+    *("answer", "answer_kind", "refused", "written_from", "kept", "follow_ups", "round", "calls_allowed"),
+    "follow_ups_began",
+)
+"""The keys of a workflow's state that the claim check is given: the answer, the passages that it was written from, and
+the budget of follow-ups."""
+
+CLAIM_OUTPUT = (
+    *CLAIMS,
+    *RETRIEVED,
+    *("answer", "plain_answer", "refused", "answer_kind", "citations", "timings_ms", "usage", "errors", "draft"),
+)
+"""The keys that it gives back; what names passages goes through, less what the run's filter hides."""
+
+JUDGING = (
+    *("passages", "answer", "written_from", "kept", "round", "calls_allowed", "follow_ups_began"),
+    "claim_attempts",
+    "claim_refusal",
+)
+"""The keys that the claim judge and its fallback read."""
+
 _ASSESSMENTS = TypeAdapter(Assessment)
 
 
-@node()
-def judge_claims(state: ClaimJudging, run: OpenRun) -> Update:
+@node(*JUDGING)
+def judge_claims(state: ClaimState, run: OpenRun) -> Update:
     """Ask the claim judge what supports each claim, and what the question still lacks."""
     passages, claims = _sources(state, run), _claims(state)
     wanted = _follow_ups_wanted(run.context, state.get("round", 0))
@@ -88,20 +109,20 @@ def judge_claims(state: ClaimJudging, run: OpenRun) -> Update:
     return update
 
 
-@node()
-def check_words(state: ClaimJudging, run: OpenRun) -> Update:
+@node(*JUDGING)
+def check_words(state: ClaimState, run: OpenRun) -> Update:
     """Fallback of the claim judge: compare the words of claims and passages."""
     passages = _sources(state, run)
     assessment = OfflineClaimJudge(run.index.embed).assess(state["question"], _claims(state), passages, 0)
     return {
         "assessment": _assessment_record(assessment),
         "claims_checked_by": BY_WORDS,
-        **CLAIM_JUDGE.fell_back(state, run, "claims are checked by their words"),
+        **fell_back(CLAIM_JUDGE, state, run),
     }
 
 
-@node(filtered=RETRIEVED)
-def settle_claims(state: ClaimSettling, run: OpenRun) -> Update:
+@node(*CLAIM_INPUT, "assessment", "claims_checked_by")
+def settle_claims(state: ClaimState, run: OpenRun) -> Update:
     """Remove or mark what does not hold, and say how far the question is answered."""
     passages, claims = _sources(state, run), _claims(state)
     assessment = _assessment(state.get("assessment"), claims)
@@ -144,30 +165,25 @@ def settle_claims(state: ClaimSettling, run: OpenRun) -> Update:
     }
 
 
-def after_claims(state: ClaimReply) -> AfterReply:
-    """Ask again while replies are malformed and attempts are left, then fall back."""
-    return after_reply(state.get("claim_refusal"))
-
-
 def build_claim_check(
     workflow: WorkflowBuilder[Any, Context, Any, Any],
-) -> CompiledStateGraph[ClaimState, Context, ClaimInput, ClaimCheckOutput]:
+) -> CompiledStateGraph[ClaimState, Context, ClaimState, ClaimState]:
     """Return the compiled subgraph, a node of a workflow, with the settings of ``workflow``."""
-    builder: WorkflowBuilder[ClaimState, Context, ClaimInput, ClaimCheckOutput] = WorkflowBuilder(
+    builder: WorkflowBuilder[ClaimState, Context, ClaimState, ClaimState] = WorkflowBuilder(
         ClaimState,
         workflow.transport_retries,
         context_schema=workflow.context_schema,
-        input_schema=ClaimInput,
-        output_schema=ClaimCheckOutput,
+        input_schema=part_of(ClaimState, (*EVERY_NODE, *CLAIM_INPUT), "ClaimInput"),
+        output_schema=part_of(ClaimState, CLAIM_OUTPUT, "ClaimCheckOutput"),
     )
     builder.add_edge(START, "judge_claims")
-    builder.add_asking(judge_claims, after_claims, check_words, "settle_claims")
+    builder.add_asking(judge_claims, CLAIM_JUDGE.refusal, check_words, "settle_claims")
     builder.add(settle_claims)
     builder.add_edge("settle_claims", END)
     return builder.compile(name="check_claims")
 
 
-def _sources(state: ClaimInput, run: OpenRun) -> list[NumberedPassage]:
+def _sources(state: ClaimState, run: OpenRun) -> list[NumberedPassage]:
     """The passages that the answer was written from.
 
     Raises:
@@ -184,7 +200,7 @@ def _cited_beside(settled: Settled) -> list[int]:
     return sorted({number for each in kept for number in each.claim.cited if number not in each.supported_by})
 
 
-def _claims(state: ClaimInput) -> list[Claim]:
+def _claims(state: ClaimState) -> list[Claim]:
     return claims_of(state.get("answer", ""), state.get("written_from", []))
 
 
@@ -195,11 +211,11 @@ def _follow_ups_wanted(context: Context, round_: int) -> int:
     return context.max_follow_ups
 
 
-def _assessment_record(assessment: Assessment) -> AssessmentRecord:
-    return cast(AssessmentRecord, _ASSESSMENTS.dump_python(assessment, mode="json", exclude={"dropped"}))
+def _assessment_record(assessment: Assessment) -> dict[str, Any]:
+    return cast(dict[str, Any], _ASSESSMENTS.dump_python(assessment, mode="json", exclude={"dropped"}))
 
 
-def _assessment(record: AssessmentRecord | None, claims: Sequence[Claim]) -> Assessment:
+def _assessment(record: dict[str, Any] | None, claims: Sequence[Claim]) -> Assessment:
     """Return what the state holds of an assessment. Raises BadInput where an edit made it none of these claims."""
     hint = "Correct the edit, or fork before judge_claims"
     if record is None:
@@ -232,5 +248,5 @@ def _claim_record(settled: SettledClaim) -> ClaimRecord:
         component=settled.component,
         verdict=settled.verdict.value,
         kept=settled.kept,
-        spans=[cast(ClaimSpan, asdict(each)) for each in settled.spans],
+        spans=[cast(CitationMark, asdict(each)) for each in settled.spans],
     )

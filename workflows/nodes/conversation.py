@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from agents.answers.unlinked import addresses_in, unlinked
-from agents.clarification import ASK_SOMETHING, asks_nothing, chosen_reading, question_back, readings_in
-from agents.roles import Rewriting, Turn
-from workflows.runtime.agents import REWRITER, ask
+from agents.leaning import ASK_SOMETHING, asks_nothing, chosen_reading, question_back, readings_in
+from agents.rewriter import REWRITER, Rewriting
+from agents.roles import Turn
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun, models_of
 from workflows.runtime.visibility import sees
 from workflows.settings.enums import ResultKind
 from workflows.states.records import OUTSIDE_FILTER, ErrorRecord, TurnRecord, Understood, Update
-from workflows.states.shared import AskingBack, RewritingInput, Searching, searched_words
+from workflows.states.shared import State, searched_words
 
 TURNS_READ = 4
 """The last turns that a question may lean on."""
@@ -59,8 +60,8 @@ def spoken(earlier: list[TurnRecord]) -> str:
     return " ".join(text for turn in earlier[-2:] for text in (turn["question"], turn["answer"]))
 
 
-@node()
-def rewrite_question(state: RewritingInput, run: OpenRun) -> Update:
+@node("earlier", "leaning", "rewriter_attempts", "rewriter_refusal")
+def rewrite_question(state: State, run: OpenRun) -> Update:
     """Ask the rewriter for the whole question."""
     question, turns = state["question"], _turns(state)
     if asks_nothing(question):
@@ -79,18 +80,18 @@ def rewrite_question(state: RewritingInput, run: OpenRun) -> Update:
     return {**reply.update, **_understood(state, run, reply.said, models_of(run.context, run.index)["chat"])}
 
 
-@node()
-def complete_question(state: RewritingInput, run: OpenRun) -> Update:
+@node("earlier", "leaning", "rewriter_attempts", "rewriter_refusal")
+def complete_question(state: State, run: OpenRun) -> Update:
     """Fallback of the rewriter: its offline twin completes the question."""
     rewriting = REWRITER.offline(run).rewrite(state["question"], _turns(state))
     return {
         **_understood(state, run, rewriting, "offline"),
-        **REWRITER.fell_back(state, run, "the question is completed without a model"),
+        **fell_back(REWRITER, state, run),
     }
 
 
-@node()
-def ask_back(state: AskingBack, run: OpenRun) -> Update:
+@node("understood")
+def ask_back(state: State, run: OpenRun) -> Update:
     """Ask which of several things a question means, or for a question at all."""
     understood = state.get("understood")
     back = question_back(understood["choices"]) if understood and understood["choices"] else ASK_SOMETHING
@@ -103,7 +104,7 @@ def ask_back(state: AskingBack, run: OpenRun) -> Update:
     }
 
 
-def _understood(state: RewritingInput, run: OpenRun, rewriting: Rewriting, by: str) -> Update:
+def _understood(state: State, run: OpenRun, rewriting: Rewriting, by: str) -> Update:
     """The update that tells the state of a completed question, `unlinked`; empty where it stands alone after all."""
     if rewriting == Rewriting(state["question"]):
         return {"understood": None}
@@ -117,11 +118,11 @@ def _understood(state: RewritingInput, run: OpenRun, rewriting: Rewriting, by: s
     )
     update: Update = {"question": rewriting.question, "understood": understood}
     if not rewriting.choices:
-        run.index.encode(searched_words(Searching(question=rewriting.question, mode="", understood=understood)))
+        run.index.encode(searched_words({"question": rewriting.question, "understood": understood}))
     return update
 
 
-def _unlinked(rewriting: Rewriting, state: RewritingInput) -> Rewriting:
+def _unlinked(rewriting: Rewriting, state: State) -> Rewriting:
     """A rewriting without images and links, since it is shown; addresses that were said before stay."""
     said = (text for turn in _turns(state) for text in (turn.question, turn.answer))
     known = addresses_in([state["question"], *said])
@@ -130,5 +131,5 @@ def _unlinked(rewriting: Rewriting, state: RewritingInput) -> Rewriting:
     return Rewriting(question or state["question"], tuple(others[:n_names]), tuple(others[n_names:]))
 
 
-def _turns(state: RewritingInput) -> list[Turn]:
+def _turns(state: State) -> list[Turn]:
     return [Turn(turn["question"], turn["answer"], tuple(turn["passages"])) for turn in state.get("earlier", [])]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from agents.roles import Coverage
+from agents.claim_judge import Coverage
+from agents.final_predictor import FINAL_PREDICTOR
 from graph.errors import BadInput
 from graph.text import normalise_name
-from workflows import retrieval
-from workflows.context import asking
 from workflows.nodes.claim_check import NOT_ASKED
 from workflows.nodes.follow_up_budget import (
     CALLS_A_PASSAGE,
@@ -21,27 +20,21 @@ from workflows.nodes.follow_up_budget import (
     now,
     why_over,
 )
-from workflows.runtime.agents import FINAL_PREDICTOR
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
-from workflows.runtime.visibility import JUDGED, check_sources
+from workflows.runtime.visibility import SHOWING
 from workflows.settings.ragenta import RagentaContext
-from workflows.states.ragenta import (
-    SETTLED_KEYS,
-    Candidate,
-    Found,
-    Merging,
-    Planning,
-    Searching,
-    SettledAnswer,
-)
-from workflows.states.records import FIRST_NODE, ErrorRecord, FollowUpRecord, PassageHit, Update
+from workflows.states.ragenta import SETTLED, Candidate, Found, RagentaState
+from workflows.states.records import FollowUpRecord, PassageHit, Update
 
 ASKED = "asked"
 FOUND = "found"
 NOTHING_FOUND = "nothing found"
 NOTHING_NEW = "nothing new"
 """What became of a follow-up question."""
+
+ROUND = ("round", "calls_before", "follow_ups_began")
+"""The keys of the state that tell where the follow-ups are."""
 
 _LESS: frozenset[tuple[str, str]] = frozenset(
     {
@@ -51,11 +44,9 @@ _LESS: frozenset[tuple[str, str]] = frozenset(
 )
 """Coverage before and after by which less is answered; evidence, which nobody judged, is only more than nothing."""
 
-_search: Any = retrieval.graph
 
-
-@node(filtered=JUDGED)
-def plan_follow_ups(state: Planning, run: OpenRun) -> Update:
+@node(*SHOWING, *SETTLED, *ROUND, "answer_kind", "follow_ups", "settled", "usage", "judges_passages")
+def plan_follow_ups(state: RagentaState, run: OpenRun) -> Update:
     """Choose which of the suggested follow-up questions are asked: as many as the budget lets.
 
     Where the last round left less of an answer than there was, the answer before it is the result.
@@ -72,7 +63,7 @@ def plan_follow_ups(state: Planning, run: OpenRun) -> Update:
     began, before = state.get("follow_ups_began"), state.get("calls_before")
     began = now() if began is None else began
     before = calls_of(state) if before is None else before
-    begun = Planning(**{**state, "follow_ups_began": began, "calls_before": before})
+    begun = cast(RagentaState, {**state, "follow_ups_began": began, "calls_before": before})
     asked = wanted[: _affordable(len(wanted), begun, context)]
     update: Update = {"follow_ups_began": began, "calls_before": before, "found": None}
     if asked:
@@ -87,29 +78,8 @@ def plan_follow_ups(state: Planning, run: OpenRun) -> Update:
     return update
 
 
-@node()
-def search_follow_up(state: Searching, run: OpenRun) -> Update:
-    """Retrieve passages for one follow-up question, as for the question itself; malformed replies fall back at once."""
-    context = RagentaContext.of(run.context)
-    check_sources(state["sources"], run)
-    settings = context.model_copy(update={"top_k": context.follow_up_passages, "max_json_retries": 0})
-    result: dict[str, Any] = _search.invoke(asking(state["question"]), context=settings)
-    # Replies may name facts that the state does not hold, and so no later filter could tell whether to drop them.
-    told: list[ErrorRecord] = result["errors"]
-    errors: list[ErrorRecord] = [{**record, "raw": ""} for record in told if record["node"] != FIRST_NODE]
-    passages = result.get("passages", [])
-    if result["generation"] != state.get("generation", result["generation"]):
-        message = "The workspace was indexed anew since the question was asked: a follow-up finds nothing in it"
-        errors.append(run.error("IndexedAnew", message))
-        passages = []
-    return {
-        "found": [Found(follow_up=state["follow_up"], passages=passages)],
-        "errors": errors,
-    }
-
-
-@node(filtered=(*JUDGED, "found"))
-def merge_passages(state: Merging, run: OpenRun) -> Update:
+@node(*SHOWING, *ROUND, "found", "follow_ups", "usage", "judges_passages")
+def merge_passages(state: RagentaState, run: OpenRun) -> Update:
     """Number the passages that follow-ups found after all others, and list those not written from for the judge."""
     context = RagentaContext.of(run.context)
     left = calls_left(state.get("calls_before"), calls_of(state), context)
@@ -141,7 +111,7 @@ def _suggested(follow_ups: Sequence[FollowUpRecord], round_: int) -> list[int]:
     ]
 
 
-def _affordable(wanted: int, state: Planning, context: RagentaContext) -> int:
+def _affordable(wanted: int, state: RagentaState, context: RagentaContext) -> int:
     """How many follow-ups the budget lets be asked."""
     if why_over(context, state.get("follow_ups_began")):
         return 0
@@ -152,15 +122,15 @@ def _affordable(wanted: int, state: Planning, context: RagentaContext) -> int:
     return affordable_follow_ups(wanted, left, _calls_of_a_search(context), a_passage)
 
 
-def _settled(state: Planning) -> SettledAnswer | None:
+def _settled(state: RagentaState) -> dict[str, Any] | None:
     """The answer as it was settled, to come back to; None where it is a refusal."""
     if state.get("coverage") in (None, Coverage.NOT):
         return None
     held: Mapping[str, Any] = state
-    return cast(SettledAnswer, {key: held[key] for key in SETTLED_KEYS})
+    return {key: held[key] for key in SETTLED}
 
 
-def _is_worse(state: Planning, earlier: SettledAnswer) -> bool:
+def _is_worse(state: RagentaState, earlier: Mapping[str, Any]) -> bool:
     """Whether the whole, or a component that both answers name alike, is answered less than before."""
     pairs = [(earlier["coverage"], state.get("coverage", ""))]
     found = {normalise_name(each["text"]): each["coverage"] for each in state.get("components", [])}
@@ -169,7 +139,7 @@ def _is_worse(state: Planning, earlier: SettledAnswer) -> bool:
     return any(pair in _LESS for pair in pairs)
 
 
-def _not_seen(state: Merging) -> list[tuple[PassageHit, str]]:
+def _not_seen(state: RagentaState) -> list[tuple[PassageHit, str]]:
     """The passages that follow-ups found and that the answer was not written from, numbered, each with its question.
 
     One that several follow-ups found is there for each of them. Raises BadInput where an edit names no follow-up.

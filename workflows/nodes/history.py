@@ -11,12 +11,15 @@ from workflows.runtime.history import record_answer
 from workflows.runtime.node import Node, node
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import RETRIEVED
-from workflows.runtime.workflow_graph import WorkflowBuilder
+from workflows.runtime.workflow_graph import WorkflowBuilder, router
 from workflows.states.records import Update
-from workflows.states.shared import Ended, Recording
+from workflows.states.shared import State
 
 RECORD_TURN = "record_turn"
 """The node that writes to the history."""
+
+RECORDED = ("answer", "plain_answer", "refused", "answer_kind", "citations", "understood", "asked_at", "written_from")
+"""The keys of the state that the node reads beside the passages."""
 
 REMEMBERED: Final = "remembered"
 NOT_REMEMBERED: Final = "not remembered"
@@ -25,13 +28,14 @@ ENDINGS: Mapping[Hashable, str] = {REMEMBERED: RECORD_TURN, NOT_REMEMBERED: END}
 """Where a run goes once it has its answer."""
 
 
-@node(filtered=RETRIEVED)
-def record_turn(state: Recording, run: OpenRun) -> Update:
+@node(*RETRIEVED, *RECORDED)
+def record_turn(state: State, run: OpenRun) -> Update:
     """Write the question and its answer to the history."""
     return record_answer(state, run)
 
 
-def after_ending(state: Ended) -> str:
+@router("remembers")
+def after_ending(state: State) -> str:
     """Write the turn to the history where anything of it is to be remembered."""
     return REMEMBERED if state.get("remembers") else NOT_REMEMBERED
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from agents.answers.judge_threshold import adaptive_threshold, passing_places
 from workflows.nodes.follow_up_budget import why_over
-from workflows.nodes.follow_ups import ASKED, FOUND, NOTHING_FOUND, NOTHING_NEW, become
+from workflows.nodes.follow_ups import ASKED, FOUND, NOTHING_FOUND, NOTHING_NEW, ROUND, become
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
-from workflows.runtime.visibility import JUDGED
+from workflows.runtime.visibility import SHOWING
 from workflows.settings.ragenta import RagentaContext
-from workflows.states.ragenta import BarRecord, JudgementRecord, Keeping
+from workflows.states.ragenta import BarRecord, JudgementRecord, RagentaState
 from workflows.states.records import Update
 
 NOT_JUDGED = "not judged"
@@ -23,8 +23,8 @@ FAILED = "failed"
 """What came of judging the passages of the question."""
 
 
-@node(filtered=JUDGED)
-def keep_passages(state: Keeping, run: OpenRun) -> Update:
+@node(*SHOWING, *ROUND, "candidates", "judges_passages", "bars", "draft", "follow_ups")
+def keep_passages(state: RagentaState, run: OpenRun) -> Update:
     """Keep the passages over the adaptive bar, of the question or of the round's follow-ups."""
     context = RagentaContext.of(run.context)
     if state.get("round", 0):
@@ -47,7 +47,7 @@ def keep_passages(state: Keeping, run: OpenRun) -> Update:
     return {**update, "kept": kept, "new_kept": kept, "judgements": chosen}
 
 
-def _keep_of_follow_ups(state: Keeping, run: OpenRun) -> Update:
+def _keep_of_follow_ups(state: RagentaState, run: OpenRun) -> Update:
     """Keep what the follow-ups of this round found; what was kept before stays."""
     context = RagentaContext.of(run.context)
     before, candidates = state.get("kept", []), state.get("candidates", [])
@@ -81,7 +81,7 @@ def _keep_of_follow_ups(state: Keeping, run: OpenRun) -> Update:
     return update
 
 
-def _judged_for(state: Keeping, question: str) -> list[JudgementRecord]:
+def _judged_for(state: RagentaState, question: str) -> list[JudgementRecord]:
     """Return the judgements of one question."""
     return [each for each in state.get("judgements", []) if each["question"] == question]
 

@@ -11,37 +11,42 @@ from typing import Any
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 
+from agents.judge import JUDGE
+from agents.predictor import PREDICTOR
 from agents.roles import NumberedPassage
 from graph.errors import BadInput
 from workflows.nodes.follow_up_budget import why_over
-from workflows.runtime.agents import JUDGE, PREDICTOR, ask
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.tracing import passage_shown
 from workflows.runtime.visibility import check_sources, sees
-from workflows.runtime.workflow_graph import AfterReply, WorkflowBuilder, after_reply
+from workflows.runtime.workflow_graph import WorkflowBuilder
 from workflows.settings.mara import Context
 from workflows.states.conversion import numbered
-from workflows.states.ragenta import (
-    JudgementRecord,
-    JudgeReply,
-    OnePassage,
-    OnePassageOutput,
-    OnePassageState,
-    Predicting,
-    PredictorReply,
-    Scoring,
-)
+from workflows.states.ragenta import JudgementRecord, PassageState
 from workflows.states.records import Update
+from workflows.states.shared import part_of
 
 UNJUDGED = "unjudged"
 """What a judgement is made by that nobody made."""
 
+ONE_PASSAGE = part_of(
+    PassageState,
+    ("question", "mode", "generation", "spent", "sources", "passage", "calls", "follow_ups_began"),
+    "OnePassage",
+)
+"""The part of the state that the subgraph is given."""
+
+PREDICTING = ("sources", "passage", "calls", "follow_ups_began", "predict_attempts", "predict_refusal")
+SCORING = (*PREDICTING[:-1], "prediction", "score_attempts", "score_refusal")
+"""The keys of the state that the predictor and the judge read, and their fallbacks."""
+
 _CALLS_OF_THE_JUDGE = 1
 
 
-@node()
-def predict_answer(state: Predicting, run: OpenRun) -> Update:
+@node(*PREDICTING)
+def predict_answer(state: PassageState, run: OpenRun) -> Update:
     """Ask the predictor what this passage alone answers."""
     passage = _passage(state, run)
     if why_over(run.context, state.get("follow_ups_began")):
@@ -57,15 +62,14 @@ def predict_answer(state: Predicting, run: OpenRun) -> Update:
     return reply.update if reply.said is None else {**reply.update, "prediction": reply.said}
 
 
-@node()
-def skip_prediction(state: Predicting, run: OpenRun) -> Update:
+@node(*PREDICTING)
+def skip_prediction(state: PassageState, run: OpenRun) -> Update:
     """Fallback of the predictor: the passage is judged without what it answers."""
-    instead = f"{_named(state)} is judged without a prediction"
-    return {"prediction": "", **PREDICTOR.fell_back(state, run, instead)}
+    return {"prediction": "", **fell_back(PREDICTOR, state, run, _named(state))}
 
 
-@node()
-def score_passage(state: Scoring, run: OpenRun) -> Update:
+@node(*SCORING)
+def score_passage(state: PassageState, run: OpenRun) -> Update:
     """Ask the judge how far this passage supports an answer."""
     passage, prediction = _passage(state, run), state.get("prediction", "")
     if over := why_over(run.context, state.get("follow_ups_began")):
@@ -88,47 +92,30 @@ def score_passage(state: Scoring, run: OpenRun) -> Update:
     return {**reply.update, "judgements": [_judgement(state, reply.said.score, reply.said.judged_by.value)]}
 
 
-@node()
-def leave_unjudged(state: Scoring, run: OpenRun) -> Update:
+@node(*SCORING)
+def leave_unjudged(state: PassageState, run: OpenRun) -> Update:
     """Fallback of the judge: the passage has no score, and is not kept while others have one."""
-    instead = f"{_named(state)} is left unjudged"
-    return {"judgements": [_judgement(state, None, UNJUDGED)], **JUDGE.fell_back(state, run, instead)}
-
-
-def after_prediction(state: PredictorReply) -> AfterReply:
-    """Ask again while replies are malformed and attempts are left, then fall back."""
-    return after_reply(state.get("predict_refusal"))
-
-
-def after_score(state: JudgeReply) -> AfterReply:
-    """Ask again while replies are malformed and attempts are left, then fall back."""
-    return after_reply(state.get("score_refusal"))
+    return {"judgements": [_judgement(state, None, UNJUDGED)], **fell_back(JUDGE, state, run, _named(state))}
 
 
 def build_passage_judge(
     workflow: WorkflowBuilder[Any, Context, Any, Any],
-) -> CompiledStateGraph[OnePassageState, Context, OnePassage, OnePassageOutput]:
+) -> CompiledStateGraph[PassageState, Context, PassageState, PassageState]:
     """Return the compiled subgraph with the settings of ``workflow``."""
-    builder: WorkflowBuilder[OnePassageState, Context, OnePassage, OnePassageOutput] = WorkflowBuilder(
-        OnePassageState,
+    builder: WorkflowBuilder[PassageState, Context, PassageState, PassageState] = WorkflowBuilder(
+        PassageState,
         workflow.transport_retries,
         context_schema=workflow.context_schema,
-        input_schema=OnePassage,
-        output_schema=OnePassageOutput,
+        input_schema=ONE_PASSAGE,
+        output_schema=part_of(PassageState, ("judgements", "timings_ms", "usage", "errors"), "OnePassageOutput"),
     )
     builder.add_edge(START, "predict_answer")
-    builder.add_asking(
-        predict_answer,
-        after_prediction,
-        skip_prediction,
-        "score_passage",
-        own_threads=True,
-    )
-    builder.add_asking(score_passage, after_score, leave_unjudged, END, own_threads=True)
+    builder.add_asking(predict_answer, PREDICTOR.refusal, skip_prediction, "score_passage", own_threads=True)
+    builder.add_asking(score_passage, JUDGE.refusal, leave_unjudged, END, own_threads=True)
     return builder.compile(name="judge_passage")
 
 
-def _passage(state: OnePassage, run: OpenRun) -> NumberedPassage:
+def _passage(state: PassageState, run: OpenRun) -> NumberedPassage:
     """The passage to judge. Raises BadInput where the run's filter hides it, or the workspace lacks it."""
     check_sources(state.get("sources", []), run)
     if not sees(state["passage"]["id"], run):
@@ -139,7 +126,7 @@ def _passage(state: OnePassage, run: OpenRun) -> NumberedPassage:
     return numbered([state["passage"]])[0]
 
 
-def _is_spent(state: OnePassage, calls: int) -> bool:
+def _is_spent(state: PassageState, calls: int) -> bool:
     """Whether no further call is left after so many, for this passage."""
     allowed = state.get("calls")
     return allowed is not None and calls >= allowed
@@ -149,7 +136,7 @@ def _named(state: Mapping[str, Any]) -> str:
     return f"passage [{state['passage']['number']}]"
 
 
-def _judgement(state: Scoring, score: float | None, judged_by: str) -> JudgementRecord:
+def _judgement(state: PassageState, score: float | None, judged_by: str) -> JudgementRecord:
     passage = state["passage"]
     return JudgementRecord(
         passage_id=passage["id"],

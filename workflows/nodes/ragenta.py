@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agents.answerer import refusal
-from agents.roles import Coverage, Draft, NumberedPassage, Structure
+from agents.claim_judge import Coverage, Structure
+from agents.final_predictor import FINAL_PREDICTOR, Draft
+from agents.roles import NumberedPassage, refusal
 from workflows.nodes.follow_up_budget import CALLS_AT_THE_END, calls_left, calls_of, why_over
 from workflows.nodes.follow_ups import FOUND
+from workflows.nodes.history import RECORDED
 from workflows.nodes.retrieval import unknown_entries
-from workflows.runtime.agents import FINAL_PREDICTOR, ask
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.history import record_answer
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.tracing import numbered_documents
-from workflows.runtime.visibility import JUDGED
+from workflows.runtime.visibility import SHOWING
 from workflows.settings.ragenta import RagentaContext
 from workflows.states.conversion import answer_update, notes_of, numbered
-from workflows.states.ragenta import Candidate, Predicted, RecordingJudged, Showing
+from workflows.states.ragenta import Candidate, RagentaState
 from workflows.states.records import ComponentRecord, Update
 
+WRITING = (
+    *SHOWING,
+    *("answer_attempts", "answer_refusal", "round", "calls_before", "follow_ups_began", "draft", "follow_ups", "usage"),
+)
+"""The keys of the state that the final predictor and its fallback read."""
 
-@node(filtered=JUDGED)
-def line_up_passages(state: Showing, run: OpenRun) -> Update:
+
+@node(*SHOWING)
+def line_up_passages(state: RagentaState, run: OpenRun) -> Update:
     """List the retrieved passages for the judge."""
     judges = RagentaContext.of(run.context).judge_passages
     question = state["question"]
@@ -30,8 +38,8 @@ def line_up_passages(state: Showing, run: OpenRun) -> Update:
     return {"candidates": lined_up if judges else [], "judges_passages": judges}
 
 
-@node(filtered=JUDGED)
-def abstain(state: Showing, run: OpenRun) -> Update:
+@node(*SHOWING)
+def abstain(state: RagentaState, run: OpenRun) -> Update:
     """Answer that the passages do not hold it: none is over the floor."""
     component = ComponentRecord(text=state["question"], coverage=Coverage.NOT.value, claims=[])
     return {
@@ -43,8 +51,8 @@ def abstain(state: Showing, run: OpenRun) -> Update:
     }
 
 
-@node(filtered=JUDGED)
-def write_answer(state: Predicted, run: OpenRun) -> Update:
+@node(*WRITING)
+def write_answer(state: RagentaState, run: OpenRun) -> Update:
     """Ask the final predictor for an answer from the kept passages, or for the draft's completion from new ones."""
     settings, passages, draft = RagentaContext.of(run.context), _kept_passages(state), _draft(state)
     asked_before = state.get("answer_attempts", 0) > 0
@@ -77,35 +85,35 @@ def write_answer(state: Predicted, run: OpenRun) -> Update:
     }
 
 
-@node(filtered=JUDGED)
-def quote_passages(state: Predicted, run: OpenRun) -> Update:
+@node(*WRITING)
+def quote_passages(state: RagentaState, run: OpenRun) -> Update:
     """Fallback of the final predictor: its offline twin quotes evidence; a draft stays, followed by what it lacks."""
     passages, draft = _kept_passages(state), _draft(state)
     said = FINAL_PREDICTOR.offline(run).answer(state["question"], passages, draft)
     answer = said.answer if draft is None else replace(said.answer, is_evidence=False)
     left = calls_left(state.get("calls_before"), calls_of(state), RagentaContext.of(run.context))
-    fell_back = FINAL_PREDICTOR.fell_back(state, run, "the answer quotes the best passages")
+    told = fell_back(FINAL_PREDICTOR, state, run)
     return {
         **answer_update(answer, passages),
         "written_from": list(said.written_from),
         "calls_allowed": None if left is None else max(1, left),
-        "errors": [*fell_back["errors"], *notes_of(answer, run.node)],
+        "errors": [*told["errors"], *notes_of(answer, run.node)],
     }
 
 
-@node(filtered=JUDGED)
-def record_turn(state: RecordingJudged, run: OpenRun) -> Update:
+@node(*SHOWING, *RECORDED)
+def record_turn(state: RagentaState, run: OpenRun) -> Update:
     """Write the question and its answer to the history."""
     return record_answer(state, run)
 
 
-def _kept_passages(state: Predicted) -> list[NumberedPassage]:
+def _kept_passages(state: RagentaState) -> list[NumberedPassage]:
     """The kept passages, as far as the state holds them, in the order in which they are shown."""
     by_number = {passage.number: passage for passage in numbered(state.get("passages", []))}
     return [by_number[number] for number in state.get("kept", []) if number in by_number]
 
 
-def _draft(state: Predicted) -> Draft | None:
+def _draft(state: RagentaState) -> Draft | None:
     """What is to be completed in a round of follow-ups; None where there is nothing."""
     draft = state.get("draft")
     if not draft or not state.get("round", 0):

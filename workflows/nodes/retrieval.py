@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-from agents.clarification import asks_nothing
-from agents.leaning import leaning_of
-from agents.offline.fact_filter import OfflineFactFilter
+from agents.fact_filter import FACT_FILTER, OfflineFactFilter
+from agents.leaning import asks_nothing, leaning_of
+from agents.manager import MANAGER
+from agents.rewriter import REWRITER
 from graph.relationships.history import now
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.modes import Mode
@@ -19,21 +19,20 @@ from graph.retrieve.search import (
     find_facts,
     rank_passages,
     seed_passages,
+    start_near,
     weigh_entity_seeds,
     weigh_every_passage,
-    weigh_passage_seeds,
 )
 from graph.retrieve.selection import Selection
 from graph.schema import ScoredFact
 from workflows.nodes.conversation import ASKS_NOTHING, spoken, visible_turns
-from workflows.runtime.agents import FACT_FILTER, MANAGER, REWRITER, ask
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.history import turns_before
 from workflows.runtime.node import node
 from workflows.runtime.personal import personal_of, thread_depth, with_relevance_of_thread, with_seeds_of_thread
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, models_of
 from workflows.runtime.tracing import (
     about_embedding,
-    about_update,
     fact_documents,
     passage_documents,
     step,
@@ -47,9 +46,10 @@ from workflows.states.conversion import (
     passage_candidates,
     ranking_of,
     seed_set,
+    start_of,
 )
 from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, Update, WalkReport
-from workflows.states.shared import Asked, Filtering, Searching, Seeding, Walking, Weighing, searched_words
+from workflows.states.shared import Asked, State, searched_words
 
 
 def fresh_state() -> Update:
@@ -122,8 +122,8 @@ def encode_question(state: Asked, run: OpenRun) -> Update:
     return begin(state, run)
 
 
-@node()
-def retrieve_facts(state: Searching, run: OpenRun) -> Update:
+@node("understood")
+def retrieve_facts(state: State, run: OpenRun) -> Update:
     """Look the nearest facts up in Chroma."""
     check_same_kind(state, run.context.mode)
     settings = run.context.walk_settings()
@@ -137,8 +137,8 @@ def retrieve_facts(state: Searching, run: OpenRun) -> Update:
     return {"facts": [fact_hit(fact, score, kept=False) for fact, score in found]}
 
 
-@node(filtered=("facts",))
-def filter_facts(state: Filtering, run: OpenRun) -> Update:
+@node("facts", "filter_attempts", "filter_refusal")
+def filter_facts(state: State, run: OpenRun) -> Update:
     """Ask the recognition-memory filter which candidates are worth starting from."""
     check_same_kind(state, run.context.mode)
     question, most = state["question"], run.context.max_facts
@@ -166,19 +166,19 @@ def filter_facts(state: Filtering, run: OpenRun) -> Update:
     return update
 
 
-@node(filtered=("facts",))
-def keep_top_facts(state: Filtering, run: OpenRun) -> Update:
+@node("facts", "filter_attempts", "filter_refusal")
+def keep_top_facts(state: State, run: OpenRun) -> Update:
     """Fallback of the filter: keep the best candidates as they are."""
     most, facts = run.context.max_facts, state.get("facts", [])
     return {
         "fact_outcome": "failed",
         "facts": [FactHit(**{**hit, "kept": rank < most}) for rank, hit in enumerate(facts)],
-        **FACT_FILTER.fell_back(state, run, f"the best {most} candidates are kept"),
+        **fell_back(FACT_FILTER, state, run, most),
     }
 
 
-@node()
-def weigh_relations(state: Weighing, run: OpenRun) -> Update:
+@node("manager_attempts", "manager_refusal")
+def weigh_relations(state: State, run: OpenRun) -> Update:
     """Ask the manager which relation types matter for the question."""
     reply = ask(
         MANAGER,
@@ -203,20 +203,20 @@ def weigh_relations(state: Weighing, run: OpenRun) -> Update:
     return update
 
 
-@node()
-def neutral_relations(state: Weighing, run: OpenRun) -> Update:
+@node("manager_attempts", "manager_refusal")
+def neutral_relations(state: State, run: OpenRun) -> Update:
     """Fallback of the manager: walk without β."""
-    return MANAGER.fell_back(state, run, "every relation type weighs the same")
+    return fell_back(MANAGER, state, run)
 
 
-@node()
-def retrieve_passages(state: Searching, run: OpenRun) -> Update:
+@node("understood")
+def retrieve_passages(state: State, run: OpenRun) -> Update:
     """Rank passages by similarity: the passage seeds of a walk, or the result itself in a mode that does not walk."""
     check_same_kind(state, run.context.mode)
     return _seed_candidates(state, run) if run.context.mode.walks else _ranked_by_similarity(state, run)
 
 
-def _seed_candidates(state: Searching, run: OpenRun) -> Update:
+def _seed_candidates(state: State, run: OpenRun) -> Update:
     """The passages that a walk may start from."""
     question, settings = searched_words(state), run.context.walk_settings()
     ranking = _rank_step(
@@ -227,7 +227,7 @@ def _seed_candidates(state: Searching, run: OpenRun) -> Update:
     return {"passage_candidates": passage_candidates(run.index, ranking)}
 
 
-def _ranked_by_similarity(state: Searching, run: OpenRun) -> Update:
+def _ranked_by_similarity(state: State, run: OpenRun) -> Update:
     """The ranking of a mode that does not walk."""
     question, mode, k, alpha = searched_words(state), run.context.mode, run.context.top_k, run.context.hybrid_alpha
     nothing_else: Update = {"facts": [], "seeds": SeedSet(entities=[], passages=[])}
@@ -256,34 +256,35 @@ def _rank_step(run: OpenRun, inputs: Update, rank: Callable[[], Ranking]) -> Ran
     )
 
 
-@node(filtered=("facts", "passage_candidates"))
-def seed_graph(state: Seeding, run: OpenRun) -> Update:
+@node("understood", "facts", "fact_outcome", "passage_candidates", "adaptive_passage_weight")
+def seed_graph(state: State, run: OpenRun) -> Update:
     """Join the branches: weigh the entities of the kept facts, the names in the question and the passages."""
     check_same_kind(state, run.context.mode)
     index, selection, settings = run.index, run.selection, run.context.walk_settings()
     if _were_chosen(state, run):
         settings = replace(settings, fact_bar=0.0)
-    kept = facts_of([hit for hit in state.get("facts", []) if hit["kept"]], index, selection)
+    hits, candidates = state.get("facts", []), state.get("passage_candidates", [])
+    kept = facts_of([hit for hit in hits if hit["kept"]], index, selection)
     asked = weigh_entity_seeds(index, searched_words(state), kept, settings, selection)
     entities, unread = with_seeds_of_thread(run, asked)
     weight = effective_passage_weight(settings, state.get("adaptive_passage_weight"))
-    if settings.passage_seeds:
-        candidates = ranking_of(index, state.get("passage_candidates", []))
-        passages = weigh_passage_seeds(candidates, settings, weight)
+    near = ranking_of(index, candidates)
+    start = start_near(index, searched_words(state), entities, weight, settings, selection, near)
+    if start.passages is None:
+        every = best(weigh_every_passage(index, start).dense(), SHOWN_SEEDS, selection)
+        shown = [(passage, share) for passage, share in every if share > 0]
     else:
-        every = weigh_every_passage(index, searched_words(state), settings, weight, selection)
-        passages = {passage: share for passage, share in best(every.dense(), SHOWN_SEEDS, selection) if share > 0}
-    unknown = _unknown_in(state.get("facts", []), index.graph.facts)
-    unknown += _unknown_in(state.get("passage_candidates", []), index.graph.passage_index)
+        shown = list(start.passages.items())
+    unknown = len([hit for hit in hits if hit["id"] not in index.graph.facts]) + len(candidates) - len(near)
     return {
         "passage_weight": weight,
-        "seeds": seed_set(index, entities, passages, selection),
+        "seeds": seed_set(index, entities, shown, selection),
         "errors": [*unknown_entries(run, unknown), *unread],
     }
 
 
-@node(filtered=("facts", "passage_candidates", "seeds"))
-def walk_graph(state: Walking, run: OpenRun) -> Update:
+@node("understood", "facts", "passage_candidates", "seeds", "relation_factors", "passage_weight")
+def walk_graph(state: State, run: OpenRun) -> Update:
     """Walk from the seeds and rank the passages; without a seed to start from, rank by similarity and say so."""
     check_same_kind(state, run.context.mode)
     context, index, selection = run.context, run.index, run.selection
@@ -291,51 +292,34 @@ def walk_graph(state: Walking, run: OpenRun) -> Update:
     update = _provenance(run)
     if _is_empty(selection):
         return {**update, **_nothing(run)}
-    seeds = state.get("seeds") or SeedSet(entities=[], passages=[])
+    start, unknown = start_of(index, state, settings, selection)
     personal = personal_of(run)
-    found = walk_as_tool(
-        run,
-        {
-            "entity_seeds": seeds["entities"],
-            "passage_seeds": seeds["passages"],
-            "question": None if settings.passage_seeds else searched_words(state),
-            "passage_weight": state.get("passage_weight") or 0.0,
-            "relation_weights": state.get("relation_factors"),
-            "damping": None,
-            "k": personal.depth,
-        },
-        about_update(state),
-    )
-    update["errors"] = [*unknown_entries(run, found["unknown_seeds"]), *personal.errors]
-    if found["engine"] is None:
-        ranking = rank_passages(index, searched_words(state), Mode.DENSE, personal.depth, settings.alpha, selection)
+    walked = walk_as_tool(run, start, state, personal.depth, unknown)
+    update["errors"] = [*unknown_entries(run, unknown), *personal.errors]
+    walk = walked.walk
+    if walk is None:
+        ranking = rank_passages(index, start.words, Mode.DENSE, personal.depth, settings.alpha, selection)
         return {**update, "passages": personal.hits(ranking), "ranked_by": "dense", "walk": None}
-    ranking = [(index.graph.passage_index[hit["id"]], hit["score"]) for hit in found["passages"]]
     update |= {
-        "passages": personal.hits(ranking),
+        "passages": personal.hits(walked.ranking),
         "ranked_by": "walk",
-        "tuning": found["tuning"],
-        "walk": WalkReport(engine=found["engine"], error=found["error"], arcs=found["arcs"], damping=found["damping"]),
+        "tuning": walked.tuning,
+        "walk": WalkReport(engine=walk.engine.value, error=walk.error, arcs=walk.arcs, damping=walked.damping),
     }
-    if found["unknown_relations"]:
-        named = ", ".join(found["unknown_relations"])
+    if walked.unknown_relations:
+        named = ", ".join(walked.unknown_relations)
         message = f"β does not name {named}: each weighs as without β, or the mean of its category"
         update["errors"] += [run.error("UnknownRelation", message)]
     return update
 
 
-def _were_chosen(state: Seeding, run: OpenRun) -> bool:
+def _were_chosen(state: State, run: OpenRun) -> bool:
     """Whether a model or the caller's own filter chose the facts: then all of them count, however near they are."""
-    own = run.context.own_fact_filter
+    own = run.context.own_agents.get(FACT_FILTER.name)
     if own is not None:
         return not isinstance(own, OfflineFactFilter)
     is_asked = run.context.filter_facts and chat_model_name(run.context) != OFFLINE
     return is_asked and state.get("fact_outcome") != "failed"
-
-
-def _unknown_in(entries: Iterable[Mapping[str, Any]], known: Container[str]) -> int:
-    """Return how many entries of a state name nothing that the workspace holds."""
-    return sum(entry["id"] not in known for entry in entries)
 
 
 def unknown_entries(run: OpenRun, unknown: int) -> list[ErrorRecord]:

@@ -76,13 +76,13 @@ class FreshGenerations:
         self._failed: dict[_Place, tuple[int, float]] = {}
         self._renewing = threading.Lock()
 
-    def get(self, root: Path, embedder: Embedder, run: str = "") -> Index:
-        """Return the index that a question, a run of that name, begins with. Raises what `IndexPool.get` raises."""
+    def get(self, root: Path, embedder: Embedder) -> Index:
+        """Return the index that a question begins with. Raises what `IndexPool.get` raises."""
         if self._watch is None or _IS_WARMING.get():
-            return self._pool.get(root, embedder, run=run)
+            return self._pool.get(root, embedder)
         place = (root.absolute(), embedder.model_id)
         served = self._served.get(place)
-        index = self._pool.get(root, embedder, served.generation if served else None, run)
+        index = self._pool.get(root, embedder, served.generation if served else None)
         if served is None or served.index() is not index:
             self._begin(place, embedder, index)
         return index

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from graph.errors import GraphUnavailable, MaraError
-from graph.relationships.cypher.bolt import URL_VARIABLE
+from graph.environment import environment
+from graph.errors import BadInput, GraphUnavailable, MaraError, WorkspaceMissing
+from graph.relationships.cypher.bolt import URL_VARIABLE, BoltServer, ServerSettings
+from graph.relationships.cypher.dialect import VectorIndex
+from graph.relationships.cypher.mirror import mirror
+from graph.storage.workspace import Workspace
 
 GRAPH_SERVER_BEHIND = "GraphServerBehind"
 """The kind of an error that tells that the graph server does not have what was just written."""
+
+
+def configured_server() -> ServerSettings:
+    """Return how to reach the graph server that the environment names. Raises BadInput where it names none."""
+    settings = ServerSettings.from_environment()
+    if settings is None:
+        raise BadInput("No graph server is configured", f"Set {URL_VARIABLE}, for example to bolt://localhost:7687")
+    return settings
+
+
+def publish_graph(root: Path, *, whole: bool = False, with_vectors: bool = False) -> dict[str, Any]:
+    """Bring the configured graph server up to date with a workspace; return what was sent.
+
+    Raises:
+        BadInput: no server is configured, there is no relationship graph, or the server's database holds another.
+        GraphUnavailable: the server does not answer as it should.
+    """
+    settings = configured_server()
+    vectors = _vectors(root) if with_vectors else None
+    with BoltServer(settings) as server:
+        done = mirror(root, server, whole=whole, vectors=vectors)
+        return {"server": settings.url, "dialect": server.dialect.name, **asdict(done)}
 
 
 def send_to_graph_server(root: Path) -> None:
@@ -18,10 +45,8 @@ def send_to_graph_server(root: Path) -> None:
     Raises:
         MaraError: it cannot be sent; the next call sends it, too.
     """
-    if not os.environ.get(URL_VARIABLE):
+    if not environment().mara_graph_url:
         return
-    from workflows.admin.graph_exchange import publish_graph
-
     publish_graph(root)
 
 
@@ -47,3 +72,11 @@ def erase_on_graph_server(root: Path) -> None:
             f"It is erased here, but the graph server still holds it ({fault.kind})",
             "Run `mara graph publish` until it says that it is done",
         ) from fault
+
+
+def _vectors(root: Path) -> VectorIndex:
+    """Return the index for the vectors of a workspace. Raises WorkspaceMissing where it holds none."""
+    with Workspace(root).open_record() as record:
+        if not record.dimension:
+            raise WorkspaceMissing(f"The workspace at {root} holds no vectors", "Index some documents first")
+        return VectorIndex(record.dimension, capacity=max(1_000, 2 * record.count_passages()))

@@ -7,8 +7,14 @@ from pathlib import Path
 
 from agents.roles import Turn
 from graph.errors import MaraError, NoAccess
-from graph.relationships.conversations import Cited, PastTurn, check_open_to, conversation, last_turns
-from graph.relationships.erasure import erase_conversation
+from graph.relationships.conversations import (
+    Cited,
+    PastTurn,
+    check_open_to,
+    conversation,
+    erase_conversation,
+    last_turns,
+)
 from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.server_clients import without_folders
@@ -18,8 +24,8 @@ from workflows.runtime.graph_server import GRAPH_SERVER_BEHIND, behind_after_sen
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import sees
 from workflows.settings.mara import Context
-from workflows.states.records import ErrorRecord, RecordedRecord, Update
-from workflows.states.shared import Recording
+from workflows.states.records import ErrorRecord, Update
+from workflows.states.shared import State
 
 HISTORY_UNREAD = "HistoryUnread"
 """The kind of an error that tells that the turns of a conversation could not be read."""
@@ -81,7 +87,7 @@ def seen_turns(past: Sequence[PastTurn], run: OpenRun) -> list[Turn]:
     return turns
 
 
-def record_answer(state: Recording, run: OpenRun) -> Update:
+def record_answer(state: State, run: OpenRun) -> Update:
     """Write a run's turn to the history; what fails there is told among the errors, and costs no answer."""
     context = run.context
     if not context.remembers:
@@ -91,13 +97,13 @@ def record_answer(state: Recording, run: OpenRun) -> Update:
     except Exception as fault:
         message = f"The answer stands, but this turn is not in the history ({told(fault, context)})"
         return {"recorded": None, "errors": [run.error(HISTORY_UNWRITTEN, message)]}
-    recorded = RecordedRecord(
-        conversation=context.conversation_id if done.question else "",
-        user=context.user_id,
-        question=done.question,
-        answer=done.answer,
-        viewed=list(done.viewed),
-    )
+    recorded = {
+        "conversation": context.conversation_id if done.question else "",
+        "user": context.user_id,
+        "question": done.question,
+        "answer": done.answer,
+        "viewed": list(done.viewed),
+    }
     try:
         errors = [run.error(HISTORY_UNWRITTEN, each) for each in _unlinked(done.unlinked, context)]
     except Exception as fault:
@@ -157,7 +163,7 @@ def _write(turn: NewTurn, run: OpenRun) -> RecordedTurn:
         return record_turn(record, turn, extractor, context.remember, own_only=context.own_only)
 
 
-def _new_turn(state: Recording, run: OpenRun) -> NewTurn:
+def _new_turn(state: State, run: OpenRun) -> NewTurn:
     understood = state.get("understood")
     typed = understood["asked"] if understood else state["question"]
     return NewTurn(
@@ -175,13 +181,8 @@ def _new_turn(state: Recording, run: OpenRun) -> NewTurn:
     )
 
 
-def _cited(state: Recording) -> Iterator[Cited]:
+def _cited(state: State) -> Iterator[Cited]:
     """Yield what the answer cites, each passage once."""
     cited = {mark["passage_id"]: mark["number"] for mark in reversed(state.get("citations", []))}
     for passage, number in sorted(cited.items(), key=lambda each: each[1]):
         yield Cited(number, passage)
-
-
-def _own_only(context: Context) -> bool:
-    """Whether who asks may continue only their own conversations: somebody whom a server knows."""
-    return context.is_confined and bool(context.user_id)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import Runtime
 
-from agents.chat.budget import Spent
-from agents.chat.fitting import collected_omissions
-from agents.chat.usage import counted_usage
-from workflows.runtime.access import within_reach
-from workflows.runtime.agents import AGENTS
-from workflows.runtime.question_budget import budget_under_way
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.superseded import with_superseded
 from workflows.runtime.tracing import about_run, about_update, described
-from workflows.runtime.visibility import within_filter
+from workflows.runtime.visibility import NAMING_PASSAGES, within_filter
 from workflows.settings.mara import Context
 from workflows.states.checks import check_shape
 from workflows.states.records import FIRST_NODE, Update, spent_record, usage_record
+from workflows.states.shared import part_of
+
+EVERY_NODE = ("question", "mode", "generation", "spent")
+"""The keys of a state that every node but the first reads."""
 
 _EVENTS: Mapping[str, str] = {"MalformedReply": "malformed", "SlowReply": "slow", "BudgetSpent": "over"}
 
@@ -47,46 +45,47 @@ class Work(Protocol[State]):
         ...
 
 
-def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
+def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
     """Make a node of LangGraph from a function of a state and of the open run.
 
-    Around that function, the node checks the shape of what is read, hides what the run's filter hides, counts
-    milliseconds and the usage of chat models, and describes itself to the trace and the stream. The stream (mode
-    ``custom``) gets ``{"node", "event": "started"}``, and at the end ``{"node", "event", "ms", ...}`` with
-    ``finished``, ``malformed`` or ``fallback``, and what it found in numbers.
+    Around that function, the node hides what the run's filter hides, counts milliseconds and what chat models took,
+    and describes itself to the trace and the stream. The stream (mode ``custom``) gets
+    ``{"node", "event": "started"}``, and at the end ``{"node", "event", "ms", ...}`` with ``finished``, ``malformed``
+    or ``fallback``, and what it found in numbers.
 
     Args:
-        filtered: keys of the state that name passages, of which the function sees what lies within the run's filter.
+        reads: the keys of the state that it reads beside those of `EVERY_NODE`: LangGraph gives it no more, and a trace
+            shows no more. Without any it reads all that its type of state has.
     """
 
     def wrap(work: Work[State]) -> Node[State]:
-        name, shape = work.__name__, get_type_hints(work)["state"]
+        name, whole = work.__name__, get_type_hints(work)["state"]
+        shape = part_of(whole, (*EVERY_NODE, *reads), f"{name}_input") if reads else whole
+        naming = [key for key in shape.__annotations__ if key in NAMING_PASSAGES]
 
         def run_node(state: State, runtime: Runtime[Context]) -> Update:
-            run = _open_run(name, state, runtime)
-            budget = budget_under_way()
-            budget.begin(run.context.limits(), _spent_before(name, state))
-            runtime.stream_writer({"node": name, "event": "started"})
-            start = time.perf_counter()
-            with described(lambda: about_run(run)) as tell:
-                if name != FIRST_NODE:
+            start, tell_stream = time.perf_counter(), runtime.stream_writer
+            task = runtime.execution_info.task_id if runtime.execution_info else ""
+            run: OpenRun = runtime.context.run.at(name, task, state)
+            tell_stream({"node": name, "event": "started"})
+            with described(lambda: about_run(run)) as tell_trace, run.budget.working() as tally:
+                if run.goes_on:
                     check_shape(state, shape)
-                with counted_usage() as used, budget.working(), collected_omissions() as omissions:
-                    if filtered:
-                        update = within_filter(filtered, state, run, lambda seen: work(cast(State, seen), run))
-                    else:
-                        update = work(state, run)
-                update = with_superseded(update, run)
-                if omissions:
-                    told = [run.error("LeftOut", omission) for omission in dict.fromkeys(omissions)]
+                if run.selection is None or not naming:
+                    update = work(state, run)
+                else:
+                    update = within_filter(naming, state, run, lambda seen: work(cast(State, seen), run))
+                if run.context.as_of:
+                    update = with_superseded(update, run)
+                if tally.omissions:
+                    told = [run.error("LeftOut", omission) for omission in dict.fromkeys(tally.omissions)]
                     update = {**update, "errors": [*(update.get("errors") or ()), *told]}
-                tell(lambda: about_update(update))
+                tell_trace(lambda: about_update(update))
+            if name != FIRST_NODE:
+                update = {**update, "usage": usage_record(tally.usage), "spent": spent_record(run.budget.spent())}
             ms = round((time.perf_counter() - start) * 1000, 3)
-            runtime.stream_writer({"node": name, "event": event_of(update), "ms": ms, **figures_of(update)})
-            counted = (
-                {"usage": usage_record(used()), "spent": spent_record(budget.spent())} if name != FIRST_NODE else {}
-            )
-            return {**update, **counted, "timings_ms": {name: ms}}
+            tell_stream({"node": name, "event": event_of(update), "ms": ms, **figures_of(update)})
+            return {**update, "timings_ms": {name: ms}}
 
         run_node.__name__ = run_node.__qualname__ = name
         run_node.__module__, run_node.__doc__ = work.__module__, work.__doc__
@@ -96,36 +95,27 @@ def node(filtered: Sequence[str] = ()) -> Callable[[Work[State]], Node[State]]:
     return wrap
 
 
-def _open_run(name: str, state: Mapping[str, Any], runtime: Runtime[Context]) -> OpenRun:
-    """Open a run within what its caller may see; the first node begins on the newest generation."""
-    generation = None if name == FIRST_NODE else state.get("generation")
-    context = within_reach(Context.of(runtime.context), runtime.server_info)
-    return OpenRun(context, generation, name, runtime.execution_info.task_id if runtime.execution_info else "")
-
-
-def _spent_before(name: str, state: Mapping[str, Any]) -> Spent:
-    """What the question had taken when this run of it began; nothing where that is the first."""
-    record = None if name == FIRST_NODE else state.get("spent")
-    return Spent(**record) if record else Spent()
-
-
 def event_of(update: Update) -> str:
     """Return how a node ended.
 
     ``malformed`` and ``slow`` where it asks again or gives up, ``over`` where nothing was left to ask with, and
     ``fallback`` where it stood in.
     """
-    if refusal := next((refusal for agent in AGENTS if (refusal := update.get(agent.refusal))), None):
-        return _EVENTS.get(refusal.get("kind", ""), "malformed")
-    stood_in = any(record["kind"] == "Fallback" for record in update.get("errors") or ())
-    return "fallback" if stood_in else "finished"
+    for key, value in update.items():
+        if key.endswith("_refusal") and value:
+            return _EVENTS.get(value.get("kind", ""), "malformed")
+    for record in update.get("errors") or ():
+        if record["kind"] == "Fallback":
+            return "fallback"
+    return "finished"
 
 
 def figures_of(update: Update) -> dict[str, Any]:
     """Return what a node's update holds, in numbers and words that a person follows."""
     figures: dict[str, Any] = {}
-    if attempt := max((n for key, n in update.items() if key.endswith("_attempts")), default=0):
-        figures["attempt"] = attempt
+    for key, value in update.items():
+        if key.endswith("_attempts") and value:
+            figures["attempt"] = value
     if facts := update.get("facts"):
         figures |= {"facts": len(facts), "kept": sum(fact["kept"] for fact in facts)}
     if (factors := update.get("relation_factors")) and (between := factors["entity_entity"]):

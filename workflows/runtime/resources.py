@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from copy import copy
 from functools import cached_property, lru_cache
-from typing import Protocol
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
 
+from langgraph.runtime import ServerInfo
+
+from agents.chat.budget import QuestionBudget, Spent
 from agents.chat.local_model import is_local, local_name, open_local_model, refuse_file_of_client
 from agents.chat.model import ChatModel, open_chat_model
-from agents.extractor import ChatExtractor
+from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
-from agents.roles import Extractor
 from graph.embedding.embeddings import configured_embedder
 from graph.endpoints.address import Address
 from graph.endpoints.openai_protocol import thinking_tokens, timeout_s
+from graph.environment import environment, refresh_environment
+from graph.moments import last_moment
 from graph.own_types import NO_TYPES, OwnTypes
+from graph.relationships.conversations import check_open_to
+from graph.relationships.provenance import ProvenanceFilter, passages_of, passages_that_stood
+from graph.relationships.record import RelationshipRecord
 from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index
 from graph.retrieve.past import PastIndexes
 from graph.retrieve.selection import Selection
-from graph.storage.workspace import resolve_workspace
+from graph.storage.workspace import Workspace, resolve_workspace
 from graph.walk.strengths import UNTUNED, Tuning, workspace_tuning
+from workflows.runtime.access import within_reach
 from workflows.runtime.fresh_generations import FreshGenerations
-from workflows.runtime.provenance import passages_by_provenance
-from workflows.runtime.question_budget import question_under_way
 from workflows.settings.indexing import IndexingContext
 from workflows.settings.mara import Context
-from workflows.states.records import ErrorRecord, Models, error_of
+from workflows.states.records import FIRST_NODE, ErrorRecord, error_of
 
 OFFLINE = "offline"
 """The name of the offline agents where a chat model could stand."""
@@ -43,21 +51,24 @@ _PAST = PastIndexes(_POOL)
 _FRESH = FreshGenerations(_POOL)
 
 
-@dataclass(frozen=True)
 class OpenRun:
-    """A run that is under way, as a node sees it; what it works on is opened once, when it is first needed.
+    """A run that is under way: what its nodes share, opened once by the first of them.
 
     Attributes:
         context: its settings.
-        generation: the one that it began with; None for the newest.
-        node: the name of the node.
+        generation: the one that it goes on from; None for the newest.
+        budget: what its question may take.
+        node: the name of the node that sees it; empty for none.
         task: names this run of the node; the same where LangGraph runs it again from the same checkpoint.
+        goes_on: whether it goes on from a state that it did not make: a fork, a thread, an edit.
     """
 
-    context: Context
-    generation: int | None = None
-    node: str = ""
-    task: str = ""
+    def __init__(self, context: Context, generation: int | None = None, budget: QuestionBudget | None = None) -> None:
+        self.context, self.generation, self.budget = context, generation, budget or QuestionBudget()
+        self.node = self.task = ""
+        self.goes_on = False
+        self._lock = Lock()
+        self._began = False
 
     @cached_property
     def index(self) -> Index:
@@ -69,6 +80,31 @@ class OpenRun:
         """What its filters select of the index; None without a filter."""
         return selection_of(self.context, self.index)
 
+    def at(self, node: str, task: str, state: Mapping[str, Any]) -> OpenRun:
+        """Return the run as a node sees it; the first node opens what all share, where ``state`` says on which index.
+
+        Raises what opening an index or selecting from it raises.
+        """
+        with self._lock:
+            if not self._began:
+                self.goes_on = node != FIRST_NODE
+                self.generation = state.get("generation") if self.goes_on else None
+                spent = state.get("spent") if self.goes_on else None
+                self.budget.begin(self.context.limits(), Spent(**spent) if spent else Spent())
+                _POOL.begin_use(self.index)
+                self._began = True
+            seen = copy(self)
+            seen.node, seen.task, seen.index, seen.selection = node, task, self.index, self.selection
+        return seen
+
+    def end(self) -> None:
+        """Let go of the index."""
+        with self._lock:
+            if self._began:
+                _POOL.end_use(self.index)
+                del self.index
+                self._began = False
+
     def error(self, kind: str, message: str, attempt: int = 1, raw: str = "") -> ErrorRecord:
         """Return an entry for ``errors`` of the node; a long reply is cut to 2,000 characters."""
         return error_of(self.node, kind, message, attempt, raw)
@@ -79,6 +115,34 @@ class OpenRun:
             told = "No passage meets the conditions of `where` and `provenance`: check its source and its date, too"
             return self.error("NothingSelected", told)
         return self.error("NothingSelected", "No passage meets the conditions of `where`: check its keys and values")
+
+
+def open_run(context: Context) -> OpenRun:
+    """Return a run outside of a workflow, in the environment as it is now."""
+    refresh_environment()
+    return OpenRun(context)
+
+
+def run_of_caller(form: type[Context], given: Any, user: Any, outer: OpenRun | None = None) -> OpenRun:
+    """Return a run whose ``context`` has it, with a workflow's settings within what its caller may see.
+
+    Args:
+        form: the settings of the workflow.
+        given: those of the caller, as an object or, from a client, as JSON; None for the defaults.
+        user: the user of a LangGraph server, where it has authenticated one.
+        outer: the run that starts this one, whose budget it shares.
+
+    Raises:
+        BadInput: the settings are another workflow's, or a filter would replace a condition of the caller's.
+        NoAccess: in a LangGraph server, the caller is not known, or may not open the workspace.
+    """
+    if outer is None:
+        refresh_environment()
+    settings = form.model_validate(given) if isinstance(given, Mapping) else form.of(given)
+    info = ServerInfo("", "", user) if hasattr(user, "identity") else None
+    run = OpenRun(within_reach(settings, info), budget=outer.budget if outer else None)
+    run.context = run.context.of_run(run)
+    return run
 
 
 def selection_of(context: Context, index: Index) -> Selection | None:
@@ -99,10 +163,9 @@ def open_workspace_index(context: Context, generation: int | None = None) -> Ind
     Where the context asks for what stood at a date, that is an index of its own.
     """
     root, embedder = resolve_workspace(context.workspace), configured_embedder()
-    run = question_under_way()
     if context.as_of:
-        return _PAST.get(root, embedder, context.as_of, generation, run)
-    return _FRESH.get(root, embedder, run) if generation is None else _POOL.get(root, embedder, generation, run)
+        return _PAST.get(root, embedder, context.as_of, generation)
+    return _FRESH.get(root, embedder) if generation is None else _POOL.get(root, embedder, generation)
 
 
 def fresh_generations() -> FreshGenerations:
@@ -140,15 +203,15 @@ def _wanted_model(context: ModelSettings) -> str:
     """Return what names the model: a local one as ``local`` or with its file."""
     if context.model:
         return context.model
-    named = os.environ.get("MARA_CHAT_MODEL", "")
-    if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL") or is_local(named):
+    named = environment().mara_chat_model
+    if environment().openai_api_key or environment().openai_base_url or is_local(named):
         return named or DEFAULT_CHAT_MODEL
     return OFFLINE
 
 
-def models_of(context: Context, index: Index) -> Models:
+def models_of(context: Context, index: Index) -> dict[str, str]:
     """Return what a run's result says of the models behind it."""
-    return Models(chat=chat_model_name(context), embedding=index.embedder.model_id, store=index.store_name)
+    return {"chat": chat_model_name(context), "embedding": index.embedder.model_id, "store": index.store_name}
 
 
 def tuning_for(context: Context) -> Tuning:
@@ -177,7 +240,7 @@ def extraction_urls() -> list[str]:
     Raises:
         BadInput: one of them is no address.
     """
-    urls = [url.strip() for url in os.environ.get(EXTRACTION_URLS_VARIABLE, "").split(",") if url.strip()]
+    urls = [url.strip() for url in environment().mara_extraction_urls.split(",") if url.strip()]
     for url in urls:
         Address.parse(url, EXTRACTION_URLS_VARIABLE, "http://localhost:8000/v1,http://localhost:8001/v1")
     return urls
@@ -185,12 +248,12 @@ def extraction_urls() -> list[str]:
 
 def _extraction_models(context: IndexingContext) -> list[ChatModel]:
     """Return the chat models that extract, one for each server; none where the offline extractor does."""
-    named = context.model or os.environ.get("MARA_CHAT_MODEL", "")
+    named = context.model or environment().mara_chat_model
     urls = [] if named == OFFLINE or is_local(named) else extraction_urls()
     if not urls:
         model = chat_model_of(context, context.temperature)
         return [model] if model else []
-    key = os.environ.get("OPENAI_API_KEY") or None
+    key = environment().openai_api_key or None
     limits = timeout_s(), thinking_tokens()
     return [_open_chat_model(named or DEFAULT_CHAT_MODEL, context.temperature, url, key, *limits) for url in urls]
 
@@ -206,8 +269,8 @@ def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | Non
     return _open_chat_model(
         name,
         temperature,
-        os.environ.get("OPENAI_BASE_URL") or None,
-        os.environ.get("OPENAI_API_KEY") or None,
+        environment().openai_base_url or None,
+        environment().openai_api_key or None,
         timeout_s(),
         thinking_tokens(),
     )
@@ -230,3 +293,48 @@ def _open_chat_model(
     return open_chat_model(
         name, temperature, base_url=base_url, api_key=api_key, timeout_s=seconds, thinking_tokens=thinking
     )
+
+
+def passages_by_provenance(context: Context) -> frozenset[str] | None:
+    """Return the ids of the passages that meet a run's conditions on provenance; None where there is none.
+
+    As of a date, documents are what they were then, and citations those that were given since, too.
+
+    Raises:
+        BadInput: there is no relationship graph, or nothing tells whose citations count.
+        NoAccess: the conversation is not open to who asks.
+    """
+    wanted = context.provenance_filter
+    if not wanted:
+        return None
+    root = resolve_workspace(context.workspace).absolute()
+    documents = _of_documents(root, context.as_of, wanted.of_documents) if wanted.of_documents else None
+    if not wanted.cited_before:
+        return documents
+    with RelationshipRecord.of(root) as record:
+        check_open_to(record, wanted.conversation_id, wanted.user_id, own_only=context.own_only)
+        cited = passages_of(record, wanted.of_citations)
+    return cited if documents is None else cited & documents
+
+
+def _of_documents(root: Path, as_of: str, wanted: ProvenanceFilter) -> frozenset[str]:
+    """Return the passages that meet conditions on documents: by the relationship graph, or by what stood at a date."""
+    if as_of:
+        with Workspace(root).open_record() as record:
+            return _passages_then(root, record.commit_id, record.versions.state, last_moment(as_of), wanted)
+    with RelationshipRecord.of(root) as relationships:
+        return _passages(root, relationships.revision, wanted)
+
+
+@lru_cache(maxsize=8)
+def _passages(root: Path, revision: int, wanted: ProvenanceFilter) -> frozenset[str]:
+    """Return the passages at a revision, which the nodes of a run all ask for; nothing of a person is kept here."""
+    with RelationshipRecord.of(root) as record:
+        return passages_of(record, wanted)
+
+
+@lru_cache(maxsize=8)
+def _passages_then(root: Path, commit_id: str, state: str, moment: str, wanted: ProvenanceFilter) -> frozenset[str]:
+    """Return the passages that stood at a moment, of a commit and a state of the versions kept, as `_passages` does."""
+    with Workspace(root).open_record() as record:
+        return passages_that_stood(record.versions.stood(moment), wanted)

@@ -12,8 +12,7 @@ ANSWERING = (
     *("agents/**/*.py", "graph/**/*.py", "prompts/*.py", "prompts/*.md"),
     *("workflows/mara.py", "workflows/ragenta.py", "workflows/retrieval.py", "workflows/context.py"),
     *("workflows/nodes/*.py", "workflows/states/*.py", "workflows/settings/*.py", "workflows/runtime/*.py"),
-    *("workflows/serving/__init__.py", "workflows/serving/identity.py", "workflows/serving/key_file.py"),
-    *("workflows/serving/tokens.py", "workflows/indexing_run/__init__.py", "workflows/indexing_run/source_paths.py"),
+    "workflows/access/*.py",
 )
 """The files that an answer depends on; how runs are stored, summed up and shown is none of it."""
 

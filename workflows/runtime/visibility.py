@@ -15,7 +15,6 @@ from langgraph.types import Overwrite
 from graph.errors import BadInput
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.selection import Selection
-from workflows.runtime.agents import AGENTS
 from workflows.runtime.resources import OpenRun, open_workspace_index
 from workflows.settings.mara import Context
 from workflows.states.conversion import fact_hit
@@ -23,10 +22,10 @@ from workflows.states.ragenta import add_found, add_judgements
 from workflows.states.records import OUTSIDE_FILTER, ErrorRecord, FactHit, Update
 
 RETRIEVED = ("passages", "facts", "seeds", "passage_candidates")
-"""What of the state names passages, once they are retrieved."""
+"""The keys of the state that name passages, once they are retrieved: the last nodes of a run read all of them."""
 
-JUDGED = (*RETRIEVED, "judgements")
-"""What of the state names passages, once they are judged."""
+SHOWING = (*RETRIEVED, "judgements", "kept", "written_from")
+"""The keys that every node reads that works on judged passages, so that nothing stays that a filter hides."""
 
 
 def within_filter(
@@ -53,12 +52,13 @@ def within_filter(
         respelled = "Entries of the state are spelled as `where` lets them be seen"
         errors.append(run.error(OUTSIDE_FILTER, message if dropped else respelled))
         # A refused reply may quote what is hidden now.
-        seen |= {agent.refusal: None for agent in AGENTS}
+        seen |= {key: None for key in seen if key.endswith("_refusal")}
     if "judgements" in changed:
         changed["bars"] = seen["bars"] = []
     update = work(seen)
     added = {key: Overwrite(add(changed[key], update.get(key, []))) for key, add in _ADD.items() if key in changed}
-    return {**changed, **update, **added, "errors": [*errors, *update.get("errors", ())]}
+    noted: Update = {"errors": [*errors, *(update.get("errors") or ())]} if errors else {}
+    return {**changed, **update, **added, **noted}
 
 
 def written_from(state: Mapping[str, Any]) -> list[str]:
@@ -168,6 +168,9 @@ _KEEPERS: Mapping[str, Callable[[Any, Selection], Any]] = {
     "passage_candidates": _keep_passages,
     "seeds": keep_seeds,
 }
+
+NAMING_PASSAGES = frozenset(_KEEPERS)
+"""The keys of the state that name passages: a node reads of them what lies within the run's filter."""
 
 _ADD: Mapping[str, Callable[[Any, Any], Any]] = {"judgements": add_judgements, "found": add_found}
 """How the state puts together what of it adds up: what is left of that takes the place of the whole."""

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
-from contextlib import aclosing
-from functools import wraps
-from typing import Any, Final, Literal, get_type_hints
+from contextlib import aclosing, contextmanager
+from typing import Any, Final, Literal, TypeVar, get_type_hints
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config, merge_configs
 from langchain_core.runnables.graph import Graph
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import RetryPolicy
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 
 from graph.errors import TransportFault
 from workflows.runtime.node import Node
 from workflows.runtime.node_threads import OnOwnThreads
-from workflows.runtime.question_budget import one_budget, question_of
-from workflows.runtime.resources import index_pool
+from workflows.runtime.resources import index_pool, run_of_caller
 from workflows.settings.mara import Context
 from workflows.states.checks import is_final
-from workflows.states.records import Refusal, Update
+from workflows.states.records import Refusal
+from workflows.states.shared import part_of
 
 TRANSPORT_RETRIES = RetryPolicy(max_attempts=3, initial_interval=1.0, retry_on=TransportFault)
 """Faults of the endpoint are tried again as they are; a malformed reply takes the retry edge instead."""
@@ -33,6 +33,8 @@ GIVEN_UP: Final = "given up"
 
 AfterReply = Literal["valid", "malformed", "given up"]
 
+Router = TypeVar("Router", bound=Callable[..., Any])
+
 
 def after_reply(refusal: Refusal | None) -> AfterReply:
     """Return which edge a reply takes: on, back to the same node, or to its fallback."""
@@ -41,29 +43,64 @@ def after_reply(refusal: Refusal | None) -> AfterReply:
     return GIVEN_UP if is_final(refusal) else AGAIN
 
 
+def router(*reads: str) -> Callable[[Router], Router]:
+    """Let a router read some keys of the state of its workflow alone."""
+
+    def narrowed(choose: Router) -> Router:
+        whole = get_type_hints(choose)["state"]
+        choose.__annotations__["state"] = part_of(whole, reads, f"{choose.__name__}_input")
+        return choose
+
+    return narrowed
+
+
 class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
     """A compiled workflow.
 
-    Whatever runs it, the open indexes know that it is under way, so that it ends on the generation it began with,
-    however often the workspace is written meanwhile; and all its nodes share one budget. Its drawing shows its own
-    edges alone: LangGraph (1.2) draws, to a node that waits for all branches, an arrow from whatever ran last while it
-    traced the graph. Every condition of our workflows has a label, so an arrow on a condition without one is such an
-    invention.
+    Whatever runs it, a run is opened once, before its first node: who asks, within which settings, and what its
+    question may take. It ends on the generation that it began with, however often the workspace is written meanwhile.
+    Its drawing shows its own edges alone: LangGraph (1.2) draws, to a node that waits for all branches, an arrow from
+    whatever ran last while it traced the graph. Every condition of our workflows has a label, so an arrow on a
+    condition without one is such an invention.
     """
 
-    def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **kwargs: Any
+    ) -> Iterator[Any]:
         """Run the workflow; every synchronous way does so."""
-        with one_budget(config) as budgeted, index_pool().run(question_of(budgeted)):
-            yield from super().stream(input, budgeted, **kwargs)
+        with self._opened(config, context) as opened:
+            yield from super().stream(input, config, context=opened, **kwargs)
         index_pool().close_unused()
 
-    async def astream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Any]:
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
         """Run the workflow; every asynchronous way does so. What it held is closed with the next question."""
-        with one_budget(config) as budgeted, index_pool().run(question_of(budgeted)):
-            chunks: Any = super().astream(input, budgeted, **kwargs)
+        with self._opened(config, context) as opened:
+            chunks: Any = super().astream(input, config, context=opened, **kwargs)
             async with aclosing(chunks):
                 async for chunk in chunks:
                     yield chunk
+
+    @contextmanager
+    def _opened(self, config: RunnableConfig | None, given: Any) -> Iterator[Any]:
+        """Open a run for as long as it is under way; yields the settings that LangGraph hands to its nodes.
+
+        A subgraph is part of the run that it is in; a run that is started with settings of its own, within another one,
+        shares its budget.
+        """
+        around = _settings_around()
+        outer = around.run if isinstance(around, Context) else None
+        if given is None and outer is not None:
+            yield None
+            return
+        form: Any = self.context_schema
+        who = merge_configs(ensure_config(), self.config, config).get("configurable", {}).get("langgraph_auth_user")
+        run = run_of_caller(form, around if given is None else given, who, outer)
+        try:
+            yield run.context
+        finally:
+            run.end()
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
         """Return the drawing."""
@@ -93,14 +130,13 @@ class WorkflowBuilder(StateGraph[StateT, ContextT, InputT, OutputT]):
             own_threads: whether it waits for a model many times at once: see `OnOwnThreads`.
             options: of LangGraph's ``add_node``.
         """
-        prepared = _with_settings(node, self.context_schema)
-        action: Any = OnOwnThreads(prepared) if own_threads else prepared
+        action: Any = OnOwnThreads(node) if own_threads else node
         self.add_node(node.__name__, action, input_schema=get_type_hints(node)["state"], **options)
 
     def add_asking(
         self,
         asks: Node[Any],
-        after: Callable[[Any], str],
+        after: Callable[[Any], str] | str,
         fallback: Node[Any],
         then: str,
         *,
@@ -112,7 +148,8 @@ class WorkflowBuilder(StateGraph[StateT, ContextT, InputT, OutputT]):
 
         Args:
             asks: the node.
-            after: its router; what it returns is `VALID`, `AGAIN`, `GIVEN_UP` or one of ``others``.
+            after: its router, which returns `VALID`, `AGAIN`, `GIVEN_UP` or one of ``others``; or the key of the state
+                that holds the agent's refused reply, where that alone decides.
             fallback: the node that stands in for it.
             then: the node after a valid reply, and after the fallback.
             own_threads: as for `add`.
@@ -123,11 +160,22 @@ class WorkflowBuilder(StateGraph[StateT, ContextT, InputT, OutputT]):
         self.add(fallback)
         onward: dict[Hashable, str] = {VALID: then, **(others or {})}
         back: dict[Hashable, str] = {AGAIN: asks.__name__, GIVEN_UP: fallback.__name__}
-        self.add_conditional_edges(asks.__name__, after, {**onward, **back})
+        choose = after if callable(after) else self._after_reply(asks.__name__, after)
+        self.add_conditional_edges(asks.__name__, choose, {**onward, **back})
         if after_fallback is None:
             self.add_edge(fallback.__name__, then)
         else:
             self.add_conditional_edges(fallback.__name__, after_fallback, onward)
+
+    def _after_reply(self, asks: str, refusal: str) -> Callable[[Any], str]:
+        """Return the router of a node that asks: again while replies are malformed and attempts are left."""
+
+        def after(state: Any) -> str:
+            return after_reply(state.get(refusal))
+
+        after.__name__ = f"after_{asks}"
+        after.__annotations__["state"] = part_of(self.state_schema, (refusal,), f"after_{asks}_input")
+        return after
 
     def compile(self, *args: Any, **kwargs: Any) -> WorkflowGraph[StateT, ContextT, InputT, OutputT]:
         """Return the compiled workflow."""
@@ -135,14 +183,13 @@ class WorkflowBuilder(StateGraph[StateT, ContextT, InputT, OutputT]):
         return WorkflowGraph(**{name: value for name, value in parts.items() if name != "__orig_class__"})
 
 
-def _with_settings(node: Node[Any], form: Any) -> Node[Any]:
-    """Give a node a workflow's default settings where plain Python passed none. It raises BadInput for another's."""
-
-    @wraps(node)
-    def prepared(state: Any, runtime: Runtime[Context]) -> Update:
-        return node(state, runtime.override(context=form.of(runtime.context)))
-
-    return prepared
+def _settings_around() -> Any:
+    """Return the settings of the run that the caller, a node, is part of; None outside of one."""
+    try:
+        runtime: Runtime[Any] | None = get_runtime()
+    except RuntimeError:
+        return None
+    return runtime.context if runtime else None
 
 
 def _with_labels(drawing: Graph) -> Graph:

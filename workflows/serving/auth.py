@@ -17,8 +17,8 @@ from uuid import UUID, uuid5
 from langgraph_sdk import Auth
 
 from graph.errors import MaraError, NoAccess
+from workflows.access.identity import TOKEN_PREFIX, Identity, Keyring, authorization_of
 from workflows.runtime.access import IDENTITY, check_clients_may_index, identity_of_user
-from workflows.serving.identity import TOKEN_PREFIX, Identity, Keyring, authorization_of
 
 OWNER = "mara_owner"
 """The key of metadata that says whose something is; clients cannot set it."""

@@ -157,7 +157,7 @@ def make_server(workspace: Path, where: Mapping[str, Any] | None = None, user: s
         from mcp.server import mcpserver
         from mcp.types import InputRequiredResult
 
-        from workflows.serving.mcp_elicitation import ask_for_choice, choice_given, may_be_asked
+        from workflows.serving.mcp_stdio import ask_for_choice, choice_given, may_be_asked
     except ImportError as fault:
         raise DependencyMissing(
             f"The MCP server needs the package mcp ({fault})", "Install it with: pip install 'mara-rag[mcp]'"

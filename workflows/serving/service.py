@@ -12,11 +12,11 @@ from typing import Any
 
 from graph.errors import MaraError
 from graph.server_clients import serves_clients
+from workflows.access.key_file import OWN_WORKSPACE
 from workflows.runtime.fresh_generations import LOOK_EVERY_S
 from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import OFFLINE, chat_model_name, fresh_generations, index_pool
 from workflows.serving.admission import Admission, Limits
-from workflows.serving.key_file import OWN_WORKSPACE
 from workflows.serving.metrics import Metrics
 from workflows.settings.mara import Context
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from agents.chat.usage import Prices, prices_of
-from agents.roles import Extractor
 from graph.construction.edge_weights import PassageClasses
 from graph.sources.documents import ReadOptions
 from graph.sources.loaders.fields import parse_fields
@@ -16,6 +15,9 @@ from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.forms import Price, Retries, Temperature, offered_at
 from workflows.settings.problems import filled_in
+
+if TYPE_CHECKING:
+    from agents.extractor import Extractor
 
 SOURCES_LIMIT = 1_000
 """Sources that a run takes; a folder counts as one."""
@@ -213,7 +215,7 @@ class IndexingContext(BaseModel):
         json_schema_extra=offered_at("confirm_removals"),
     )
 
-    _extractor: Extractor | None = PrivateAttr(None)
+    _extractor: Any = PrivateAttr(None)
     _is_of_python: bool = PrivateAttr(False)
 
     def read_options(self) -> ReadOptions:
@@ -244,7 +246,8 @@ class IndexingContext(BaseModel):
     @property
     def own_extractor(self) -> Extractor | None:
         """The caller's own extractor."""
-        return self._extractor
+        own: Extractor | None = self._extractor
+        return own
 
     @property
     def is_of_python(self) -> bool:

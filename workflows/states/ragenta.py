@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired
+from typing import (
+    Annotated,
+    Any,
+    NotRequired,
+    Required,  # pydantic, and so the schemas, takes no other before Python 3.12
+)
 
 from pydantic import Field, FiniteFloat
-from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
+from typing_extensions import TypedDict
 
 from workflows.states.checks import check_shape
 from workflows.states.records import (
-    CitationMark,
-    ClaimRecord,
-    ComponentRecord,
     DraftRecord,
-    FollowUpRecord,
+    ErrorRecord,
     PassageHit,
     Refusal,
-    Tally,
     UsageRecord,
+    add_errors,
+    add_timings,
+    add_usage,
+    most_spent,
 )
-from workflows.states.shared import (
-    Answer,
-    AnswerAttempts,
-    AnswerText,
-    ClaimOutput,
-    Ended,
-    Recording,
-    Retrieved,
-    Running,
-    State,
-)
+from workflows.states.shared import CLAIMS, Output, State
 
 Round = Annotated[int, Field(ge=0)]
 """The number of rounds of follow-ups begun."""
@@ -100,196 +95,73 @@ def add_found(present: list[Found], new: list[Found] | None) -> list[Found]:
     return [*present, *new]
 
 
-class Judged(TypedDict, total=False):
-    """The passages judged, and those that the answer was written from."""
+class RagentaOutput(Output, total=False):
+    """The output of workflow ragenta: what was judged beside what every workflow puts out."""
 
     judge_outcome: str
     judgements: Annotated[list[JudgementRecord], add_judgements]
     bars: list[BarRecord]
-    written_from: list[int]
     final_prompt: str
 
 
-class RagentaOutput(Answer, ClaimOutput, Judged):
-    """The output of workflow ragenta."""
+JUDGED = ("judge_outcome", "judgements", "bars", "written_from", "final_prompt")
+"""The keys of an output that tell of judged passages."""
+
+SETTLED = ("answer", "plain_answer", "refused", "citations", "written_from", "final_prompt", *CLAIMS[:-1])
+"""The keys of a settled answer, to come back to where follow-ups leave nothing of it."""
 
 
-class SettledAnswer(TypedDict):
-    """An answer whose claims were judged, to come back to where follow-ups leave nothing of it."""
+class RagentaState(State, RagentaOutput, total=False):
+    """The state of workflow ragenta.
 
-    answer: str
-    plain_answer: str
-    refused: bool
-    citations: list[CitationMark]
-    written_from: list[int]
-    final_prompt: str
-    claims: list[ClaimRecord]
-    claims_checked_by: str
-    structure: str
-    components: list[ComponentRecord]
-    coverage: str
-
-
-SETTLED_KEYS = tuple(SettledAnswer.__annotations__)
-"""The keys of the state that make a settled answer."""
-
-
-class FollowUpRounds(TypedDict, total=False):
-    """Where the follow-ups are.
-
-    ``round`` is 0 before the first; ``calls_before`` is what the run had taken when they began, ``follow_ups_began``
-    when that was (seconds since the epoch).
+    ``kept`` are the numbers of the passages that the answer is written from, in the order in which they are shown,
+    ``new_kept`` those that the last judging added. ``round`` is 0 before the first round of follow-ups;
+    ``calls_before`` is what the run had taken when they began, ``follow_ups_began`` when that was (seconds of work).
     """
 
+    judges_passages: bool
+    candidates: list[Candidate]
+    kept: list[int]
+    new_kept: list[int]
+    draft: DraftRecord | None
+    found: Annotated[list[Found], add_found]
+    settled: dict[str, Any] | None
     round: Round
+    calls_allowed: int | None
     calls_before: int | None
     follow_ups_began: float | None
 
 
-class RagentaState(State, RagentaOutput, FollowUpRounds):
-    """The state of workflow ragenta.
+class FollowUpState(TypedDict):
+    """What a search for one follow-up question is given.
 
-    ``kept`` are the numbers of the passages that the answer is written from, in the order in which they are shown,
-    ``new_kept`` those that the last judging added.
+    ``follow_up`` is its place among all of them, from 1; ``sources`` are the passages of the answer that it comes from.
     """
 
-    judges_passages: NotRequired[bool]
-    candidates: NotRequired[list[Candidate]]
-    kept: NotRequired[list[int]]
-    new_kept: NotRequired[list[int]]
-    draft: NotRequired[DraftRecord | None]
-    found: Annotated[list[Found], add_found]
-    settled: NotRequired[SettledAnswer | None]
-    calls_allowed: NotRequired[int | None]
-
-
-class Showing(Running, Retrieved):
-    """What every node after retrieval reads: all that names passages, so that nothing stays that a filter hides."""
-
-    judgements: NotRequired[list[JudgementRecord]]
-    kept: NotRequired[list[int]]
-    written_from: NotRequired[list[int]]
-
-
-class RecordingJudged(Showing, Recording):
-    """Input of ``record_turn``."""
-
-
-class LinedUp(Running):
-    """Input of the router ``to_judges``."""
-
-    judges_passages: NotRequired[bool]
-    candidates: NotRequired[list[Candidate]]
-    passages: NotRequired[list[PassageHit]]
-    kept: NotRequired[list[int]]
-    written_from: NotRequired[list[int]]
-    calls_before: NotRequired[int | None]
-    follow_ups_began: NotRequired[float | None]
-
-
-class OnePassage(Running):
-    """What is judged: one passage, for the question of the run or a follow-up, which comes from an answer's sources."""
-
-    sources: NotRequired[list[str]]
-    passage: PassageHit
-    calls: NotRequired[int | None]
-    follow_ups_began: NotRequired[float | None]
-
-
-class PredictorReply(TypedDict, total=False):
-    """How the predictor replied."""
-
-    predict_refusal: Refusal | None
-
-
-class JudgeReply(TypedDict, total=False):
-    """How the judge replied."""
-
-    score_refusal: Refusal | None
-
-
-class Predicting(OnePassage, PredictorReply):
-    """Input of the predictor and its fallback."""
-
-    predict_attempts: NotRequired[int]
-
-
-class Scoring(OnePassage, JudgeReply):
-    """Input of the judge and its fallback."""
-
-    prediction: NotRequired[str]
-    predict_attempts: NotRequired[int]
-    score_attempts: NotRequired[int]
-
-
-class OnePassageOutput(Tally):
-    """The update from judging one passage."""
-
-    judgements: Annotated[list[JudgementRecord], add_judgements]
-
-
-class OnePassageState(Predicting, Scoring, OnePassageOutput):
-    """The state of judging one passage."""
-
-
-class Keeping(Showing, FollowUpRounds):
-    """Input of ``keep_passages``."""
-
-    candidates: NotRequired[list[Candidate]]
-    judges_passages: NotRequired[bool]
-    bars: NotRequired[list[BarRecord]]
-    draft: NotRequired[DraftRecord | None]
-    follow_ups: NotRequired[list[FollowUpRecord]]
-
-
-class Kept(Ended, total=False):
-    """Input of the router ``after_keeping``."""
-
-    new_kept: list[int]
-    round: Round
-
-
-class Predicted(Showing, FollowUpRounds, AnswerAttempts):
-    """Input of the final predictor and its fallback."""
-
-    draft: NotRequired[DraftRecord | None]
-    follow_ups: NotRequired[list[FollowUpRecord]]
-    usage: NotRequired[UsageRecord]
-
-
-class Planning(Showing, AnswerText, ClaimOutput, FollowUpRounds):
-    """Input of ``plan_follow_ups``."""
-
-    final_prompt: NotRequired[str]
-    settled: NotRequired[SettledAnswer | None]
-    usage: NotRequired[UsageRecord]
-
-
-class FollowUpsPlanned(Ended):
-    """Input of the router ``to_searches``."""
-
+    question: str
     mode: str
     generation: NotRequired[int]
-    round: NotRequired[Round]
-    follow_ups: NotRequired[list[FollowUpRecord]]
-    passages: NotRequired[list[PassageHit]]
-    kept: NotRequired[list[int]]
-    written_from: NotRequired[list[int]]
-
-
-class Searching(Running):
-    """Input of ``search_follow_up``; ``follow_up`` is the question's place among all of them, from 1.
-
-    ``sources`` are the passages of the answer that the question comes from.
-    """
-
     sources: list[str]
     follow_up: int
 
 
-class Merging(Showing, FollowUpRounds):
-    """Input of ``merge_passages``."""
+class PassageState(TypedDict, total=False):
+    """The state of judging one passage, for the question of the run or a follow-up, which comes from ``sources``."""
 
-    found: NotRequired[list[Found]]
-    follow_ups: NotRequired[list[FollowUpRecord]]
-    usage: NotRequired[UsageRecord]
+    question: Required[str]
+    mode: Required[str]
+    generation: int
+    sources: list[str]
+    passage: Required[PassageHit]
+    calls: int | None
+    follow_ups_began: float | None
+    prediction: str
+    predict_attempts: int
+    predict_refusal: Refusal | None
+    score_attempts: int
+    score_refusal: Refusal | None
+    judgements: Annotated[list[JudgementRecord], add_judgements]
+    spent: Annotated[dict[str, float], most_spent]
+    timings_ms: Annotated[dict[str, float], add_timings]
+    usage: Annotated[UsageRecord, add_usage]
+    errors: Annotated[list[ErrorRecord], add_errors]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
@@ -48,19 +48,6 @@ class Understood(TypedDict):
     names: list[str]
     choices: list[str]
     by: str
-
-
-class RecordedRecord(TypedDict):
-    """What was written of a turn to the history: ids, empty where a part is not written.
-
-    ``question`` and ``answer`` are those of the messages, ``viewed`` those of the documents that count as viewed.
-    """
-
-    conversation: str
-    user: str
-    question: str
-    answer: str
-    viewed: list[str]
 
 
 class PersonalReason(TypedDict):
@@ -182,15 +169,6 @@ class CitationMark(TypedDict):
     end: int | None
 
 
-class ClaimSpan(TypedDict):
-    """The characters of a passage's text that hold what a claim says."""
-
-    number: int
-    passage_id: str
-    start: int
-    end: int
-
-
 class ClaimRecord(TypedDict):
     """A sentence of the answer as it was written, and what became of it.
 
@@ -205,7 +183,7 @@ class ClaimRecord(TypedDict):
     component: int | None
     verdict: str
     kept: bool
-    spans: list[ClaimSpan]
+    spans: list[CitationMark]
 
 
 class ComponentRecord(TypedDict):
@@ -239,30 +217,6 @@ class DraftRecord(TypedDict):
     cited: list[int]
 
 
-class VerdictRecord(TypedDict):
-    """The claim judge's verdict on a claim, by its number."""
-
-    claim: int
-    supported_by: list[int]
-    relevant: bool
-
-
-class SuggestionRecord(TypedDict):
-    """A follow-up question that the claim judge suggests, for a component by its number."""
-
-    question: str
-    component: int
-
-
-class AssessmentRecord(TypedDict):
-    """The claim judge's reply, before anything was done about it."""
-
-    structure: str
-    components: list[ComponentRecord]
-    verdicts: list[VerdictRecord]
-    follow_ups: list[SuggestionRecord]
-
-
 class UsageRecord(TypedDict):
     """What a question took of chat models.
 
@@ -275,14 +229,6 @@ class UsageRecord(TypedDict):
     completion_tokens: int
     unknown: int
     cost: NotRequired[float | None]
-
-
-class SpentRecord(TypedDict):
-    """What a question has taken of its budget: seconds of work, calls of the model, and tokens, estimated if untold."""
-
-    seconds: float
-    calls: int
-    tokens: int
 
 
 class ErrorRecord(TypedDict):
@@ -306,14 +252,6 @@ class Refusal(TypedDict):
     raw: str
     final: bool
     kind: NotRequired[str]
-
-
-class Models(TypedDict):
-    """The chat model (or ``offline``), the embedding model and the vector store that answered."""
-
-    chat: str
-    embedding: str
-    store: str
 
 
 def add_errors(present: list[ErrorRecord], new: list[ErrorRecord] | None) -> list[ErrorRecord]:
@@ -363,36 +301,16 @@ def usage_record(usage: Usage) -> UsageRecord:
 NO_USAGE = usage_record(Usage())
 
 
-def most_spent(present: SpentRecord, new: SpentRecord | None) -> SpentRecord:
+def most_spent(present: dict[str, float], new: dict[str, float] | None) -> dict[str, float]:
     """Keep the most of each: nodes side by side tell the same total, one later than the other. None starts fresh."""
     if new is None or not present:
-        return new or SpentRecord(seconds=0.0, calls=0, tokens=0)
-    return SpentRecord(
-        seconds=max(present["seconds"], new["seconds"]),
-        calls=max(present["calls"], new["calls"]),
-        tokens=max(present["tokens"], new["tokens"]),
-    )
+        return new or {"seconds": 0.0, "calls": 0, "tokens": 0}
+    return {key: max(present[key], new[key]) for key in present}
 
 
-def spent_record(spent: Spent) -> SpentRecord:
-    """Return what a question has taken as state."""
-    return SpentRecord(seconds=round(spent.seconds, 3), calls=spent.calls, tokens=spent.tokens)
-
-
-class Tally(TypedDict):
-    """The keys that every node adds to."""
-
-    timings_ms: Annotated[dict[str, float], add_timings]
-    usage: Annotated[UsageRecord, add_usage]
-    errors: Annotated[list[ErrorRecord], add_errors]
-
-
-class Account(Tally):
-    """The provenance of a result; ``as_of`` is the date that was asked for, empty where what stands now answered."""
-
-    models: NotRequired[Models]
-    generation: NotRequired[int]
-    as_of: NotRequired[str]
+def spent_record(spent: Spent) -> dict[str, float]:
+    """Return what a question has taken of its budget as state: seconds of work, calls of the model, and tokens."""
+    return {"seconds": round(spent.seconds, 3), "calls": spent.calls, "tokens": spent.tokens}
 
 
 def feedback_from(refusal: Refusal | None) -> Feedback | None:

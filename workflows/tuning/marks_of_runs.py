@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from graph.errors import BadInput
-from graph.relationships.ratings import rate_views
+from graph.relationships.history import rate_views
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.storage.marks import Mark, MarkKind, Recorded, add_marks, forget_marks, read_marks, served_passages
 from graph.storage.record import Record
@@ -33,7 +33,7 @@ def record_run(root: Path, folder: Path) -> dict[str, Any]:
         BadInput: there is no finished run, its rows are damaged, or it asked another workspace.
         WorkspaceMissing: there is no workspace, or it is empty.
     """
-    from workflows.evaluation.run_files import load_run
+    from workflows.runs.evaluation_files import load_run
 
     run = load_run(folder)
     with filled_record(root) as record:

@@ -6,12 +6,13 @@ in the strengths and in nothing else.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,12 @@ from numpy.typing import NDArray
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index
-from graph.retrieve.search import Seeds, factors_for, walk_passages
+from graph.retrieve.search import factors_for, restart_of, walk_passages
 from graph.schema import RelationType
 from graph.storage.marks import Mark, MarkKind, read_marks, served_passages
 from graph.storage.workspace import Workspace, resolve_workspace
 from graph.walk.factors import EdgeFactors
+from graph.walk.sparse import SparseVector
 from graph.walk.strengths import (
     Setting,
     Tuning,
@@ -38,8 +40,7 @@ from graph.walk.strengths import (
 from workflows.context import Context, Question
 from workflows.indexing import Progress, no_progress
 from workflows.runtime.resources import OFFLINE, chat_model_name, open_workspace_index, selection_of
-from workflows.states.conversion import beta_of, seeds_of
-from workflows.tuning.strength_search import GRID, HeldOut, Scores, Strengths, cross_validate, fit
+from workflows.states.conversion import beta_of, start_of
 
 DEPTH = 5
 """Recall is measured among so many passages."""
@@ -50,6 +51,26 @@ FEWEST_QUESTIONS = 20
 _RANKED = 20
 _TIE_BREAKER = 0.01
 _CONCURRENCY = 8
+
+Floats = NDArray[np.float64]
+
+Rows = NDArray[np.intp]
+
+Strengths = tuple[float, ...]
+
+GRID = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""The values that a strength is given."""
+
+LEAST_GAIN = 0.002
+"""The least average gain of a step."""
+
+STEP_ERRORS = 2.0
+"""The least gain of a step, in its standard errors: a fit tries dozens, and the best of dozens is lucky."""
+
+HELD_OUT_ERRORS = 1.0
+"""The same for the change as a whole, on questions that had no part in it: there is one, and nobody picked it."""
+
+_MOST_ROUNDS = 3
 
 
 def tune_workspace(
@@ -198,10 +219,10 @@ def _named(strengths: Mapping[RelationType, float]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A marked question as far as the walk: the passages that served it, its seeds, and its factors untuned."""
+    """A marked question as far as the walk: the passages that served it, where it starts, and its factors untuned."""
 
     served: tuple[int, ...]
-    seeds: Seeds
+    restart: SparseVector
     factors: EdgeFactors
 
 
@@ -256,9 +277,9 @@ def gather(
     found: list[Asked] = []
     fallbacks = 0
     for number, (question, result) in enumerate(_retrieve(list(with_passages), context), start=1):
-        seeds = seeds_of(index, result, settings, selection_of(context, index))
-        if seeds:
-            found.append(Asked(with_passages[question], seeds, factors_for(beta_of(result), settings, own)))
+        start, _ = start_of(index, result, settings, selection_of(context, index))
+        if restart := restart_of(index, start):
+            found.append(Asked(with_passages[question], restart, factors_for(beta_of(result), settings, own)))
         fallbacks += sum(record["kind"] == "Fallback" for record in result["errors"])
         progress("questions", number, len(with_passages))
     n = len(with_passages)
@@ -301,7 +322,7 @@ class Walks:
         self._progress("walks", self.count, (1 + (self.count - 1) // self._a_round) * self._a_round)
         factors = strengthened(asked.factors, strengths, self._own)
         ranking, _ = walk_passages(
-            self._index, asked.seeds, factors, self._settings, _RANKED, self._engine, self._selection
+            self._index, asked.restart, factors, self._settings, _RANKED, self._engine, self._selection
         )
         place = {passage: number for number, (passage, _) in enumerate(ranking, start=1)}
         return np.array([place.get(passage, np.inf) for passage in asked.served])
@@ -324,3 +345,125 @@ def _retrieve(questions: Sequence[str], context: Context) -> Iterator[tuple[str,
         yield from zip(questions, pool.map(retrieve, questions), strict=True)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+class Scores(NamedTuple):
+    """The quality of strengths for each question.
+
+    Attributes:
+        recall: share of the passages that served which are among the first few.
+        objective: what a fit raises: recall, and a little for how high up they are.
+    """
+
+    recall: Floats
+    objective: Floats
+
+
+Scorer = Callable[[Strengths], Scores]
+"""A function that measures strengths on every question, always the same for the same strengths."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """The result of cross-validation: every question is measured with strengths that were fitted without it.
+
+    Attributes:
+        before: recall of each question with the strengths as they are.
+        after: recall of each question with those fitted on the other folds.
+        strengths: what was fitted without each of the folds.
+    """
+
+    before: Floats
+    after: Floats
+    strengths: tuple[Strengths, ...]
+
+    @property
+    def difference(self) -> float:
+        """Mean difference of recall."""
+        return float(np.mean(self.after - self.before))
+
+    @property
+    def error(self) -> float:
+        """Standard error of the difference, paired by question."""
+        return standard_error(self.after - self.before)
+
+    @property
+    def gained(self) -> int:
+        """How many questions have a higher recall."""
+        return int(np.count_nonzero(self.after > self.before))
+
+    @property
+    def lost(self) -> int:
+        """How many questions have a lower recall."""
+        return int(np.count_nonzero(self.after < self.before))
+
+    @property
+    def gains(self) -> bool:
+        """Whether recall rises by more than chance would have it."""
+        return self.difference > 0 and self.difference >= HELD_OUT_ERRORS * self.error
+
+
+def standard_error(values: Floats) -> float:
+    """Return the standard error of the mean of two values or more."""
+    return float(np.std(values, ddof=1) / math.sqrt(len(values)))
+
+
+def fit(score: Scorer, rows: Rows, start: Strengths, places: Sequence[int]) -> Strengths:
+    """Return the strengths that coordinate ascent reaches.
+
+    Each strength in turn takes the value of `GRID` that gains most with the others as they are, where that gain is
+    clear: `LEAST_GAIN` on average, and `STEP_ERRORS` standard errors. Rounds end when one of them changes nothing.
+
+    Args:
+        score: tells how good strengths are.
+        rows: the questions that count, two at least.
+        start: where to begin.
+        places: which strengths may change.
+    """
+    held = start
+    for _ in range(_MOST_ROUNDS):
+        before = held
+        for place in places:
+            held = _best_step(score, rows, held, place)
+        if held == before:
+            break
+    return held
+
+
+def cross_validate(
+    score: Scorer, n_questions: int, start: Strengths, places: Sequence[int], folds: int, seed: int
+) -> HeldOut:
+    """Fit once without each fold, and measure the questions of the fold with the strengths found.
+
+    Args:
+        score: tells how good strengths are.
+        n_questions: how many questions there are.
+        start: the strengths as they are.
+        places: which strengths may change.
+        folds: how many parts the questions are dealt into, 2 to ``n_questions`` / 2.
+        seed: of the dealing.
+    """
+    before = score(start).recall
+    after = np.empty_like(before)
+    fitted = []
+    for fold in np.array_split(np.random.default_rng(seed).permutation(n_questions), folds):
+        rest = np.setdiff1d(np.arange(n_questions), fold)
+        strengths = fit(score, rest, start, places)
+        after[fold] = score(strengths).recall[fold]
+        fitted.append(strengths)
+    return HeldOut(before, after, tuple(fitted))
+
+
+def _best_step(score: Scorer, rows: Rows, held: Strengths, place: int) -> Strengths:
+    """Return the strengths with one of them changed to what clearly gains most; of equal gains, the nearest."""
+    now = score(held).objective[rows]
+    best, most = held, 0.0
+    for value in sorted(GRID, key=lambda value: (abs(math.log(value / held[place])), value)):
+        if value == held[place]:
+            continue
+        tried = (*held[:place], value, *held[place + 1 :])
+        gains = score(tried).objective[rows] - now
+        gain = float(gains.mean())
+        if gain > most and gain >= max(LEAST_GAIN, STEP_ERRORS * standard_error(gains)):
+            best, most = tried, gain
+    return best

@@ -8,6 +8,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,22 @@ def open_among(workspaces: list[Path]) -> str:
     return "".join(root.name for root in workspaces if GenerationHold.is_held(root / "index" / "1"))
 
 
-def ask(pool: IndexPool, root: Path, run: str = "") -> list[str]:
-    index = pool.get(root, HashEmbedder(), run=run)
+@contextmanager
+def run(pool: IndexPool, *roots: Path) -> Iterator[list[Index]]:
+    """Use the indexes of some workspaces within the block, as a run does."""
+    used = [pool.get(root, HashEmbedder()) for root in roots]
+    for index in used:
+        pool.begin_use(index)
+    try:
+        yield used
+    finally:
+        for index in used:
+            pool.end_use(index)
+        used.clear()
+
+
+def ask(pool: IndexPool, root: Path) -> list[str]:
+    index = pool.get(root, HashEmbedder())
     found = sorted(index.graph.passages[passage].id for passage, _ in index.search_passages("Nissan", 9))
     pool.close_unused()
     return found
@@ -104,8 +119,7 @@ class TestRunsUnderWay:
     """A workspace that a run works on makes room for nobody."""
 
     def test_it_stays_open_until_the_run_has_ended(self, pool: IndexPool, tenants: list[Path]) -> None:
-        with pool.run("question"):
-            ask(pool, tenants[0], "question")
+        with run(pool, tenants[0]):
             for root in tenants[1:]:
                 ask(pool, root)
             assert open_among(tenants) == "ad"
@@ -120,26 +134,24 @@ class TestRunsUnderWay:
     def test_its_generation_stays_although_the_workspace_was_written(
         self, pool: IndexPool, tenants: list[Path]
     ) -> None:
-        with pool.run("question"):
-            begun = pool.get(tenants[0], HashEmbedder(), run="question")
+        with run(pool, tenants[0]) as (begun,):
             publish_workspace(tenants[0], [passage_of("new", "New", "text")])
             for root in tenants:
                 ask(pool, root)
-            assert pool.get(tenants[0], HashEmbedder(), begun.graph.generation, "question") is begun
+            assert pool.get(tenants[0], HashEmbedder(), begun.graph.generation) is begun
 
     def test_a_long_run_on_one_workspace_keeps_no_others_open(self, pool: IndexPool, tenants: list[Path]) -> None:
-        with pool.run("long"):
-            ask(pool, tenants[0], "long")
+        with run(pool, tenants[0]):
             for root in tenants[1:]:
-                with pool.run("short"):
-                    ask(pool, root, "short")
+                with run(pool, root):
+                    ask(pool, root)
                 pool.close_unused()
             assert open_among(tenants) == "ad"
 
     def test_where_all_are_worked_on_all_stay(self, pool: IndexPool, tenants: list[Path]) -> None:
-        with pool.run("a"), pool.run("b"), pool.run("c"), pool.run("d"):
+        with run(pool, *tenants):
             for root in tenants:
-                ask(pool, root, root.name)
+                ask(pool, root)
             assert open_among(tenants) == "abcd"
         pool.close_unused()
         assert open_among(tenants) == "cd"
@@ -207,8 +219,7 @@ def test_threads_that_ask_for_many_workspaces_get_each_its_own(tmp_path: Path) -
     def work(seed: int) -> None:
         for step in range(12):
             which = (seed * 5 + step * (seed + 1)) % len(roots)
-            with pool.run(f"{seed}-{step}"):
-                index = pool.get(roots[which], HashEmbedder(), run=f"{seed}-{step}")
+            with run(pool, roots[which]) as (index,):
                 found = [index.graph.passages[passage].id for passage, _ in index.search_passages("Text", 3)]
                 if found != [f"p{which}"]:
                     wrong.append((which, found))

@@ -144,51 +144,38 @@ def test_one_that_was_put_back_and_written_since_is_answered_as_it_stands(
     assert found(index) == ["karv", "marn", "nissan", "sund"]
 
 
-class TestRunsUnderWay:
-    """What a run may have begun with stays open until it ends."""
+class TestWhatIsReferredTo:
+    """A run refers to the index that it began with: that stays open until the run ends."""
 
     def write_and_ask(self, pool: IndexPool, workspace: Workspace, *keys: str) -> None:
         for key in keys:
             publish_workspace(workspace.root, [passage_of(key, key, "text")])
             pool.get(workspace.root, HashEmbedder())
 
-    def test_a_run_keeps_the_generation_it_began_with(self, pool: IndexPool, workspace: Workspace) -> None:
-        with pool.run():
-            begun = pool.get(workspace.root, HashEmbedder())
-            self.write_and_ask(pool, workspace, "a", "b", "c")
-            assert pool.get(workspace.root, HashEmbedder(), generation=1) is begun
-            assert found(begun) == ["marn", "nissan", "sund"]
+    def test_it_answers_however_often_the_workspace_is_written(self, pool: IndexPool, workspace: Workspace) -> None:
+        begun = pool.get(workspace.root, HashEmbedder())
+        self.write_and_ask(pool, workspace, "a", "b", "c")
+        assert found(begun) == ["marn", "nissan", "sund"]
+        assert GenerationHold.is_held(workspace.index_folder(1))
+        del begun
         pool.close_unused()
         assert not GenerationHold.is_held(workspace.index_folder(1))
         assert pool.get(workspace.root, HashEmbedder(), generation=1).graph.generation == 4
 
     def test_a_run_that_fails_keeps_nothing(self, pool: IndexPool, workspace: Workspace) -> None:
         def fail() -> None:
-            with pool.run():
-                pool.get(workspace.root, HashEmbedder())
-                self.write_and_ask(pool, workspace, "a", "b")
-                raise RuntimeError
+            begun = pool.get(workspace.root, HashEmbedder())
+            self.write_and_ask(pool, workspace, "a", "b")
+            raise RuntimeError(begun)
 
         with pytest.raises(RuntimeError):
             fail()
         pool.close_unused()
         assert not GenerationHold.is_held(workspace.index_folder(1))
 
-    def test_runs_that_begin_later_keep_nothing_of_what_was_replaced_before(
-        self, pool: IndexPool, workspace: Workspace
-    ) -> None:
-        with pool.run():
-            pool.get(workspace.root, HashEmbedder())
-            self.write_and_ask(pool, workspace, "a", "b")
-            later = pool.run()
-            later.__enter__()
-        pool.close_unused()
-        assert not GenerationHold.is_held(workspace.index_folder(1))
-        later.__exit__(None, None, None)
-
-    def test_closing_the_pool_closes_what_runs_keep(self, pool: IndexPool, workspace: Workspace) -> None:
-        with pool.run():
-            pool.get(workspace.root, HashEmbedder())
-            self.write_and_ask(pool, workspace, "a", "b")
-            pool.close()
+    def test_closing_the_pool_closes_it(self, pool: IndexPool, workspace: Workspace) -> None:
+        begun = pool.get(workspace.root, HashEmbedder())
+        self.write_and_ask(pool, workspace, "a", "b")
+        pool.close()
+        assert begun.graph.generation == 1
         assert not any(GenerationHold.is_held(folder) for folder in (workspace.root / "index").iterdir())

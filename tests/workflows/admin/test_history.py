@@ -37,8 +37,8 @@ from workflows.admin.history import (
 )
 from workflows.ask import ask
 from workflows.context import make_context
+from workflows.conversation.kept import ANSWERED, FILE_NAME, Conversations
 from workflows.runtime.resources import close_indexes
-from workflows.serving.page.conversations import ANSWERED, FILE_NAME, Conversations
 
 ZOE, BEN = "zoe-81f3", "ben-27ac"
 ASKED = "When was Marn founded?"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.workflows.command_line import Mara
-from workflows.serving.identity import Identity, Keyring
+from workflows.access.identity import Identity, Keyring
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from tests.workflows.workspaces import ROWS, Row, use_embedder
 from workflows.context import Context
 from workflows.evaluation import ask_system, runner
 from workflows.evaluation.controls import context_for
-from workflows.evaluation.run_files import Run
 from workflows.evaluation.runner import Order, evaluate
 from workflows.indexing import index_sources
+from workflows.runs.evaluation_files import Run
 
 QUESTIONS: list[Row] = [
     {"id": "q1", "question": "Into which lake does the Velm flow?", "answers": ["Lake Sund"], "gold_ids": ["velm"]},

@@ -22,8 +22,8 @@ from workflows.evaluation.compare import (
     pair_rows,
     paired_differences,
 )
-from workflows.evaluation.reports.comparison_page import comparison_page, verdict
-from workflows.evaluation.reports.markdown import code, plain
+from workflows.evaluation.comparison_page import comparison_page, verdict
+from workflows.output.markdown import code, plain
 
 # Of gold a and b: the first system finds one in q1, both in q2, none in q3; the second both, one, and one at rank 6.
 FIRST = [row("q1", "a x y"), row("q2", "x a b"), row("q3", "x y z")]

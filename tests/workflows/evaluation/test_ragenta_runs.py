@@ -16,8 +16,8 @@ from tests.workflows.evaluation.river_run import IDS, QUESTIONS, Orders, Runs, o
 from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.evaluation import ask_system
-from workflows.evaluation.run_files import Run
 from workflows.ragenta import graph
+from workflows.runs.evaluation_files import Run
 
 SYSTEMS = ("ragenta", "ragenta+walk", "basic-rag", "dense+check_claims=true")
 PARTLY, FULLY = "PARTIALLY ANSWERED", "FULLY ANSWERED"

@@ -16,9 +16,9 @@ from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyV
 from graph.relationships.surroundings import surroundings_of
 from tests.cases import refuse_warnings
 from tests.graph.relationships.small_graph import cite, document, small_record
-from workflows.evaluation.reports.plots import COLOURS
 from workflows.explanation.pictures import style
 from workflows.explanation.pictures.surroundings import draw_surroundings, surroundings_figure
+from workflows.output.plotting import COLOURS
 
 pytest.importorskip("matplotlib")
 

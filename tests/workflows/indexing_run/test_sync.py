@@ -19,10 +19,10 @@ from tests.cases import mostly_slow
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import KARV, ROWS, SUND, VELM, ask, content_of, texts_in, use_embedder
 from workflows.admin import removal
-from workflows.admin.doctor import run_doctor
 from workflows.admin.inspection import workspace_stats
 from workflows.admin.removal import remove_passages
-from workflows.distributed.shard_files import SHARDS
+from workflows.admin.upkeep import run_doctor
+from workflows.distributed.shards import SHARDS
 from workflows.indexing import index_sources
 from workflows.indexing_run import run
 from workflows.indexing_run.preview import preview_changes

@@ -14,11 +14,11 @@ from graph.errors import NoAccess
 from tests.builders import HashEmbedder, passage_of, publish_workspace
 from tests.workflows.tenants import SECRET, SECRET_VARIABLE, keys_file
 from tests.workflows.workspaces import use_embedder
+from workflows.access.identity import LOCAL, Identity
 from workflows.context import Context, asking
 from workflows.retrieval import graph as retrieval
 from workflows.runtime.access import IDENTITY, identity_of_user, indexing_context_of, within_reach
 from workflows.runtime.resources import close_indexes
-from workflows.serving.identity import LOCAL, Identity
 from workflows.settings.indexing import IndexingContext
 
 BEA = Identity("token:bea", {"tenant": "b"})

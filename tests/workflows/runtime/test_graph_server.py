@@ -13,8 +13,8 @@ from tests.bolt_server import MISSING, PASSWORD, USER, BoltEndpoint, is_installe
 from tests.builders import passage_of, publish_workspace
 from tests.chroma_server import free_port
 from tests.graph.relationships.small_graph import small_record, user
-from workflows.admin import graph_exchange
 from workflows.admin.history import NO_SERVER, forget_user
+from workflows.runtime import graph_server
 from workflows.runtime.graph_server import behind_after_sending, erase_on_graph_server, send_to_graph_server
 
 
@@ -47,7 +47,7 @@ class TestAServerThatIsDown:
         def broken(*args: object) -> None:
             raise RuntimeError("a fault of the driver")
 
-        monkeypatch.setattr(graph_exchange, "publish_graph", broken)
+        monkeypatch.setattr(graph_server, "publish_graph", broken)
         assert "RuntimeError" in behind_after_sending(root)
 
     def test_what_is_forgotten_here_is_said_to_be_still_there(self, root: Path) -> None:

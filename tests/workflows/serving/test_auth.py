@@ -12,9 +12,9 @@ from langgraph_sdk import Auth
 
 from tests.workflows.runtime.test_access import User
 from tests.workflows.tenants import KEYS, SECRET, SECRET_VARIABLE, keys_file, token
+from workflows.access.identity import LOCAL, Identity
 from workflows.runtime.access import IDENTITY
 from workflows.serving.auth import MADE_BY, OWNER, authenticate, authorize
-from workflows.serving.identity import LOCAL, Identity
 
 INDEXING = uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), "indexing")
 WRITES = [("threads", "create"), ("threads", "update"), ("threads", "create_run"), ("assistants", "create")]

@@ -23,21 +23,18 @@ from tests.workflows.ragenta_world import (
 from tests.workflows.small_world import run
 from tests.workflows.traced import without_timings
 from workflows import ragenta
+from workflows.nodes.follow_ups import merge_passages, plan_follow_ups
+from workflows.nodes.judged_selection import keep_passages
+from workflows.nodes.passage_judge import ONE_PASSAGE, build_passage_judge
+from workflows.nodes.ragenta import line_up_passages, write_answer
+from workflows.runtime.workflow_graph import TRANSPORT_RETRIES, WorkflowBuilder
+from workflows.settings.mara import Context
 from workflows.states.ragenta import (
+    FollowUpState,
     Found,
     JudgementRecord,
-    Keeping,
-    LinedUp,
-    Merging,
-    OnePassage,
-    OnePassageOutput,
-    OnePassageState,
-    Planning,
-    Predicted,
-    Predicting,
+    PassageState,
     RagentaState,
-    Scoring,
-    Searching,
     add_found,
     add_judgements,
 )
@@ -91,18 +88,20 @@ class TestWhatAddsUp:
 
 class TestNarrowness:
     def test_a_passage_that_is_judged_brings_no_other_with_it(self) -> None:
-        for shape in (OnePassage, Predicting, Scoring, OnePassageState):
-            assert not {"passages", "facts", "seeds", "found"} & get_type_hints(shape).keys()
+        assert not {"passages", "facts", "seeds", "found"} & get_type_hints(PassageState).keys()
+        assert get_type_hints(ONE_PASSAGE).keys() < get_type_hints(PassageState).keys()
 
     def test_judging_gives_back_only_what_adds_up(self) -> None:
         """Passages are judged side by side: anything else that each of them wrote would be a conflict."""
-        assert OnePassageOutput.__annotations__.keys() == {"judgements", "timings_ms", "errors", "usage"}
+        judge: Any = build_passage_judge(WorkflowBuilder(RagentaState, TRANSPORT_RETRIES, context_schema=Context))
+        put_out = get_type_hints(judge.builder.output_schema)
+        assert put_out.keys() == {"judgements", "timings_ms", "errors", "usage"}
 
     def test_nodes_read_keys_that_the_state_has(self) -> None:
         whole = get_type_hints(RagentaState).keys()
-        for shape in (LinedUp, Keeping, Predicted, Planning, Merging):
-            assert get_type_hints(shape).keys() < whole
-        assert get_type_hints(Searching).keys() - whole == {"follow_up", "sources"}
+        for node in (line_up_passages, keep_passages, write_answer, plan_follow_ups, merge_passages):
+            assert get_type_hints(node)["state"].__annotations__.keys() < whole
+        assert get_type_hints(FollowUpState).keys() - whole == {"follow_up", "sources"}
 
     def test_what_is_streamed_of_one_passage_holds_that_passage_alone(self, ragenta_settings: MakeContext) -> None:
         asked = quick_ragenta.stream(
@@ -111,7 +110,7 @@ class TestNarrowness:
         sent = [task["input"] for task in asked if task["name"] == "judge_passage" and "input" in task]
         assert [each["passage"]["number"] for each in sent] == [1, 2]
         for each in sent:
-            assert set(each) <= get_type_hints(OnePassage).keys()
+            assert set(each) <= get_type_hints(ONE_PASSAGE).keys()
 
 
 class TestOnAThread:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflows.tuning.strength_search import (
+from workflows.tuning.tune import (
     GRID,
     Floats,
     HeldOut,

@@ -20,8 +20,15 @@ from tests.workflows.workspaces import use_embedder
 from workflows.context import Context
 from workflows.runtime.resources import close_indexes, open_workspace_index
 from workflows.tuning import tune
-from workflows.tuning.strength_search import Scores, Strengths
-from workflows.tuning.tune import gather, marked_questions, revert_tuning, tune_workspace, tuning_history
+from workflows.tuning.tune import (
+    Scores,
+    Strengths,
+    gather,
+    marked_questions,
+    revert_tuning,
+    tune_workspace,
+    tuning_history,
+)
 
 pytestmark = pytest.mark.usefixtures("embedder", "fewest")
 
@@ -80,7 +87,7 @@ def rankings(root: Path) -> list[list[tuple[int, float]]]:
     asked = gather(*marked_questions(marks, index), index, context, lambda *told: None).asked
     current = workspace_tuning(root)
     return [
-        walk_passages(index, one.seeds, tuned(factors_for(None, settings), current), settings, 10)[0] for one in asked
+        walk_passages(index, one.restart, tuned(factors_for(None, settings), current), settings, 10)[0] for one in asked
     ]
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agents.roles import Turn
-from workflows.serving.page.conversations import ANSWERED, FAILED, STOPPED, TOUCHED_EVERY_S, Conversations, KeptTurn
+from workflows.conversation.kept import ANSWERED, FAILED, STOPPED, TOUCHED_EVERY_S, Conversations, KeptTurn
 from workflows.serving.page.turns import shown
 from workflows.settings.mara import Context
 from workflows.streaming import ANSWERING, Answered, Event, NodeStarted, Progress, Token, aask_stream

@@ -1,20 +1,142 @@
-"""The API for programs: a question as JSON, and what `mara ask --json` writes as JSON, or the passages alone."""
+"""The addresses for programs and operators: questions as JSON, each in a place of the server's, and its figures.
+
+A question is answered as `mara ask --json` writes it, or by the passages alone.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping
-from typing import Any
+from asyncio import to_thread
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Message, Receive, Scope, Send
 
 from workflows.ask import ask
 from workflows.context import QUESTION_LIMIT, Context, asking, check_question
 from workflows.results import TOTAL
-from workflows.runtime.brake import Brake, braked
-from workflows.serving.page.requests import Asked
+from workflows.runtime.own_run import Brake, braked
+from workflows.serving.admission import Gone, Overloaded
+from workflows.serving.metrics import CONTENT_TYPE
+from workflows.serving.page.requests import (
+    Asked,
+    Function,
+    Incomplete,
+    Read,
+    answered,
+    error_response,
+    identity_of,
+    shown_key,
+)
+from workflows.serving.page.site import Site
+from workflows.serving.service import READY, Service
+
+T = TypeVar("T")
+
+Work = Callable[[Asked], Awaitable["dict[str, Any] | Response"]]
 
 RETRIEVAL_SETTINGS = ("workspace", "mode", "where", "as_of", "top_k")
+
 ASK_SETTINGS = ("workflow", *RETRIEVAL_SETTINGS)
 """What a program may set beside the question."""
+
+
+class Admitted:
+    """An endpoint whose work is done in a place of the server's; who goes away frees it.
+
+    Nobody takes a place before their request was read whole. The refusal of a server that is full costs no more than
+    the request itself.
+
+    Args:
+        site: what is served.
+        service: the process that serves it.
+        work: what answers.
+    """
+
+    def __init__(self, site: Site, service: Service, work: Work) -> None:
+        self._site = site
+        self._service = service
+        self._work = work
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        has_begun = False
+
+        async def noting(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._answer(scope, receive, noting)
+        except Gone:
+            return
+        except Exception as fault:
+            if has_begun:
+                raise
+            self._count(fault)
+            await error_response(self._site, fault)(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        admission = self._service.admission
+        if admission.is_full:
+            raise admission.refusal()
+        read = await Read.of(Request(scope, receive))
+        async with _left(receive) as gone, admission.place(gone):
+            asked = await to_thread(read.asked, self._site, self._service)
+            given = await _unless_gone(self._work(asked), gone)
+            response = given if isinstance(given, Response) else JSONResponse(given)
+            await response(scope, receive, send)
+
+    def _count(self, fault: Exception) -> None:
+        if isinstance(fault, Overloaded):
+            self._service.metrics.refused()
+        elif not isinstance(fault, Incomplete):
+            self._service.metrics.failed(fault)
+
+
+def in_a_thread(function: Function) -> Work:
+    """Return the work of a function that may wait."""
+
+    async def work(asked: Asked) -> Response:
+        return await to_thread(answered, function, asked)
+
+    return work
+
+
+@asynccontextmanager
+async def _left(receive: Receive) -> AsyncIterator[asyncio.Future[None]]:
+    """Yield what is done once whoever asked has gone."""
+
+    async def listen() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    gone = asyncio.ensure_future(listen())
+    try:
+        yield gone
+    finally:
+        gone.cancel()
+
+
+async def _unless_gone(work: Awaitable[T], gone: asyncio.Future[None]) -> T:
+    """Return what comes of some work; whoever has gone has it cancelled. Raises Gone."""
+    task = asyncio.ensure_future(work)
+    first: set[asyncio.Future[Any]] = {task, gone}
+    try:
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if task.done():
+        return task.result()
+    task.cancel()
+    await asyncio.wait({task})
+    raise Gone
 
 
 async def ask_once(asked: Asked) -> dict[str, Any]:
@@ -49,3 +171,19 @@ def _read(asked: Asked, allowed: tuple[str, ...]) -> tuple[str, Context]:
     question = check_question(asked.text("question", 10 * QUESTION_LIMIT))
     settings: Mapping[str, Any] = {name: value for name, value in asked.body.items() if name != "question"}
     return question, asked.site.context(asked.identity, settings, allowed)
+
+
+async def health(service: Service, request: Request) -> Response:
+    """Say that the process lives; nothing is looked at."""
+    return JSONResponse({"status": "ok"})
+
+
+async def ready(service: Service, request: Request) -> Response:
+    """Say whether questions should come here: 503 while it starts or drains."""
+    return JSONResponse(service.told(), 200 if service.state == READY else 503)
+
+
+async def metrics(site: Site, service: Service, request: Request) -> Response:
+    """Return the figures for Prometheus, to whoever may watch the server."""
+    (await to_thread(identity_of, site, shown_key(request))).check_may_watch()
+    return Response(await to_thread(service.metrics.text), media_type=CONTENT_TYPE)

@@ -16,7 +16,7 @@ from graph.errors import BadInput, MaraError
 from graph.sources.documents import READABLE, READABLE_HINT
 from graph.sources.loaders.links import is_link_list
 from graph.storage.workspace import Workspace
-from workflows.runtime.printable import visible
+from workflows.output.printable import visible
 
 FILE_BYTES = 50 * 2**20
 """The largest file."""

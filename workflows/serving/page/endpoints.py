@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from asyncio import to_thread
-from collections.abc import AsyncIterator, Callable
-from functools import partial
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import lru_cache, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -12,16 +13,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from graph.errors import BadInput
+from graph.metadata_filter import askable_keys
 from graph.retrieve.modes import Mode
+from graph.retrieve.open_index import Index
+from graph.schema import MetadataValue, Passage
+from workflows.access.key_file import OWN_WORKSPACE
 from workflows.context import QUESTION_LIMIT, Context, check_question
+from workflows.conversation.kept import Conversation, NoConversation
+from workflows.output.printable import visible
 from workflows.results import turn_of
 from workflows.runtime.history import erase_own_conversation
-from workflows.runtime.printable import visible
-from workflows.serving.key_file import OWN_WORKSPACE
+from workflows.runtime.resources import open_workspace_index
 from workflows.serving.page.answers import answer, event
-from workflows.serving.page.conversations import Conversation, NoConversation
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
-from workflows.serving.page.filters import known_values
 from workflows.serving.page.markdown import check_installed
 from workflows.serving.page.reading import source_beside, view_source
 from workflows.serving.page.requests import Asked, identity_of, parts_of, shown_key
@@ -31,6 +35,11 @@ from workflows.settings.enums import Workflow
 
 _EVENTS = {"x-accel-buffering": "no"}
 _EXPLANATION = {"content-security-policy": "sandbox allow-scripts; frame-ancestors 'self'"}
+
+VALUES_SHOWN = 200
+"""Values told of each key: the most frequent ones."""
+
+KEYS_SHOWN = 100
 
 
 def setup(asked: Asked) -> dict[str, Any]:
@@ -184,3 +193,43 @@ def _listed(conversation: Conversation) -> dict[str, Any]:
         "version": conversation.version,
         "changed": conversation.changed,
     }
+
+
+def known_values(context: Context) -> list[dict[str, Any]]:
+    """Return the keys that passages have, with their most frequent values, how many there are, and whether numbers.
+
+    Args:
+        context: of whoever asks; passages that its ``where`` hides count for nothing.
+
+    Raises:
+        MaraError: the workspace cannot be opened.
+    """
+    index = open_workspace_index(context)
+    if context.where:
+        selection = index.select(context.where)
+        rows = [] if selection is None else selection.rows.tolist()
+        return _values_of(index.graph.passages[row] for row in rows)
+    return _all_values(index)
+
+
+@lru_cache(maxsize=4)
+def _all_values(index: Index) -> list[dict[str, Any]]:
+    return _values_of(index.graph.passages)
+
+
+def _values_of(passages: Iterable[Passage]) -> list[dict[str, Any]]:
+    found: dict[str, Counter[MetadataValue]] = {}
+    for passage in passages:
+        for key in askable_keys(passage):
+            value = passage.source if key == "source" else passage.metadata[key]
+            found.setdefault(key, Counter())[value] += 1
+    keys = sorted(found, key=lambda key: (key != "source", key))[:KEYS_SHOWN]
+    return [
+        {
+            "key": key,
+            "values": [value for value, _ in found[key].most_common(VALUES_SHOWN)],
+            "n_values": len(found[key]),
+            "numbers": all(isinstance(value, int | float) and not isinstance(value, bool) for value in found[key]),
+        }
+        for key in keys
+    ]

@@ -15,9 +15,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from graph.errors import BadInput, MaraError
+from workflows.access.identity import Identity, authorization_of
 from workflows.context import QUESTION_LIMIT
 from workflows.serving.admission import Overloaded
-from workflows.serving.identity import Identity, authorization_of
 from workflows.serving.page.site import Site
 from workflows.serving.service import Service
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from graph.errors import BadInput, MaraError, NoAccess
-from graph.server_clients import without_folders
+from graph.server_clients import serves_clients, without_folders
+from graph.storage.workspace import Workspace, default_workspace, resolve_workspace
+from workflows.access.identity import Identity, Keyring
+from workflows.access.key_file import OWN_WORKSPACE
+from workflows.conversation.kept import FILE_NAME, Conversations
+from workflows.output.printable import visible
 from workflows.runtime.access import keeps_history
-from workflows.runtime.printable import visible
-from workflows.serving.identity import Identity, Keyring
-from workflows.serving.page.conversations import FILE_NAME, Conversations
 from workflows.serving.page.documents import Uploads
-from workflows.serving.page.workspaces import Workspaces
 from workflows.settings.enums import Workflow
 from workflows.settings.mara import Context
 
@@ -23,6 +24,56 @@ _SETTINGS = ("workspace", "workflow", "mode", "where", "as_of", "personalise")
 """What a visitor may set."""
 
 _LOG = logging.getLogger(__name__)
+
+
+class Workspaces:
+    """The workspaces of a server, by the names that stand for them; an empty one stands for the server's own, too.
+
+    Args:
+        own: the server's own; None for that of ``MARA_WORKSPACE``.
+    """
+
+    def __init__(self, own: Path | None = None) -> None:
+        self._given = own
+
+    @property
+    def own(self) -> Path:
+        """Where the server's own workspace is."""
+        return self._given or default_workspace()
+
+    def open_to(self, identity: Identity) -> dict[str, str]:
+        """Return {name: what it is shown as} of the workspaces that somebody may open, their first one first."""
+        there = self._named()
+        named = {self.own.absolute().name: self.own, **there}
+        allowed = there if identity.workspaces is None else identity.workspaces
+        return {name: named[name].absolute().name for name in allowed if name in named}
+
+    def place_of(self, name: str) -> str:
+        """Return what a run's settings call a workspace that a visitor names. Raises BadInput where there is none."""
+        if serves_clients():
+            return name
+        own = self.own.absolute()
+        if name in (OWN_WORKSPACE, own.name):
+            return str(self.own)
+        place = own.parent / name
+        if place.name != name or not _is_nameable_workspace(place):
+            raise BadInput(f"There is no workspace {name[:64]!a}", "Choose one of those that the page offers")
+        return str(place)
+
+    def _named(self) -> dict[str, Path]:
+        own = self.own.absolute()
+        beside = resolve_workspace("any").parent if serves_clients() else own.parent
+        folders = sorted(beside.iterdir()) if beside.is_dir() else []
+        others = {each.name: each for each in folders if each.absolute() != own and _is_nameable_workspace(each)}
+        return {OWN_WORKSPACE: self.own, **others}
+
+
+def _is_nameable_workspace(folder: Path) -> bool:
+    try:
+        resolve_workspace(folder.name)
+        return Workspace(folder).record_path.is_file()
+    except (BadInput, OSError, ValueError):
+        return False
 
 
 @dataclass(frozen=True)

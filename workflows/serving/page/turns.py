@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from workflows.conversation.kept import KeptTurn
+from workflows.output.printable import visible
+from workflows.output.quoted import moved, section_of
 from workflows.results import TOTAL, label_of
-from workflows.runtime.moved import moved
-from workflows.runtime.printable import visible
-from workflows.runtime.quoted import section_of
-from workflows.serving.page.conversations import KeptTurn
 from workflows.serving.page.markdown import to_html
 from workflows.settings.enums import ResultKind
 

@@ -15,7 +15,7 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from graph.errors import MaraError
-from workflows.serving.identity import Identity
+from workflows.access.identity import Identity
 from workflows.serving.page.app import make_app
 from workflows.serving.page.site import Site
 from workflows.serving.service import Service

@@ -14,10 +14,10 @@ from agents.roles import Turn
 from tests.workflows.serving.page.site import events_in
 from workflows import mara, ragenta
 from workflows.context import Context
+from workflows.conversation.kept import CUT_AFTER_S, TOUCHED_EVERY_S, Conversations
 from workflows.serving.metrics import Metrics
 from workflows.serving.page import answers
 from workflows.serving.page.answers import STEPS, answer
-from workflows.serving.page.conversations import CUT_AFTER_S, TOUCHED_EVERY_S, Conversations
 from workflows.streaming import FANNED_OUT, Event, NodeStarted, Progress, Token
 
 INNER = {"predict_answer", "skip_prediction", "score_passage", "leave_unjudged"}

@@ -19,11 +19,10 @@ from tests.dictation import PATIENCE_S, Dictation, wait_for_the_end
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, on_a_port, site_of, visitor
 from tests.workflows.small_world import ANSWERED, QUESTION, QUESTION_PASSAGES, well_behaved
+from workflows.access.identity import LOCAL, Identity, Keyring
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes
-from workflows.serving.identity import LOCAL, Identity, Keyring
-from workflows.serving.page.site import Site
-from workflows.serving.page.workspaces import Workspaces
+from workflows.serving.page.site import Site, Workspaces
 from workflows.settings.indexing import IndexingContext
 
 REWRITTEN = "Who founded the town on the shore of Lake Sund?"

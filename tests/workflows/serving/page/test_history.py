@@ -11,9 +11,9 @@ from starlette.testclient import TestClient
 from tests.builders import HashEmbedder
 from tests.workflows.remembering import copy_of, messages, related_world, views
 from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, site_of
+from workflows.access.identity import Identity
 from workflows.admin.history import forget_user
 from workflows.runtime.resources import close_indexes
-from workflows.serving.identity import Identity
 from workflows.serving.page.app import make_app
 
 FOUNDED, BUILT = "When was Marn founded?", "Who built the Tarn Dam?"

@@ -18,10 +18,10 @@ from tests.workflows.serving.page.site import PATIENCE_S, KeyRack, new_id, on_a_
 from tests.workflows.serving.page.window import Window
 from tests.workflows.small_world import ANSWERED, QUESTION, well_behaved
 from tests.workflows.workspaces import Indexer
+from workflows.access.identity import LOCAL, Identity, Keyring
 from workflows.ask import ask
 from workflows.context import Context
-from workflows.serving.identity import LOCAL, Identity, Keyring
-from workflows.serving.page.conversations import ANSWERED as IS_ANSWERED
+from workflows.conversation.kept import ANSWERED as IS_ANSWERED
 from workflows.serving.page.site import Site
 
 pytestmark = pytest.mark.slow

@@ -16,10 +16,10 @@ from tests.workflows.reading_world import reading_world
 from tests.workflows.remembering import copy_of, views
 from tests.workflows.serving.page.site import KeyRack, Visitor, new_id, site_of
 from tests.workflows.tenants import MARKERS
-from workflows.reading import LONGEST_VIEW_S
+from workflows.access.identity import Identity
 from workflows.runtime.resources import close_indexes
-from workflows.serving.identity import Identity
 from workflows.serving.page.app import make_app
+from workflows.serving.page.reading import LONGEST_VIEW_S
 
 QUESTION = "Who surveyed Lake Sund?"
 OF_A = {"tenant": "a"}

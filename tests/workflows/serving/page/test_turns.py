@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.serving.page.conversations import ANSWERED, FAILED, KeptTurn
+from workflows.conversation.kept import ANSWERED, FAILED, KeptTurn
 from workflows.serving.page.turns import details, shown
 
 TEXT = "𝒜 river. 青石鎮 lies on it. It is old."

@@ -1,0 +1,254 @@
+"""Conversations are kept: each its owner's, no turn lost or doubled, whoever else writes at the same time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.errors import BadInput
+from workflows.conversation.kept import (
+    ANSWERED,
+    CUT,
+    CUT_AFTER_S,
+    FAILED,
+    LAST_TURNS,
+    RUNNING,
+    STOPPED,
+    Conversations,
+    KeptTurn,
+    NoConversation,
+)
+
+ME, OTHER = "me", "other"
+TALK = "conversation-1"
+RESULT = {"question": "Who?", "answer": "Ada [1].", "citations": [], "passages": []}
+
+
+class Clock:
+    """A time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: Clock) -> Conversations:
+    return Conversations(tmp_path / "workspace" / "conversations.sqlite", clock)
+
+
+def begin(store: Conversations, turn: str, question: str = "Who?", owner: str = ME, **how: Any) -> KeptTurn:
+    return store.begin(owner, TALK, turn, question, {"mode": "mara"}, **how)[0]
+
+
+def answered(store: Conversations, turn: str, question: str = "Who?", **how: Any) -> None:
+    begin(store, turn, question, **how)
+    store.finish(turn, ANSWERED, result={**RESULT, "question": question})
+
+
+def turns(store: Conversations) -> list[tuple[int, str, str]]:
+    return [(turn.number, turn.question, turn.state) for turn in store.read(ME, TALK)[1]]
+
+
+def test_a_conversation_begins_with_its_first_question(store: Conversations) -> None:
+    assert store.of(ME) == []
+    turn = begin(store, "turn-0001", "Who built\n the Tarn Dam?")
+    assert (turn.number, turn.state, turn.settings, turn.result) == (1, RUNNING, {"mode": "mara"}, None)
+    (listed,) = store.of(ME)
+    assert (listed.id, listed.title) == (TALK, "Who built the Tarn Dam?")
+
+
+def test_a_long_question_makes_a_short_title(store: Conversations) -> None:
+    begin(store, "turn-0001", "why " * 100)
+    title = store.of(ME)[0].title
+    assert len(title) <= 80
+    assert title.endswith("…")
+
+
+def test_the_results_before_a_turn_come_with_it(store: Conversations) -> None:
+    answered(store, "turn-0001", "Who?")
+    begin(store, "turn-0002", "lost")
+    store.finish("turn-0002", FAILED, error="no")
+    _, results = store.begin(ME, TALK, "turn-0003", "When?", {})
+    assert [result["question"] for result in results] == ["Who?"]
+
+
+def test_of_a_long_conversation_the_last_results_come_along_in_their_order(store: Conversations) -> None:
+    for number in range(LAST_TURNS + 3):
+        answered(store, f"turn-{number:04}", str(number))
+    _, results = store.begin(ME, TALK, "turn-last", "When?", {})
+    assert [result["question"] for result in results] == [str(number) for number in range(3, LAST_TURNS + 3)]
+
+
+def test_what_became_of_a_turn_is_kept(store: Conversations) -> None:
+    answered(store, "turn-0001")
+    begin(store, "turn-0002", "When?")
+    store.finish("turn-0002", STOPPED, answer="It was")
+    begin(store, "turn-0003", "Where?")
+    store.finish("turn-0003", FAILED, error="The question is empty")
+    assert turns(store) == [(1, "Who?", ANSWERED), (2, "When?", STOPPED), (3, "Where?", FAILED)]
+    assert store.turn(ME, "turn-0001").result == RESULT
+    assert store.turn(ME, "turn-0002").answer == "It was"
+    assert store.turn(ME, "turn-0003").error == "The question is empty"
+
+
+def test_every_change_raises_the_version(store: Conversations) -> None:
+    begin(store, "turn-0001")
+    seen = [store.version(ME, TALK)]
+    store.finish("turn-0001", ANSWERED, result=RESULT)
+    seen.append(store.version(ME, TALK))
+    store.rename(ME, TALK, "Dams")
+    seen.append(store.version(ME, TALK))
+    assert seen == sorted(set(seen))
+
+
+def test_a_turn_that_is_asked_twice_is_refused(store: Conversations) -> None:
+    begin(store, "turn-0001")
+    with pytest.raises(BadInput, match="asked already"):
+        begin(store, "turn-0001")
+    assert len(turns(store)) == 1
+
+
+def test_nobody_sees_or_changes_the_conversation_of_another(store: Conversations) -> None:
+    answered(store, "turn-0001")
+    assert store.of(OTHER) == []
+    refused: list[Callable[[], object]] = [
+        lambda: store.read(OTHER, TALK),
+        lambda: store.version(OTHER, TALK),
+        lambda: store.turn(OTHER, "turn-0001"),
+        lambda: store.rename(OTHER, TALK, "Mine"),
+        lambda: store.delete(OTHER, TALK),
+        lambda: begin(store, "turn-0002", owner=OTHER),
+        lambda: begin(store, "turn-0003", owner=OTHER, replaces="turn-0001"),
+    ]
+    for attempt in refused:
+        with pytest.raises(NoConversation):
+            attempt()
+    assert turns(store) == [(1, "Who?", ANSWERED)]
+
+
+def test_a_deleted_conversation_takes_its_turns_along(store: Conversations) -> None:
+    answered(store, "turn-0001")
+    begin(store, "turn-0002")
+    store.delete(ME, TALK)
+    store.finish("turn-0002", ANSWERED, result=RESULT)
+    assert store.of(ME) == []
+    with pytest.raises(NoConversation):
+        store.turn(ME, "turn-0001")
+
+
+def test_a_title_is_not_empty(store: Conversations) -> None:
+    begin(store, "turn-0001")
+    with pytest.raises(BadInput, match="needs a title"):
+        store.rename(ME, TALK, "  \n")
+
+
+def test_a_turn_nobody_works_at_any_more_is_cut(store: Conversations, clock: Clock) -> None:
+    begin(store, "turn-0001")
+    clock.now += CUT_AFTER_S - 1
+    assert turns(store) == [(1, "Who?", RUNNING)]
+    store.touch("turn-0001")
+    clock.now += CUT_AFTER_S - 1
+    assert turns(store) == [(1, "Who?", RUNNING)]
+    clock.now += 1
+    assert turns(store) == [(1, "Who?", CUT)]
+
+
+def test_a_replacement_stands_where_the_turn_was(store: Conversations) -> None:
+    answered(store, "turn-0001", "Who?")
+    answered(store, "turn-0002", "When?")
+    _, results = store.begin(ME, TALK, "turn-0003", "Who built it?", {}, replaces="turn-0001")
+    assert results == []
+    assert turns(store) == [(1, "Who built it?", RUNNING), (2, "When?", ANSWERED)]
+    store.finish("turn-0003", ANSWERED, result=RESULT)
+    assert turns(store) == [(1, "Who built it?", ANSWERED), (2, "When?", ANSWERED)]
+
+
+@pytest.mark.parametrize("state", [STOPPED, FAILED])
+def test_an_answer_stays_where_its_replacement_came_to_nothing(store: Conversations, state: str) -> None:
+    answered(store, "turn-0001", "Who?")
+    begin(store, "turn-0002", "Who built it?", replaces="turn-0001")
+    store.finish("turn-0002", state)
+    assert turns(store) == [(1, "Who?", ANSWERED), (1, "Who built it?", state)]
+
+
+def test_an_answer_stays_where_its_replacement_was_cut(store: Conversations, clock: Clock) -> None:
+    answered(store, "turn-0001", "Who?")
+    begin(store, "turn-0002", "Who built it?", replaces="turn-0001")
+    clock.now += CUT_AFTER_S
+    assert turns(store) == [(1, "Who?", ANSWERED), (1, "Who built it?", CUT)]
+
+
+def test_asking_again_takes_the_place_of_attempts_that_came_to_nothing(store: Conversations) -> None:
+    begin(store, "turn-0001")
+    store.finish("turn-0001", STOPPED)
+    begin(store, "turn-0002", replaces="turn-0001")
+    assert turns(store) == [(1, "Who?", RUNNING)]
+    store.finish("turn-0002", ANSWERED, result=RESULT)
+    assert turns(store) == [(1, "Who?", ANSWERED)]
+
+
+def test_only_a_turn_of_the_same_conversation_is_replaced(store: Conversations) -> None:
+    answered(store, "turn-0001")
+    store.begin(ME, "conversation-2", "turn-0002", "Where?", {})
+    with pytest.raises(NoConversation):
+        begin(store, "turn-0003", replaces="turn-0002")
+    with pytest.raises(NoConversation):
+        begin(store, "turn-0003", replaces="nothing-there")
+
+
+def ask_many(path: Path, writer: int, n_turns: int) -> None:
+    store = Conversations(path)
+    for number in range(n_turns):
+        key = f"turn-{writer}-{number}"
+        store.begin(ME, TALK, key, f"{writer} {number}", {})
+        store.finish(key, ANSWERED, result={"question": key})
+
+
+def test_threads_and_processes_that_write_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
+    path, n_turns = tmp_path / "conversations.sqlite", 8
+    spawning = multiprocessing.get_context("spawn")
+    writers: list[Any] = [threading.Thread(target=ask_many, args=(path, writer, n_turns)) for writer in range(4)]
+    writers += [spawning.Process(target=ask_many, args=(path, writer, n_turns)) for writer in range(4, 6)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    kept = Conversations(path).read(ME, TALK)[1]
+    assert sorted(turn.question for turn in kept) == sorted(f"{w} {n}" for w in range(6) for n in range(n_turns))
+    assert [turn.number for turn in kept] == list(range(1, len(kept) + 1))
+
+
+def test_only_its_user_may_read_the_file(store: Conversations) -> None:
+    begin(store, "turn-0001")
+    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+
+
+def test_a_file_that_cannot_be_kept_is_told_by_its_name(tmp_path: Path) -> None:
+    broken = tmp_path / "conversations.sqlite"
+    broken.write_text("no database " * 100, encoding="utf-8")
+    with pytest.raises(BadInput, match=r"conversations\.sqlite cannot be kept .*--conversations FILE"):
+        Conversations(broken).of(ME)
+
+
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path, store: Conversations) -> None:
+    import sqlite3
+
+    begin(store, "turn-0001")
+    with sqlite3.connect(store.path) as file:
+        file.execute("PRAGMA user_version = 99")
+    with pytest.raises(BadInput, match="newer version"):
+        store.of(ME)

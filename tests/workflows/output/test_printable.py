@@ -1,0 +1,219 @@
+"""What a terminal shows of texts that anybody wrote: all that is seen, and nothing that hides or steers."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from rich.progress import Progress
+from rich.table import Table
+
+from graph.errors import BadInput
+from tests.docs.pages import nodes
+from workflows.cli import render
+from workflows.cli.evaluate import show_summary
+from workflows.output.printable import VisibleConsole, visible, visible_json
+
+HOSTILE = (
+    "\x1b[31m\x9b31m\x07\r\u200b\u200e\u200f\u202e\u2066\u061c\u2060\ufeff\u00ad\u2028\u034f\u3164\U000e0041\ud800"
+)
+"""Colours, a bell, zero-width characters, turns of direction, letters that nobody sees, broken Unicode."""
+
+STEERING = set(HOSTILE) - set("[31m")
+
+SEEN = {
+    "Persian words in two parts": "می\u200cخواهم نامه\u200cای",
+    "a vowelled letter": "خَ\u200cه",
+    "Devanagari": "क\u094d\u200dष क\u094d\u200cष",
+    "Bengali": "র\u200d\u09cdয",
+    "Sinhala": "ශ\u0dca\u200dරී",
+    "a family": "👩\u200d👩\u200d👧\u200d👦",
+    "a flag of two pictures": "🏳\ufe0f\u200d🌈",
+    "an astronaut": "👨🏽\u200d🚀",
+    "the flag of England": "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+    "a heart as a picture": "❤\ufe0f 1\ufe0f\u20e3",
+    "a variant of a character": "葛\U000e0100城",
+    "an Arabic sign": "\u06dd ١",
+    "lines and tabs": "a\tb\nc",
+    "right to left": "שלום عربى",
+}
+
+
+@pytest.mark.parametrize("text", SEEN.values(), ids=SEEN)
+def test_what_makes_a_text_readable_stays(text: str) -> None:
+    assert visible(text) == text
+    assert json.dumps(text, ensure_ascii=False) == visible_json(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("pay\u200cpal\u200d.com", "paypal.com"),
+        ("a\u200d", "a"),
+        ("\u200c\u200cم\u200c\u200cم", "مم"),
+        ("x\U000e0061\U000e0062\U000e007f", "x"),
+        (f"🏴{''.join(chr(0xE0000 + ord(letter)) for letter in 'ignoreall')}\U000e007f", "🏴"),
+        ("a\ufe0f\ufe01\ufe02", "a\ufe0f"),
+        ("one\u2028two", "one two"),
+        ("\ud800", "\ufffd"),
+        (f"a{HOSTILE}b", "a[31m31m \ufffdb"),
+    ],
+)
+def test_what_hides_or_steers_is_left_out(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def hidden(text: str) -> list[str]:
+    """Characters that are never shown, whatever stands around them."""
+    joiners = "\u200c\u200d"
+    arabic_signs = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+    return [
+        character
+        for character in text
+        if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        and character not in "\t\n" + joiners + arabic_signs
+        and not "\U000e0020" <= character <= "\U000e007f"
+    ]
+
+
+@given(st.text(st.one_of(st.characters(), st.sampled_from(HOSTILE + "\u200c\u200dمक🏴👩\ufe0f\U000e0061\U000e007f"))))
+@example(HOSTILE)
+def test_nothing_hidden_is_left_of_any_text_and_json_loses_nothing(text: str) -> None:
+    assert hidden(visible(text)) == []
+    told = visible_json({text: [text]}, indent=2)
+    assert hidden(told) == []
+    assert json.loads(told) == {text: [text]}
+
+
+def poisoned(value: Any) -> Any:
+    """The same value with every text of it hostile, those of keys that are no field's included."""
+    if isinstance(value, Mapping):
+        return {key: poisoned(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [poisoned(each) for each in value]
+    return f"{value}{HOSTILE}[/b]" if isinstance(value, str) else value
+
+
+def printed(value: Any) -> str:
+    console = VisibleConsole(file=io.StringIO(), width=200, emoji=False, highlight=False)
+    console.print(value)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_no_command_prints_on_another_console() -> None:
+    makers = {
+        call.func.id
+        for found in nodes().values()
+        for call in found
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id.endswith("Console")
+    }
+    assert makers == {"VisibleConsole"}
+
+
+def a_table() -> Table:
+    table = Table(title=HOSTILE)
+    table.add_column(HOSTILE)
+    table.add_row(HOSTILE)
+    return table
+
+
+@pytest.mark.parametrize("value", [HOSTILE, a_table(), {"a": HOSTILE}], ids=["text", "table", "object"])
+def test_a_console_shows_nothing_hidden_of_whatever_is_printed(value: Any) -> None:
+    told = printed(value)
+    assert "31m" in told
+    assert STEERING & set(told) == set()
+
+
+def test_a_console_colours_by_itself_all_the_same() -> None:
+    out = io.StringIO()
+    VisibleConsole(file=out, force_terminal=True, color_system="standard").print("[red]a\u200fb[/]")
+    assert out.getvalue() == "\x1b[31mab\x1b[0m\n"
+
+
+def test_the_stages_of_a_progress_bar_show_nothing_hidden() -> None:
+    out = io.StringIO()
+    with Progress(console=VisibleConsole(file=out, force_terminal=True, color_system=None)) as progress:
+        progress.add_task(f"stage{HOSTILE}", total=1)
+    assert "stage[31m31m" in out.getvalue()
+    assert {"\u200f", "\u202e", "\x9b", "\x07"} & set(out.getvalue()) == set()
+
+
+PASSAGE = {"number": 1, "id": "p1", "title": "Karv", "text": "Karv lies in Ostra.", "source": "k.md", "metadata": {}}
+RESULT: dict[str, Any] = {
+    "question": "Where?",
+    "understood": {"asked": "And there?", "because": "there", "names": ["Karv"], "choices": [], "by": "offline"},
+    "answer": "Karv [1]",
+    "answer_kind": "answer",
+    "citations": [{"number": 1}],
+    "passages": [{**PASSAGE, "metadata": {"section": "S", "page": "3"}}],
+    "facts": [{"subject": "Karv", "predicate": "lies in", "object": "Ostra", "kept": True}],
+    "relation_factors": None,
+    "ranked_by": "dense",
+    "walk": None,
+    "errors": [{"node": "filter_facts", "attempt": 1, "message": "No"}],
+    "models": {"chat": "offline"},
+    "timings_ms": {"retrieve_passages": 1.0},
+    "usage": {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unknown": 0},
+    "refused": False,
+    "claims": [{"verdict": "unsupported", "kept": True, "text": "So."}],
+    "claims_checked_by": "model",
+    "coverage": "NOT ANSWERED",
+    "components": [{"coverage": "NOT ANSWERED", "text": "Where?"}] * 2,
+    "follow_ups": [{"question": "And?", "outcome": "found", "passages": [2]}],
+    "bars": [{"judged": 1, "kept": 1, "tau": 1.0, "sigma": 0.0, "bar": 1.0, "floor": 0.0, "question": "Where?"}],
+    "judgements": [],
+    "written_from": [1],
+}
+PROBLEM = {"problem": "It is locked"}
+FINDING = {"check": "record", "ok": False, "repairable": True, "message": "m", "examples": ["e"], "advice": "a"}
+CHAT_MODEL = {"name": "n", "ok": False, "message": "m", "advice": "a"}
+SUMMARY = {
+    "file": "f",
+    "questions": 3,
+    "answered": 1,
+    "evidence": 1,
+    "refused": 0,
+    "asked_back": 1,
+    "failed": 0,
+    "fallbacks": {},
+    "model_calls": 0,
+}
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda console: render.answer(console, poisoned(RESULT), verbose=True),
+        lambda console: render.answer(console, poisoned(RESULT)),
+        lambda console: render.removal(
+            console,
+            poisoned({"removed": ["p"], "passages": 3, "versions": 1, "workspace": "w", "relationships": PROBLEM}),
+        ),
+        lambda console: render.stats(console, poisoned({"sources": {"a": "b"}, "bytes": {}})),
+        lambda console: render.doctor(
+            console, poisoned({"workspace": "w", "findings": [FINDING], "chat_model": CHAT_MODEL})
+        ),
+        lambda console: render.reembedding(
+            console,
+            poisoned(
+                {"passages": 1, "workspace": "w", "from": "a", "to": "b", "dimension": 3, "relationships": PROBLEM}
+            ),
+        ),
+        lambda console: show_summary(console, poisoned({**SUMMARY, "coverage": {}})),
+        lambda console: console.print(render.error(BadInput(f"m{HOSTILE}[/b]", f"h{HOSTILE}[/b]"))),
+    ],
+    ids=["answer, verbose", "answer", "removal", "stats", "doctor", "reembedding", "batch", "error"],
+)
+def test_whatever_texts_a_result_holds_its_print_shows_nothing_hidden_and_takes_no_markup(show: Any) -> None:
+    console = VisibleConsole(file=io.StringIO(), width=200, emoji=False, highlight=False)
+    show(console)
+    told = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "[/b]" in told
+    assert STEERING & set(told) == set()

@@ -1,0 +1,73 @@
+"""The files that commands write for a user: none of them replaces a file of a workspace or of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graph.errors import BadInput
+from graph.storage.workspace import Workspace
+from tests.workflows.command_line import Mara
+from tests.workflows.evaluation.compared_rows import TEMPORAL, row, write_run
+from workflows.explain import check_target
+from workflows.runs.output_files import check_output
+
+BETA = {"entity_entity": TEMPORAL, "entity_passage": {"PRIMARY": 0.6, "SECONDARY": 0.3, "PERIPHERAL": 0.1}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a workspace, a batch, a run of an evaluation, and a link to the workspace."""
+    write_run(tmp_path / "run", {"mara": [row("q", "a b", relation_factors=BETA)]})
+    Workspace(tmp_path / "ws").create()
+    (tmp_path / "batch").mkdir()
+    (tmp_path / "batch" / "batch.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "ws")
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("ws/record.sqlite", "does not end in .jsonl"),
+        ("run/results.json", "does not end in .jsonl"),
+        ("run/results.jsonl", "lies in the folder of a run"),
+        ("run/new.jsonl", "lies in the folder of a run"),
+        ("batch/answers.jsonl", "lies in the folder of a run"),
+        ("run/../run/results.jsonl", "lies in the folder of a run"),
+        ("ws/new.jsonl", "lies in a workspace"),
+        ("ws/index/new.jsonl", "lies in a workspace"),
+        ("link/index/new.JSONL", "lies in a workspace"),
+    ],
+)
+def test_an_export_overwrites_nothing_of_a_workspace_or_a_run(mara: Mara, folder: Path, out: str, said: str) -> None:
+    before = contents(folder)
+    done = mara("export", "beta", folder / "run", "--out", folder / out)
+    assert (done.code, said in " ".join(done.err.split())) == (2, True)
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("out", ["ws/record.sqlite", "ws/page.md", "run/report.md", "run/results.jsonl"])
+def test_a_comparison_overwrites_neither(mara: Mara, folder: Path, out: str) -> None:
+    before = contents(folder)
+    run = folder / "run"
+    assert mara("compare", run, run, "--out", folder / out).code == 2
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("out", ["ws/manifest.json", "run/run.json", "run/metrics.json", "file.json"])
+def test_an_explanation_is_written_into_neither(folder: Path, out: str) -> None:
+    (folder / "file.json").symlink_to(folder / "ws" / "manifest.json")
+    with pytest.raises(BadInput, match="lies in"):
+        check_target(folder / out)
+
+
+def test_any_other_place_will_do(folder: Path) -> None:
+    (folder / "run" / "notes").mkdir()
+    for name in ("beta.jsonl", "BETA.JSONL", "run/notes/beta.jsonl"):
+        check_output(folder / name, ".jsonl")

@@ -1,0 +1,230 @@
+"""The file of keys and tokens, as its operator writes it.
+
+[keys.anna]                          # made by `mara key anna --where tenant=a`
+sha256 = ["9f86..."]                 # of her key; two while one replaces the other
+where = { tenant = "a" }             # the filter of all that she asks; {} for every passage
+workspaces = ["handbook"]            # that she may open, the first by default; absent: the server's own
+may_index = true                     # absent: false
+may_watch = true                     # absent: false
+
+[tokens]                             # JSON Web Tokens
+algorithms = ["RS256"]
+key_file = "issuer.pem"              # or secret_variable = "..." for HS256
+issuer = "https://login.example.org/"
+audience = "mara"
+where = { tenant = "$claims.tenant" }
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from graph.environment import environment
+from graph.errors import BadInput
+from graph.metadata_filter import read_conditions
+from graph.storage.workspace import is_workspace_name
+from workflows.access.tokens import CLAIMS, Verifier, is_claim, names_claims, with_samples
+from workflows.settings.problems import problems_of
+
+ANY_WORKSPACE = "all"
+OWN_WORKSPACE = ""
+"""Stands for the server's own workspace, that of ``MARA_WORKSPACE``."""
+
+LEAST_SECRET = 32
+"""Characters of a shared secret: a shorter one can be found from one token."""
+
+_SHARED = ("HS256", "HS384", "HS512")
+_DIGEST = re.compile("[0-9a-f]{64}")
+_NAME = re.compile("[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
+_HINT = "docs/access.md shows the file"
+
+Algorithm = Literal[
+    "HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
+
+
+def _digests(digests: tuple[str, ...]) -> tuple[str, ...]:
+    if not digests or not all(map(_DIGEST.fullmatch, digests)):
+        raise ValueError("has to be a list of SHA-256 digests, each 64 of 0 to 9 and a to f: `mara key` prints them")
+    return digests
+
+
+def _name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError("a name is made of letters a to z, digits and _ . @ -, at most 64 of them")
+    return name
+
+
+def _workspaces(names: object) -> object:
+    if names == ANY_WORKSPACE:
+        return names
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(f'has to be a list of names, or "{ANY_WORKSPACE}"')
+    wrong = [name for name in names if name and not is_claim(name) and not is_workspace_name(name)]
+    if wrong:
+        raise ValueError(f"{wrong[0][:64]!a} is not the name of a workspace")
+    return tuple(names)
+
+
+Workspaces = Annotated[tuple[str, ...] | str, BeforeValidator(_workspaces)]
+Digests = Annotated[tuple[str, ...], AfterValidator(_digests)]
+Name = Annotated[str, AfterValidator(_name)]
+
+
+class Rights(BaseModel):
+    """What somebody may see and do."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    where: dict[str, Any]
+    workspaces: Workspaces = (OWN_WORKSPACE,)
+
+
+class Holder(Rights):
+    """Somebody who holds a key."""
+
+    sha256: Digests
+    may_index: bool = False
+    may_watch: bool = False
+
+    @model_validator(mode="after")
+    def _check_rights(self) -> Holder:
+        if names_claims(self.where) or any(map(is_claim, self.workspaces)):
+            raise ValueError(f"{CLAIMS}... stands for a claim of a token, and a key has none")
+        read_conditions(self.where)
+        return self
+
+
+class Tokens(Rights):
+    """Whose tokens are taken, and what their holders may see and do."""
+
+    algorithms: Annotated[tuple[Algorithm, ...], Field(min_length=1)]
+    key_file: str = ""
+    secret_variable: str = ""
+    issuer: Annotated[str, Field(min_length=1)]
+    audience: Annotated[str, Field(min_length=1)]
+    name: Annotated[str, Field(min_length=1)] = "sub"
+    leeway_s: Annotated[float, Field(ge=0, le=300)] = 30
+    may_index: bool | Annotated[str, Field(pattern=r"^\$claims\..+$")] = False
+
+    @model_validator(mode="after")
+    def _check_rights(self) -> Tokens:
+        read_conditions(with_samples(self.where))
+        if bool(self.key_file) == bool(self.secret_variable):
+            raise ValueError("give one of key_file and secret_variable")
+        shared = {name for name in self.algorithms if name in _SHARED}
+        # With both kinds, whoever knows the public key could sign with it as a secret.
+        if shared != set(self.algorithms if self.secret_variable else ()):
+            raise ValueError("HS256, HS384 and HS512 take a secret_variable, and all others a key_file")
+        return self
+
+    def verifier(self, folder: Path) -> Verifier:
+        """Return what checks the tokens; a relative ``key_file`` lies in the folder. Raises BadInput."""
+        key = self._shared_secret() if self.secret_variable else self._public_key(folder)
+        verifier = Verifier(key, self.algorithms, self.issuer, self.audience, self.name, self.leeway_s)
+        try:
+            verifier.check_key()
+        except ValueError as fault:
+            source = self.secret_variable or self.key_file
+            raise BadInput(f"What tokens.{self._key_setting} names, {source}, {fault}", _HINT) from fault
+        return verifier
+
+    @property
+    def _key_setting(self) -> str:
+        return "secret_variable" if self.secret_variable else "key_file"
+
+    def _shared_secret(self) -> str:
+        secret = environment().value(self.secret_variable)
+        if len(secret) < LEAST_SECRET:
+            raise BadInput(
+                f"tokens.secret_variable names {self.secret_variable}, which holds {len(secret)} characters",
+                f"Set it to a secret of {LEAST_SECRET} or more",
+            )
+        return secret
+
+    def _public_key(self, folder: Path) -> str:
+        key = _text_of(folder / self.key_file, "tokens.key_file names")
+        if "PRIVATE KEY" in key:
+            raise BadInput(
+                f"{self.key_file}, which tokens.key_file names, is a private key", "Give the public one alone"
+            )
+        return key
+
+
+class _Form(BaseModel):
+    """The whole file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    keys: dict[Name, Holder] = {}
+    tokens: Tokens | None = None
+
+    @model_validator(mode="after")
+    def _check_that_somebody_is_known(self) -> _Form:
+        if not self.keys and self.tokens is None:
+            raise ValueError("it names nobody: give a table [keys.NAME], or [tokens]")
+        digests = [digest for holder in self.keys.values() for digest in holder.sha256]
+        if len(digests) != len(set(digests)):
+            raise ValueError("one key has two holders")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFile:
+    """Who is known.
+
+    Attributes:
+        keys: who holds a key, by name.
+        tokens: the rights of who comes with a token; None where none is taken.
+        verifier: what checks the tokens.
+    """
+
+    keys: Mapping[str, Holder]
+    tokens: Tokens | None
+    verifier: Verifier | None
+
+    @property
+    def digests(self) -> list[tuple[str, str]]:
+        """The digest of each key, with its holder's name before it."""
+        return [(name, digest) for name, holder in self.keys.items() for digest in holder.sha256]
+
+
+def read_key_file(path: Path) -> KeyFile:
+    """Return what a file of keys and tokens says.
+
+    Raises:
+        BadInput: it cannot be read, or a setting in it cannot be used, named in the message.
+        DependencyMissing: it takes tokens, and PyJWT is not installed.
+    """
+    form = _read(_text_of(path, "MARA_AUTH names"), str(path))
+    return KeyFile(form.keys, form.tokens, form.tokens.verifier(path.parent) if form.tokens else None)
+
+
+def check_lines(text: str) -> None:
+    """Raise BadInput where lines cannot stand in a file of keys."""
+    _read(text, "The table")
+
+
+def _read(text: str, where: str) -> _Form:
+    try:
+        return _Form.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as fault:
+        raise BadInput(f"{where} is no TOML ({fault})", _HINT) from fault
+    except ValidationError as fault:
+        raise BadInput(f"{where} cannot be used ({problems_of(fault)})", _HINT) from fault
+
+
+def _text_of(path: Path, which: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as fault:
+        raise BadInput(f"{path}, which {which}, cannot be read ({fault.strerror})", _HINT) from fault
+    except UnicodeDecodeError as fault:
+        raise BadInput(f"{path}, which {which}, is no UTF-8", _HINT) from fault

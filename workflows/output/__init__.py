@@ -1,0 +1,1 @@
+"""Text and pictures for a reader: printable text, Markdown, plots."""
