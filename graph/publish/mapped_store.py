@@ -26,7 +26,7 @@ from graph.construction.knowledge_graph import SnapshotRows, load_rows
 from graph.errors import WorkspaceDamaged
 from graph.metadata_filter import EXCLUDING, askable_metadata, compares
 from graph.publish.near_vectors import NearVectors, exact_dtype, graphs_to_write
-from graph.publish.vectors import LastAsked, Stamp
+from graph.publish.vectors import LastAsked, Stamp, damaged
 from graph.schema import MetadataValue, Passage
 from graph.storage.generation import Layer
 from graph.storage.record import Record
@@ -284,14 +284,6 @@ class _Collection:
 def ids_of(snapshot: SnapshotRows, name: str) -> Sequence[str]:
     """Return the ids of the facts or the passages of a snapshot, in their order."""
     return (snapshot.facts if name == "facts" else snapshot.passages).column(0)
-
-
-def damaged(fault: Exception) -> WorkspaceDamaged:
-    """Return the error of files that cannot be read."""
-    return WorkspaceDamaged(
-        f"The search index cannot be used ({type(fault).__name__}: {fault})",
-        "Run `mara index` again: it is rebuilt from the record",
-    )
 
 
 def _open_collection(folder: Path, name: str, snapshot: SnapshotRows, contents: Contents) -> _Collection:

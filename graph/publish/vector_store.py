@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.endpoints import chroma_server, qdrant_server
-from graph.errors import DiskFull, MaraError, WorkspaceDamaged, shortage_behind
+from graph.errors import DiskFull, MaraError, WorkspaceDamaged
 from graph.metadata_filter import FINGERPRINT
 from graph.publish.chroma_files import close_client, open_client, wipe_unused
 from graph.publish.qdrant_collections import QdrantCollections
 from graph.publish.sharded_collections import SHARDS, ShardedCollection, shard_name, shards_for
-from graph.publish.vectors import Stamp, Vectors
+from graph.publish.vectors import Stamp, Vectors, damaged
 from graph.storage.read_only import may_write, writable_copy
 
 T = TypeVar("T")
@@ -450,7 +450,7 @@ class VectorStore:
         except Exception as fault:
             # It may have been made anew: the next call looks.
             self._collections.forget()
-            raise (self._unavailable(self.where, fault) if self.shared else _damaged(fault)) from fault
+            raise (self._unavailable(self.where, fault) if self.shared else damaged(fault)) from fault
 
 
 def _check_number_of_metadata(wanted: Vectors, rows: Sequence[int]) -> None:
@@ -490,13 +490,4 @@ def _opened(folder: Path) -> Any:
     except MaraError:
         raise
     except Exception as fault:
-        raise _damaged(fault) from fault
-
-
-def _damaged(fault: Exception) -> MaraError:
-    if shortage := shortage_behind(fault):
-        return shortage
-    return WorkspaceDamaged(
-        f"The search index cannot be used ({type(fault).__name__}: {fault})",
-        "Run `mara index` again: it is rebuilt from the record",
-    )
+        raise damaged(fault) from fault

@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.errors import MaraError, WorkspaceDamaged, shortage_behind
 from graph.metadata_filter import FINGERPRINT, askable_metadata
 
 _MODEL, _COMMIT, _HOLDS, _WRITING = "mara_embedding_model", "mara_commit", "mara_holds", "mara_writing"
@@ -107,3 +108,11 @@ class LastAsked(Generic[T]):
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return found
+
+
+def damaged(fault: Exception) -> MaraError:
+    """Return the error of a search index whose files cannot be read."""
+    return shortage_behind(fault) or WorkspaceDamaged(
+        f"The search index cannot be used ({type(fault).__name__}: {fault})",
+        "Run `mara index` again: it is rebuilt from the record",
+    )

@@ -23,6 +23,7 @@ from workflows.cli.command import (
     command,
     error_body,
     progress_bars,
+    publish_interrupted,
     told_beside_the_result,
     write,
 )
@@ -180,6 +181,7 @@ def _index(
     if dry_run:
         found = preview_changes(*given, sync=sync, settings=settings, sample=sample)
         return Shown(found, render.preview, REFUSED if found["refused"] else 0)
+    publish_interrupted(given[1])
     with progress_bars(silent=silent) as progress:
         report = index_sources(*given, progress=progress, sync=sync, settings=settings)
 
@@ -263,6 +265,8 @@ def doctor(
     """Check that a workspace's record, snapshot and search index are intact and agree."""
     from workflows.admin.upkeep import run_doctor
 
+    if not repair:
+        publish_interrupted(workspace)
     result = run_doctor(workspace, repair=repair)
     return Shown(result, render.doctor, 0 if result["ok"] else WorkspaceDamaged.exit_code)
 

@@ -22,7 +22,7 @@ from rich.console import Console
 from graph.errors import BadInput, DependencyMissing, ServiceUnavailable, WorkspaceMissing
 from graph.metadata_filter import parse_where
 from graph.storage.workspace import Workspace
-from workflows.cli.command import Shown, command
+from workflows.cli.command import Shown, command, publish_interrupted
 from workflows.cli.options import WorkspaceOption, asking_settings, path_option, text_option
 
 _PREFIX = "mara_"
@@ -81,6 +81,7 @@ def serve(
             "Install them with: pip install 'mara-rag[serve]'",
         ) from fault
     check_installed()
+    publish_interrupted(workspace)
     if uploads is None:
         _check_workspace(workspace)
     served = Served(workspace, conversations, uploads, history, at_once, workers)
@@ -246,6 +247,7 @@ def mcp(
     from workflows.serving.mcp_stdio import serve_stdio
 
     filter_of_all = parse_where(where or [])
+    publish_interrupted(workspace)
     if where or user:
         # Documents may still come, and a server may be about to start: calls report that.
         with suppress(WorkspaceMissing, ServiceUnavailable):
