@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +17,13 @@ from agents.answers.claims import Claim
 from agents.chat.agent import ChatAgent
 from agents.chat.fitting import Room
 from agents.chat.json_schema import Schema, list_of, number_of, numbers_of, object_of, one_of, text_of
+from agents.offline.language.words import ADVERBS, FUNCTION_WORDS, bare_stem, content_stems
 from agents.offline.reading.alignment import Embed
 from agents.offline.reading.evidence import Evidence, find_each_evidence
-from agents.offline.reading.parts import split_question
-from agents.offline.reading.support import is_supported
+from agents.offline.reading.questions import split_question
 from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply
-from graph.text import normalise_name
+from graph.text import normalise_name, token_spans, tokens
 
 DEFAULT_BUDGET_CHARACTERS = 24_000
 MAX_COMPONENTS = 8
@@ -349,6 +350,35 @@ def _useful(
 
 def _each_once(numbers: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers))
+
+
+LEAST_SHARED = 0.6
+"""Share of a sentence's content words that its source holds, at least, where it supports the sentence."""
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_UNNAMED = FUNCTION_WORDS | ADVERBS
+
+
+def is_supported(sentence: str, source: str) -> bool:
+    """Tell whether a source holds all numbers and capitalised words of a sentence, and most of its content words.
+
+    Most is `LEAST_SHARED`. A sentence without content words, such as "Yes.", has nothing to hold and is not supported.
+    """
+    said, known = set(content_stems(sentence)), set(content_stems(source))
+    if not said or len(said & known) < LEAST_SHARED * len(said):
+        return False
+    return _numbers(sentence) <= _numbers(source) and _names(sentence) <= {bare_stem(token) for token in tokens(source)}
+
+
+def _numbers(text: str) -> set[str]:
+    return {match[0].replace(",", "") for match in _NUMBER.finditer(text)}
+
+
+def _names(text: str) -> set[str]:
+    """Return the stems of the capitalised words that are no function words."""
+    return {
+        bare_stem(token) for token, start, _ in token_spans(text) if text[start].isupper() and token not in _UNNAMED
+    }
 
 
 class OfflineClaimJudge:

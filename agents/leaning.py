@@ -9,9 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from agents.offline.conversation.words import ASKING, OPENERS, POLITE, PRONOUNS, QUESTION_WORDS, any_of
-from agents.offline.language.words import FUNCTION_WORDS, PREPOSITIONS
-from agents.offline.reading.words import is_function_word, language_of, word_spans
+from agents.offline.language.leaning_words import ASKING, OPENERS, POLITE, PRONOUNS, QUESTION_WORDS, any_of
+from agents.offline.language.words import (
+    FUNCTION_WORDS,
+    PREPOSITIONS,
+    function_words,
+    language_of,
+    word_spans,
+    words_of,
+)
 
 ENOUGH_WORDS = 8
 """Words beside function words with which a question names what it is about, whatever else it refers to."""
@@ -95,7 +101,7 @@ def leaning_of(question: str, earlier: str = "") -> str:
     language = language_of(plain)
     if _QUESTION_WORD.fullmatch(plain):
         return "it asks on"
-    if sum(not is_function_word(word, language) for word, _, _ in words) >= ENOUGH_WORDS:
+    if sum(word not in function_words(language) for word, _, _ in words) >= ENOUGH_WORDS:
         return ""
     opener = _OPENER.match(plain)
     if opener and not _is_whole(opener.group(1), plain[opener.end() :], language):
@@ -139,7 +145,7 @@ def _english_leaning(text: str, earlier: str) -> str:
     has_name = any(word[:1].isupper() for word in text.split()[1:])
     if has_name:
         return ""
-    if definite := _definite_noun(text, {word for word, _, _ in word_spans(earlier)}):
+    if definite := _definite_noun(text, words_of(earlier)):
         return f"“{definite}” was spoken of before"
     definite = _definite_noun(text, told) if len(told) <= FEW_WORDS else ""
     return f"“{definite}” names something said before" if definite else ""
@@ -184,7 +190,7 @@ def _is_bound(text: str, start: int, end: int, language: str) -> bool:
     """Tell whether the question itself says what a pronoun means: before it, as a subject that it repeats or owns."""
     before = text[:start]
     is_repeated = before.endswith("-") and any(
-        not is_function_word(word, language) for word, _, _ in word_spans(before)
+        word not in function_words(language) for word, _, _ in word_spans(before)
     )
     return is_repeated or bool(_OWNED.match(text[:end])) or _has_antecedent(before, language)
 
@@ -196,6 +202,6 @@ def _has_antecedent(before: str, language: str) -> bool:
     told = [
         (clause[start:end], start)
         for word, start, end in word_spans(clause)
-        if not is_function_word(word, language) and not _GREETING.fullmatch(word)
+        if word not in function_words(language) and not _GREETING.fullmatch(word)
     ]
     return len(told) > 1 or any(word[:1].isupper() and start for word, start in told)

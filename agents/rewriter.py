@@ -13,9 +13,7 @@ from agents.agent import Agent
 from agents.chat.agent import ChatAgent
 from agents.chat.json_schema import list_of, object_of, text_of
 from agents.leaning import LONGEST_FRAGMENT, asks, leaning_of, open_comparison
-from agents.offline.conversation.antecedents import Antecedents
-from agents.offline.conversation.fragments import asked_with, filled_in, topic_of
-from agents.offline.conversation.words import (
+from agents.offline.language.leaning_words import (
     DEMONSTRATIVES,
     DOUBTS,
     HE,
@@ -28,8 +26,8 @@ from agents.offline.conversation.words import (
     TURNING,
     any_of,
 )
-from agents.offline.language.words import FUNCTION_WORDS, content_stems
-from agents.offline.reading.words import language_of, word_spans
+from agents.offline.language.words import FUNCTION_WORDS, content_stems, language_of, word_spans
+from agents.offline.references import Antecedents, asked_with, filled_in, topic_of
 from agents.roles import Feedback, Turn
 from graph.errors import MalformedReply
 from graph.retrieve.known_names import KnownNames

@@ -23,7 +23,7 @@ from benchmarks.evaluation.sets import QUESTION_SETS, Corpus, QuestionSet, rows_
 from graph.retrieve.modes import Mode
 from graph.storage.workspace import write_atomically
 from tests.docs import drawings
-from workflows.cli.progress_bars import progress_bars
+from workflows.cli.command import progress_bars
 from workflows.context import Context
 from workflows.evaluation.compare import less_baseline
 from workflows.evaluation.runner import Order, evaluate

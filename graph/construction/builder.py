@@ -29,7 +29,7 @@ from graph.construction.edges import EDGE_KINDS, Edges, kinds_with, sort_edges
 from graph.construction.evidence import Evidence, Floats, Handles, Links, Names, Writings, read_evidence
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
 from graph.construction.names import IncrementalMatcher
-from graph.construction.synonym_columns import synonym_columns
+from graph.construction.near_names import synonym_columns
 from graph.corrections.apply import Corrections
 from graph.own_types import OwnTypes
 from graph.schema import Fact, RelationType, entity_id

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.environment import environment
 from graph.errors import BadInput
 
 if TYPE_CHECKING:
@@ -85,9 +86,8 @@ class BertEmbedder:
         self._load()
         windows, owner = self._windows(texts, prefix)
         vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        batches = list(_batches([len(window) for window in windows]))
-        runs = self._workers.map(self._run, ([windows[i] for i in batch] for batch in batches))
-        for batch, found in zip(batches, runs, strict=True):
+        batches = _batches([*map(len, windows)])
+        for batch, found in zip(batches, self._workers.map(partial(self._run, windows), batches), strict=True):
             np.add.at(vectors, owner[batch], found)
         return unit_rows(vectors)
 
@@ -100,7 +100,7 @@ class BertEmbedder:
 
     def _windows(self, texts: Sequence[str], prefix: str) -> tuple[list[list[int]], NDArray[np.intp]]:
         """Tokenise into windows that the network can read; return them with the index of the text each belongs to."""
-        first, last = (self._tokenizer.token_to_id(token) for token in self.window_ends)
+        first, last = map(self._tokenizer.token_to_id, self.window_ends)
         opening = [first, *(self._token_ids([prefix])[0] if prefix else ())]
         size = self.max_tokens - len(opening) - 1
         windows: list[list[int]] = []
@@ -112,8 +112,8 @@ class BertEmbedder:
                 owner.append(index)
         return windows, np.asarray(owner, dtype=np.intp)
 
-    def _run(self, windows: Sequence[list[int]]) -> NDArray[np.float32]:
-        ids = np.array(windows, dtype=np.int64)
+    def _run(self, windows: Sequence[list[int]], batch: NDArray[np.intp]) -> NDArray[np.float32]:
+        ids = np.array([windows[i] for i in batch], dtype=np.int64)
         mask = np.ones(ids.shape, dtype=np.float32)
         vectors: NDArray[np.float32] = self._session.run(None, {**self._inputs(ids), "mask": mask})[0]
         return vectors
@@ -121,7 +121,7 @@ class BertEmbedder:
 
 def _thread_count() -> int:
     """Return how many batches may be computed at once. Raises BadInput where the variable holds no number from 1."""
-    text = os.environ.get(THREADS_VARIABLE) or str(os.cpu_count() or 1)
+    text = environment().mara_embedding_threads or str(os.cpu_count() or 1)
     if not text.isdecimal() or not int(text):
         raise BadInput(f"{THREADS_VARIABLE} is {text!r}", "Set it to a number of threads, at least 1")
     return int(text)
@@ -134,17 +134,19 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return scaled
 
 
-def _batches(lengths: Sequence[int]) -> Iterator[NDArray[np.intp]]:
+def _batches(lengths: Sequence[int]) -> list[NDArray[np.intp]]:
     """Group indices of windows of one length, within the token budget, the longest first.
 
     Without padding a vector is the same to the last bit in whatever batch its text was: what is indexed in one go,
     bit by bit or anew after a crash has the same weights. It is the fastest for short texts, too.
     """
     every = np.asarray(lengths, dtype=np.intp)
+    batches: list[NDArray[np.intp]] = []
     for length in np.unique(every)[::-1]:
         rows = np.flatnonzero(every == length)
         size = max(1, _BATCH_TOKENS // int(length))
-        yield from (rows[start : start + size] for start in range(0, len(rows), size))
+        batches += np.split(rows, range(size, len(rows), size))
+    return batches
 
 
 def open_session(weights: dict[str, NDArray[np.float32]]) -> Any:

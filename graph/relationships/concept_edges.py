@@ -23,8 +23,8 @@ from graph.relationships.explanations import (
     relatedness,
 )
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType, PropertyValue
-from graph.relationships.tables import joined_tables, table_of_nodes
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue
+from graph.relationships.tables import table_of_nodes
 
 EXPLAINS = (EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT)
 RELATED_TO = (EdgeType.RELATED_TO, NodeType.CONCEPT, NodeType.CONCEPT)
@@ -233,14 +233,11 @@ def _edge(of: EdgeKey, source: str, target: str, properties: Mapping[str, Proper
 
 def _edges_from(
     relationships: RelationshipRecord, of: EdgeKey, sources: Sequence[str]
-) -> dict[str, dict[str, dict[str, PropertyValue]]]:
+) -> dict[str, dict[str, Mapping[str, PropertyValue]]]:
     """Return {source: {target: properties}} of the edges that are there."""
-    names = list(EDGES[of[0]].properties)
-    columns = ", ".join(f'e."{name}"' for name in names)
-    query = f"SELECT a.id, b.id, {columns} FROM {joined_tables(*of)} WHERE a.id IN (SELECT value FROM json_each(?))"
-    found: dict[str, dict[str, dict[str, PropertyValue]]] = defaultdict(dict)
-    for source, target, *values in relationships.execute(query, (list(sources),)):
-        found[source][target] = dict(zip(names, values, strict=True))
+    found: dict[str, dict[str, Mapping[str, PropertyValue]]] = defaultdict(dict)
+    for edge in relationships.edges(*of, "WHERE a.id IN (SELECT value FROM json_each(?))", (list(sources),)):
+        found[edge.source[1]][edge.target[1]] = edge.properties
     return found
 
 

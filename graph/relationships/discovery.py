@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
-from graph.dates import is_date
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.sight import Sight, named_document
+from graph.relationships.tables import along
+from graph.text import is_date
 
 PROPOSED = 3
 """Documents that are proposed unless another number is asked for."""
@@ -44,16 +45,14 @@ DOCUMENT_LIMIT = 50
 """Documents that one concept leads to, at most: those that explain it best."""
 
 
-_ASKED = """
+_ASKED = f"""
     SELECT concept.id, max(message.created_at) AS latest, max(mentions.confidence) AS confidence
-    FROM "user" JOIN created ON created.source = "user".key JOIN message ON message.key = created.target
-    JOIN mentions ON mentions.source = message.key JOIN concept ON concept.key = mentions.target
+    FROM {along('"user" -created-> message -mentions-> concept')}
     WHERE "user".id = ? AND message.role = 'user'
     GROUP BY concept.key ORDER BY latest DESC, confidence DESC, concept.id LIMIT ?"""
-_READ = """
+_READ = f"""
     WITH read AS (
-        SELECT document.key, document.id, viewed.last_viewed_at AS latest
-        FROM "user" JOIN viewed ON viewed.source = "user".key JOIN document ON document.key = viewed.target
+        SELECT document.key, document.id, viewed.last_viewed_at AS latest FROM {along('"user" -viewed-> document')}
         WHERE "user".id = ? AND coalesce(viewed.relevance_score, 0) >= 0
         ORDER BY latest DESC, document.id LIMIT ?
     ),
@@ -61,17 +60,15 @@ _READ = """
         SELECT concept.id AS concept, read.id AS document, read.latest, row_number() OVER (
             PARTITION BY read.key ORDER BY explains.relevance_score DESC, concept.id
         ) AS place
-        FROM read JOIN explains ON explains.source = read.key JOIN concept ON concept.key = explains.target
+        FROM {along("read -explains-> concept")}
     )
     SELECT concept, document FROM placed WHERE place <= ? ORDER BY latest DESC, document, place"""
-_OWN = """
-    SELECT concept.id FROM document JOIN explains ON explains.source = document.key
-    JOIN concept ON concept.key = explains.target
+_OWN = f"""
+    SELECT concept.id FROM {along("document -explains-> concept")}
     WHERE document.id = ? ORDER BY explains.relevance_score DESC, concept.id LIMIT ?"""
-_TALKED = """
+_TALKED = f"""
     SELECT concept.id, max(part_of.position) AS latest
-    FROM conversation JOIN part_of ON part_of.target = conversation.key
-    JOIN mentions ON mentions.source = part_of.source JOIN concept ON concept.key = mentions.target
+    FROM {along("conversation <-part_of- message -mentions-> concept")}
     WHERE conversation.id = ? GROUP BY concept.key ORDER BY latest DESC, concept.id LIMIT ?"""
 _NAMES = "SELECT id, name FROM concept WHERE id IN (SELECT value FROM json_each(?))"
 _RELATED = tuple(
@@ -81,26 +78,19 @@ _RELATED = tuple(
     WHERE near.id = ? ORDER BY r.documents DESC, r.confidence DESC, r.{there}"""
     for here, there in (("source", "target"), ("target", "source"))
 )
-_EXPLAINED = """
-    SELECT document.id FROM concept JOIN explains ON explains.target = concept.key
-    JOIN document ON document.key = explains.source
+_EXPLAINED = f"""
+    SELECT document.id FROM {along("concept <-explains- document")}
     WHERE concept.id = ? ORDER BY explains.relevance_score DESC, explains.source"""
-_COMMONNESS = """
-    SELECT count(*) FROM (
-        SELECT 1 FROM concept JOIN explains ON explains.target = concept.key WHERE concept.id = ? LIMIT ?
-    ) AS found"""
-_VIEWED = """
-    SELECT document.id FROM "user" JOIN viewed ON viewed.source = "user".key
-    JOIN document ON document.key = viewed.target WHERE "user".id = ?"""
-_CITED = """
-    SELECT document.id FROM conversation JOIN part_of ON part_of.target = conversation.key
-    JOIN references_message_document cited ON cited.source = part_of.source
-    JOIN document ON document.key = cited.target WHERE conversation.id = ?
-    UNION
-    SELECT document.id FROM conversation JOIN part_of ON part_of.target = conversation.key
-    JOIN references_message_document_chunk cited ON cited.source = part_of.source
-    JOIN chunk_of ON chunk_of.source = cited.target
-    JOIN document ON document.key = chunk_of.target WHERE conversation.id = ?"""
+_COMMONNESS = f"""
+    SELECT count(*) FROM (SELECT 1 FROM {along("concept <-explains-")} WHERE concept.id = ? LIMIT ?) AS found"""
+_VIEWED = f"""SELECT document.id FROM {along('"user" -viewed-> document')} WHERE "user".id = ?"""
+_CITED = " UNION ".join(
+    f"SELECT document.id FROM {along(f'conversation <-part_of- message {cited} document')} WHERE conversation.id = ?"
+    for cited in (
+        "-references_message_document->",
+        "-references_message_document_chunk-> document_chunk -chunk_of->",
+    )
+)
 
 
 class Because(StrEnum):

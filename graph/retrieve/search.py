@@ -15,8 +15,8 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.construction.edges import TypedGraph
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
-from graph.construction.typed_graph import TypedGraph
 from graph.errors import BadInput
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT, Mode, WalkSettings
 from graph.retrieve.open_index import Index

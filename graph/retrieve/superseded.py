@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from graph.metadata_filter import read_conditions
-from graph.metadata_match import meets
+from graph.metadata_filter import meets, read_conditions
 from graph.moments import shown
 from graph.storage.versions import Span, Versions
 

@@ -241,6 +241,19 @@ def test_nothing_unpickles_evaluates_or_counts_tokens_by_download(package: str) 
         assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"eval", "exec", "__import__"}, path
 
 
+def reads_environment(path: Path) -> bool:
+    """Whether a file reads the environment, or changes it."""
+    names = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
+    found = [node for node in nodes_of(path) if isinstance(node, ast.Attribute) and node.attr in names]
+    imported = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom) and node.module == "os"]
+    return bool(found) or any(names & {alias.name for alias in node.names} for node in imported)
+
+
+def test_one_module_alone_reads_the_environment() -> None:
+    reading = [path for package in PACKAGES for path in sources(package) if reads_environment(path)]
+    assert [path.relative_to(ROOT).as_posix() for path in reading] == ["graph/environment.py"]
+
+
 def test_the_heavy_packages_are_imported_within_functions_alone() -> None:
     for package in PACKAGES:
         for path in sources(package):

@@ -2,93 +2,52 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from graph.errors import BadInput, ServiceUnavailable, WorkspaceDamaged, WorkspaceMissing
+from graph.errors import BadInput, WorkspaceDamaged
 from graph.explain.matrices import MatrixWeights
-from graph.storage.workspace import default_workspace
 from workflows.cli import render
-from workflows.cli.batch import batch
 from workflows.cli.chat import chat
-from workflows.cli.command import REFUSED, error_body, reports_errors, told_beside_the_result, write
-from workflows.cli.compare import compare
-from workflows.cli.correct import correct
-from workflows.cli.discover import discover, provenance
-from workflows.cli.edges import edges
-from workflows.cli.evaluate import evaluate, export_beta, export_trec
-from workflows.cli.feedback import feedback, tune
-from workflows.cli.graph import graph
-from workflows.cli.history import forget, history
-from workflows.cli.key import key
-from workflows.cli.options import (
-    AddressOption,
-    AlphaOption,
-    AsOfOption,
-    BarOption,
-    CheckClaimsOption,
-    ChunkOverlapOption,
-    ChunkTokensOption,
-    CitedBeforeOption,
-    ClassesOption,
-    ConcurrencyOption,
-    ConversationOption,
-    DatedOption,
-    DryRunOption,
-    EngineOption,
-    ExtractorOption,
-    FieldOption,
-    IndexingEngineOption,
+from workflows.cli.command import (
+    REFUSED,
     JsonOption,
-    KeepVersionsOption,
-    MetadataOption,
-    ModelCallsOption,
-    ModelOption,
-    ModelTokensOption,
-    ModeOption,
-    NewerThanOption,
-    PersonalOption,
-    PresetOption,
-    PriceInOption,
-    PriceOutOption,
+    Shown,
+    command,
+    error_body,
+    progress_bars,
+    told_beside_the_result,
+    write,
+)
+from workflows.cli.contents import discover, edges, provenance, versions
+from workflows.cli.correct import correct, review
+from workflows.cli.evaluate import batch, compare, evaluate, export_beta, export_trec
+from workflows.cli.feedback import feedback, tune
+from workflows.cli.graph import graph, plot
+from workflows.cli.history import forget, history
+from workflows.cli.options import (
+    Asking,
+    Indexing,
     QuestionArgument,
-    QuestionSecondsOption,
-    RateOption,
-    RelationshipsOption,
-    RememberOption,
-    SampleOption,
-    SourceFilterOption,
-    TopKOption,
-    TriplesOption,
-    TypesOption,
-    UserOption,
-    WhereOption,
-    WorkersOption,
-    WorkflowOption,
     WorkspaceOption,
-    asking_settings,
-    given_text,
-    indexing_settings,
-    named_path,
+    path_argument,
+    path_option,
+    text_option,
     words_of_question,
 )
-from workflows.cli.plot import plot
-from workflows.cli.progress_bars import progress_bars
-from workflows.cli.record import record
-from workflows.cli.review import review
-from workflows.cli.serve import serve
-from workflows.cli.versions import versions
+from workflows.cli.serve import key, mcp, serve
 from workflows.output.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
-from workflows.settings.enums import Workflow
+
+if TYPE_CHECKING:
+    from workflows.settings.indexing import IndexingContext
 
 
 class Commands(TyperGroup):
@@ -136,156 +95,121 @@ def show_version(
 
 _SOURCES_HELP = "Files and folders to read: text, Markdown, HTML, PDF, Word, tables, corpora, lists of web pages."
 
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would change and what extraction would take; write nothing.")
+]
+SampleOption = Annotated[
+    int,
+    typer.Option(min=0, max=1000, help="Passages sampled by a dry run to estimate cost; they are sent to the model."),
+]
+
 
 @app.command()
-@reports_errors
+@command
 def index(
-    sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="SOURCES")],
-    workspace: WorkspaceOption = None,
-    triples: TriplesOption = None,
-    types: TypesOption = None,
-    model: ExtractorOption = None,
-    field: FieldOption = None,
-    metadata: MetadataOption = None,
-    chunk_tokens: ChunkTokensOption = None,
-    chunk_overlap: ChunkOverlapOption = None,
-    concurrency: ConcurrencyOption = None,
-    requests_per_minute: RateOption = None,
-    engine: IndexingEngineOption = None,
-    address: AddressOption = None,
-    workers: WorkersOption = None,
-    passage_classes: ClassesOption = None,
-    price_in: PriceInOption = None,
-    price_out: PriceOutOption = None,
-    dated: DatedOption = None,
-    keep_versions: KeepVersionsOption = None,
-    relationships: RelationshipsOption = None,
+    sources: Annotated[list[Path], path_argument("SOURCES", _SOURCES_HELP)],
+    run: Indexing,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Read documents, extract their facts, and add them to a workspace."""
-    _index(sync=False, **locals())
+    return _index(sources, run, run.settings(), dry_run=dry_run, sample=sample, silent=as_json)
 
 
 @app.command()
-@reports_errors
+@command
 def sync(
-    sources: Annotated[list[Path], typer.Argument(help=_SOURCES_HELP, parser=named_path, metavar="FOLDERS")],
-    workspace: WorkspaceOption = None,
-    triples: TriplesOption = None,
-    types: TypesOption = None,
-    model: ExtractorOption = None,
-    field: FieldOption = None,
-    metadata: MetadataOption = None,
-    chunk_tokens: ChunkTokensOption = None,
-    chunk_overlap: ChunkOverlapOption = None,
-    concurrency: ConcurrencyOption = None,
-    requests_per_minute: RateOption = None,
-    engine: IndexingEngineOption = None,
-    address: AddressOption = None,
-    workers: WorkersOption = None,
-    passage_classes: ClassesOption = None,
-    price_in: PriceInOption = None,
-    price_out: PriceOutOption = None,
-    dated: DatedOption = None,
-    keep_versions: KeepVersionsOption = None,
-    relationships: RelationshipsOption = None,
+    sources: Annotated[list[Path], path_argument("FOLDERS", _SOURCES_HELP)],
+    run: Indexing,
     replace_all: Annotated[
         bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
     ] = False,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Make a workspace match its documents: add, replace and remove passages."""
-    _index(sync=True, **locals())
+    settings = run.settings(replace_all=replace_all)
+    return _index(sources, run, settings, sync=True, dry_run=dry_run, sample=sample, silent=as_json)
 
 
 @app.command()
-@reports_errors
+@command
 def remove(
+    *,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="IDs of passages or documents.")] = None,
     source: Annotated[
         list[str] | None,
         typer.Option(help="File or address whose passages to remove, as their `source` names it. Repeatable."),
     ] = None,
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
+    workspace: WorkspaceOption,
+) -> Shown:
     """Remove passages and the facts found only in them."""
     from workflows.admin.removal import remove_passages
 
-    done = remove_passages(workspace or default_workspace(), ids or [], source or [])
-    write(done, lambda console: render.removal(console, done), as_json=as_json)
+    return Shown(remove_passages(workspace, ids or [], source or []), render.removal)
 
 
 def _index(
     sources: list[Path],
-    workspace: Path | None,
-    triples: Path | None,
+    run: Indexing,
+    settings: IndexingContext,
     *,
-    sync: bool,
+    sync: bool = False,
     dry_run: bool,
     sample: int,
-    as_json: bool,
-    **given: Any,
-) -> None:
-    """Index or sync, or preview that, as the options of the command say; ``given`` are settings of the run."""
+    silent: bool,
+) -> Shown:
+    """Index or sync, or preview that, as the options of the command say."""
     from workflows.indexing import index_sources
     from workflows.indexing_run.preview import preview_changes
 
-    settings, root = indexing_settings(**given), workspace or default_workspace()
+    given = (sources, run.workspace, run.triples)
     if dry_run:
-        found = preview_changes(sources, root, triples, sync=sync, settings=settings, sample=sample)
-        write(found, lambda console: render.preview(console, found), as_json=as_json)
-        refused = len(found["refused"])
-    else:
-        with progress_bars(silent=as_json) as progress:
-            report = index_sources(sources, root, triples, progress=progress, sync=sync, settings=settings)
-        write(report.to_json(), lambda console: render.index_report(console, report, triples), as_json=as_json)
-        refused = report.refused_count
-    if refused:
-        raise typer.Exit(REFUSED)
+        found = preview_changes(*given, sync=sync, settings=settings, sample=sample)
+        return Shown(found, render.preview, REFUSED if found["refused"] else 0)
+    with progress_bars(silent=silent) as progress:
+        report = index_sources(*given, progress=progress, sync=sync, settings=settings)
+
+    def show(console: Console, body: Any) -> None:
+        render.index_report(console, report, run.triples)
+
+    return Shown(report.to_json(), show, REFUSED if report.refused_count else 0)
 
 
 @app.command()
-@reports_errors
+@command
 def ask(
     question: QuestionArgument,
-    workspace: WorkspaceOption = None,
-    workflow: WorkflowOption = Workflow.MARA,
-    mode: ModeOption = None,
-    preset: PresetOption = None,
-    model: ModelOption = None,
-    top_k: TopKOption = None,
-    where: WhereOption = None,
-    as_of: AsOfOption = None,
-    engine: EngineOption = None,
-    alpha: AlphaOption = None,
-    n: BarOption = None,
-    check_claims: CheckClaimsOption = None,
-    question_s: QuestionSecondsOption = None,
-    max_model_calls: ModelCallsOption = None,
-    max_model_tokens: ModelTokensOption = None,
-    conversation: ConversationOption = None,
-    user: UserOption = None,
-    remember: RememberOption = None,
-    personalise: PersonalOption = None,
-    source: SourceFilterOption = None,
-    newer_than: NewerThanOption = None,
-    cited_before: CitedBeforeOption = False,
+    asked: Asking,
+    personalise: Annotated[
+        bool | None,
+        typer.Option(
+            "--personalise/--impersonal",
+            help="Move the ranking towards what the user read, marked and asked (default: impersonal).",
+        ),
+    ] = None,
+    source: Annotated[
+        str | None, text_option("NAME", "Use only passages of this source: a file, a page, or a website.")
+    ] = None,
+    newer_than: Annotated[
+        str | None, text_option("DATE", "Use only documents that were updated after this date.")
+    ] = None,
+    cited_before: Annotated[
+        bool,
+        typer.Option(
+            "--cited-before", help="Use only passages that answers cited in the conversation, or to the user."
+        ),
+    ] = False,
     explain: Annotated[
         Path | None,
-        typer.Option(
-            parser=named_path,
-            metavar="FILE",
-            help="Write an explanation of the answer: a page (.html), its data (.json) or its graph (.graphml).",
+        path_option(
+            "FILE", "Write an explanation of the answer: a page (.html), its data (.json) or its graph (.graphml)."
         ),
     ] = None,
     explain_nodes: Annotated[
-        int | None,
-        typer.Option(help="Entities and passages to explain, at most (default 60).", min=2, max=2000),
+        int | None, typer.Option(help="Entities and passages to explain, at most (default 60).", min=2, max=2000)
     ] = None,
     verbose: Annotated[
         bool,
@@ -304,32 +228,10 @@ def ask(
         check_target(explain)
     elif explain_nodes is not None:
         raise BadInput("--explain-nodes needs --explain", "Give --explain with it")
-    asked = words_of_question(question)
-    context = asking_settings(
-        workspace,
-        where,
-        workflow,
-        mode=mode,
-        preset=preset,
-        model=model,
-        top_k=top_k,
-        as_of=as_of,
-        engine=engine,
-        alpha=alpha,
-        n=n,
-        check_claims=check_claims,
-        question_s=question_s,
-        max_model_calls=max_model_calls,
-        max_model_tokens=max_model_tokens,
-        conversation=conversation,
-        user=user,
-        remember=remember,
-        personalise=personalise,
-        source=source,
-        newer_than=newer_than,
-        cited_before=cited_before,
-    )
-    result = ask_live(asked, context, silent=as_json)
+    words = words_of_question(question)
+    filters = {"source": source, "newer_than": newer_than, "cited_before": cited_before}
+    context = asked.settings(personalise=personalise, **filters)
+    result = ask_live(words, context, silent=as_json)
     write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
     if not as_json:
         sys.stdout.flush()
@@ -341,56 +243,49 @@ def ask(
 
 
 @app.command()
-@reports_errors
+@command
 def stats(
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     skipped: Annotated[
         bool, typer.Option("--skipped", help="Name the files that indexing did not read, with the reasons, instead.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Show what a workspace contains."""
     from workflows.admin.inspection import skipped_files, workspace_stats
 
-    found = (skipped_files if skipped else workspace_stats)(workspace or default_workspace())
-    show = render.skipped if skipped else render.stats
-    write(found, lambda console: show(console, found), as_json=as_json)
+    if skipped:
+        return Shown(skipped_files(workspace), render.skipped)
+    return Shown(workspace_stats(workspace), render.stats)
 
 
 @app.command()
-@reports_errors
+@command
 def doctor(
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     repair: Annotated[
-        bool,
-        typer.Option("--repair", help="Rebuild whatever disagrees with the record; nothing is embedded."),
+        bool, typer.Option("--repair", help="Rebuild whatever disagrees with the record; nothing is embedded.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Check that a workspace's record, snapshot and search index are intact and agree."""
     from workflows.admin.upkeep import run_doctor
 
-    result = run_doctor(workspace or default_workspace(), repair=repair)
-    write(result, lambda console: render.doctor(console, result), as_json=as_json)
-    if not result["ok"]:
-        raise typer.Exit(WorkspaceDamaged.exit_code)
+    result = run_doctor(workspace, repair=repair)
+    return Shown(result, render.doctor, 0 if result["ok"] else WorkspaceDamaged.exit_code)
 
 
 @export.command("matrices")
-@reports_errors
+@command
 def matrices(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="New folder, or the folder of an earlier export.")],
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     weights: Annotated[
         MatrixWeights, typer.Option(help="Edge weights: those of mode mara-matrix (counts) or of mode mara (evidence).")
     ] = MatrixWeights.COUNTS,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Write one sparse matrix per relation type (.npz) and their metadata (JSON), readable with scipy alone."""
     from workflows.admin.export import export_matrices
 
-    written = export_matrices(workspace or default_workspace(), folder, weights)
-    write(written, lambda console: render.matrices(console, written), as_json=as_json)
+    return Shown(export_matrices(workspace, folder, weights), render.matrices)
 
 
 export.command("beta")(export_beta)
@@ -398,87 +293,70 @@ export.command("trec")(export_trec)
 
 
 @app.command()
-@reports_errors
-def reembed(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+@command
+def reembed(workspace: WorkspaceOption) -> Shown:
     """Recompute all embeddings with the configured embedding model."""
     from workflows.indexing import reembed_workspace
 
-    report = reembed_workspace(workspace or default_workspace())
-    write(report, lambda console: render.reembedding(console, report), as_json=as_json)
+    return Shown(reembed_workspace(workspace), render.reembedding)
 
 
 @app.command()
-@reports_errors
+@command
 def demo(
     workspace: Annotated[Path, typer.Option("--workspace", "-w", help="Folder for the sample index.")] = Path(
         ".mara-demo"
     ),
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Index the bundled sample corpus and answer its 20 questions."""
     from workflows.admin.demo import run_demo
 
     with progress_bars() as progress:
-        result = run_demo(workspace, progress)
-    write(result, lambda console: render.demo(console, result), as_json=as_json)
+        return Shown(run_demo(workspace, progress), render.demo)
 
 
-@app.command()
-@reports_errors
-def mcp(
-    workspace: WorkspaceOption = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Serve only passages with this metadata, as in `mara ask`; clients can only narrow it. Repeatable.",
-        ),
-    ] = None,
-    user: Annotated[
-        str | None,
-        typer.Option(
-            parser=given_text, metavar="NAME", help="Who asks: write their conversations and views to the history."
-        ),
-    ] = None,
-) -> None:
-    """Serve a workspace to MCP clients over stdio, with the tools ask and retrieve."""
-    import anyio
+record = typer.Typer(
+    help="A record in Postgres, at the address of MARA_RECORD_URL: join one, or move a workspace's to it.",
+    no_args_is_help=True,
+)
 
-    from graph.metadata_filter import parse_where
-    from workflows.serving.mcp_server import make_server
-    from workflows.serving.mcp_stdio import serve_stdio
+_Name = Annotated[
+    str, typer.Argument(metavar="[NAME]", help="Name of the record; by default the one that the address names.")
+]
 
-    filter_of_all = parse_where(where or [])
-    if where or user:
-        # Documents may still come, and a server may be about to start: calls report that.
-        with suppress(WorkspaceMissing, ServiceUnavailable):
-            asking_settings(workspace, where, user=user)
-    # What a library prints is held back no longer than a line: at the end it would follow the protocol.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)
-    server = make_server((workspace or default_workspace()).absolute(), filter_of_all, user or "")
-    anyio.run(serve_stdio, server)
+
+@record.command()
+@command
+def join(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
+    """Let a folder have a record that is in Postgres, and derive its index; again, to bring it up to date."""
+    from workflows.admin.upkeep import join_record
+
+    found = join_record(workspace, name)
+    state = "derived" if found["derived"] else "up to date"
+    told = f"Record [bold]{render.escape(found['record'])}[/]: generation {found['generation'] or 'none'}, {state}"
+    return Shown(found, told)
+
+
+@record.command()
+@command
+def move(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
+    """Move a workspace's record and history from SQLite to Postgres; its index stays as it is."""
+    from workflows.admin.upkeep import move_record
+
+    found = move_record(workspace, name)
+    told = f"Moved to the record [bold]{render.escape(found['record'])}[/]"
+    return Shown(found, f"{told}. No longer needed: {', '.join(found['set_aside'])}")
 
 
 app.add_typer(plot, name="plot")
 app.add_typer(graph, name="graph")
 app.add_typer(correct, name="correct")
 app.add_typer(record, name="record")
-app.command("chat")(chat)
-app.command("batch")(batch)
+for each in (mcp, chat, batch):
+    app.command()(each)
 app.command("eval")(evaluate)
-app.command("compare")(compare)
-app.command("edges")(edges)
-app.command("feedback")(feedback)
-app.command("review")(review)
-app.command("serve")(serve)
-app.command("tune")(tune)
-app.command("versions")(versions)
-app.command("key")(key)
-app.command("history")(history)
-app.command("discover")(discover)
-app.command("provenance")(provenance)
-app.command("forget")(forget)
+for each in (compare, edges, feedback, review, serve, tune, versions, key, history, discover, provenance, forget):
+    app.command()(each)
 
 
 def main() -> None:

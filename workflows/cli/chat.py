@@ -5,57 +5,19 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from graph.errors import BadInput
-from workflows.cli.command import reports_errors
-from workflows.cli.options import (
-    AlphaOption,
-    AsOfOption,
-    BarOption,
-    CheckClaimsOption,
-    ConversationOption,
-    EngineOption,
-    ModelCallsOption,
-    ModelOption,
-    ModelTokensOption,
-    ModeOption,
-    PresetOption,
-    QuestionSecondsOption,
-    RememberOption,
-    TopKOption,
-    UserOption,
-    WhereOption,
-    WorkflowOption,
-    WorkspaceOption,
-    asking_settings,
-)
+from workflows.cli.command import command
+from workflows.cli.options import Asking
 from workflows.output.printable import VisibleConsole
-from workflows.settings.enums import Workflow
 
 
-@reports_errors
+@command
 def chat(
-    workspace: WorkspaceOption = None,
-    workflow: WorkflowOption = Workflow.MARA,
-    mode: ModeOption = None,
-    preset: PresetOption = None,
-    model: ModelOption = None,
-    top_k: TopKOption = None,
-    where: WhereOption = None,
-    as_of: AsOfOption = None,
-    engine: EngineOption = None,
-    alpha: AlphaOption = None,
-    n: BarOption = None,
-    check_claims: CheckClaimsOption = None,
-    question_s: QuestionSecondsOption = None,
-    max_model_calls: ModelCallsOption = None,
-    max_model_tokens: ModelTokensOption = None,
-    conversation: ConversationOption = None,
-    user: UserOption = None,
-    remember: RememberOption = None,
+    asked: Asking,
     history: Annotated[
         bool, typer.Option("--history/--no-history", help="Keep what is typed for the next conversation.")
     ] = True,
@@ -64,16 +26,12 @@ def chat(
     ] = False,
 ) -> None:
     """Talk with the documents of a workspace: a question may lean on earlier ones."""
-    _converse(**locals())
-
-
-def _converse(history: bool, as_json: bool, **given: Any) -> None:
     from workflows.ask import graph_of
     from workflows.cli.chat_commands import Chat, answered_as_json
     from workflows.conversation.session import Conversation, turns_of_history
     from workflows.runtime.resources import open_workspace_index, selection_of
 
-    context = asking_settings(**given)
+    context = asked.settings()
     index = open_workspace_index(context)
     selection = selection_of(context, index)
     conversation = Conversation(context, turns_of_history(context))

@@ -1,24 +1,40 @@
-"""The base of all commands: turns errors into messages and exit codes, prints results for people or programs."""
+"""The base of all commands: turns errors into messages and exit codes, prints results and progress."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec
+from typing import Annotated, Any, NoReturn, ParamSpec
 
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
-from graph.errors import BadInput, MaraError, WorkspaceLocked
-from graph.out_of_resources import out_of_memory, shortage_behind
+from graph.environment import refresh_environment
+from graph.errors import BadInput, MaraError, WorkspaceLocked, out_of_memory, shortage_behind
 from graph.storage.workspace import Workspace, default_workspace
 from workflows.cli import render
 from workflows.output.printable import VisibleConsole, visible_json
 
 P = ParamSpec("P")
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 STOPPED = 130
 """Exit code after Ctrl-C."""
@@ -55,6 +71,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        refresh_environment()
         try:
             if "workspace" in kwargs and not any(kwargs.get(name) for name in _WRITE_NOTHING_FIRST):
                 _publish_what_was_committed(kwargs["workspace"])
@@ -108,6 +125,11 @@ def say(text: str) -> None:
     VisibleConsole(stderr=True, emoji=False, highlight=False, markup=False, soft_wrap=True).print(text)
 
 
+def somebody_answers() -> bool:
+    """Tell whether a question can be put on the terminal."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
 @contextmanager
 def told_beside_the_result() -> Iterator[None]:
     """Report an error on standard error, whatever the format: the result stands on standard output already."""
@@ -124,3 +146,97 @@ def write(value: Any, pretty: Callable[[Console], None], *, as_json: bool) -> No
     else:
         terminal = sys.stdout is not None and sys.stdout.isatty()
         pretty(VisibleConsole(soft_wrap=not terminal, emoji=False, highlight=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The result of a command.
+
+    Attributes:
+        value: what ``--json`` prints.
+        show: writes the value on a console, for people; or what is written, as markup.
+        code: exit code.
+    """
+
+    value: Any
+    show: Callable[[Console, Any], None] | str
+    code: int = 0
+
+    def on(self, console: Console) -> None:
+        """Write the result on a console."""
+        if isinstance(self.show, str):
+            console.print(self.show)
+        else:
+            self.show(console, self.value)
+
+
+def command(function: Callable[..., Shown | None]) -> Callable[..., None]:
+    """Make a command of a function: its errors are reported, and what it returns is printed, with ``--json`` as JSON.
+
+    A parameter whose type is a dataclass is a group of options. A parameter ``workspace`` without a default is the
+    default workspace where the command line names none.
+    """
+    own = signature(function, eval_str=True)
+    groups: dict[str, Any] = {name: of.annotation for name, of in own.parameters.items() if is_dataclass(of.annotation)}
+    grouped = {name: signature(group, eval_str=True).parameters for name, group in groups.items()}
+    options: dict[str, Parameter] = {}
+    for name, option in own.parameters.items():
+        options |= grouped.get(name, {name: option})
+    if own.return_annotation is Shown:
+        options.setdefault(
+            "as_json", Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=JsonOption)
+        )
+    takes_default = "workspace" in options and options["workspace"].default is Parameter.empty
+    if takes_default:
+        options["workspace"] = options["workspace"].replace(default=None)
+
+    @wraps(function)
+    def run(**given: Any) -> None:
+        if takes_default:
+            given["workspace"] = given["workspace"] or default_workspace()
+        made = {name: group(**{option: given[option] for option in grouped[name]}) for name, group in groups.items()}
+        shown = function(**{name: made[name] if name in made else given[name] for name in own.parameters})
+        if shown is not None:
+            write(shown.value, shown.on, as_json=given["as_json"])
+            if shown.code:
+                raise typer.Exit(shown.code)
+
+    keywords = [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options.values()]
+    vars(run)["__signature__"] = own.replace(parameters=keywords, return_annotation=None)
+    return reports_errors(run)
+
+
+_SPEED_OVER_S = 60.0
+
+
+class RateColumn(ProgressColumn):
+    """Items a second, as of late."""
+
+    def render(self, task: Task) -> Text:
+        """Return the rate; nothing before there is one."""
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:.1f}/s" if speed else "", style="progress.data.speed")
+
+
+@contextmanager
+def progress_bars(console: Console | None = None, *, silent: bool = False) -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a progress function that draws a bar for each stage on a terminal; elsewhere, and if silent, nothing."""
+    console = console or VisibleConsole(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        RateColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(
+        *columns, console=console, disable=silent or not console.is_terminal, speed_estimate_period=_SPEED_OVER_S
+    ) as progress:
+        bars: dict[str, TaskID] = {}
+
+        def advance(stage: str, done: int, total: int) -> None:
+            if stage not in bars:
+                bars[stage] = progress.add_task(escape(stage), total=total)
+            progress.update(bars[stage], completed=done, total=total)
+
+        yield advance

@@ -1,22 +1,22 @@
-"""The commands ``mara correct ...``: corrections of the graph by its user."""
+"""``mara correct`` and ``mara review``: corrections of the graph by its user, and proposals for them."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from graph.corrections.kinds import Apart, Change, Drop, Merge, Split, What
-from graph.storage.workspace import default_workspace
 from graph.text import counted
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WorkspaceOption, given_text, named_path
+from workflows.cli.command import JsonOption, Shown, command, write
+from workflows.cli.options import WorkspaceOption, path_argument, text_option
 from workflows.cli.render import escape, relationships_problem
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 correct = typer.Typer(
     help="Correct the graph: merge and split names, change, drop and pin facts. Corrections survive every sync.",
@@ -26,181 +26,161 @@ correct = typer.Typer(
 _FACT = '"SUBJECT | PREDICATE | OBJECT", or the id of a fact.'
 
 FactArgument = Annotated[str, typer.Argument(metavar="FACT", help=_FACT)]
-NameOption = Annotated[str | None, typer.Option("--as", parser=given_text, metavar="NAME", help="Name of the entity.")]
+NameOption = Annotated[str | None, text_option("NAME", "Name of the entity.", "--as")]
 PlacesOption = Annotated[
     list[str] | None,
     typer.Option("--in", metavar="PLACE", help="Source, document or passage that this is about. Repeatable."),
 ]
 RelationOption = Annotated[
-    str | None, typer.Option(metavar="TYPE", help="Relation type of the fact, such as TEMPORAL.", show_default=False)
+    str | None, typer.Option(metavar="TYPE", help="Relation type of the fact, such as TEMPORAL.")
 ]
-NoteOption = Annotated[str, typer.Option(help="Reason, which is kept with the correction.", show_default=False)]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
 
 
+_QUOTED = str.maketrans({'"': '\\"', "\\": "\\\\", "$": "\\$", "`": "\\`"})
+_MERGES = {"y": 0, "1": 0, "2": 1}
+"""Answers that merge a pair, with the place of the name that stays."""
+
+
+@dataclass(kw_only=True)
+class Making:
+    """The options of a command that makes a correction."""
+
+    note: Annotated[str, typer.Option(help="Reason, which is kept with the correction.", show_default=False)] = ""
+    workspace: WorkspaceOption
+    dry_run: DryRunOption = False
+
+    def made(self, what: What) -> Shown:
+        """Make a correction."""
+        from workflows.admin.corrections import correct as make_corrections
+
+        return Shown(make_corrections(self.workspace, [what], self.note, dry_run=self.dry_run), show_done)
+
+
 @correct.command()
-@reports_errors
+@command
 def merge(
+    *,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names that mean one entity.")],
     name: NameOption = None,
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    making: Making,
+) -> Shown:
     """Make one entity of several names; it is called by the first unless --as names it."""
-    _correct(Merge(tuple(names), name or names[0]), note, workspace, dry_run=dry_run, as_json=as_json)
+    return making.made(Merge(tuple(names), name or names[0]))
 
 
 @correct.command()
-@reports_errors
+@command
 def split(
+    *,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name that means another entity in some places.")],
     places: PlacesOption = None,
     into: NameOption = None,
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    making: Making,
+) -> Shown:
     """Let a name mean another entity in some sources, documents or passages."""
     where = tuple(places or ())
-    _correct(
-        Split(name, where, into or f"{name} ({', '.join(where)})"), note, workspace, dry_run=dry_run, as_json=as_json
-    )
+    return making.made(Split(name, where, into or f"{name} ({', '.join(where)})"))
 
 
 @correct.command()
-@reports_errors
+@command
 def apart(
     names: Annotated[list[str], typer.Argument(metavar="NAME NAME...", help="Names that mean different entities.")],
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    making: Making,
+) -> Shown:
     """Keep similar names apart: no synonym edge joins them, and `mara review` does not propose them."""
-    _correct(Apart(tuple(names)), note, workspace, dry_run=dry_run, as_json=as_json)
+    return making.made(Apart(tuple(names)))
 
 
 @correct.command()
-@reports_errors
+@command
 def change(
+    *,
     fact: FactArgument,
     to: Annotated[str, typer.Option(metavar="FACT", help='The right fact: "SUBJECT | PREDICATE | OBJECT".')],
     relation: RelationOption = None,
     places: PlacesOption = None,
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    making: Making,
+) -> Shown:
     """Put a right fact in place of a wrong one; it keeps the relation type unless --relation gives another."""
     from workflows.admin.corrections import read_statement
 
-    root = workspace or default_workspace()
-    said = Change(read_statement(root, fact), read_statement(root, to, relation or ""), tuple(places or ()))
-    _correct(said, note, workspace, dry_run=dry_run, as_json=as_json)
+    right = read_statement(making.workspace, to, relation or "")
+    return making.made(Change(read_statement(making.workspace, fact), right, tuple(places or ())))
 
 
 @correct.command()
-@reports_errors
-def drop(
-    fact: FactArgument,
-    relation: RelationOption = None,
-    places: PlacesOption = None,
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@command
+def drop(*, fact: FactArgument, relation: RelationOption = None, places: PlacesOption = None, making: Making) -> Shown:
     """Drop a wrong fact, everywhere or in some places."""
     from workflows.admin.corrections import read_statement
 
-    said = Drop(read_statement(workspace or default_workspace(), fact, relation or ""), tuple(places or ()))
-    _correct(said, note, workspace, dry_run=dry_run, as_json=as_json)
+    return making.made(Drop(read_statement(making.workspace, fact, relation or ""), tuple(places or ())))
 
 
 @correct.command()
-@reports_errors
+@command
 def pin(
+    *,
     fact: FactArgument,
     passage: Annotated[str, typer.Option(metavar="ID", help="Passage that states the fact.")],
     relation: RelationOption = None,
-    note: NoteOption = "",
-    workspace: WorkspaceOption = None,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+    making: Making,
+) -> Shown:
     """Let a right fact stand in a passage, whether or not the extractor finds it."""
     from workflows.admin.corrections import pinned
 
-    said = pinned(workspace or default_workspace(), fact, passage, relation or "")
-    _correct(said, note, workspace, dry_run=dry_run, as_json=as_json)
+    return making.made(pinned(making.workspace, fact, passage, relation or ""))
 
 
 @correct.command("list")
-@reports_errors
-def list_all(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+@command
+def list_all(workspace: WorkspaceOption) -> Shown:
     """List all corrections, with the number of passages that each changes."""
     from workflows.admin.corrections import list_corrections
 
-    listed = list_corrections(workspace or default_workspace())
-    write(listed, lambda console: _show_list(console, listed), as_json=as_json)
+    return Shown(list_corrections(workspace), _show_list)
 
 
 @correct.command()
-@reports_errors
+@command
 def undo(
     ids: Annotated[list[int], typer.Argument(metavar="ID...", help="Numbers of corrections.")],
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Undo corrections; they stay listed as undone."""
     from workflows.admin.corrections import undo as undo_corrections
 
-    done = undo_corrections(workspace or default_workspace(), ids, dry_run=dry_run)
-    write(done, lambda console: show_done(console, done), as_json=as_json)
+    return Shown(undo_corrections(workspace, ids, dry_run=dry_run), show_done)
 
 
 @correct.command("export")
-@reports_errors
+@command
 def export_file(
-    file: Annotated[Path, typer.Argument(metavar="FILE", parser=named_path, help="File to write (JSONL).")],
-    workspace: WorkspaceOption = None,
-    as_json: JsonOption = False,
-) -> None:
+    file: Annotated[Path, path_argument("FILE", "File to write (JSONL).")],
+    workspace: WorkspaceOption,
+) -> Shown:
     """Write all corrections into a file, one JSON object a line."""
     from workflows.admin.corrections import export_corrections
 
-    done = export_corrections(workspace or default_workspace(), file)
-    told = (
-        f"{counted(done['standing'], 'correction')} and {done['undone']} that were undone are in {escape(done['file'])}"
-    )
-    write(done, lambda console: console.print(told), as_json=as_json)
+    done = export_corrections(workspace, file)
+    made = f"{counted(done['standing'], 'correction')} and {done['undone']} that were undone"
+    return Shown(done, f"{made} are in {escape(done['file'])}")
 
 
 @correct.command("import")
-@reports_errors
+@command
 def import_file(
-    file: Annotated[Path, typer.Argument(metavar="FILE", parser=named_path, help="File of an export (JSONL).")],
-    workspace: WorkspaceOption = None,
+    file: Annotated[Path, path_argument("FILE", "File of an export (JSONL).")],
+    workspace: WorkspaceOption,
     dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Make the corrections of an exported file; those that were undone are left out."""
     from workflows.admin.corrections import import_corrections
 
-    done = import_corrections(workspace or default_workspace(), file, dry_run=dry_run)
-    write(done, lambda console: show_done(console, done), as_json=as_json)
-
-
-def _correct(what: What, note: str, workspace: Path | None, *, dry_run: bool, as_json: bool) -> None:
-    from workflows.admin.corrections import correct as make_corrections
-
-    done = make_corrections(workspace or default_workspace(), [what], note, dry_run=dry_run)
-    write(done, lambda console: show_done(console, done), as_json=as_json)
+    return Shown(import_corrections(workspace, file, dry_run=dry_run), show_done)
 
 
 def show_done(console: Console, done: Mapping[str, Any]) -> None:
@@ -262,3 +242,90 @@ def _said(each: Mapping[str, Any]) -> str:
 def _fact(fact: Mapping[str, str]) -> str:
     relation = f" ({fact['relation']})" if fact["relation"] else ""
     return f"{fact['subject']} | {fact['predicate']} | {fact['object']}{relation}"
+
+
+@command
+def review(
+    workspace: WorkspaceOption,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of proposals of each kind.")] = 20,
+    least: Annotated[
+        float, typer.Option(min=0, max=1, help="Score from which on names are proposed to be merged.")
+    ] = 0.5,
+    decide: Annotated[
+        bool,
+        typer.Option(
+            "--decide",
+            help="Ask about each pair: y or 1 merges under the first name, 2 under the second, n keeps apart.",
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> Shown | None:
+    """Propose names that may be one, and names that may be two, with the evidence for and against."""
+    from workflows.admin.corrections import correct
+    from workflows.admin.review import review_names
+
+    found = review_names(workspace, limit, least)
+    if as_json or not decide:
+        return Shown(found, _show_proposals)
+    decided = _decided(found)
+    return Shown(correct(workspace, decided, "mara review"), show_done) if decided else None
+
+
+def _decided(found: Mapping[str, Any]) -> list[What]:
+    """Ask about each pair."""
+    decided: list[What] = []
+    for each in found["merges"]:
+        write(each, partial(_show_merge, each=each), as_json=False)
+        answer = _asked()
+        if answer == "q":
+            break
+        names = tuple(each["names"])
+        if answer in _MERGES:
+            decided.append(Merge(names, names[_MERGES[answer]]))
+        elif answer == "n":
+            decided.append(Apart(names))
+    return decided
+
+
+def _asked() -> str:
+    """Return y, 1, 2, n, q, or nothing for a pair that is skipped; q where the input ends."""
+    print("one name? [y: the first, 2: the second, n: keep apart, Enter skips, q ends] ", end="", flush=True)  # noqa: T201
+    line = sys.stdin.readline()
+    return line.strip().casefold()[:1] if line else "q"
+
+
+def _show_proposals(console: Console, found: Mapping[str, Any]) -> None:
+    for each in found["merges"]:
+        _show_merge(console, each)
+    for each in found["splits"]:
+        _show_split(console, each)
+    shown = f"{len(found['merges'])} of {found['of_merges']} pairs that may be one"
+    console.print(f"[dim]{shown}; {len(found['splits'])} of {found['of_splits']} names that may be two[/]")
+
+
+def _show_merge(console: Console, each: Mapping[str, Any]) -> None:
+    first, second = each["names"]
+    console.print(f"{each['score']:.2f}  [bold]{escape(first)} = {escape(second)}[/]  {', '.join(each['likeness'])}")
+    for sign, what, values in (
+        ("[green]+[/]", "both", each["shared_facts"]),
+        ("[green]+[/]", "neighbours of both", each["shared_neighbours"]),
+        ("[red]-[/]", "contradicting", each["contradictions"]),
+        (" ", "in one passage", each["passages_with_both"]),
+        (" ", first, each["passages"][0]),
+        (" ", second, each["passages"][1]),
+    ):
+        if values:
+            console.print(f"    {sign} [dim]{escape(what)}:[/] {escape('; '.join(values))}")
+    console.print(f"    [dim]mara correct merge {escape(_quoted(first))} {escape(_quoted(second))}[/]")
+
+
+def _show_split(console: Console, each: Mapping[str, Any]) -> None:
+    console.print(f"{each['score']:.2f}  [bold]{escape(each['name'])}[/] may be two: {escape(each['predicate'])}")
+    for value in each["values"]:
+        console.print(f"    {escape(value['fact'])} [dim]({escape(', '.join(value['passages']))})[/]")
+    place = each["values"][-1]["passages"][0]
+    console.print(f"    [dim]mara correct split {escape(_quoted(each['name']))} --in {escape(_quoted(place))}[/]")
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.translate(_QUOTED)}"'

@@ -1,4 +1,4 @@
-"""``mara eval``: ask systems the questions of a file, and measure what they answer."""
+"""The commands ``mara batch``, ``eval`` and ``compare``: the questions of a file answered, measured and compared."""
 
 from __future__ import annotations
 
@@ -12,53 +12,62 @@ from rich.table import Table
 
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
-from workflows.cli.command import reports_errors, write
-from workflows.cli.compare import RunArgument
+from workflows.cli.command import Shown, command, progress_bars
 from workflows.cli.options import (
-    JsonOption,
+    AlphaOption,
+    AsOfOption,
+    BarOption,
     ModelOption,
+    ModeOption,
     PriceInOption,
     PriceOutOption,
+    TopKOption,
+    WhereOption,
+    WorkflowOption,
     WorkspaceOption,
     asking_settings,
-    named_path,
+    path_argument,
+    path_option,
 )
-from workflows.cli.progress_bars import progress_bars
 from workflows.cli.render import escape
 from workflows.output.printable import VisibleConsole
+from workflows.runs.batch_rows import Format
+from workflows.settings.enums import Workflow
 
 if TYPE_CHECKING:
+    from workflows.evaluation.compare import Comparison
     from workflows.evaluation.langsmith_experiment import Experiment
     from workflows.runs.evaluation_files import Run
     from workflows.runs.run_folder import Answered, Row
+
 
 _NAMED_KINDS = 4
 _SHOWN_DEPTHS = ("2", "5", "10")
 _SHOWN_DIFFERENCES = {"recall@5": "R@5", "all-gold@5": "all@5"}
 
 
-@reports_errors
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="Folder written by `mara eval`, or FOLDER:SYSTEM for one of its systems.")
+]
+
+
+@command
 def evaluate(
     questions: Annotated[
         Path,
-        typer.Argument(
-            parser=named_path,
-            metavar="QUESTIONS",
-            help="Questions: JSON lines of {question, answers, gold_ids, ...}, or MuSiQue, HotpotQA, 2Wiki, HippoRAG.",
+        path_argument(
+            "QUESTIONS",
+            "Questions: JSON lines of {question, answers, gold_ids, ...}, or MuSiQue, HotpotQA, 2Wiki, HippoRAG.",
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(parser=named_path, metavar="FOLDER", help="Folder for the run; resumes a run found there."),
-    ],
-    workspace: WorkspaceOption = None,
+    out: Annotated[Path, path_option("FOLDER", "Folder for the run; resumes a run found there.")],
+    workspace: WorkspaceOption,
     mode: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SYSTEM",
             help="System to evaluate: a mode, ragenta or basic-rag, plus switches, as in mara+no-beta+damping=0.5;"
             " closed-book or gold-passages. Repeatable (default: all six modes).",
-            show_default=False,
         ),
     ] = None,
     answers: Annotated[
@@ -72,9 +81,7 @@ def evaluate(
     ablations: Annotated[
         bool, typer.Option("--ablations", help="Also evaluate the ablations and controls in docs/evaluation.md.")
     ] = False,
-    limit: Annotated[
-        int | None, typer.Option(help="Evaluate a random sample of N questions (default all).", show_default=False)
-    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Evaluate a random sample of N questions (default all).")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample and of random β.")] = 0,
     retrieval_only: Annotated[
         bool, typer.Option("--retrieval-only", help="Rank passages only; write no answers.")
@@ -83,18 +90,13 @@ def evaluate(
     concurrency: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            max=256,
-            help="Questions answered in parallel (default 8 with a chat model on a server, else 1).",
-            show_default=False,
+            min=1, max=256, help="Questions answered in parallel (default 8 with a chat model on a server, else 1)."
         ),
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="SYSTEM",
-            help="System that the others are compared with (default hybrid, else the first one).",
-            show_default=False,
+            metavar="SYSTEM", help="System that the others are compared with (default hybrid, else the first one)."
         ),
     ] = None,
     price_in: PriceInOption = None,
@@ -104,8 +106,7 @@ def evaluate(
         bool, typer.Option("--langsmith", help="Upload the finished run to LangSmith; needs a key.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print a line per question as it is answered.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Evaluate systems on a file of questions: recall, answers, latency and a report, in a folder."""
     from agents.chat.usage import prices_of
     from workflows.evaluation.langsmith_experiment import langsmith_key, push_run
@@ -142,41 +143,34 @@ def evaluate(
     body = {"folder": str(run.folder), **run.metrics}
     if langsmith:
         body["langsmith"] = {system: experiment.url for system, experiment in pushed.items()}
-    write(body, lambda terminal: _show(terminal, run, pushed, answers=answers), as_json=as_json)
+    return Shown(body, lambda terminal, _: _show_run(terminal, run, pushed, answers=answers))
 
 
-@reports_errors
+@command
 def export_beta(
     run: RunArgument,
-    out: Annotated[Path, typer.Option(parser=named_path, metavar="FILE.jsonl", help="File to write.")],
+    out: Annotated[Path, path_option("FILE.jsonl", "File to write.")],
     min_recall: Annotated[
         float, typer.Option(min=0, max=1, help="Leave out questions with a recall@5 below this.")
     ] = 0.0,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Write question, β (relation weights) and outcome of a run as JSON lines, to fine-tune a manager."""
     from workflows.evaluation.trec_export import export_beta as write_examples
 
     done = write_examples(run, out, min_recall)
     left_out = f"{done['below']} below the recall, {done['without_beta']} without β"
-    write(
-        done,
-        lambda console: console.print(f"{done['written']} examples in {escape(done['file'])}; left out: {left_out}"),
-        as_json=as_json,
-    )
+    return Shown(done, f"{done['written']} examples in {escape(done['file'])}; left out: {left_out}")
 
 
-@reports_errors
+@command
 def export_trec(
     run: RunArgument,
-    out: Annotated[Path, typer.Option(parser=named_path, metavar="FOLDER", help="New or empty folder to write to.")],
-    as_json: JsonOption = False,
-) -> None:
+    out: Annotated[Path, path_option("FOLDER", "New or empty folder to write to.")],
+) -> Shown:
     """Write a run's rankings and gold passages for trec_eval, ir_measures and beir to score."""
     from workflows.evaluation.trec_export import export_trec as write_files
 
-    done = write_files(run, out)
-    write(done, lambda console: _show_trec(console, done), as_json=as_json)
+    return Shown(write_files(run, out), _show_trec)
 
 
 def _show_trec(console: Console, done: Row) -> None:
@@ -230,7 +224,7 @@ def _with(systems: Sequence[str], others: Sequence[str]) -> list[str]:
     return [*systems, *(name for name in dict.fromkeys(others) if name not in systems)]
 
 
-def _show(console: Console, run: Run, pushed: Mapping[str, Experiment], *, answers: bool) -> None:
+def _show_run(console: Console, run: Run, pushed: Mapping[str, Experiment], *, answers: bool) -> None:
     """Print a line for each system, what went wrong, and where the rest is."""
     systems = run.metrics["systems"]
     about = run.settings["questions"]
@@ -313,3 +307,129 @@ def _figure(value: Any) -> str:
 def _kinds(counts: Mapping[str, int]) -> str:
     named: Sequence[str] = [f"{kind} {count}" for kind, count in list(counts.items())[:_NAMED_KINDS]]
     return ", ".join(named)
+
+
+@command
+def compare(
+    run_a: RunArgument,
+    run_b: RunArgument,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Metric to compare, such as recall@5. Repeatable (default: all).")
+    ] = None,
+    out: Annotated[Path | None, path_option("FILE.md", "Write a page that lists the questions won and lost.")] = None,
+) -> Shown:
+    """Compare two runs question by question: differences B - A with intervals and tests, wins and losses."""
+    from graph.storage.workspace import write_atomically
+    from workflows.evaluation.compare import compare_runs
+    from workflows.evaluation.comparison_page import comparison_page
+    from workflows.runs.output_files import check_output
+
+    if out:
+        check_output(out, ".md")
+    comparisons = compare_runs(run_a, run_b, metric or [])
+    if out:
+        write_atomically(out, comparison_page(comparisons))
+    body = {"comparisons": [each.to_json() for each in comparisons]}
+    return Shown(body, lambda console, _: _show_comparisons(console, comparisons, out))
+
+
+def _show_comparisons(console: Console, comparisons: Sequence[Comparison], out: Path | None) -> None:
+    """Print the metrics of each comparison, and where the rest is."""
+    from workflows.evaluation.comparison_page import main_metric, verdict
+    from workflows.output.markdown import figure, interval, p_value, signed
+
+    for found in comparisons:
+        console.print(f"A [bold]{escape(found.a)}[/]  B [bold]{escape(found.b)}[/]  {found.paired} questions")
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for heading in ("metric", "questions", "A", "B", "B - A", "95 % interval", "p (Holm)"):
+            table.add_column(heading, justify="left" if heading == "metric" else "right", no_wrap=True)
+        for each in found.metrics:
+            bounds = escape(interval(each.low, each.high))
+            cells = (figure(each.a), figure(each.b), signed(each.difference), bounds, p_value(each.p_holm))
+            table.add_row(each.metric, str(each.n), *cells)
+        console.print(table)
+        console.print(f"B wins {len(found.won)} questions, loses {len(found.lost)}, {found.equal} are equal")
+        left_out = len(found.only_a) + len(found.only_b)
+        if left_out:
+            console.print(f"[yellow]left out: {left_out} questions that only one was asked[/]")
+        if found.failed_a or found.failed_b:
+            console.print(f"[yellow]failed, and counted as nothing found: A {found.failed_a}, B {found.failed_b}[/]")
+        console.print(f"{escape(verdict(main_metric(found)))}\n")
+    told = f"The page is {escape(str(out))}" if out else "With --out FILE.md: a page with the questions won and lost"
+    console.print(f"[dim]{told}[/]")
+
+
+@command
+def batch(
+    *,
+    out: Annotated[Path, path_option("FOLDER", "Folder for the answers; resumes a batch found there.")],
+    questions: Annotated[
+        Path | None,
+        path_argument(
+            "QUESTIONS", "Questions: JSON lines or a JSON list of {id, question}, or any file that `mara eval` reads."
+        ),
+    ] = None,
+    single_question: Annotated[str | None, typer.Option(help="Answer this one question instead of a file.")] = None,
+    workspace: WorkspaceOption,
+    workflow: WorkflowOption = Workflow.MARA,
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format", help="Write answers.jsonl (jsonl), answers.json (json), or full results as debug.jsonl (debug)."
+        ),
+    ] = Format.JSONL,
+    mode: ModeOption = None,
+    alpha: AlphaOption = None,
+    n: BarOption = None,
+    top_k: TopKOption = None,
+    model: ModelOption = None,
+    where: WhereOption = None,
+    as_of: AsOfOption = None,
+    limit: Annotated[int | None, typer.Option(help="Answer only the first N questions (default all).")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Questions answered in parallel (default 4 with a chat model).")
+    ] = None,
+    restart: Annotated[bool, typer.Option("--restart", help="Delete the batch in that folder and start over.")] = False,
+) -> Shown:
+    """Answer a file of questions into a folder; resumes if interrupted."""
+    from workflows.runs.batch import Order, run_batch
+
+    context = asking_settings(
+        workspace, where, workflow, mode=mode, alpha=alpha, n=n, top_k=top_k, model=model, as_of=as_of
+    )
+    order = Order(
+        out=out,
+        questions=questions,
+        single_question=single_question,
+        context=context,
+        form=form,
+        limit=limit,
+        concurrency=concurrency,
+        restart=restart,
+    )
+    with progress_bars(VisibleConsole(stderr=True, emoji=False, highlight=False, soft_wrap=True)) as progress:
+        done = run_batch(order, progress)
+    return Shown(done.summary(), show_summary)
+
+
+def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print how many questions have which kind of result, or failed, and where the results are."""
+    evidence = f"{summary['evidence']} with evidence, which nobody judged"
+    asked_back = f", {summary['asked_back']} asked back" if summary["asked_back"] else ""
+    console.print(
+        f"{summary['questions']} questions: {summary['answered']} answered, {evidence},"
+        f" {summary['refused']} refused{asked_back}"
+    )
+    if summary["coverage"]:
+        console.print(_listed(summary["coverage"]))
+    if summary["failed"]:
+        console.print(f"[red]{summary['failed']} failed ({_listed(summary['failures'])})[/]")
+    if summary["fallbacks"]:
+        console.print(f"[yellow]fallbacks: {_listed(summary['fallbacks'])}[/]")
+    if summary["model_calls"]:
+        console.print(f"{summary['model_calls']:,} model calls")
+    console.print(f"[dim]{escape(summary['file'])}[/]")
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{escape(kind)} {count}" for kind, count in counts.items())

@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from graph.errors import BadInput
 from graph.storage.marks import MarkKind
-from graph.storage.workspace import default_workspace
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, ModelOption, WorkspaceOption, asking_settings, named_path
-from workflows.cli.progress_bars import progress_bars
+from workflows.cli.command import JsonOption, Shown, command, progress_bars
+from workflows.cli.options import ModelOption, WorkspaceOption, asking_settings, path_argument
 from workflows.cli.render import escape
 
-if TYPE_CHECKING:
-    from rich.console import Console
 
-
-@reports_errors
+@command
 def feedback(
+    *,
     run: Annotated[
         Path | None,
-        typer.Argument(
-            parser=named_path,
-            metavar="RUN",
-            help="Folder of a `mara eval` run: mark its gold passages and the cited ones that support a claim.",
-            show_default=False,
+        path_argument(
+            "RUN", "Folder of a `mara eval` run: mark its gold passages and the cited ones that support a claim."
         ),
     ] = None,
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     from_langsmith: Annotated[
         str | None,
         typer.Option(
-            metavar="PROJECT",
-            help="LangSmith project: import people's feedback on its traces of this workspace.",
-            show_default=False,
+            metavar="PROJECT", help="LangSmith project: import people's feedback on its traces of this workspace."
         ),
     ] = None,
     question: Annotated[str | None, typer.Option(help="Question to mark passages for.")] = None,
@@ -55,12 +46,10 @@ def feedback(
     kind: Annotated[
         MarkKind | None, typer.Option(help="Kind of marks for --list or --forget, by who made them.")
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Record which passages helped to answer a question, for `mara tune` to learn from."""
     import workflows.tuning.marks_of_runs as marks
 
-    root = workspace or default_workspace()
     asked, passages = question or "", passage or []
     marking = bool(asked and passages)
     told_by = (run is not None) + (from_langsmith is not None)
@@ -72,61 +61,48 @@ def feedback(
     if kind is not None and not (list_all or forget):
         raise BadInput("--kind is for --list and --forget", "A mark that you give is your own")
     if list_all:
-        listed = marks.list_marks(root, asked, passages, kind or "")
-        write(listed, lambda console: _show_marks(console, listed), as_json=as_json)
-    elif forget:
-        gone = marks.forget(root, asked, passages, kind or "")
-        write(gone, lambda console: _show_forgotten(console, gone), as_json=as_json)
-    elif from_langsmith is not None:
+        return Shown(marks.list_marks(workspace, asked, passages, kind or ""), _show_marks)
+    if forget:
+        return Shown(marks.forget(workspace, asked, passages, kind or ""), _show_forgotten)
+    if from_langsmith is not None:
         from workflows.tuning.langsmith_marks import record_traces
 
-        traced = record_traces(root, from_langsmith)
-        write(traced, lambda console: _show_traces(console, traced), as_json=as_json)
-    elif run is not None or marking:
-        done = (
-            marks.record_run(root, run)
-            if run is not None
-            else marks.record_mark(root, asked, passages, served=not did_not_serve)
-        )
-        write(done, lambda console: _show_recorded(console, done), as_json=as_json)
-    else:
-        lacking = "A mark needs a question and a passage" if asked or passages else "Nothing is told"
-        hint = "Give the folder of a run, or --question and --passage, or --from-langsmith, or --list, or --forget"
-        raise BadInput(lacking, hint)
+        return Shown(record_traces(workspace, from_langsmith), _show_traces)
+    if run is not None:
+        return Shown(marks.record_run(workspace, run), _show_recorded)
+    if marking:
+        return Shown(marks.record_mark(workspace, asked, passages, served=not did_not_serve), _show_recorded)
+    lacking = "A mark needs a question and a passage" if asked or passages else "Nothing is told"
+    hint = "Give the folder of a run, or --question and --passage, or --from-langsmith, or --list, or --forget"
+    raise BadInput(lacking, hint)
 
 
-@reports_errors
+@command
 def tune(
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Seed that deals the questions into folds.")] = 0,
     model: ModelOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what was learned; adopt nothing.")] = False,
     revert: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="VERSION", help="Return to an earlier version; 0 is untuned."),
+        int | None, typer.Option(min=0, metavar="VERSION", help="Return to an earlier version; 0 is untuned.")
     ] = None,
     history: Annotated[bool, typer.Option("--history", help="List all versions.")] = False,
     as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Learn the strength of each relation type from marks; adopt it if held-out recall rises."""
-    from workflows.indexing import no_progress
     from workflows.tuning.tune import revert_tuning, tune_workspace, tuning_history
 
-    root = workspace or default_workspace()
     if history + dry_run + (revert is not None) > 1:
         raise BadInput("Several things are asked for at once", "Give one of --history, --revert and --dry-run")
     if history:
-        versions = tuning_history(root)
-        write(versions, lambda console: _show_history(console, versions), as_json=as_json)
-    elif revert is not None:
-        reverted = revert_tuning(root, revert)
-        write(reverted, lambda console: _show_reverted(console, reverted), as_json=as_json)
-    else:
-        context = asking_settings(root, model=model)
-        with nullcontext(no_progress) if as_json else progress_bars() as progress:
-            found = tune_workspace(context, folds=folds, seed=seed, dry_run=dry_run, progress=progress)
-        write(found, lambda console: _show_tuning(console, found), as_json=as_json)
+        return Shown(tuning_history(workspace), _show_history)
+    if revert is not None:
+        return Shown(revert_tuning(workspace, revert), _show_reverted)
+    context = asking_settings(workspace, model=model)
+    with progress_bars(silent=as_json) as progress:
+        found = tune_workspace(context, folds=folds, seed=seed, dry_run=dry_run, progress=progress)
+    return Shown(found, _show_tuning)
 
 
 def _show_recorded(console: Console, done: Mapping[str, Any]) -> None:

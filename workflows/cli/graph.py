@@ -1,4 +1,4 @@
-"""``mara graph``: the relationship graph of a workspace, asked in Cypher, drawn, as a file, and on a server."""
+"""``mara graph`` and ``mara plot``: the graphs of a workspace asked, drawn, pruned, as a file, and on a server."""
 
 from __future__ import annotations
 
@@ -10,14 +10,29 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from graph.storage.workspace import default_workspace
+from graph.errors import BadInput
+from graph.relationships.surroundings import CHUNKS, CONCEPTS, RELATED
+from graph.retrieve.modes import Mode
 from workflows.admin.export import GraphFormat, export_graph, form_of, import_graph
-from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, query_graph
-from workflows.cli import graph_draw, graph_search, graph_upkeep
-from workflows.cli.command import reports_errors, say, write
-from workflows.cli.options import JsonOption, WorkspaceOption, named_path
-from workflows.cli.render import escape
-from workflows.output.printable import visible_json
+from workflows.admin.graph_queries import LIMIT, TIMEOUT_S, evaluate_graph, prune_graph, query_graph, restore_graph
+from workflows.cli.command import JsonOption, Shown, command, say, somebody_answers, write
+from workflows.cli.options import (
+    ModelOption,
+    PresetOption,
+    QuestionArgument,
+    WhereOption,
+    WorkspaceOption,
+    asking_settings,
+    path_argument,
+    path_option,
+    text_argument,
+    text_option,
+    words_of_question,
+)
+from workflows.cli.render import escape, relationships_problem
+from workflows.explanation.pictures.surroundings import MOST, draw_surroundings
+from workflows.explanation.pictures.walk import MOST_NODES
+from workflows.output.printable import VisibleConsole, visible_json
 from workflows.runtime.graph_server import publish_graph
 
 graph = typer.Typer(
@@ -31,76 +46,192 @@ ParamOption = Annotated[
 ]
 
 FormatOption = Annotated[
-    GraphFormat | None,
-    typer.Option("--format", help="Form of the file (default: that of its ending, else jsonl).", show_default=False),
+    GraphFormat | None, typer.Option("--format", help="Form of the file (default: that of its ending, else jsonl).")
 ]
 
 
-graph.command("draw")(graph_draw.draw)
-graph.command("search")(graph_search.search)
-graph.command("evaluate")(graph_upkeep.evaluate)
-graph.command("prune")(graph_upkeep.prune)
-graph.command("restore")(graph_upkeep.restore)
+plot = typer.Typer(help="Draw a question's walk or a workspace as a PNG or SVG picture.", no_args_is_help=True)
+OutOption = Annotated[Path, path_option("FILE", "Picture to write, ending in .png or .svg.", "--out", "-o")]
+
+
+@graph.command("draw")
+@command
+def draw(
+    document: Annotated[
+        str, typer.Argument(metavar="DOCUMENT", help="ID of a document or of a passage of it, or its path.")
+    ],
+    out: Annotated[Path, path_option("FILE", "File to write, ending in .png, .svg or .graphml.", "--out", "-o")],
+    workspace: WorkspaceOption,
+    chunks: Annotated[int, typer.Option(min=0, max=MOST, help="Passages to draw, at most.")] = CHUNKS,
+    concepts: Annotated[
+        int, typer.Option(min=0, max=MOST, help="Concepts to draw by their relevance, at most.")
+    ] = CONCEPTS,
+    related: Annotated[int, typer.Option(min=0, max=MOST, help="Related documents to draw, at most.")] = RELATED,
+) -> Shown:
+    """Draw a document's source, its passages, the concepts it explains, and the documents that share them."""
+    return Shown(
+        draw_surroundings(workspace, document, out, chunks=chunks, concepts=concepts, related=related),
+        _show_surroundings,
+    )
+
+
+def _show_surroundings(console: Console, drawn: Mapping[str, Any]) -> None:
+    console.print(
+        f"[bold]{escape(drawn['title'])}[/]: passages {len(drawn['chunks'])} of {drawn['of_chunks']},"
+        f" concepts {len(drawn['concepts'])} of {drawn['of_concepts']}, messages that cite it {drawn['messages']}"
+    )
+    for other in drawn["related"]:
+        console.print(f"{escape(other['title'])}  [dim]shares {escape(', '.join(other['shared']))}[/]")
+    show_picture(console, drawn)
+
+
+@graph.command("search")
+@command
+def search(
+    text: Annotated[str, text_argument("TEXT", "Text to search for, in quotes.")],
+    workspace: WorkspaceOption,
+    conversation: Annotated[
+        str | None, text_option("NAME", "Count what this conversation mentions, by 0.3 to 0.7.")
+    ] = None,
+    user: Annotated[str | None, text_option("NAME", "Who asks: the conversation's owner.")] = None,
+    keep: Annotated[
+        str | None, text_option("NAME", "Keep it under this name as a Query, with SIMILARITY edges.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, max=200, help="Number of documents to return.")] = 5,
+    where: WhereOption = None,
+) -> Shown:
+    """Search documents, not passages: by similarity, and by the concepts of a conversation."""
+    from workflows.document_search import search_documents
+
+    context = asking_settings(workspace, where, conversation=conversation, user=user)
+    return Shown(search_documents(context, text, k, keep or ""), _show_found)
+
+
+def _show_found(console: Console, found: Mapping[str, Any]) -> None:
+    for number, each in enumerate(found["documents"], start=1):
+        shared = f", {each['concepts']} of its concepts in the conversation" if each["concepts"] else ""
+        console.print(f"{number}. [bold]{escape(each['title'])}[/]  [dim]{escape(each['path'])}[/]")
+        console.print(f"   score {each['score']:.3f}: similarity {each['similarity']:.3f}{shared}")
+    if not found["documents"]:
+        console.print("No document was found")
+
+
+@graph.command("evaluate")
+@command
+def evaluate(workspace: WorkspaceOption) -> Shown:
+    """Show how much the edges that indexing derived are worth, and how many were pruned."""
+    return Shown(evaluate_graph(workspace), _show_values)
+
+
+@graph.command("prune")
+@command
+def prune(
+    below: Annotated[float, typer.Option(help="Value, from 0 to 1, below which edges go.", min=0, max=1)],
+    workspace: WorkspaceOption,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove without asking.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove derived edges that are worth little, after asking; they stay away until their evidence changes."""
+    wanted = not dry_run and (yes or _confirmed(workspace, below))
+    done = prune_graph(workspace, below, dry_run=not wanted)
+    write(done, lambda console: _show_pruning(console, done), as_json=as_json)
+    if not (wanted or dry_run):
+        say("Nothing was removed, as nobody can be asked: give --yes to remove these edges")
+
+
+@graph.command("restore")
+@command
+def restore(workspace: WorkspaceOption) -> Shown:
+    """Bring back all edges that were pruned."""
+    return Shown(restore_graph(workspace), _show_restored)
+
+
+def _confirmed(root: Path, below: float) -> bool:
+    """Show on the terminal what would go, and ask; false where nobody can answer. Raises BadInput where it is no."""
+    if not somebody_answers():
+        return False
+    planned = prune_graph(root, below, dry_run=True)
+    _show_pruning(VisibleConsole(stderr=True, emoji=False, highlight=False), planned)
+    if not typer.confirm("Remove these edges? `mara graph restore` brings them back", err=True):
+        raise BadInput("Nothing was removed", "Answer y to remove")
+    return True
+
+
+def _show_values(console: Console, found: Mapping[str, Any]) -> None:
+    for each in found["values"]:
+        values = ", ".join(f"{value:.2f}" for value in each["quartiles"]) or "none"
+        console.print(
+            f"[bold]{each['type']}[/]: {each['edges']} edges, {each['in_use']} in use, {each['pruned']} pruned;"
+            f" values (least, quartiles, largest): {values}"
+        )
+
+
+def _show_pruning(console: Console, done: Mapping[str, Any]) -> None:
+    for each in done["types"]:
+        verb = "would be pruned" if done["dry_run"] else "pruned"
+        console.print(f"[bold]{each['type']}[/]: {each['pruned']} of {each['edges']} edges {verb}")
+        for one, other, value in each["examples"]:
+            console.print(f"    [dim]{escape(one)} – {escape(other)}: {value:.2f}[/]")
+
+
+def _show_restored(console: Console, done: Mapping[str, Any]) -> None:
+    console.print(f"{done['restored']} pruned edges restored in {escape(done['workspace'])}")
+    relationships_problem(console, done["relationships"])
 
 
 @graph.command("query")
-@reports_errors
+@command
 def query(
     cypher: Annotated[str, typer.Argument(metavar="CYPHER", help="Query that only reads, in quotes.")],
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     param: ParamOption = None,
     limit: Annotated[int, typer.Option(help="Rows to show, at most.", min=1)] = LIMIT,
     timeout: Annotated[float, typer.Option(help="Seconds that the query may take.", min=0.001)] = TIMEOUT_S,
     server: Annotated[
         bool, typer.Option("--server", help="Ask the graph server of MARA_GRAPH_URL, as it stands.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Show what a query finds in the relationship graph; it may not write."""
-    root = workspace or default_workspace()
-    found = query_graph(root, cypher, param or [], limit=limit, timeout_s=timeout, on_server=server, say=say)
-    write(found, lambda console: _show(console, found), as_json=as_json)
+    return Shown(
+        query_graph(workspace, cypher, param or [], limit=limit, timeout_s=timeout, on_server=server, say=say),
+        _show_rows,
+    )
 
 
 @graph.command("publish")
-@reports_errors
+@command
 def publish(
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     vectors: Annotated[bool, typer.Option("--vectors", help="Also send the passages' vectors, from now on.")] = False,
     whole: Annotated[
         bool, typer.Option("--whole", help="Compare everything, also where nothing changed in the workspace.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Bring the graph server of MARA_GRAPH_URL up to date with the workspace."""
-    done = publish_graph(workspace or default_workspace(), whole=whole, with_vectors=vectors)
-    write(done, lambda console: _show_published(console, done), as_json=as_json)
+    return Shown(publish_graph(workspace, whole=whole, with_vectors=vectors), _show_published)
 
 
 @graph.command("export")
-@reports_errors
+@command
 def export(
-    file: Annotated[Path, typer.Argument(parser=named_path, metavar="FILE", help="File to write.")],
-    workspace: WorkspaceOption = None,
+    file: Annotated[Path, path_argument("FILE", "File to write.")],
+    workspace: WorkspaceOption,
     form: FormatOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Write the relationship graph, conversations and all, into a file."""
-    done = export_graph(workspace or default_workspace(), file, form or form_of(file))
-    write(done, lambda console: _show_exchanged(console, done), as_json=as_json)
+    return Shown(export_graph(workspace, file, form or form_of(file)), _show_exchanged)
 
 
 @graph.command("import")
-@reports_errors
+@command
 def import_(
-    file: Annotated[Path, typer.Argument(parser=named_path, metavar="FILE", help="File of an export.")],
-    workspace: WorkspaceOption = None,
+    file: Annotated[Path, path_argument("FILE", "File of an export.")],
+    workspace: WorkspaceOption,
     form: FormatOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Add the nodes and edges of an export (jsonl, cypher) to the relationship graph, all or none."""
-    done = import_graph(workspace or default_workspace(), file, form or form_of(file))
-    write(done, lambda console: _show_exchanged(console, done), as_json=as_json)
+    return Shown(import_graph(workspace, file, form or form_of(file)), _show_exchanged)
 
 
 def _show_published(console: Console, done: Mapping[str, Any]) -> None:
@@ -115,7 +246,7 @@ def _show_exchanged(console: Console, done: Mapping[str, Any]) -> None:
     console.print(f"{escape(done['file'])}: {done['nodes']} nodes, {done['edges']} edges")
 
 
-def _show(console: Console, found: Mapping[str, Any]) -> None:
+def _show_rows(console: Console, found: Mapping[str, Any]) -> None:
     """Print a row of the result on each line, below the names of its columns."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in found["columns"]:
@@ -125,3 +256,79 @@ def _show(console: Console, found: Mapping[str, Any]) -> None:
     if found["columns"]:
         console.print(table)
     console.print(f"[dim]{len(found['rows'])} rows{', and there are more: --limit' if found['cut'] else ''}[/]")
+
+
+@plot.command()
+@command
+def walk(
+    question: QuestionArgument,
+    out: OutOption,
+    workspace: WorkspaceOption,
+    mode: Annotated[
+        Mode | None, typer.Option(metavar="MODE", help="Walk to draw: mara (the default), hipporag2 or mara-matrix.")
+    ] = None,
+    preset: PresetOption = None,
+    model: ModelOption = None,
+    top_k: Annotated[int | None, typer.Option(help="Number of passages to return and draw (default 5).")] = None,
+    nodes: Annotated[int, typer.Option(min=2, max=MOST_NODES, help="Entities and passages to draw, at most.")] = 30,
+    where: WhereOption = None,
+) -> Shown:
+    """Ask a question and draw the part of the graph that its walk used."""
+    from workflows.ask import ask
+    from workflows.explain import explain
+    from workflows.explanation.pictures.style import picture_format
+    from workflows.explanation.pictures.walk import draw_walk
+
+    picture_format(out)
+    found = 5 if top_k is None else top_k
+    context = asking_settings(workspace, where, mode=mode, preset=preset, model=model, top_k=found)
+    explanation = explain(ask(words_of_question(question), context), context, max_nodes=nodes)
+    return Shown(draw_walk(out, explanation.to_json()), _show_walk)
+
+
+@plot.command()
+@command
+def relations(out: OutOption, workspace: WorkspaceOption) -> Shown:
+    """Draw the number and the total weight of edges by relation type."""
+    from workflows.explanation.pictures.structure import plot_relations
+
+    return Shown(plot_relations(workspace, out), _show_relations)
+
+
+@plot.command()
+@command
+def degrees(out: OutOption, workspace: WorkspaceOption) -> Shown:
+    """Draw how many edges entities and passages have, and list the best connected entities."""
+    from workflows.explanation.pictures.structure import plot_degrees
+
+    return Shown(plot_degrees(workspace, out), _show_degrees)
+
+
+def _show_walk(console: Console, drawn: Mapping[str, Any]) -> None:
+    counts = ", ".join(f"{name} {count}" for name, count in drawn["nodes"].items())
+    console.print(f"{counts}; {drawn['shown']['edges']} edges")
+    show_picture(console, drawn)
+
+
+def _show_relations(console: Console, drawn: Mapping[str, Any]) -> None:
+    for name, found in drawn["relations"].items():
+        console.print(f"{name.lower():<12} {found['edges']:>9,} edges, weight {found['weight']:,.4g}")
+    show_picture(console, drawn)
+
+
+def _show_degrees(console: Console, drawn: Mapping[str, Any]) -> None:
+    for name, found in drawn["degrees"].items():
+        most = max(found["degree"], default=0)
+        console.print(f"{found['nodes']:,} {name}, {found['isolated']:,} without an edge; at most {most:,} edges")
+    named = "; ".join(f"{each['entity']} {each['edges']:,}" for each in drawn["best_connected"])
+    if named:
+        console.print(f"best connected: {escape(named)}")
+    show_picture(console, drawn)
+
+
+def show_picture(console: Console, drawn: Mapping[str, Any]) -> None:
+    """Tell where a picture is, and which characters it lacks."""
+    console.print(f"[dim]drawn in {escape(drawn['picture'])}[/]")
+    if drawn["missing_characters"] and drawn["picture"].lower().endswith(".png"):
+        told = f"{drawn['missing_characters']} characters are boxes: no installed font has them"
+        console.print(f"[yellow]{told}; install one, or draw an SVG file[/]")

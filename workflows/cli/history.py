@@ -2,101 +2,72 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from graph.errors import BadInput
-from graph.storage.workspace import default_workspace
-from workflows.cli.command import reports_errors, write
-from workflows.cli.options import JsonOption, WorkspaceOption, given_text, named_path
+from workflows.cli.command import Shown, command, somebody_answers
+from workflows.cli.options import WorkspaceOption, path_option, text_argument, text_option
 from workflows.cli.render import escape
 from workflows.results import label_of, labelled
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 PageFileOption = Annotated[
     Path | None,
-    typer.Option(
+    path_option(
+        "FILE",
+        "File that keeps the conversations of the page (default: conversations.sqlite in the workspace).",
         "--conversations",
-        parser=named_path,
-        metavar="FILE",
-        help="File that keeps the conversations of the page (default: conversations.sqlite in the workspace).",
     ),
 ]
 
 
-@reports_errors
+@command
 def history(
+    *,
     conversation: Annotated[
-        str | None,
-        typer.Argument(
-            parser=given_text,
-            metavar="CONVERSATION",
-            help="Conversation to show (default: list all).",
-            show_default=False,
-        ),
+        str | None, text_argument("CONVERSATION", "Conversation to show (default: list all).")
     ] = None,
-    workspace: WorkspaceOption = None,
-    user: Annotated[
-        str | None,
-        typer.Option(
-            parser=given_text, metavar="NAME", help="Show what is kept of this user: conversations and views."
-        ),
-    ] = None,
-    export: Annotated[
-        Path | None,
-        typer.Option(parser=named_path, metavar="FILE", help="Write all of it to this file (.json), texts included."),
-    ] = None,
+    workspace: WorkspaceOption,
+    user: Annotated[str | None, text_option("NAME", "Show what is kept of this user: conversations and views.")] = None,
+    export: Annotated[Path | None, path_option("FILE", "Write all of it to this file (.json), texts included.")] = None,
     conversations: PageFileOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Show the conversations that are kept, or all that is kept of a user."""
     from workflows.admin.history import list_history, read_conversation
 
-    root = workspace or default_workspace()
     if conversation is not None and (user is not None or export is not None):
         raise BadInput("A conversation is shown whole", "Leave --user and --export out, or the conversation")
     if conversation is not None:
-        found = read_conversation(root, conversation)
-        write(found, lambda console: _show_conversation(console, found), as_json=as_json)
-        return
+        return Shown(read_conversation(workspace, conversation), _show_conversation)
     if export is not None:
-        _export(root, user or "", conversations, export)
-    listed = list_history(root, user or "")
-    write(listed, lambda console: _show_list(console, listed), as_json=as_json)
+        _export(workspace, user or "", conversations, export)
+    return Shown(list_history(workspace, user or ""), _show_list)
 
 
-@reports_errors
+@command
 def forget(
     user: Annotated[str, typer.Argument(help="User whose history is erased.")],
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     export: Annotated[
-        Path | None,
-        typer.Option(
-            parser=named_path, metavar="FILE", help="First write all that is kept of them to this file (.json)."
-        ),
+        Path | None, path_option("FILE", "First write all that is kept of them to this file (.json).")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Erase without asking.")] = False,
     conversations: PageFileOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Shown:
     """Erase all that is kept of a user: questions, answers, conversations, views and marks."""
     from workflows.admin.history import forget_user
 
-    root = workspace or default_workspace()
     if not user.strip():
         raise BadInput("No user is named", "Name one: `mara history` lists the users of conversations")
     if export is not None:
-        _export(root, user, conversations, export)
+        _export(workspace, user, conversations, export)
     if not yes:
         _confirm(user)
-    done = forget_user(root, user, conversations)
-    write(done, lambda console: _show_forgotten(console, done), as_json=as_json)
+    return Shown(forget_user(workspace, user, conversations), _show_forgotten)
 
 
 def _export(root: Path, user: str, page_file: Path | None, path: Path) -> None:
@@ -109,7 +80,7 @@ def _export(root: Path, user: str, page_file: Path | None, path: Path) -> None:
 
 def _confirm(user: str) -> None:
     """Ask on the terminal. Raises BadInput where nobody can answer, or the answer is no."""
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+    if not somebody_answers():
         raise BadInput("Nobody can be asked whether to erase", "Give --yes to erase without asking")
     if not typer.confirm(f"Erase all that is kept of {user}? It cannot be undone", err=True):
         raise BadInput("Nothing was erased", "Answer y to erase")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,79 +46,34 @@ def given_text(text: str) -> str:
     return text
 
 
+def text_option(metavar: str, told: str, *names: str) -> Any:
+    """Return an option that takes a text that is not empty; ``told`` is its help."""
+    return typer.Option(*names, parser=given_text, metavar=metavar, help=told)
+
+
+def text_argument(metavar: str, told: str) -> Any:
+    """Return an argument that is a text that is not empty; ``told`` is its help."""
+    return typer.Argument(parser=given_text, metavar=metavar, help=told)
+
+
+def path_option(metavar: str, told: str, *names: str) -> Any:
+    """Return an option that takes a path, ``told`` being its help."""
+    return typer.Option(*names, parser=named_path, metavar=metavar, help=told)
+
+
+def path_argument(metavar: str, told: str) -> Any:
+    """Return an argument that is a path, ``told`` being its help."""
+    return typer.Argument(parser=named_path, metavar=metavar, help=told)
+
+
 QuestionArgument = Annotated[
     list[str], typer.Argument(metavar="QUESTION", help="Question, in quotes (at most 10,000 characters).")
 ]
 WorkspaceOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--workspace",
-        "-w",
-        parser=named_path,
-        metavar="FOLDER",
-        help="Workspace folder (default: MARA_WORKSPACE, else ./.mara).",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-
-TriplesOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="File of triples to import instead of extracting: HippoRAG OpenIE JSON, or JSONL. A triple is a JSON list"
-        " or object, a Python tuple, or text with bars (a ||| b ||| c)."
-    ),
-]
-ExtractorOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Chat model for extraction; or 'local', 'local:FILE.gguf', 'offline' (default: the configured one)."
-    ),
-]
-FieldOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME=COLUMN",
-        help="Column or key of tables and corpora to use as id, title, text or metadata: text=body,"
-        " metadata=year,author. Prefix a file name to limit it: prices*.csv:title=part. Repeatable.",
-    ),
-]
-MetadataOption = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Metadata to add to every passage. Repeatable.")
-]
-ChunkTokensOption = Annotated[
-    int | None, typer.Option(help="Passage length in tokens of the embedding model (default 220).")
-]
-ChunkOverlapOption = Annotated[int | None, typer.Option(help="Tokens that neighbouring passages share (default 40).")]
-ConcurrencyOption = Annotated[int | None, typer.Option(help="Concurrent requests to the model, at most (default 8).")]
-TypesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="File of your own entity and relation types (TOML), kept in the workspace from then on. none: remove"
-        " them.",
-    ),
-]
-ClassesOption = Annotated[
-    PassageClasses | None,
-    typer.Option(help="Boundaries of PRIMARY, SECONDARY and PERIPHERAL links, stored on first use (default thirds)."),
-]
-IndexingEngineOption = Annotated[
-    IndexingEngine | None, typer.Option("--engine", help="Engine that reads, extracts and embeds (default local).")
-]
-AddressOption = Annotated[
-    str | None,
-    typer.Option(
-        parser=given_text,
-        metavar="HOST:PORT",
-        help="Running Ray cluster (default: one on this machine, for the run). With --engine ray.",
-    ),
-]
-WorkersOption = Annotated[
-    int | None, typer.Option(help="Workers, a core each (default: one for each core). With --engine ray.")
+    Path, path_option("FOLDER", "Workspace folder (default: MARA_WORKSPACE, else ./.mara).", "--workspace", "-w")
 ]
 WorkflowOption = Annotated[
-    Workflow,
-    typer.Option(help="Workflow; ragenta also judges passages, checks claims and asks follow-up questions."),
+    Workflow, typer.Option(help="Workflow; ragenta also judges passages, checks claims and asks follow-up questions.")
 ]
 ModeOption = Annotated[
     Mode | None,
@@ -131,95 +87,18 @@ PresetOption = Annotated[
     Preset | None, typer.Option(help="Parameters of mode mara: measured (mara) or as first designed (seed).")
 ]
 ModelOption = Annotated[str | None, typer.Option(help="Chat model; or 'local', 'local:FILE.gguf', 'offline'.")]
+TopKOption = Annotated[int | None, typer.Option(help="Number of passages to return (default 10; ragenta 20).")]
 WhereOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION", help="Use only passages with this metadata: KEY=VALUE, or with != < <= > >=. Repeatable."
     ),
 ]
-ConversationOption = Annotated[
-    str | None,
-    typer.Option(
-        "--conversation",
-        parser=given_text,
-        metavar="NAME",
-        help="Ask in this conversation of the history: go on with it, or begin it.",
-    ),
-]
-UserOption = Annotated[
-    str | None,
-    typer.Option(
-        "--user", parser=given_text, metavar="NAME", help="Who asks: write their questions and views to the history."
-    ),
-]
-RememberOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PART",
-        help="Write only this of a turn: messages, references, concepts, views, or nothing. Repeatable (default: all).",
-    ),
-]
 AsOfOption = Annotated[
     str | None,
-    typer.Option(
-        "--as-of",
-        parser=given_text,
-        metavar="DATE",
-        help="Answer from what stood at this date and nothing else: ISO 8601, a day counts to its end, UTC.",
+    text_option(
+        "DATE", "Answer from what stood at this date and nothing else: ISO 8601, a day counts to its end, UTC."
     ),
-]
-DatedOption = Annotated[
-    str | None,
-    typer.Option(
-        parser=given_text,
-        metavar="DATE",
-        help="Date from which on what is indexed stands, to load history: ISO 8601, UTC (default now).",
-    ),
-]
-KeepVersionsOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--keep-versions/--no-versions",
-        help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
-    ),
-]
-RelationshipsOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--relationships/--no-relationships",
-        help="Bring the relationship graph in step, or leave it as it is (default: bring it in step).",
-    ),
-]
-PersonalOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--personalise/--impersonal",
-        help="Move the ranking towards what the user read, marked and asked (default: impersonal).",
-    ),
-]
-SourceFilterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--source",
-        parser=given_text,
-        metavar="NAME",
-        help="Use only passages of this source: a file, a page, or a website.",
-    ),
-]
-NewerThanOption = Annotated[
-    str | None,
-    typer.Option(
-        "--newer-than", parser=given_text, metavar="DATE", help="Use only documents that were updated after this date."
-    ),
-]
-CitedBeforeOption = Annotated[
-    bool,
-    typer.Option("--cited-before", help="Use only passages that answers cited in the conversation, or to the user."),
-]
-TopKOption = Annotated[int | None, typer.Option(help="Number of passages to return (default 10; ragenta 20).")]
-EngineOption = Annotated[Engine | None, typer.Option(help="Engine that computes the walk (default auto).")]
-CheckClaimsOption = Annotated[
-    bool | None, typer.Option(help="Check each sentence of the answer (default no; ragenta yes).")
 ]
 AlphaOption = Annotated[
     float | None, typer.Option(help="Weight of the dense score in the hybrid score, 0 to 1 (default 0.65).")
@@ -228,43 +107,156 @@ BarOption = Annotated[
     float | None,
     typer.Option("--n", help="Judge's threshold, in standard deviations below the mean (ragenta; default 0.5)."),
 ]
-QuestionSecondsOption = Annotated[
-    float | None,
-    typer.Option(
-        help="Seconds after which no model is asked any more; 0: no limit (default: MARA_QUESTION_S, or 300)."
-    ),
-]
-ModelCallsOption = Annotated[int | None, typer.Option(help="Model calls, at most (default: no limit).")]
-ModelTokensOption = Annotated[
-    int | None, typer.Option(help="Tokens after which no model is asked any more (default: no limit).")
-]
-RateOption = Annotated[float | None, typer.Option(help="Requests to the model per minute, at most.")]
 PriceInOption = Annotated[float | None, typer.Option(help="Price of a million input tokens (default: MARA_PRICE_IN).")]
 PriceOutOption = Annotated[
     float | None, typer.Option(help="Price of a million output tokens (default: MARA_PRICE_OUT).")
 ]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would change and what extraction would take; write nothing.")
-]
-SampleOption = Annotated[
-    int,
-    typer.Option(min=0, max=1000, help="Passages sampled by a dry run to estimate cost; they are sent to the model."),
-]
 
 
-def indexing_settings(field: list[str] | None, metadata: list[str] | None, **given: Any) -> IndexingContext:
-    """Return the settings of a run from the options of a command. Raises BadInput."""
-    from graph.sources.loaders.fields import parse_fields, parse_metadata
-    from workflows.settings.indexing import indexing_context_of_settings
+@dataclass(kw_only=True)
+class Indexing:
+    """The options of an indexing run."""
 
-    parse_fields(field or [])
-    named = dict(one.split("=", 1) for one in field or [])
-    settings = {"fields": named, "metadata": dict(parse_metadata(metadata or [])), **given}
-    return indexing_context_of_settings(settings, option_of)
+    workspace: WorkspaceOption
+    triples: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of triples to import instead of extracting: HippoRAG OpenIE JSON, or JSONL. A triple is a JSON"
+            " list or object, a Python tuple, or text with bars (a ||| b ||| c)."
+        ),
+    ] = None
+    types: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="File of your own entity and relation types (TOML), kept in the workspace from then on. none: remove"
+            " them.",
+        ),
+    ] = None
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Chat model for extraction; or 'local', 'local:FILE.gguf', 'offline' (default: the configured one)."
+        ),
+    ] = None
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=COLUMN",
+            help="Column or key of tables and corpora to use as id, title, text or metadata: text=body,"
+            " metadata=year,author. Prefix a file name to limit it: prices*.csv:title=part. Repeatable.",
+        ),
+    ] = None
+    metadata: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Metadata to add to every passage. Repeatable.")
+    ] = None
+    chunk_tokens: Annotated[
+        int | None, typer.Option(help="Passage length in tokens of the embedding model (default 220).")
+    ] = None
+    chunk_overlap: Annotated[int | None, typer.Option(help="Tokens that neighbouring passages share (default 40).")] = (
+        None
+    )
+    concurrency: Annotated[int | None, typer.Option(help="Concurrent requests to the model, at most (default 8).")] = (
+        None
+    )
+    requests_per_minute: Annotated[float | None, typer.Option(help="Requests to the model per minute, at most.")] = None
+    engine: Annotated[
+        IndexingEngine | None, typer.Option(help="Engine that reads, extracts and embeds (default local).")
+    ] = None
+    address: Annotated[
+        str | None,
+        text_option("HOST:PORT", "Running Ray cluster (default: one on this machine, for the run). With --engine ray."),
+    ] = None
+    workers: Annotated[
+        int | None, typer.Option(help="Workers, a core each (default: one for each core). With --engine ray.")
+    ] = None
+    passage_classes: Annotated[
+        PassageClasses | None,
+        typer.Option(
+            help="Boundaries of PRIMARY, SECONDARY and PERIPHERAL links, stored on first use (default thirds)."
+        ),
+    ] = None
+    price_in: PriceInOption = None
+    price_out: PriceOutOption = None
+    dated: Annotated[
+        str | None,
+        text_option("DATE", "Date from which on what is indexed stands, to load history: ISO 8601, UTC (default now)."),
+    ] = None
+    keep_versions: Annotated[
+        bool | None,
+        typer.Option(
+            "--keep-versions/--no-versions",
+            help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
+        ),
+    ] = None
+    relationships: Annotated[
+        bool | None,
+        typer.Option(
+            "--relationships/--no-relationships",
+            help="Bring the relationship graph in step, or leave it as it is (default: bring it in step).",
+        ),
+    ] = None
+
+    def settings(self, **more: Any) -> IndexingContext:
+        """Return the settings of a run, with more that are options of one command alone. Raises BadInput."""
+        from graph.sources.loaders.fields import parse_fields, parse_metadata
+        from workflows.settings.indexing import indexing_context_of_settings
+
+        parse_fields(self.field or [])
+        given = {name: value for name, value in vars(self).items() if name not in ("workspace", "triples", "field")}
+        named = dict(one.split("=", 1) for one in self.field or [])
+        read = {"fields": named, "metadata": dict(parse_metadata(self.metadata or []))}
+        return indexing_context_of_settings({**given, **read, **more}, option_of)
+
+
+@dataclass(kw_only=True)
+class Asking:
+    """The options of a question."""
+
+    workspace: WorkspaceOption
+    workflow: WorkflowOption = Workflow.MARA
+    mode: ModeOption = None
+    preset: PresetOption = None
+    model: ModelOption = None
+    top_k: TopKOption = None
+    where: WhereOption = None
+    as_of: AsOfOption = None
+    engine: Annotated[Engine | None, typer.Option(help="Engine that computes the walk (default auto).")] = None
+    alpha: AlphaOption = None
+    n: BarOption = None
+    check_claims: Annotated[
+        bool | None, typer.Option(help="Check each sentence of the answer (default no; ragenta yes).")
+    ] = None
+    question_s: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds after which no model is asked any more; 0: no limit (default: MARA_QUESTION_S, or 300)."
+        ),
+    ] = None
+    max_model_calls: Annotated[int | None, typer.Option(help="Model calls, at most (default: no limit).")] = None
+    max_model_tokens: Annotated[
+        int | None, typer.Option(help="Tokens after which no model is asked any more (default: no limit).")
+    ] = None
+    conversation: Annotated[
+        str | None, text_option("NAME", "Ask in this conversation of the history: go on with it, or begin it.")
+    ] = None
+    user: Annotated[str | None, text_option("NAME", "Who asks: write their questions and views to the history.")] = None
+    remember: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART",
+            help="Write only this of a turn: messages, references, concepts, views, or nothing. Repeatable"
+            " (default: all).",
+        ),
+    ] = None
+
+    def settings(self, **more: Any) -> Context:
+        """Return the settings of a question, with more that are options of one command alone, as `asking_settings`."""
+        return asking_settings(**vars(self), **more)
 
 
 def asking_settings(
-    workspace: Path | None,
+    workspace: Path,
     where: list[str] | None = None,
     workflow: Workflow = Workflow.MARA,
     *,
@@ -286,7 +278,7 @@ def asking_settings(
     from workflows.context import context_of_settings
 
     settings = {
-        "workspace": str(workspace) if workspace else None,
+        "workspace": str(workspace),
         "where": parse_where(where) if where else None,
         "conversation_id": conversation,
         "user_id": user,

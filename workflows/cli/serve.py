@@ -1,44 +1,52 @@
-"""The command ``mara serve``: a page in the browser to talk to a workspace."""
+"""The commands ``mara serve``, ``mcp`` and ``key``: a workspace served to browsers and agents, and the keys to it."""
 
 from __future__ import annotations
 
 import errno
+import io
+import json
+import re
+import secrets
 import socket
 import sys
 import webbrowser
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from graph.errors import BadInput, DependencyMissing
-from graph.storage.workspace import Workspace, default_workspace
-from workflows.cli.command import reports_errors
-from workflows.cli.options import WorkspaceOption, named_path
+from graph.errors import BadInput, DependencyMissing, ServiceUnavailable, WorkspaceMissing
+from graph.metadata_filter import parse_where
+from graph.storage.workspace import Workspace
+from workflows.cli.command import Shown, command
+from workflows.cli.options import WorkspaceOption, asking_settings, path_option, text_option
+
+_PREFIX = "mara_"
+_RANDOM_BYTES = 32
+_SEVERAL = 'write them into the line of the file: where = { tenant = { "$in" = ["a", "b"] } }'
+_BARE = re.compile("[A-Za-z0-9_-]+")
 
 
-@reports_errors
+@command
 def serve(
-    workspace: WorkspaceOption = None,
+    workspace: WorkspaceOption,
     host: Annotated[
         str, typer.Option(help="Address to listen at; others than this machine's need keys.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any that is free.")] = 8700,
     uploads: Annotated[
         Path | None,
-        typer.Option(
-            parser=named_path,
-            metavar="FOLDER",
-            help="Let visitors add documents: files go to this folder, and are indexed (default: they may not).",
+        path_option(
+            "FOLDER", "Let visitors add documents: files go to this folder, and are indexed (default: they may not)."
         ),
     ] = None,
     conversations: Annotated[
         Path | None,
-        typer.Option(
-            parser=named_path,
-            metavar="FILE",
-            help="File that keeps the conversations (default: conversations.sqlite in the workspace).",
-        ),
+        path_option("FILE", "File that keeps the conversations (default: conversations.sqlite in the workspace)."),
     ] = None,
     history: Annotated[
         bool,
@@ -73,16 +81,15 @@ def serve(
             "Install them with: pip install 'mara-rag[serve]'",
         ) from fault
     check_installed()
-    root = workspace or default_workspace()
     if uploads is None:
-        _check_workspace(root)
-    served = Served(root, conversations, uploads, history, at_once, workers)
+        _check_workspace(workspace)
+    served = Served(workspace, conversations, uploads, history, at_once, workers)
     _check_host(host, is_open=served.site.keyring().is_open)
     listening = _listening(host, port)
     address = f"http://{_shown(host)}:{listening.getsockname()[1]}/"
 
     def tell() -> None:
-        _say(f"Serving {root} at {address} (Ctrl-C to stop)")
+        _say(f"Serving {workspace} at {address} (Ctrl-C to stop)")
         if open_page:
             webbrowser.open(address)
 
@@ -131,3 +138,119 @@ def _shown(host: str) -> str:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+@command
+def key(
+    name: Annotated[str, typer.Argument(help="Name of the person or program that will use the key.")],
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION", help="Let them see only passages with this metadata, as in `mara ask`. Repeatable."
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--everything", help="Let them see every passage.")] = False,
+    open_workspace: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Workspace that they may open, in place of the server's own. Repeatable; the first is the default.",
+        ),
+    ] = None,
+    may_index: Annotated[bool, typer.Option("--may-index", help="Let them index and sync documents.")] = False,
+    may_watch: Annotated[
+        bool, typer.Option("--may-watch", help="Let them read the figures of the server (/metrics).")
+    ] = False,
+) -> Shown:
+    """Make a key for somebody who asks a server, and print the lines for its file of keys."""
+    if bool(where) == everything:
+        raise BadInput(f"It is not clear what {name} may see", "Give either --where CONDITION or --everything")
+    conditions, workspaces = parse_where(where or [], _SEVERAL), tuple(open_workspace or ())
+    return Shown(new_key(name, conditions, workspaces, may_index=may_index, may_watch=may_watch), _show_key)
+
+
+def new_key(
+    name: str,
+    where: Mapping[str, Any],
+    workspaces: tuple[str, ...] = (),
+    *,
+    may_index: bool = False,
+    may_watch: bool = False,
+) -> dict[str, str]:
+    """Return a fresh random key, and the lines of the file of keys for it. Raises BadInput for a name of none."""
+    from workflows.access.key_file import check_lines
+
+    secret = f"{_PREFIX}{secrets.token_urlsafe(_RANDOM_BYTES)}"
+    lines = [
+        f"[keys.{_toml_key(name)}]",
+        f'sha256 = ["{sha256(secret.encode()).hexdigest()}"]',
+        f"where = {_toml({key: _plain(wanted) for key, wanted in where.items()})}",
+        *([f"workspaces = {_toml(list(workspaces))}"] if workspaces else []),
+        *(["may_index = true"] if may_index else []),
+        *(["may_watch = true"] if may_watch else []),
+    ]
+    text = "\n".join(lines)
+    check_lines(text)
+    return {"name": name, "key": secret, "lines": text}
+
+
+def _show_key(console: Console, made: Mapping[str, str]) -> None:
+    print(  # noqa: T201
+        f"The key of {made['name']}. It is stored nowhere: give it to them now.\n\n  {made['key']}\n\n"
+        f"Lines for the file that MARA_AUTH names:\n\n{made['lines']}"
+    )
+
+
+def _plain(wanted: Mapping[str, Any]) -> Any:
+    """Return one value in place of a list of one."""
+    values = wanted.get("$in")
+    return values[0] if len(wanted) == 1 and values and len(values) == 1 else wanted
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML on one line."""
+    if isinstance(value, Mapping):
+        return (
+            "{ " + ", ".join(f"{_toml_key(key)} = {_toml(each)}" for key, each in value.items()) + " }"
+            if value
+            else "{}"
+        )
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _toml_key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else json.dumps(key, ensure_ascii=False)
+
+
+@command
+def mcp(
+    workspace: WorkspaceOption,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Serve only passages with this metadata, as in `mara ask`; clients can only narrow it. Repeatable.",
+        ),
+    ] = None,
+    user: Annotated[
+        str | None, text_option("NAME", "Who asks: write their conversations and views to the history.")
+    ] = None,
+) -> None:
+    """Serve a workspace to MCP clients over stdio, with the tools ask and retrieve."""
+    import anyio
+
+    from graph.metadata_filter import parse_where
+    from workflows.serving.mcp_server import make_server
+    from workflows.serving.mcp_stdio import serve_stdio
+
+    filter_of_all = parse_where(where or [])
+    if where or user:
+        # Documents may still come, and a server may be about to start: calls report that.
+        with suppress(WorkspaceMissing, ServiceUnavailable):
+            asking_settings(workspace, where, user=user)
+    # What a library prints is held back no longer than a line: at the end it would follow the protocol.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
+    anyio.run(serve_stdio, make_server(workspace.absolute(), filter_of_all, user or ""))

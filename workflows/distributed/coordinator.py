@@ -19,21 +19,20 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from workflows.distributed import pipeline
-from workflows.distributed.messages import (
+from workflows.distributed.shards import ShardFolder
+from workflows.distributed.wire import (
     Cluster,
     Event,
+    Failed,
     FilesRead,
     Job,
     JobDone,
     MakeJob,
     ReadJob,
     Ready,
-    ShardMade,
     receive,
     send,
 )
-from workflows.distributed.shard_files import ShardFolder
-from workflows.distributed.wire import Failed
 from workflows.distributed.work import as_error
 
 _TIDYINGS = 10
@@ -88,9 +87,9 @@ def _events_of(job: Job, workers: int) -> Iterator[Event]:
             yield FilesRead(number, files)
         return
     folder = ShardFolder(Path(job.root))
-    for made in pipeline.make_shards(job, workers):
-        folder.put(made.key, made.content)
-        yield ShardMade(made.key, made.passages, made.failed, made.tokens)
+    for made, content in pipeline.make_shards(job, workers):
+        folder.put(made.key, content)
+        yield made
 
 
 def _receive(jobs: SimpleQueue[Job]) -> None:

@@ -18,10 +18,13 @@ from tempfile import gettempdir, mkdtemp
 
 from agents.chat.throttle import Cancelled
 from graph.endpoints.address import censored
+from graph.environment import environment
 from graph.errors import BadInput, ClusterUnavailable
 from graph.sources.documents import FileRead, ReadOptions, ToRead, read_each
-from workflows.distributed.messages import (
+from workflows.distributed.shards import ShardTask, check_arrow
+from workflows.distributed.wire import (
     Cluster,
+    Failed,
     FilesRead,
     Job,
     JobDone,
@@ -30,12 +33,13 @@ from workflows.distributed.messages import (
     ReadJob,
     Ready,
     ShardMade,
+    files_from_json,
+    reading_to_json,
     receive,
     send,
+    task_to_json,
+    work_to_json,
 )
-from workflows.distributed.shard_files import check_arrow
-from workflows.distributed.shards import ShardTask
-from workflows.distributed.wire import Failed, files_from_json, reading_to_json, task_to_json, work_to_json
 from workflows.distributed.work import ReadTask, Work, read_tasks
 from workflows.settings.indexing import IndexingContext
 
@@ -143,7 +147,7 @@ def _environment(address: str) -> dict[str, str]:
     """Return the variables of a coordinator: where our modules are, and what keeps others out of a Ray of its own."""
     own = {} if address else {**_OWN_RAY_SETTINGS, "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     modules = os.pathsep.join(map(os.path.abspath, sys.path))
-    return {**os.environ, **_RAY_SETTINGS, **own, "PYTHONPATH": modules}
+    return {**environment().variables, **_RAY_SETTINGS, **own, "PYTHONPATH": modules}
 
 
 _OWN_RAY_SETTINGS = {

@@ -7,8 +7,14 @@ from pathlib import Path
 
 from agents.roles import Turn
 from graph.errors import MaraError, NoAccess
-from graph.relationships.conversations import Cited, PastTurn, check_open_to, conversation, last_turns
-from graph.relationships.erasure import erase_conversation
+from graph.relationships.conversations import (
+    Cited,
+    PastTurn,
+    check_open_to,
+    conversation,
+    erase_conversation,
+    last_turns,
+)
 from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.server_clients import without_folders

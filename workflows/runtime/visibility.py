@@ -57,7 +57,8 @@ def within_filter(
         changed["bars"] = seen["bars"] = []
     update = work(seen)
     added = {key: Overwrite(add(changed[key], update.get(key, []))) for key, add in _ADD.items() if key in changed}
-    return {**changed, **update, **added, "errors": [*errors, *update.get("errors", ())]}
+    noted: Update = {"errors": [*errors, *(update.get("errors") or ())]} if errors else {}
+    return {**changed, **update, **added, **noted}
 
 
 def written_from(state: Mapping[str, Any]) -> list[str]:

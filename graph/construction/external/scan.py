@@ -22,7 +22,7 @@ from graph.construction.edges import EDGE_KINDS
 from graph.construction.evidence import Evidence, Handles, Names, read_evidence
 from graph.construction.external.arrays import Columns, joined
 from graph.construction.external.ids import Ids
-from graph.construction.fact_table import BUILT_IN
+from graph.construction.knowledge_graph import BUILT_IN
 from graph.corrections.apply import Corrections
 from graph.schema import Fact, Passage, RelationType
 from graph.storage.entry import Entry

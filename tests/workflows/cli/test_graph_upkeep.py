@@ -9,7 +9,7 @@ import pytest
 
 from tests.workflows.command_line import Mara
 from tests.workflows.workspaces import BRANDT, SUND, VELM, Indexer
-from workflows.cli import graph_upkeep
+from workflows.cli import graph as graph_commands
 
 pytestmark = pytest.mark.usefixtures("embedder")
 
@@ -88,7 +88,7 @@ def test_what_would_go_is_shown_before_it_is_asked(
         return answer == "y"
 
     before = values(mara, workspace)
-    monkeypatch.setattr(graph_upkeep, "_somebody_answers", lambda: True)
+    monkeypatch.setattr(graph_commands, "somebody_answers", lambda: True)
     monkeypatch.setattr("typer.confirm", confirm)
     assert mara("graph", "prune", "--below", "0.45", "-w", workspace).code == code
     assert len(asked) == 1

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from tests.builders import HashEmbedder, TripleParts, passage_of, publish_workspace
 from tests.workflows.workspaces import use_embedder
-from workflows.cli.plot import plot
+from workflows.cli.graph import plot
 from workflows.explanation.pictures import structure, style
 from workflows.runtime.resources import close_indexes
 

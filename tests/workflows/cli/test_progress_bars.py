@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from workflows.cli.progress_bars import progress_bars
+from workflows.cli.command import progress_bars
 
 
 def test_on_a_terminal_each_stage_shows_done_total_and_a_rate() -> None:

@@ -18,7 +18,7 @@ from rich.table import Table
 from graph.errors import BadInput
 from tests.docs.pages import nodes
 from workflows.cli import render
-from workflows.cli.batch import show_summary
+from workflows.cli.evaluate import show_summary
 from workflows.output.printable import VisibleConsole, visible, visible_json
 
 HOSTILE = (

@@ -153,7 +153,7 @@ class TestReading:
     def test_nothing_is_committed_even_if_a_query_gets_past_the_check(
         self, server: BoltServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("graph.relationships.cypher.bolt.check_reads_only", lambda query, parameters: query)
+        monkeypatch.setattr("graph.relationships.cypher.reading.check_reads_only", lambda query, parameters: query)
         server.query("CREATE (n:Concept {id: 'x'}) RETURN n.id")
         assert server.rows("MATCH (n:Concept) RETURN n.id") == []
 

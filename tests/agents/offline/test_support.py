@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.offline.reading.support import is_supported
+from agents.claim_judge import is_supported
 
 NISSAN = "Nissan\nNissan Motor was founded in Yokohama in 1933 and employs 130,000 people."
 

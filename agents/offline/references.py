@@ -1,4 +1,8 @@
-"""The names of earlier turns that a reference may mean."""
+"""What a question leans on, as far as the words of earlier turns tell: what it refers to, and what it leaves out.
+
+A question may refer to names of earlier turns, or leave out most of what it asks: "and in 1952?", "what about the
+Thames?", "why?".
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from agents.offline.conversation.words import ANYTHING, HE, PLACE, SHE
+import regex
+
 from agents.offline.language.entities import GOVERNING_NOUNS, PLACE_NOUNS, scan_entities
-from agents.offline.language.words import FUNCTION_WORDS, PREPOSITIONS
-from agents.offline.reading.kinds import AnswerKind, answer_kind
-from agents.offline.reading.words import is_function_word, language_of, stem, word_spans
+from agents.offline.language.leaning_words import (
+    ANYTHING,
+    HE,
+    PLACE,
+    SHE,
+)
+from agents.offline.language.words import (
+    FUNCTION_WORDS,
+    PREPOSITIONS,
+    function_words,
+    language_of,
+    stem,
+    word_set,
+    words_of,
+)
+from agents.offline.reading.questions import AnswerKind, answer_kind
 from agents.roles import Turn
 from graph.retrieve.known_names import KnownNames, Pronoun
 
@@ -30,7 +48,7 @@ _NAMED_PERSON = re.compile(
 )
 _ADJECTIVE = re.compile(r"\w{2,}(?:ish|[ie]an|ese)")
 _LONGEST_TITLE = 10
-_IN_BRACKETS = re.compile(r"\s*[(（][^)）]*[)）]")
+_BRACKETED = re.compile(r"\s*[(（][^)）]*[)）]")
 _CITATION = re.compile(r"\s*\[\d+\]")
 _SENTENCE_END = re.compile(r"(?<=[.!?。])\s*(?:\[\d+\]\s*)+|(?<=[.!?。])\s+")
 
@@ -93,9 +111,9 @@ class Antecedents:
 
     def _in_answer(self, turn: Turn) -> list[list[Candidate]]:
         """The names of each sentence of an answer, those of the question left out; the likeliest answer first."""
-        asked = _words(turn.question)
+        asked = words_of(turn.question)
         found = [
-            [name for name in self.of(sentence) if not _words(name.text) <= asked]
+            [name for name in self.of(sentence) if not words_of(name.text) <= asked]
             for sentence in _sentences_by_likeness(turn)
         ]
         return [names for names in found if names]
@@ -151,12 +169,12 @@ def _asks_who(question: str) -> bool:
 
 def _sentences_by_likeness(turn: Turn) -> list[str]:
     """The sentences of an answer after the title of the passage that they quote, the likeliest to answer first."""
-    language, asked = language_of(turn.question), _words(turn.question)
-    named = set().union(*(_words(span.text) for span in scan_entities(turn.question).spans if span.is_name))
-    wanted = {stem(word, language) for word in asked - named if not is_function_word(word, language)}
+    language, asked = language_of(turn.question), words_of(turn.question)
+    named = set().union(*(words_of(span.text) for span in scan_entities(turn.question).spans if span.is_name))
+    wanted = {stem(word, language) for word in asked - named if word not in function_words(language)}
 
     def likeness(sentence: str) -> float:
-        own, held = _words(sentence.partition(": ")[2] or sentence), _words(sentence)
+        own, held = words_of(sentence.partition(": ")[2] or sentence), words_of(sentence)
         told = len(wanted & {stem(word, language) for word in held})
         return told + 0.5 * bool(named & own) + 0.25 * bool(named & held)
 
@@ -168,7 +186,7 @@ def _titled_sentences(answer: str) -> Iterator[str]:
     for line in answer.splitlines():
         title = ""
         for sentence in _SENTENCE_END.split(line):
-            plain = _IN_BRACKETS.sub("", _CITATION.sub("", sentence)).strip()
+            plain = _BRACKETED.sub("", _CITATION.sub("", sentence)).strip()
             head, colon, _ = plain.partition(": ")
             is_title = bool(colon) and len(head.split()) <= _LONGEST_TITLE
             title = head if is_title else title
@@ -176,5 +194,100 @@ def _titled_sentences(answer: str) -> Iterator[str]:
                 yield f"{title}: {plain}" if title and not is_title else plain
 
 
-def _words(text: str) -> set[str]:
-    return {word for word, _, _ in word_spans(text)}
+LONGEST_TOPIC = 15
+"""Words of an earlier question that a question takes on."""
+
+_PREPOSITION = r"\b((?i:in|on|at|from|to|by|for|with|during|since|until|before|after|of))\s+(?:(?i:the)\s+)?"
+_PHRASE = regex.compile(rf"{_PREPOSITION}[^\s,?.!]+(?:(?<=\s\p{{Lu}}\S*)\s\p{{Lu}}[^\s,?.!]*)*")
+_OF = re.compile(r"of\s+", re.IGNORECASE)
+_NUMBER = re.compile(r"\b\d+(?:[.,]\d+)*\b")
+_ARTICLE = re.compile(r"(?:the|a|an)\s", re.IGNORECASE)
+_ARTICLE_BEFORE = re.compile(r"\b(?:the|a|an)\s+$", re.IGNORECASE)
+_ASKS_WITH = re.compile(
+    r"\W*(?:and |but |so )?"
+    r"(?:when|where|why|how(?: \w+)?|what|in (?:which|what) \w+|wann|wo|warum|wie|quand|où|pourquoi)\s+"
+    r"(?=(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|wurde|ist|war|hat|est|a)\b)",
+    re.IGNORECASE,
+)
+_ASKED_ON = re.compile(r"\w+(?: \w+)?\? (?=\w)")
+_IN_BRACKETS = re.compile(r"\(([^()]+)\)\W*$")
+_NO_MARKS = str.maketrans(dict.fromkeys("()?!¿¡", " "))
+_ONLY_ASKS = FUNCTION_WORDS | word_set("what which who whom whose when where why how can could")
+
+
+def filled_in(fragment: str, asked: str, names: KnownNames) -> str | None:
+    """Return the last question with a fragment in the place of what is like it: a phrase, a number or a name.
+
+    None where the question has nothing like it.
+    """
+    if topic := _IN_BRACKETS.search(asked):
+        without = filled_in(fragment, asked[: topic.start()].rstrip(), names)
+        return f"{without} ({topic.group(1)})" if without else None
+    ends = "?" if asked.rstrip().endswith("?") else ""
+    whole = asked.strip().rstrip("?")
+    slot = _slot(fragment, whole, names)
+    if slot is None and (of := _OF.match(fragment)):
+        return filled_in(fragment[of.end() :], asked, names)
+    if slot is None:
+        return f"{whole} {fragment}{ends}" if _PHRASE.match(fragment) else None
+    before = whole[: slot[0]]
+    if _ARTICLE.match(fragment):
+        before = _ARTICLE_BEFORE.sub("", before)
+    return f"{before}{fragment}{whole[slot[1] :]}{ends}"
+
+
+def asked_with(how: str, asked: str) -> str:
+    """Return the last question with another question word: "When was it built?" and "why?" is "Why was it built?"."""
+    how = how[:1].upper() + how[1:].casefold()
+    changed = _ASKS_WITH.sub(f"{how} ", asked, count=1)
+    return changed if changed != asked else f"{how}? {_ASKED_ON.sub('', asked)}"
+
+
+def topic_of(question: str) -> str:
+    """Return what a question is about: what stands in brackets behind it, or its words without those that only ask."""
+    if in_brackets := _IN_BRACKETS.search(question):
+        return in_brackets.group(1)
+    words = _ASKS_WITH.sub("", question, count=1).translate(_NO_MARKS).strip(" .").split()
+    while words and words[0].casefold().strip(",") in _ONLY_ASKS:
+        words.pop(0)
+    words = list({word.casefold(): word for word in reversed(words)}.values())[::-1][:LONGEST_TOPIC]
+    while words and words[-1].casefold() in FUNCTION_WORDS:
+        words.pop()
+    return " ".join(words)
+
+
+def _slot(fragment: str, asked: str, names: KnownNames) -> tuple[int, int] | None:
+    """Where in a question a fragment goes."""
+    if phrase := _PHRASE.match(fragment):
+        like = [found for found in _PHRASE.finditer(asked) if found.group(1).lower() == phrase.group(1).lower()]
+        return like[-1].span() if like else None
+    if _NUMBER.fullmatch(fragment) and (numbers := list(_NUMBER.finditer(asked))):
+        return numbers[-1].span()
+    if said := _said_before(fragment, asked):
+        return said
+    present = [span.text for span in scan_entities(asked).spans if span.is_name] or names.spelled(asked)
+    if not present or not (names.knows(fragment) or _is_written_as_a_name(fragment)):
+        return None
+    like_it = [name for name in present if names.pronoun_of(name) is names.pronoun_of(fragment)]
+    found = re.search(re.escape((like_it or present)[0]), asked, re.IGNORECASE)
+    return found.span() if found else None
+
+
+def _said_before(fragment: str, asked: str) -> tuple[int, int] | None:
+    """Where a question has the noun that a phrase narrows otherwise: with the phrase that narrows it there."""
+    narrowing = list(_PHRASE.finditer(fragment))
+    noun = fragment[: narrowing[0].start()].split() if narrowing else []
+    while noun and noun[0].casefold() in FUNCTION_WORDS:
+        noun.pop(0)
+    found = re.search(rf"\b{re.escape(' '.join(noun))}\b", asked, re.IGNORECASE) if noun else None
+    if not found:
+        return None
+    like = _PHRASE.match(asked, found.end() + 1)
+    is_like = like and like.group(1).casefold() in {phrase.group(1).casefold() for phrase in narrowing}
+    return found.start(), like.end() if like and is_like else found.end()
+
+
+def _is_written_as_a_name(fragment: str) -> bool:
+    """Tell whether each word of a fragment that says anything has a capital."""
+    words = [word for word in fragment.split() if word.casefold() not in FUNCTION_WORDS]
+    return bool(words) and all(word[:1].isupper() for word in words)

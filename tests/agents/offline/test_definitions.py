@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.offline.extractor import OfflineExtractor
-from agents.offline.language.definitions import acronyms, definitions
+from agents.offline.extractor import OfflineExtractor, acronyms, definitions
 from graph.schema import Passage
 from graph.sentences import sentence_spans
 

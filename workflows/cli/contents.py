@@ -1,0 +1,174 @@
+"""``mara discover``, ``provenance``, ``versions`` and ``edges``: what a workspace holds, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from graph.text import counted
+from workflows.cli.command import Shown, command
+from workflows.cli.options import WhereOption, WorkspaceOption, asking_settings, text_argument, text_option
+from workflows.cli.render import escape
+
+_REASONS_SHOWN = 3
+
+
+_MARKS = {"added": "[green]+[/]", "changed": "[yellow]~[/]", "removed": "[red]-[/]"}
+_EDGES_SHOWN = 20
+
+
+@command
+def discover(
+    *,
+    topic: Annotated[
+        str | None, text_argument("TOPIC", "What it is to be about (default: what the user or conversation is about).")
+    ] = None,
+    workspace: WorkspaceOption,
+    user: Annotated[
+        str | None, text_option("NAME", "Start from what this user asked and read; leave that out.")
+    ] = None,
+    conversation: Annotated[str | None, text_option("NAME", "Start from what this conversation mentions.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, max=200, help="Number of documents to propose.")] = 3,
+    where: WhereOption = None,
+) -> Shown:
+    """Propose what to read next: documents one or two concept steps away that were not viewed, with the reason."""
+    from workflows.discovery import what_to_read
+
+    context = asking_settings(workspace, where, user=user, conversation=conversation)
+    return Shown(what_to_read(context, topic or "", k), _show_documents)
+
+
+@command
+def provenance(
+    passage: Annotated[str, typer.Argument(metavar="PASSAGE", help="ID of a passage, or a source that has one.")],
+    workspace: WorkspaceOption,
+    user: Annotated[
+        str | None, text_option("NAME", "Also show in which conversations of this user it was cited.")
+    ] = None,
+) -> Shown:
+    """Show where a passage comes from, what it is about, and which answers cite it."""
+    from workflows.discovery import passage_provenance
+
+    return Shown(passage_provenance(asking_settings(workspace, user=user), passage), _show_provenance)
+
+
+def _show_documents(console: Console, found: Mapping[str, Any]) -> None:
+    from workflows.discovery import reasons_told
+
+    for number, each in enumerate(found["documents"], start=1):
+        console.print(f"{number}. [bold]{escape(each['title'])}[/]  [dim]{escape(each['path'])}[/]")
+        for told in reasons_told(each["reasons"], _REASONS_SHOWN):
+            console.print(f"   {escape(told)}")
+    if not found["documents"]:
+        console.print("Nothing to propose: no document that was not viewed is one or two concept steps away")
+
+
+def _show_provenance(console: Console, found: Mapping[str, Any]) -> None:
+    from graph.moments import first_moment, shown
+
+    document, store = found["document"], found["vector"]["store"]
+    sources = ", ".join(source["uri"] for source in found["sources"])
+    rows = {
+        "passage": found["passage"],
+        "document": f"{document['title']} ({document['id']})",
+        "source": sources or document["path"],
+        "updated": f"{shown(first_moment(document['updated_at']))}, version {document['version']}",
+        "position": ", ".join(f"{key} {value}" for key, value in found["position"].items()),
+        "vector": f"{found['vector']['id']}, {store['model']} ({store['dimension']})" if store else "",
+        "concepts": ", ".join(concept["name"] for concept in found["concepts"]),
+        "stood": "; ".join(f"{each['since']} to {each['until'] or 'now'}" for each in found["versions"]),
+        "viewed by": "1 user" if found["viewers"] == 1 else f"{found['viewers']} users",
+        "cited in": "; ".join(
+            f"{each['conversation']} [{each['number']}], {each['at'][:10]}" for each in found["cited_in"]
+        ),
+    }
+    for name, value in rows.items():
+        if value:
+            console.print(f"[dim]{name:<10}[/] {escape(value)}")
+
+
+@command
+def versions(
+    document: Annotated[
+        str, typer.Argument(metavar="DOCUMENT", help="ID of a document or passage, or its source as results name it.")
+    ],
+    workspace: WorkspaceOption,
+    diff: Annotated[bool, typer.Option("--diff", help="Also show the lines that changed.")] = False,
+) -> Shown:
+    """Show when a document changed, and which passages and facts came and went."""
+    from workflows.admin.versions import document_versions
+
+    return Shown(document_versions(workspace, document, with_text=diff), _show_versions)
+
+
+def _show_versions(console: Console, found: Mapping[str, Any]) -> None:
+    for version in found["versions"]:
+        console.print(f"[bold]{version['date'] or 'now'}[/]  [dim]{counted(version['passages'], 'passage')}[/]")
+        _print_changes(console, version)
+    if found["kept_from"]:
+        console.print(f"[yellow]Versions are kept from {found['kept_from']} on[/]")
+    if not found["keeps_versions"]:
+        console.print("[yellow]This workspace keeps no versions: only what stands now is known[/]")
+
+
+def _print_changes(console: Console, version: Mapping[str, Any]) -> None:
+    for kind, mark in _MARKS.items():
+        for passage in version[kind]:
+            named = " ".join(part for part in (passage["title"], f"({passage['id']})") if part)
+            console.print(f"  {mark} {kind} {escape(named)}: {escape(passage['text'])}")
+    if version["moved"]:
+        console.print(f"  [dim]with other metadata: {counted(len(version['moved']), 'passage')}[/]")
+    for kind in ("new_facts", "dropped_facts"):
+        for fact in version[kind]:
+            console.print(f"  [dim]{kind.removesuffix('s').replace('_', ' ')}: {escape(fact)}[/]")
+    for line in version.get("diff", ()):
+        console.print(f"    {escape(line)}")
+
+
+@command
+def edges(
+    entity: Annotated[str, typer.Argument(metavar="ENTITY", help="An entity's name, in any spelling, or its id.")],
+    workspace: WorkspaceOption,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="ENTITY|PASSAGE", help="The other end: an entity, or a passage by its id or title."),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Maximum number of edges to show, heaviest first.", min=1)] = _EDGES_SHOWN,
+) -> Shown:
+    """Show the edges of an entity: their triples with confidence, or role, similarity and position."""
+    from workflows.admin.inspection import entity_edges
+
+    return Shown(entity_edges(workspace, entity, to, limit), _show_edges)
+
+
+def _show_edges(console: Console, found: Mapping[str, Any]) -> None:
+    """Print each edge, and below it what it stands for."""
+    shown, total = len(found["edges"]), found["of_edges"]
+    ends = escape(" – ".join(_named(end) for end in (found["entity"], found["to"]) if end))
+    if not total:
+        hint = "; omit --to to show all of its edges" if found["to"] else ""
+        console.print(f"[bold]{ends}[/]: no edges{hint}")
+        return
+    console.print(f"[bold]{ends}[/]: {shown} of {total} edges")
+    for edge in found["edges"]:
+        kind = edge["relation"] if edge["link"] is None else f"{edge['relation']}, {edge['link']}"
+        console.print(f"— [bold]{escape(_named(edge['other']))}[/]  {kind}, weight {edge['weight']:.3f}")
+        if edge.get("meaning"):
+            console.print(f"    [dim]{edge['relation']}: {escape(edge['meaning'])}[/]")
+        for triple in edge.get("triples", []):
+            words = f"{triple['subject']} | {triple['predicate']} | {triple['object']}"
+            console.print(
+                f"    {escape(words)}  confidence {triple['confidence']:.2f} [dim]({escape(triple['passage'])})[/]"
+            )
+        if terms := edge.get("terms"):
+            console.print("    " + ", ".join(f"{name} {value:.3f}" for name, value in terms.items()))
+
+
+def _named(node: Mapping[str, str]) -> str:
+    """Return what an end of an edge is called."""
+    if node["kind"] == "passage":
+        return f"passage {node['label']} ({node['id']})"
+    return f"{node['label']} ({node['type']})" if "type" in node else node["label"]
