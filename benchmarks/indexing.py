@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.machine import describe_machine
 from graph.construction.builder import GraphBuilder
 from graph.embedding import embeddings
-from graph.embedding.minilm import MiniLMEmbedder
+from graph.embedding.bert import MiniLMEmbedder
 from graph.publish import derive, search_indexes
 from graph.storage import synonym_pairs
 from graph.storage.record import Record

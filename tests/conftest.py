@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from graph.embedding import minilm as minilm_module
-from graph.embedding.minilm import MiniLMEmbedder
+from graph.embedding import bert as bert_module
+from graph.embedding.bert import MiniLMEmbedder
 from graph.environment import refresh_environment
 from tests.builders import HashEmbedder
 from tests.postgres_server import PostgresServer
@@ -36,8 +36,8 @@ _ROOM = 4 * 2**30
 _FOLDER = pytest.StashKey[Path]()
 
 # The embedded model is read once, which takes a second, and so are the certificates that every client begins with.
-_opened = cache(lambda package, read=minilm_module._open_model: read())
-pytest.MonkeyPatch().setattr(minilm_module, "_open_model", lambda: _opened(minilm_module._PACKAGE))
+_opened = cache(lambda package, read=bert_module._open_model: read())
+pytest.MonkeyPatch().setattr(bert_module, "_open_model", lambda: _opened(bert_module._PACKAGE))
 pytest.MonkeyPatch().setattr(ssl, "create_default_context", cache(ssl.create_default_context))
 
 

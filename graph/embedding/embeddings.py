@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.embedding.bert import unit_rows
+from graph.embedding.bert import MiniLMEmbedder, unit_rows
 from graph.embedding.e5 import E5Embedder
-from graph.embedding.minilm import MiniLMEmbedder
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address, timeout_s
 from graph.environment import environment
 from graph.errors import EmbeddingMismatch, TransportFault

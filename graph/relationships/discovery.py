@@ -199,10 +199,16 @@ def discover(
     if not (user_id or conversation_id or concepts or document_id):
         raise BadInput("Nothing tells what to discover from", "Give a topic, a user or a conversation")
     seeds: dict[str, Seed] = {}
+    own = record.execute(_OWN, (document_id, SEED_LIMIT))
+    talked = record.execute(_TALKED, (conversation_id, SEED_LIMIT))
+    asked = record.execute(_ASKED, (user_id, SEED_LIMIT))
+    read = () if as_published else record.execute(_READ, (user_id, SEED_LIMIT, READ_CONCEPTS))
     wanted = [
-        *_seeds_of_document(record, document_id),
+        *(Seed(concept, Because.DOCUMENT, document_id) for (concept,) in own),
         *(Seed(concept, Because.TOPIC if named else Because.NEAR) for concept in concepts),
-        *_seeds(record, user_id, conversation_id, with_read=not as_published),
+        *(Seed(concept, Because.CONVERSATION) for concept, _ in talked),
+        *(Seed(concept, Because.ASKED) for concept, *_ in asked),
+        *(Seed(concept, Because.READ, document) for concept, document in read),
     ]
     for seed in _seen(wanted, sight):
         seeds.setdefault(seed.concept, seed)
@@ -210,22 +216,6 @@ def discover(
     seen = _listed(record, _VIEWED, (user_id,)) | _listed(record, _CITED, (conversation_id,) * 2) | {document_id}
     counts = dict.fromkeys(reached, 1.0) if as_published else _rarities(record, reached)
     return _proposed(record, reached, counts, seen, k, sight)
-
-
-def _seeds_of_document(record: RelationshipRecord, document: str) -> Iterator[Seed]:
-    for (concept,) in record.execute(_OWN, (document, SEED_LIMIT)):
-        yield Seed(concept, Because.DOCUMENT, document)
-
-
-def _seeds(record: RelationshipRecord, user_id: str, conversation_id: str, *, with_read: bool) -> Iterator[Seed]:
-    """Yield the concepts to start from, those that tell most of what is wanted first; one may come twice."""
-    for concept, _ in record.execute(_TALKED, (conversation_id, SEED_LIMIT)):
-        yield Seed(concept, Because.CONVERSATION)
-    for concept, *_ in record.execute(_ASKED, (user_id, SEED_LIMIT)):
-        yield Seed(concept, Because.ASKED)
-    if with_read:
-        for concept, document in record.execute(_READ, (user_id, SEED_LIMIT, READ_CONCEPTS)):
-            yield Seed(concept, Because.READ, document)
 
 
 def _seen(seeds: Sequence[Seed], sight: Sight | None) -> list[Seed]:
@@ -332,24 +322,16 @@ def _proposed(
 
     def rank(item: tuple[str, list[ConceptPath]]) -> tuple[float, int, str]:
         document, paths = item
-        return -round(sum(counts[path.end.concept] for path in paths), 9), _steps_of(paths), document
+        steps = sum(len(path.steps) for path in paths)
+        return -round(sum(counts[path.end.concept] for path in paths), 9), steps, document
 
-    best = heapq.nsmallest(k, explained.items(), key=rank)
+    def nearest(paths: Sequence[ConceptPath]) -> tuple[ConceptPath, ...]:
+        return tuple(sorted(paths, key=lambda path: (len(path.steps), -counts[path.end.concept])))
+
     return [
-        _discovery(record, document, sorted(paths, key=lambda path: -counts[path.end.concept]), sight)
-        for document, paths in best
+        Discovery(document, *named_document(record, document, sight), len(paths), nearest(paths))
+        for document, paths in heapq.nsmallest(k, explained.items(), key=rank)
     ]
-
-
-def _steps_of(paths: Sequence[ConceptPath]) -> int:
-    return sum(len(path.steps) for path in paths)
-
-
-def _discovery(
-    record: RelationshipRecord, document_id: str, paths: Sequence[ConceptPath], sight: Sight | None
-) -> Discovery:
-    path, title = named_document(record, document_id, sight)
-    return Discovery(document_id, path, title, len(paths), tuple(sorted(paths, key=lambda way: len(way.steps))))
 
 
 def _listed(record: RelationshipRecord, query: str, values: Sequence[str]) -> set[str]:

@@ -167,7 +167,9 @@ class DocumentStep:
             )
             for place in coming.keys() & leaving.keys() & self._places_of_one(columns, coming):
                 node = going.pop(leaving[place])
-                self._rename(node.id, coming[place])
+                with self._to.transaction() as revision:
+                    rename = "UPDATE document SET id = ?, revision = ? WHERE id = ?"
+                    self._to.execute(rename, (coming[place], revision, node.id))
                 taken[coming[place]] = node
         return taken
 
@@ -190,10 +192,6 @@ class DocumentStep:
         counts = self._to.execute(_COUNTS, (list(left),)).fetchall()
         empty = [key for key, count in counts if count == left[key]]
         return {key: node for key in empty if (node := self._to.node(NodeType.DOCUMENT, key)) is not None}
-
-    def _rename(self, before: str, after: str) -> None:
-        with self._to.transaction() as revision:
-            self._to.execute("UPDATE document SET id = ?, revision = ? WHERE id = ?", (after, revision, before))
 
     def _document(self, origin: Origin, before: Node | None) -> Node:
         created_at, updated_at = self._times.get(origin.document, (self._now, self._now))
@@ -223,16 +221,16 @@ class DocumentStep:
 
     def _link_chunks(self) -> None:
         """Give each new or changed chunk its one document."""
-        moved = [key for key, change in self._changes.items() if self._moved(key, change)]
+        moved = [
+            key
+            for key, change in self._changes.items()
+            if (was := self._before.get(key)) is not None and was.document != change.origin.document
+        ]
         self._to.execute(_UNLINK, (moved,))
         self._to.link_all(
             Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, key), (NodeType.DOCUMENT, change.origin.document))
             for key, change in self._changes.items()
         )
-
-    def _moved(self, key: str, change: _Change) -> bool:
-        was = self._before.get(key)
-        return was is not None and was.document != change.origin.document
 
     def _remove_childless(self) -> int:
         """Remove documents whose last passage went; return how many."""

@@ -9,7 +9,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 
 from graph.errors import BadInput
 from graph.relationships.discovery import DOCUMENT_LIMIT, commonness, explaining
@@ -106,11 +106,13 @@ def surroundings_of(
         BadInput: the relationship graph knows no such document, or several of that path.
     """
     document = _document(record, name)
+    end = (NodeType.DOCUMENT, document.id)
     explained = [(str(key), str(name)) for key, name in record.execute(_EXPLAINED, (document.id, SHARED_LIMIT))]
     common = {key: commonness(record, key) for key, _ in explained}
     leading = [key for key, name in explained if not is_date(name)]
     shares = _shares(record, document.id, leading, common)
-    best = heapq.nsmallest(related, shares, key=lambda other: (-round(_weight(shares[other], common), 9), other))
+    weights = {other: round(sum(1 / common[concept] for concept in shared), 9) for other, shared in shares.items()}
+    best = heapq.nsmallest(related, weights, key=lambda other: (-weights[other], other))
     wanted = {key for key, _ in explained[:concepts]} | {min(shares[other], key=common.__getitem__) for other in best}
     shown = [key for key, _ in explained if key in wanted]
     sources = _nodes(record, NodeType.SOURCE, f"{SOURCES_OF} LIMIT ?", (document.id, SOURCES))
@@ -122,7 +124,8 @@ def surroundings_of(
         concepts=tuple(filter(None, (record.node(NodeType.CONCEPT, key) for key in shown))),
         related=tuple(filter(None, (record.node(NodeType.DOCUMENT, key) for key in best))),
         edges=(
-            *_parts_of(document, sources, passages),
+            *(Edge(EdgeType.SOURCED_FROM, end, (NodeType.SOURCE, source.id)) for source in sources),
+            *(Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, chunk.id), end) for chunk in passages),
             *_explaining(record, [document.id], shown),
             *_explaining(record, best, [key for key in shown if key in leading]),
         ),
@@ -162,26 +165,12 @@ def _shares(
     return found
 
 
-def _weight(shared: Iterable[str], common: Mapping[str, int]) -> float:
-    return sum(1 / common[concept] for concept in shared)
-
-
 def _nodes(record: RelationshipRecord, of: NodeType, query: str, values: tuple[str, int]) -> tuple[Node, ...]:
     keys = [str(key) for (key,) in record.execute(query, values)]
     return tuple(filter(None, (record.node(of, key) for key in keys)))
 
 
-def _parts_of(document: Node, sources: Iterable[Node], chunks: Iterable[Node]) -> Iterator[Edge]:
-    end = (NodeType.DOCUMENT, document.id)
-    for source in sources:
-        yield Edge(EdgeType.SOURCED_FROM, end, (NodeType.SOURCE, source.id))
-    for chunk in chunks:
-        yield Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, chunk.id), end)
-
-
 def _explaining(record: RelationshipRecord, documents: Iterable[str], concepts: Iterable[str]) -> Iterator[Edge]:
-    ends = [(NodeType.CONCEPT, key) for key in concepts]
-    for document in documents:
-        for end in ends:
-            if edge := record.edge(EdgeType.EXPLAINS, (NodeType.DOCUMENT, document), end):
-                yield edge
+    for document, concept in product(documents, concepts):
+        if edge := record.edge(EdgeType.EXPLAINS, (NodeType.DOCUMENT, document), (NodeType.CONCEPT, concept)):
+            yield edge

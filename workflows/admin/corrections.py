@@ -27,8 +27,7 @@ from graph.errors import BadInput
 from graph.publish.derive import publish
 from graph.schema import ENTITY_RELATIONS, Fact
 from graph.storage.correcting import Plan, Restated, plan_corrections, plan_undoing
-from graph.storage.own_types import declared_types
-from graph.storage.record import Record
+from graph.storage.record import Record, declared_types
 from graph.storage.workspace import Workspace
 from graph.taxonomy import fact_type_of, type_triple
 from workflows.indexing_run.relating import related_if_there

@@ -14,15 +14,10 @@ from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from workflows.cli.command import Shown, command, progress_bars
 from workflows.cli.options import (
-    AlphaOption,
-    AsOfOption,
-    BarOption,
+    AskingBatch,
     ModelOption,
-    ModeOption,
     PriceInOption,
     PriceOutOption,
-    TopKOption,
-    WhereOption,
     WorkflowOption,
     WorkspaceOption,
     asking_settings,
@@ -378,13 +373,7 @@ def batch(
             "--format", help="Write answers.jsonl (jsonl), answers.json (json), or full results as debug.jsonl (debug)."
         ),
     ] = Format.JSONL,
-    mode: ModeOption = None,
-    alpha: AlphaOption = None,
-    n: BarOption = None,
-    top_k: TopKOption = None,
-    model: ModelOption = None,
-    where: WhereOption = None,
-    as_of: AsOfOption = None,
+    asked: AskingBatch,
     limit: Annotated[int | None, typer.Option(help="Answer only the first N questions (default all).")] = None,
     concurrency: Annotated[
         int | None, typer.Option(min=1, max=256, help="Questions answered in parallel (default 4 with a chat model).")
@@ -394,9 +383,7 @@ def batch(
     """Answer a file of questions into a folder; resumes if interrupted."""
     from workflows.runs.batch import Order, run_batch
 
-    context = asking_settings(
-        workspace, where, workflow, mode=mode, alpha=alpha, n=n, top_k=top_k, model=model, as_of=as_of
-    )
+    context = asking_settings(workspace, workflow=workflow, **asked.given)
     order = Order(
         out=out,
         questions=questions,

@@ -15,17 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from agents.chat.reply_cache import ReplyCache
 from graph.errors import ClusterUnavailable
+from workflows.distributed import wire
 from workflows.distributed.shards import to_parquet
-from workflows.distributed.wire import (
-    Cluster,
-    Failed,
-    MakeJob,
-    ShardMade,
-    files_to_json,
-    reading_from_json,
-    task_from_json,
-    work_from_json,
-)
 from workflows.distributed.work import Worker, as_error, read_task
 
 if TYPE_CHECKING:
@@ -42,7 +33,7 @@ _ADDRESS_HINT = (
 _START_HINT = "Run it again: finished shards are kept. `--engine local` needs no cluster"
 
 
-def connect(cluster: Cluster) -> int:
+def connect(cluster: wire.Cluster) -> int:
     """Connect to a cluster, or start one; return how many workers there are to be.
 
     Raises:
@@ -94,7 +85,7 @@ def read_files(tasks: Sequence[str]) -> Iterator[tuple[int, str]]:
         yield row["number"], row["files"]
 
 
-def make_shards(job: MakeJob, workers: int) -> Iterator[tuple[ShardMade, bytes]]:
+def make_shards(job: wire.MakeJob, workers: int) -> Iterator[tuple[wire.ShardMade, bytes]]:
     """Yield the shards of a job, each with the content of its file, as they finish.
 
     Args:
@@ -112,7 +103,7 @@ def make_shards(job: MakeJob, workers: int) -> Iterator[tuple[ShardMade, bytes]]
     data = _stage(data, Embedding, min(workers, len(job.tasks)), 1, {"work": job.work})
     for row in _run(data):
         _check(row)
-        yield ShardMade(row["key"], row["passages"], row["failed"], row["tokens"]), row["content"]
+        yield wire.ShardMade(row["key"], row["passages"], row["failed"], row["tokens"]), row["content"]
 
 
 class Extracting:
@@ -120,13 +111,13 @@ class Extracting:
 
     def __init__(self, work: str, keeper: Any) -> None:
         replies: Any = RemoteReplies(keeper)
-        self._worker = Worker(work_from_json(work), replies)
+        self._worker = Worker(wire.work_from_json(work), replies)
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
         """Add to a task what was found in its passages."""
 
         def extract(row: dict[str, Any]) -> dict[str, Any]:
-            found = self._worker.extract(task_from_json(row["task"]))
+            found = self._worker.extract(wire.task_from_json(row["task"]))
             return {"key": row["key"], "task": row["task"], "found": json.dumps(found)}
 
         return _told(batch, extract, ("key", "task", "found"))
@@ -136,14 +127,14 @@ class Embedding:
     """A stage's actor: embeds shards and, where no model was asked before, extracts them."""
 
     def __init__(self, work: str) -> None:
-        self._worker = Worker(work_from_json(work))
+        self._worker = Worker(wire.work_from_json(work))
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
         """Turn a task into the content of a shard's file."""
 
         def make(row: dict[str, Any]) -> dict[str, Any]:
             _check(row)
-            task = task_from_json(row["task"])
+            task = wire.task_from_json(row["task"])
             found = json.loads(row["found"]) if "found" in row else self._worker.extract(task)
             shard = self._worker.embed(task, found)
             numbers = {"passages": len(shard.found), "failed": shard.failed, "tokens": shard.tokens}
@@ -210,7 +201,7 @@ def _run(data: Any) -> Iterator[dict[str, Any]]:
 
 def _read(batch: pyarrow.Table) -> pyarrow.Table:
     def read(row: dict[str, Any]) -> dict[str, Any]:
-        return {"number": row["number"], "files": files_to_json(read_task(reading_from_json(row["task"])))}
+        return {"number": row["number"], "files": wire.files_to_json(read_task(wire.reading_from_json(row["task"])))}
 
     return _told(batch, read, ("number", "files"))
 
@@ -230,7 +221,7 @@ def _told(
     try:
         values = work(row)
     except Exception as fault:
-        error = json.dumps(asdict(Failed.of(as_error(fault))))
+        error = json.dumps(asdict(wire.Failed.of(as_error(fault))))
     types = {name: pa.type_for_alias(_TYPES.get(name, "large_string")) for name in (*columns, "error")}
     told = {**dict.fromkeys(columns), **values, "error": error}
     return pa.table({name: pa.array([told[name]], kind) for name, kind in types.items()})
@@ -239,4 +230,4 @@ def _told(
 def _check(row: dict[str, Any]) -> None:
     """Raise the error that a row tells, if it does."""
     if row.get("error"):
-        raise Failed(**json.loads(row["error"])).remade()
+        raise wire.Failed(**json.loads(row["error"])).remade()

@@ -34,8 +34,7 @@ from graph.sources.own_types_file import read_own_types
 from graph.sources.skipped import keep_skipped
 from graph.sources.triples import read_triples
 from graph.storage.entry import content_hash
-from graph.storage.own_types import declare_types, declared_types
-from graph.storage.record import Record
+from graph.storage.record import Record, declare_types, declared_types
 from graph.storage.workspace import REPLY_CACHE, Workspace, admitted, check_may_be_written, resolve_workspace
 from graph.storage.writer import EmbeddedBatch, Writer
 from workflows.access.source_paths import resolve_source

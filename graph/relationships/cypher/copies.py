@@ -17,26 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
-from graph.relationships.cypher.embedded import (
-    GRAPH_FILE,
-    STAMP_FILE,
-    EmbeddedCopy,
-    first_line,
-    open_database,
-    package,
-    read_stamp,
-)
-from graph.relationships.cypher.tables import (
-    STAMP_LABEL,
-    Link,
-    Row,
-    copied_columns,
-    copied_rows,
-    edge_rows,
-    links,
-    pages,
-    passages_of,
-)
+from graph.relationships.cypher import embedded, tables
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, PropertyKind
 from graph.schema import stable_id
@@ -57,7 +38,7 @@ Say = Callable[[str], None]
 """Tells people what is done for them beside what they asked for."""
 
 
-def open_copy(root: Path, *, with_vectors: bool = False, say: Say | None = None) -> EmbeddedCopy:
+def open_copy(root: Path, *, with_vectors: bool = False, say: Say | None = None) -> embedded.EmbeddedCopy:
     """Open the copy of a workspace's relationship graph; where there is none, or it is behind, it is made first.
 
     Args:
@@ -70,17 +51,17 @@ def open_copy(root: Path, *, with_vectors: bool = False, say: Say | None = None)
         BadInput: the workspace has no relationship graph, or may not be written and its copy is behind.
         WorkspaceLocked: another process has been making a copy for ten minutes.
     """
-    package()
+    embedded.package()
     for _ in range(3):
         folder = _current(root)
         if folder is None or not _is_good(root, folder, with_vectors=with_vectors):
             folder = _renew(root, with_vectors=with_vectors, say=say)
         try:
-            return EmbeddedCopy(folder)
+            return embedded.EmbeddedCopy(folder)
         except FileNotFoundError:
             continue  # a newer one took its place meanwhile
         except WorkspaceDamaged:
-            (folder / STAMP_FILE).unlink(missing_ok=True)
+            (folder / embedded.STAMP_FILE).unlink(missing_ok=True)
     raise WorkspaceDamaged(f"No copy below {root / COPIES} can be read", f"Delete {root / COPIES}: it is made anew")
 
 
@@ -122,10 +103,10 @@ def _renew(root: Path, *, with_vectors: bool, say: Say | None) -> Path:
 
 def _is_good(root: Path, folder: Path, *, with_vectors: bool) -> bool:
     """Tell whether a copy holds what the records hold now, and vectors if they are wanted."""
-    found = read_stamp(folder)
+    found = embedded.read_stamp(folder)
     if found is None:
         return False
-    with RelationshipRecord.of(root) as record, passages_of(root) as passages:
+    with RelationshipRecord.of(root) as record, tables.passages_of(root) as passages:
         wanted = stamp_of(record, passages, with_vectors=with_vectors)
     if not with_vectors:
         found["dimension"] = 0
@@ -182,20 +163,20 @@ def fill(record: RelationshipRecord, root: Path, folder: Path, *, with_vectors: 
         BadInput: the disk refuses.
     """
     with (
-        passages_of(root) as passages,
+        tables.passages_of(root) as passages,
         _package_faults(),
-        open_database(folder / GRAPH_FILE, read_only=False) as database,
-        package().Connection(database) as connection,
+        embedded.open_database(folder / embedded.GRAPH_FILE, read_only=False) as database,
+        embedded.package().Connection(database) as connection,
         record.as_it_stands(),
     ):
         stamp = stamp_of(record, passages, with_vectors=with_vectors)
         for statement in _tables(stamp["dimension"]):
             connection.execute(statement).close()
-        connection.execute(f"CREATE (:`{STAMP_LABEL}` {{id: 'stamp', revision: {stamp['revision']}}})").close()
+        connection.execute(f"CREATE (:`{tables.STAMP_LABEL}` {{id: 'stamp', revision: {stamp['revision']}}})").close()
         for table, rows, of_pair in _contents(record, passages, with_vectors=bool(stamp["dimension"])):
             _copy(connection, table, rows, of_pair, folder / "rows.csv")
         connection.execute("CHECKPOINT").close()
-    write_atomically(folder / STAMP_FILE, json.dumps(stamp))
+    write_atomically(folder / embedded.STAMP_FILE, json.dumps(stamp))
 
 
 def stamp_of(record: RelationshipRecord, passages: Record | None, *, with_vectors: bool) -> dict[str, Any]:
@@ -208,11 +189,11 @@ def stamp_of(record: RelationshipRecord, passages: Record | None, *, with_vector
     }
 
 
-def _copy(connection: Any, table: str, rows: Iterator[Row], of_pair: str, path: Path) -> None:
+def _copy(connection: Any, table: str, rows: Iterator[tables.Row], of_pair: str, path: Path) -> None:
     """Fill a table through a file: the one way that takes tens of thousands of rows a second."""
     with path.open("w", encoding="utf-8", newline="") as file:
         count = 0
-        for page in pages(rows, _PAGE):
+        for page in tables.pages(rows, _PAGE):
             file.writelines(",".join(map(_cell, row)) + "\n" for row in page)
             count += len(page)
     if count:
@@ -223,25 +204,25 @@ def _copy(connection: Any, table: str, rows: Iterator[Row], of_pair: str, path: 
 
 def _contents(
     record: RelationshipRecord, passages: Record | None, *, with_vectors: bool
-) -> Iterator[tuple[str, Iterator[Row], str]]:
+) -> Iterator[tuple[str, Iterator[tables.Row], str]]:
     """Yield each table's name, its rows, and the option that names the pair of an edge."""
     for of in NODES:
-        yield of, copied_rows(record, of, passages, with_vectors=with_vectors), ""
-    for link in links():
-        yield link.name, edge_rows(record, link), f"from='{link.source}', to='{link.target}', "
+        yield of, tables.copied_rows(record, of, passages, with_vectors=with_vectors), ""
+    for link in tables.links():
+        yield link.name, tables.edge_rows(record, link), f"from='{link.source}', to='{link.target}', "
 
 
 def _tables(dimension: int) -> Iterator[str]:
     """Yield the statements of the tables and of what queries may call; without vectors where the dimension is 0."""
-    yield f"CREATE NODE TABLE `{STAMP_LABEL}`(`id` STRING PRIMARY KEY, `revision` INT64)"
+    yield f"CREATE NODE TABLE `{tables.STAMP_LABEL}`(`id` STRING PRIMARY KEY, `revision` INT64)"
     for of, declared in NODES.items():
         kinds = {name: _TYPES.get(each.kind, "STRING") for name, each in declared.items()}
         kinds["embedding"] = f"FLOAT[{dimension}]"
-        names = copied_columns(of, with_vectors=bool(dimension))[1:]
+        names = tables.copied_columns(of, with_vectors=bool(dimension))[1:]
         columns = "".join(f", `{name}` {kinds.get(name, 'STRING')}" for name in names)
         yield f"CREATE NODE TABLE `{of}`(`id` STRING PRIMARY KEY{columns})"
-    pairs: dict[str, list[Link]] = {}
-    for link in links():
+    pairs: dict[str, list[tables.Link]] = {}
+    for link in tables.links():
         pairs.setdefault(link.name, []).append(link)
     for name, each in pairs.items():
         declared = EDGES[each[0].type].properties
@@ -264,4 +245,6 @@ def _package_faults() -> Iterator[None]:
     try:
         yield
     except RuntimeError as fault:
-        raise BadInput(f"The copy for Cypher cannot be made ({first_line(fault)})", "Check the disk") from fault
+        raise BadInput(
+            f"The copy for Cypher cannot be made ({embedded.first_line(fault)})", "Check the disk"
+        ) from fault

@@ -15,20 +15,9 @@ from functools import partial
 from pathlib import Path
 
 from graph.errors import BadInput, WorkspaceLocked
+from graph.relationships.cypher import tables
 from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.cypher.dialect import VectorIndex
-from graph.relationships.cypher.tables import (
-    STAMP_LABEL,
-    Link,
-    Row,
-    copied_columns,
-    copied_rows,
-    edge_rows,
-    links,
-    node_rows,
-    pages,
-    passages_of,
-)
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, NodeType
 from graph.relationships.tables import table_of_edges, table_of_nodes
@@ -93,7 +82,7 @@ def mirror(root: Path, server: BoltServer, *, whole: bool = False, vectors: Vect
     """
     with RelationshipRecord.of(root) as record, _sending(root):
         identity = _identity(record)
-        with passages_of(root) as passages, record.as_it_stands():
+        with tables.passages_of(root) as passages, record.as_it_stands():
             run = _Run(record, passages, server, identity)
             return run.complete(whole=whole, vectors=vectors)
 
@@ -121,7 +110,7 @@ class _Kind:
     key: str
     table: str
     rows: Callable[[int], Iterator[dict[str, object]]]
-    held: Callable[[], Iterator[Row]]
+    held: Callable[[], Iterator[tables.Row]]
     merge: str
     remove: str
     pattern: str
@@ -164,7 +153,7 @@ class _Run:
     def _stamp(self) -> _Stamp | None:
         """Return what the server holds; None where it holds nothing. Raises BadInput where that is something else."""
         columns = "s.of, s.format, s.revision, s.counts, s.vectors"
-        found = self._server.rows(f"MATCH (s:`{STAMP_LABEL}` {{id: 'stamp'}}) RETURN {columns}")
+        found = self._server.rows(f"MATCH (s:`{tables.STAMP_LABEL}` {{id: 'stamp'}}) RETURN {columns}")
         if not found:
             self._refuse_foreign_nodes()
             return None
@@ -186,26 +175,26 @@ class _Run:
 
     def _prepare(self, stamp: _Stamp | None) -> None:
         """Make the constraints by which ids are found; a stamp first, so that all that follows is known as ours."""
-        for label in (STAMP_LABEL, *NODES):
+        for label in (tables.STAMP_LABEL, *NODES):
             self._server.define(self._server.dialect.constraint(label))
         if stamp is None:
             self._set_stamp(_Stamp(self._identity, 0, 0, {}, vectors=False))
 
     def _set_stamp(self, stamp: _Stamp) -> None:
         values = {**asdict(stamp), "counts": json.dumps(stamp.counts)}
-        self._server.write(f"MERGE (s:`{STAMP_LABEL}` {{id: 'stamp'}}) SET s += $values", values=values)
+        self._server.write(f"MERGE (s:`{tables.STAMP_LABEL}` {{id: 'stamp'}}) SET s += $values", values=values)
 
     def _kinds(self, *, with_vectors: bool) -> Iterator[_Kind]:
         """Yield what is sent: nodes first, as edges are matched by them."""
         for of in NODES:
             yield _nodes(self._record, self._passages, of, with_vectors=with_vectors)
-        for link in links():
+        for link in tables.links():
             yield _edges(self._record, link)
 
     def _send(self, kind: _Kind, since: int, before: Mapping[str, int]) -> int:
         """Bring the nodes or edges of a kind up to date; return how many there are."""
         sent = 0
-        for page in pages(kind.rows(since), _PAGE):
+        for page in tables.pages(kind.rows(since), _PAGE):
             self._server.write(f"UNWIND $rows AS row {kind.merge}", rows=page)
             sent += len(page)
         self._written += sent
@@ -227,13 +216,13 @@ class _Run:
 
 
 def _nodes(record: RelationshipRecord, passages: Record | None, of: NodeType, *, with_vectors: bool) -> _Kind:
-    names = copied_columns(of, with_vectors=with_vectors)
-    rows = partial(copied_rows, record, of, passages, with_vectors=with_vectors)
+    names = tables.copied_columns(of, with_vectors=with_vectors)
+    rows = partial(tables.copied_rows, record, of, passages, with_vectors=with_vectors)
     return _Kind(
         of.value,
         table_of_nodes(of),
         rows=lambda since: (dict(zip(names, row, strict=True)) for row in rows(since)),
-        held=lambda: node_rows(record, of),
+        held=lambda: tables.node_rows(record, of),
         merge=f"MERGE (n:`{of}`{_EXTRA_LABELS.get(of, '')} {{id: row.id}}) SET n += row",
         remove=f"MATCH (n:`{of}` {{id: row.id}}) DETACH DELETE n",
         pattern=f"(n:`{of}`)",
@@ -241,13 +230,13 @@ def _nodes(record: RelationshipRecord, passages: Record | None, of: NodeType, *,
     )
 
 
-def _edges(record: RelationshipRecord, link: Link) -> _Kind:
+def _edges(record: RelationshipRecord, link: tables.Link) -> _Kind:
     source, target = f"(a:`{link.source}` {{id: row.source}})", f"(b:`{link.target}` {{id: row.target}})"
     return _Kind(
         f"{link.name} {link.source} {link.target}",
         table_of_edges(*link.kept),
-        rows=lambda since: (_edge(link, row) for row in edge_rows(record, link, since)),
-        held=lambda: edge_rows(record, link),
+        rows=lambda since: (_edge(link, row) for row in tables.edge_rows(record, link, since)),
+        held=lambda: tables.edge_rows(record, link),
         merge=f"MATCH {source} MATCH {target} MERGE (a)-[e:`{link.name}`]->(b) SET e += row.properties",
         remove=f"MATCH {source}-[e:`{link.name}`]->{target} DELETE e",
         pattern=f"(a:`{link.source}`)-[e:`{link.name}`]->(b:`{link.target}`)",
@@ -255,7 +244,7 @@ def _edges(record: RelationshipRecord, link: Link) -> _Kind:
     )
 
 
-def _edge(link: Link, row: Row) -> dict[str, object]:
+def _edge(link: tables.Link, row: tables.Row) -> dict[str, object]:
     source, target, *values = row
     return {"source": source, "target": target, "properties": dict(zip(link.properties, values, strict=True))}
 

@@ -214,7 +214,7 @@ class TestMirroring:
         mirror(tmp_path, server)
         record.put_node(user("gone"))
         with monkeypatch.context() as patch:
-            patch.setattr(mirroring, "links", broken_links)
+            patch.setattr(mirroring.tables, "links", broken_links)
             with pytest.raises(GraphUnavailable):
                 mirror(tmp_path, server)
         assert server.rows("MATCH (u:User {id: 'gone'}) RETURN u.id") == [("gone",)]
