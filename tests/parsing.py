@@ -10,9 +10,8 @@ import numpy as np
 from pydantic import SecretStr
 
 from agents.answerer import ChatAnswerer, OfflineAnswerer
-from agents.answers.citations import parse_citations, quotable, strip_citations, without_marks
+from agents.answers.citations import locate_quote, parse_citations, quotable, strip_citations, without_marks
 from agents.answers.claims import citing_sentences, join_claims, plain_text, split_claims, strip_marks
-from agents.answers.span_locator import locate_quote
 from agents.chat.logprobs import TokenLogprobs
 from agents.chat.model import ChatModel, ChatReply
 from agents.chat.quoting import quoted

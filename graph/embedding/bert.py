@@ -21,6 +21,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from graph.environment import environment
 from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged, check_memory
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class BertEmbedder:
 
 def _thread_count() -> int:
     """Return how many batches may be computed at once. Raises BadInput where the variable holds no number from 1."""
-    text = os.environ.get(THREADS_VARIABLE) or str(os.cpu_count() or 1)
+    text = environment().mara_embedding_threads or str(os.cpu_count() or 1)
     if not text.isdecimal() or not int(text):
         raise BadInput(f"{THREADS_VARIABLE} is {text!r}", "Set it to a number of threads, at least 1")
     return int(text)

@@ -15,8 +15,7 @@ from graph.relationships.conversation_search import (
     with_thread_seeds,
 )
 from graph.relationships.conversations import check_open_to
-from graph.relationships.personal_ranking import Placed, candidates_of, personal_ranking
-from graph.relationships.profile import Profile, profile_of
+from graph.relationships.profile import Placed, Profile, candidates_of, personal_ranking, profile_of
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.relationships.sight import Sight
 from graph.retrieve.search import FUSED_DEPTH, Ranking

@@ -17,7 +17,7 @@ from graph.moments import last_moment
 from graph.relationships.concepts import ConceptExtractor
 from graph.relationships.conversation_search import THREAD_SHARE
 from graph.relationships.history import EVERY_PART, HistoryPart
-from graph.relationships.provenance_filter import ProvenanceFilter
+from graph.relationships.provenance import ProvenanceFilter
 from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 from graph.retrieve.seeds import EntityPooling, EntityRarity
 from graph.schema import MAX_ID
