@@ -215,7 +215,7 @@ class IndexingContext(BaseModel):
         json_schema_extra=offered_at("confirm_removals"),
     )
 
-    _extractor: Extractor | None = PrivateAttr(None)
+    _extractor: Any = PrivateAttr(None)
     _is_of_python: bool = PrivateAttr(False)
 
     def read_options(self) -> ReadOptions:
@@ -246,7 +246,8 @@ class IndexingContext(BaseModel):
     @property
     def own_extractor(self) -> Extractor | None:
         """The caller's own extractor."""
-        return self._extractor
+        own: Extractor | None = self._extractor
+        return own
 
     @property
     def is_of_python(self) -> bool:
