@@ -24,8 +24,7 @@ from graph.construction.external.kept_pairs import FOLDER, near_pairs
 from graph.construction.external.layout import Layout, rows_of
 from graph.construction.external.names import entity_ids
 from graph.storage.record import Record
-from graph.storage.synonym_pairs import are_left_to_build
-from graph.synonyms import SYNONYMS_PER_NAME
+from graph.storage.synonym_pairs import SYNONYMS_PER_NAME, are_left_to_build
 
 _RUN = 1 << 20
 """Pairs that are sorted at once."""
