@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
@@ -63,7 +63,7 @@ class Agent(Generic[Role, Said]):
         """The key of the state that holds its last reply where that was malformed."""
         return f"{self.key}_refusal"
 
-    @property
-    def not_asked(self) -> dict[str, Any]:
+    @cached_property
+    def not_asked(self) -> Mapping[str, Any]:
         """What the state holds before it is asked."""
         return {self.attempts: 0, self.refusal: None}

@@ -1,4 +1,4 @@
-"""The answerer: a cited answer from numbered passages, or an explicit refusal."""
+"""The answerer: a cited answer from numbered passages, or an explicit refusal; and one without passages to compare."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from agents.agent import Agent, Role, Run
-from agents.answers.citations import parse_citations, strip_citations, without_marks
+from agents.answers.citations import locate_quote, parse_citations, strip_citations, without_marks
 from agents.answers.claims import citing_sentences
-from agents.answers.span_locator import locate_quote
 from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
 from agents.chat.fitting import Room
@@ -19,8 +18,11 @@ from agents.offline.reading.alignment import Embed
 from agents.offline.reading.evidence import find_each_evidence
 from agents.offline.reading.quoting import quote_evidence
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, refusal
-from graph.embedding.minilm import PACKAGED_MODEL
+from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply
+
+NOT_KNOWN = "NOT KNOWN"
+"""The whole of an answer that says that the model does not know it."""
 
 DEFAULT_BUDGET_CHARACTERS = 12_000
 
@@ -154,6 +156,33 @@ def located_citations(
 def is_refusal(text: str, words: str = REFUSAL) -> bool:
     """Tell whether a text is a refusal in these words, whatever stands around them as marks."""
     return _LINE_MARKER.sub("", strip_citations(text)).strip(" \t\n.*_").casefold() == words.casefold()
+
+
+class ClosedBookAnswerer(ChatAgent):
+    """Asks a chat model the question alone: what it knows by itself, to compare answers from passages with."""
+
+    prompt = "closed_book"
+    material = "question"
+    reply_tokens = 320
+
+    def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
+        """Return what the model knows, without citations; it is shown no passage, whatever is given.
+
+        Raises:
+            MalformedReply: the reply is empty, cut or an echo.
+        """
+        messages = self.messages({"question": question}, feedback, refusal=NOT_KNOWN)
+        return self._ask_text(messages, _read_without_passages, NOT_KNOWN)
+
+
+def _read_without_passages(text: str) -> Answer:
+    """Return a reply as an answer; a citation in it would cite nothing, and is removed."""
+    plain = strip_citations(without_marks(text)).strip()
+    if not plain:
+        raise MalformedReply("The reply holds no answer")
+    if is_refusal(plain, NOT_KNOWN):
+        return Answer(NOT_KNOWN, NOT_KNOWN, (), refused=True)
+    return Answer(plain, plain, ())
 
 
 class OfflineAnswerer:

@@ -14,9 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.agent import Agent
 from agents.answerer import comparing_sentences, passages_material, tell_left_out, within_room
 from agents.answers.claims import Claim
-from agents.chat.agent import ChatAgent
+from agents.chat.agent import ChatAgent, Schema, list_of, number_of, numbers_of, object_of, one_of, text_of
 from agents.chat.fitting import Room
-from agents.chat.json_schema import Schema, list_of, number_of, numbers_of, object_of, one_of, text_of
 from agents.offline.language.words import ADVERBS, FUNCTION_WORDS, bare_stem, content_stems
 from agents.offline.reading.alignment import Embed
 from agents.offline.reading.evidence import Evidence, find_each_evidence

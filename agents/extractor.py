@@ -11,10 +11,19 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from agents.chat.agent import ChatAgent, json_format, prompt_messages
+from agents.chat.agent import (
+    ChatAgent,
+    Schema,
+    json_format,
+    list_of,
+    object_of,
+    one_of,
+    prompt_messages,
+    share,
+    text_of,
+)
 from agents.chat.context_window import most_tokens
 from agents.chat.echoes import check_no_echo
-from agents.chat.json_schema import Schema, list_of, object_of, one_of, share, text_of
 from agents.chat.model import ChatModel, ChatReply
 from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object

@@ -9,9 +9,8 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from agents.agent import Agent
-from agents.chat.agent import ChatAgent
+from agents.chat.agent import ChatAgent, numbers_of, object_of
 from agents.chat.fitting import Room
-from agents.chat.json_schema import numbers_of, object_of
 from agents.offline.language.words import content_stems
 from agents.roles import Feedback
 from graph.errors import MalformedReply

@@ -1,4 +1,4 @@
-"""The gate of a conversation: which questions stand alone, and which lean on earlier turns.
+"""The gate of a conversation: which questions stand alone, which lean on earlier turns, and how to ask back.
 
 It reads words alone, so that it is the same with every model and on every collection. Words are English, German,
 French and Spanish; a question in another language leans only where it is a fragment.
@@ -15,9 +15,11 @@ from agents.offline.language.words import (
     PREPOSITIONS,
     function_words,
     language_of,
+    word_set,
     word_spans,
     words_of,
 )
+from graph.text import tokens
 
 ENOUGH_WORDS = 8
 """Words beside function words with which a question names what it is about, whatever else it refers to."""
@@ -87,6 +89,17 @@ _CLAUSE = re.compile(r"[,;:.?!]|\b(?:and|but|or|if|when|while|because|since|afte
 _GREETING = re.compile(r"great|thanks?|good|nice|fine|ok|okay|cool|super|danke|merci|gracias")
 _DEFINITE = re.compile(r"\bthe\s+([a-z][\w-]*)(?:\s+([a-z][\w-]*))?")
 _NARROWED = re.compile(r"\s+(?:of|between|in|on|for|from|to|at|by|with|that|who|which|where|whose)\b")
+_ASKED_BACK = "Which do you mean: "
+ASK_SOMETHING = "Ask a question about the documents."
+"""The answer to what asks nothing."""
+
+_COURTESIES = word_set(
+    "hello hi hey thanks thank you thx ok okay great cool good nice fine perfect super bye goodbye cheers please very "
+    "much so morning evening hallo danke schön bitte gut tschüss bonjour salut merci beaucoup bien hola gracias muchas"
+)
+_QUOTED = re.compile(r"“(.+?)”")
+_NUMBER = re.compile(r"\W*(?:no\.?|number|the)?\s*(\d+|first|second|third|fourth|former|latter)(?:\s+one)?\W*", re.I)
+_PLACES = {"first": 1, "former": 1, "second": 2, "latter": 2, "third": 3, "fourth": 4}
 
 
 def leaning_of(question: str, earlier: str = "") -> str:
@@ -205,3 +218,29 @@ def _has_antecedent(before: str, language: str) -> bool:
         if word not in function_words(language) and not _GREETING.fullmatch(word)
     ]
     return len(told) > 1 or any(word[:1].isupper() and start for word, start in told)
+
+
+def asks_nothing(text: str) -> bool:
+    """Tell whether a text is a greeting, thanks or signs alone: nothing to search for."""
+    return _COURTESIES.issuperset(tokens(text))
+
+
+def question_back(choices: Sequence[str]) -> str:
+    """Return the question that asks which reading is meant."""
+    return _ASKED_BACK + " or ".join(f"“{choice}”" for choice in choices)
+
+
+def readings_in(answer: str) -> tuple[str, ...]:
+    """Return the readings that an answer asks to choose from; none where it asks nothing back."""
+    return tuple(_QUOTED.findall(answer)) if answer.startswith(_ASKED_BACK) else ()
+
+
+def chosen_reading(reply: str, choices: Sequence[str]) -> str | None:
+    """Return the reading that a reply chooses, by number, by place, or by words that one reading alone has."""
+    if numbered := _NUMBER.fullmatch(reply):
+        word = numbered.group(1).lower()
+        number = _PLACES[word] if word in _PLACES else int(word)
+        return choices[number - 1] if 0 < number <= len(choices) else None
+    said = set(tokens(reply))
+    fitting = [choice for choice in choices if said and said <= set(tokens(choice))]
+    return fitting[0] if len(fitting) == 1 else None

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from agents.agent import Agent
-from agents.chat.agent import ChatAgent
-from agents.chat.json_schema import Schema, object_of, share
+from agents.chat.agent import ChatAgent, Schema, object_of, share
 from agents.chat.model import ChatModel
 from agents.roles import Feedback
 from graph.own_types import NO_TYPES, OwnTypes, definition_list

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from pydantic import BaseModel
 
 from agents.agent import Agent
-from agents.chat.agent import ChatAgent
-from agents.chat.json_schema import list_of, object_of, text_of
+from agents.chat.agent import ChatAgent, list_of, object_of, text_of
 from agents.leaning import LONGEST_FRAGMENT, asks, leaning_of, open_comparison
 from agents.offline.language.leaning_words import (
     DEMONSTRATIVES,

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from graph.environment import environment
+
 
 def serves_clients() -> bool:
     """Tell whether names and settings come from the clients of a LangGraph server, rather than from its operator."""
@@ -41,8 +43,8 @@ def _name_of(folder: Path, place: re.Match[str]) -> str:
 
 def _private_folders() -> Iterator[Path]:
     """Yield the folders that paths of this process lie in. Looks at no disk: errors are made in event loops, too."""
-    yield Path(os.environ.get("MARA_WORKSPACE") or ".").parent
-    yield Path(os.environ.get("MARA_SOURCES") or ".")
+    yield Path(environment().mara_workspace or ".").parent
+    yield Path(environment().mara_sources or ".")
     yield Path(__file__).parents[1]
     yield Path(sys.prefix)
     yield Path(os.path.expanduser("~"))

@@ -10,9 +10,8 @@ import numpy as np
 from pydantic import SecretStr
 
 from agents.answerer import ChatAnswerer, OfflineAnswerer
-from agents.answers.citations import parse_citations, quotable, strip_citations, without_marks
+from agents.answers.citations import locate_quote, parse_citations, quotable, strip_citations, without_marks
 from agents.answers.claims import citing_sentences, join_claims, plain_text, split_claims, strip_marks
-from agents.answers.span_locator import locate_quote
 from agents.chat.logprobs import TokenLogprobs
 from agents.chat.model import ChatModel, ChatReply
 from agents.chat.quoting import quoted
@@ -36,7 +35,6 @@ from agents.predictor import ChatPredictor
 from agents.roles import NumberedPassage
 from graph.construction.bm25 import terms
 from graph.construction.evidence import Handles, Names, read_evidence
-from graph.construction.names import IncrementalMatcher
 from graph.corrections.apply import Stated
 from graph.metadata_filter import parse_where
 from graph.own_types import own_types_of
@@ -49,7 +47,17 @@ from graph.sources.loaders.markdown import parse_markdown
 from graph.sources.splitting import estimate_tokens, split_document
 from graph.storage.entry import Entry
 from graph.taxonomy import question_cues, type_triple
-from graph.text import date_spans, is_date, name_length, normalise_name, title_name, token_spans, tokens, year_in
+from graph.text import (
+    IncrementalMatcher,
+    date_spans,
+    is_date,
+    name_length,
+    normalise_name,
+    title_name,
+    token_spans,
+    tokens,
+    year_in,
+)
 
 Parser = Callable[[str], object]
 

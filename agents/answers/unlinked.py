@@ -136,7 +136,7 @@ class Unlinking:
         self._held += self._line_ends.decode(piece)
         for space in _SPACE.finditer(self._held, searched):
             part = self._held[done : space.end()]
-            if _WORD.search(part) and not _MAY_LINK.search(part):
+            if not _MAY_LINK.search(part) and (not self._begins_line or _WORD.search(part)):
                 settled.append(part)
                 self._begins_line = part.endswith("\n")
             elif len(part) > _LONGEST or not _OPEN.search(part if self._begins_line else f"|{part}"):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 
+from graph.environment import environment
 from graph.errors import BadInput
 
 _TOKENS_PER_PRICE = 1_000_000
@@ -76,7 +76,7 @@ def prices_of(price_in: float | None = None, price_out: float | None = None) -> 
 
 
 def _price(variable: str) -> float | None:
-    text = os.environ.get(variable)
+    text = environment().value(variable)
     try:
         return float(text) if text else None
     except ValueError:

@@ -39,10 +39,10 @@ from graph.construction.edges import (
     TypedGraph,
     kinds_with,
 )
-from graph.construction.names import NameMatcher
 from graph.metadata_filter import askable_keys
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
 from graph.schema import Fact, Passage, RelationType, entity_id
+from graph.text import NameMatcher
 
 BUILT_IN = tuple(RelationType)
 """The built-in relation types; a fact stores its type's index in those of its graph, which begin with these."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.embedding.bert import unit_rows
+from graph.embedding.bert import MiniLMEmbedder, unit_rows
 from graph.embedding.e5 import E5Embedder
-from graph.embedding.minilm import MiniLMEmbedder
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address, timeout_s
+from graph.environment import environment
 from graph.errors import EmbeddingMismatch, TransportFault
 
 if TYPE_CHECKING:
@@ -185,21 +184,19 @@ def configured_embedder() -> Embedder:
     ``MARA_EMBEDDING_QUERY_PREFIX`` or ``MARA_EMBEDDING_PASSAGE_PREFIX`` is set, the two take the place of the prefixes
     of the endpoint's model.
     """
-    base_url = os.environ.get(_address_variable()) or None
-    given = Prefixes(
-        os.environ.get("MARA_EMBEDDING_QUERY_PREFIX", ""), os.environ.get("MARA_EMBEDDING_PASSAGE_PREFIX", "")
-    )
+    base_url = environment().value(_address_variable()) or None
+    given = Prefixes(environment().mara_embedding_query_prefix, environment().mara_embedding_passage_prefix)
     return _embedder(
-        os.environ.get("MARA_EMBEDDING_MODEL") or MiniLMEmbedder.model_id,
+        environment().mara_embedding_model or MiniLMEmbedder.model_id,
         base_url,
-        os.environ.get("OPENAI_API_KEY") or None,
+        environment().openai_api_key or None,
         given if given != Prefixes() else None,
     )
 
 
 def _address_variable() -> str:
     """Return the variable that holds the endpoint's address."""
-    return "MARA_EMBEDDING_BASE_URL" if os.environ.get("MARA_EMBEDDING_BASE_URL") else "OPENAI_BASE_URL"
+    return "MARA_EMBEDDING_BASE_URL" if environment().mara_embedding_base_url else "OPENAI_BASE_URL"
 
 
 def check_embedder(embedder: Embedder, model_id: str) -> None:

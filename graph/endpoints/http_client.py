@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +11,7 @@ import httpx
 
 from graph.endpoints.address import Address, address_parts, unreadable
 from graph.endpoints.patience import within_patience
+from graph.environment import environment
 from graph.errors import BadInput, MaraError
 
 MAX_REPLY_BYTES = 64 * 2**20
@@ -45,7 +45,7 @@ def making_client() -> Iterator[None]:
     except Exception as fault:
         raise BadInput(
             f"No client of the endpoint can be made with these settings ({type(fault).__name__})",
-            f"Check {', '.join(filter(os.environ.get, _SETTINGS)) or 'the network settings'}",
+            f"Check {', '.join(filter(environment().value, _SETTINGS)) or 'the network settings'}",
         ) from None
 
 
@@ -67,7 +67,7 @@ def http_client(address: Address | None, *on_response: Callable[[httpx.Response]
         _check_proxies()
         client: httpx.Client = openai.DefaultHttpxClient(
             auth=address.credentials if address else None,
-            proxy=os.environ.get("OPENAI_PROXY") or None,
+            proxy=environment().openai_proxy or None,
             headers={"Accept-Encoding": "identity"},
             event_hooks={"response": [_limit, *on_response]},
         )
@@ -78,7 +78,7 @@ def http_client(address: Address | None, *on_response: Callable[[httpx.Response]
 def _check_proxies() -> None:
     """Raise BadInput where a proxy's address can be read in two ways; that of the environment needs no scheme."""
     for name in _PROXIES:
-        given = os.environ.get(name)
+        given = environment().value(name)
         if given and address_parts(given if "://" in given else f"http://{given}") is None:
             raise unreadable(name, "http://proxy:3128 or http://name:password@proxy:3128")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
@@ -19,6 +18,7 @@ from graph.construction.columns import LazySequence
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.endpoints.chroma_server import server_address
 from graph.endpoints.qdrant_server import qdrant_address
+from graph.environment import environment
 from graph.errors import BadInput
 from graph.publish.chroma_files import wipe_unused
 from graph.publish.layered_store import SearchIndex, open_layers
@@ -71,7 +71,7 @@ def is_to_move(workspace: Workspace) -> bool:
 
 
 def _wanted_store() -> VectorStoreName | None:
-    name = os.environ.get(VECTORS_VARIABLE) or None
+    name = environment().mara_vectors or None
     if name is not None and name not in get_args(VectorStoreName):
         raise BadInput(
             f"MARA_VECTORS is {name!r}", f"Set it to one of {', '.join(get_args(VectorStoreName))}, or unset it"
@@ -90,7 +90,7 @@ def _server_of(workspace: Workspace) -> str:
 
     What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
     """
-    return "" if workspace.is_past else os.environ.get("MARA_CHROMA_URL") or ""
+    return "" if workspace.is_past else environment().mara_chroma_url or ""
 
 
 def is_on_server(workspace: Workspace, generation: int) -> bool:

@@ -72,8 +72,9 @@ def find_facts(
     found = index.search_facts(question, settings.fact_candidates, selection)
     if not settings.counts or not found:
         return found
+    # The farthest fact is looked up by another vector: of few facts, rounding may put one that was found below it.
     low, high = index.least_fact_score(question, selection), found[0][1]
-    return [(fact, (score - low) / (high - low) if high > low else 1.0) for fact, score in found]
+    return [(fact, max(0.0, (score - low) / (high - low)) if high > low else 1.0) for fact, score in found]
 
 
 def rank_passages(

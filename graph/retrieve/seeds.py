@@ -11,8 +11,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.names import NameMatcher
-from graph.text import token_spans
+from graph.text import NameMatcher, token_spans
 
 COMMON_NOUN_SHARE = 0.25
 """The weight of a common noun that happens to be a known name, relative to a name that is written as one."""

@@ -5,7 +5,7 @@ import pytest
 
 from agents.manager import Manager, OfflineManager
 from benchmarks.offline_agents import PROTOTYPES, ProductManager, PrototypeManager, fact_filters, held_out, managers
-from graph.embedding.minilm import MiniLMEmbedder
+from graph.embedding.bert import MiniLMEmbedder
 from graph.schema import ENTITY_RELATIONS, RelationType
 from workflows.evaluation.controls import UniformManager
 

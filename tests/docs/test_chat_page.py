@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agents.clarification import chosen_reading
+from agents.leaning import chosen_reading
 from tests.docs.pages import ROOT, blocks, inline_code, plain, read, table
 from workflows.conversation.nodes import CHOOSE, _words_of
 from workflows.conversation.writing import EXCERPT_LIMIT

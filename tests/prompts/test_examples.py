@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from agents.answerer import NOT_KNOWN, ClosedBookAnswerer
 from agents.answers.claims import Claim
 from agents.claim_judge import ChatClaimJudge, Coverage, Structure
-from agents.closed_book import NOT_KNOWN, ClosedBookAnswerer
 from agents.final_predictor import ChatFinalPredictor, Draft
 from agents.judge import ChatJudge
 from agents.predictor import NOTHING, ChatPredictor

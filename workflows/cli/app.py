@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -36,18 +36,18 @@ from workflows.cli.options import (
     Asking,
     Indexing,
     QuestionArgument,
+    WorkflowOption,
     WorkspaceOption,
+    asking_settings,
     path_argument,
     path_option,
-    text_option,
     words_of_question,
 )
 from workflows.cli.serve import key, mcp, serve
 from workflows.output.printable import visible, visible_json
 from workflows.runtime.trace_delivery import traces_delivered
-
-if TYPE_CHECKING:
-    from workflows.settings.indexing import IndexingContext
+from workflows.settings.enums import Workflow
+from workflows.settings.indexing import IndexingContext
 
 
 class Commands(TyperGroup):
@@ -95,6 +95,13 @@ def show_version(
 
 _SOURCES_HELP = "Files and folders to read: text, Markdown, HTML, PDF, Word, tables, corpora, lists of web pages."
 
+TriplesOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="File of triples to import instead of extracting: HippoRAG OpenIE JSON, or JSONL. A triple is a JSON list"
+        " or object, a Python tuple, or text with bars (a ||| b ||| c)."
+    ),
+]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show what would change and what extraction would take; write nothing.")
 ]
@@ -108,19 +115,25 @@ SampleOption = Annotated[
 @command
 def index(
     sources: Annotated[list[Path], path_argument("SOURCES", _SOURCES_HELP)],
+    *,
+    workspace: WorkspaceOption,
+    triples: TriplesOption = None,
     run: Indexing,
     dry_run: DryRunOption = False,
     sample: SampleOption = 5,
     as_json: JsonOption = False,
 ) -> Shown:
     """Read documents, extract their facts, and add them to a workspace."""
-    return _index(sources, run, run.settings(), dry_run=dry_run, sample=sample, silent=as_json)
+    return _index((sources, workspace, triples), run.settings(), dry_run=dry_run, sample=sample, silent=as_json)
 
 
 @app.command()
 @command
 def sync(
     sources: Annotated[list[Path], path_argument("FOLDERS", _SOURCES_HELP)],
+    *,
+    workspace: WorkspaceOption,
+    triples: TriplesOption = None,
     run: Indexing,
     replace_all: Annotated[
         bool, typer.Option("--replace-all", help="Continue even if every passage of the workspace would be removed.")
@@ -131,7 +144,7 @@ def sync(
 ) -> Shown:
     """Make a workspace match its documents: add, replace and remove passages."""
     settings = run.settings(replace_all=replace_all)
-    return _index(sources, run, settings, sync=True, dry_run=dry_run, sample=sample, silent=as_json)
+    return _index((sources, workspace, triples), settings, sync=True, dry_run=dry_run, sample=sample, silent=as_json)
 
 
 @app.command()
@@ -152,8 +165,7 @@ def remove(
 
 
 def _index(
-    sources: list[Path],
-    run: Indexing,
+    given: tuple[list[Path], Path, Path | None],
     settings: IndexingContext,
     *,
     sync: bool = False,
@@ -165,7 +177,6 @@ def _index(
     from workflows.indexing import index_sources
     from workflows.indexing_run.preview import preview_changes
 
-    given = (sources, run.workspace, run.triples)
     if dry_run:
         found = preview_changes(*given, sync=sync, settings=settings, sample=sample)
         return Shown(found, render.preview, REFUSED if found["refused"] else 0)
@@ -173,7 +184,7 @@ def _index(
         report = index_sources(*given, progress=progress, sync=sync, settings=settings)
 
     def show(console: Console, body: Any) -> None:
-        render.index_report(console, report, run.triples)
+        render.index_report(console, report, given[-1])
 
     return Shown(report.to_json(), show, REFUSED if report.refused_count else 0)
 
@@ -182,26 +193,10 @@ def _index(
 @command
 def ask(
     question: QuestionArgument,
+    *,
+    workspace: WorkspaceOption,
+    workflow: WorkflowOption = Workflow.MARA,
     asked: Asking,
-    personalise: Annotated[
-        bool | None,
-        typer.Option(
-            "--personalise/--impersonal",
-            help="Move the ranking towards what the user read, marked and asked (default: impersonal).",
-        ),
-    ] = None,
-    source: Annotated[
-        str | None, text_option("NAME", "Use only passages of this source: a file, a page, or a website.")
-    ] = None,
-    newer_than: Annotated[
-        str | None, text_option("DATE", "Use only documents that were updated after this date.")
-    ] = None,
-    cited_before: Annotated[
-        bool,
-        typer.Option(
-            "--cited-before", help="Use only passages that answers cited in the conversation, or to the user."
-        ),
-    ] = False,
     explain: Annotated[
         Path | None,
         path_option(
@@ -229,8 +224,7 @@ def ask(
     elif explain_nodes is not None:
         raise BadInput("--explain-nodes needs --explain", "Give --explain with it")
     words = words_of_question(question)
-    filters = {"source": source, "newer_than": newer_than, "cited_before": cited_before}
-    context = asked.settings(personalise=personalise, **filters)
+    context = asking_settings(workspace, workflow=workflow, **asked.given)
     result = ask_live(words, context, silent=as_json)
     write(result, lambda console: render.answer(console, result, verbose=verbose), as_json=as_json)
     if not as_json:
@@ -267,7 +261,7 @@ def doctor(
     ] = False,
 ) -> Shown:
     """Check that a workspace's record, snapshot and search index are intact and agree."""
-    from workflows.admin.doctor import run_doctor
+    from workflows.admin.upkeep import run_doctor
 
     result = run_doctor(workspace, repair=repair)
     return Shown(result, render.doctor, 0 if result["ok"] else WorkspaceDamaged.exit_code)
@@ -329,7 +323,7 @@ _Name = Annotated[
 @command
 def join(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
     """Let a folder have a record that is in Postgres, and derive its index; again, to bring it up to date."""
-    from workflows.admin.record_place import join_record
+    from workflows.admin.upkeep import join_record
 
     found = join_record(workspace, name)
     state = "derived" if found["derived"] else "up to date"
@@ -341,7 +335,7 @@ def join(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
 @command
 def move(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
     """Move a workspace's record and history from SQLite to Postgres; its index stays as it is."""
-    from workflows.admin.record_place import move_record
+    from workflows.admin.upkeep import move_record
 
     found = move_record(workspace, name)
     told = f"Moved to the record [bold]{render.escape(found['record'])}[/]"

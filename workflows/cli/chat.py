@@ -11,13 +11,17 @@ import typer
 
 from graph.errors import BadInput
 from workflows.cli.command import command
-from workflows.cli.options import Asking
+from workflows.cli.options import AskingInTurn, WorkflowOption, WorkspaceOption, asking_settings
 from workflows.output.printable import VisibleConsole
+from workflows.settings.enums import Workflow
 
 
 @command
 def chat(
-    asked: Asking,
+    *,
+    workspace: WorkspaceOption,
+    workflow: WorkflowOption = Workflow.MARA,
+    asked: AskingInTurn,
     history: Annotated[
         bool, typer.Option("--history/--no-history", help="Keep what is typed for the next conversation.")
     ] = True,
@@ -31,7 +35,7 @@ def chat(
     from workflows.conversation.session import Conversation, turns_of_history
     from workflows.runtime.resources import open_workspace_index, selection_of
 
-    context = asked.settings()
+    context = asking_settings(workspace, workflow=workflow, **asked.given)
     index = open_workspace_index(context)
     selection = selection_of(context, index)
     conversation = Conversation(context, turns_of_history(context))

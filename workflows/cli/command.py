@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -26,6 +26,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from graph.environment import refresh_environment
 from graph.errors import BadInput, MaraError, WorkspaceLocked, out_of_memory, shortage_behind
 from graph.storage.workspace import Workspace, default_workspace
 from workflows.cli import render
@@ -70,6 +71,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        refresh_environment()
         try:
             if "workspace" in kwargs and not any(kwargs.get(name) for name in _WRITE_NOTHING_FIRST):
                 _publish_what_was_committed(kwargs["workspace"])
@@ -168,14 +170,19 @@ class Shown:
             self.show(console, self.value)
 
 
+class Group:
+    """A group of options, which a command takes as one parameter: it is made of them by name."""
+
+
 def command(function: Callable[..., Shown | None]) -> Callable[..., None]:
     """Make a command of a function: its errors are reported, and what it returns is printed, with ``--json`` as JSON.
 
-    A parameter whose type is a dataclass is a group of options. A parameter ``workspace`` without a default is the
+    A parameter whose type is a `Group` stands for its options. A parameter ``workspace`` without a default is the
     default workspace where the command line names none.
     """
     own = signature(function, eval_str=True)
-    groups: dict[str, Any] = {name: of.annotation for name, of in own.parameters.items() if is_dataclass(of.annotation)}
+    kinds = {name: parameter.annotation for name, parameter in own.parameters.items()}
+    groups = {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Group)}
     grouped = {name: signature(group, eval_str=True).parameters for name, group in groups.items()}
     options: dict[str, Parameter] = {}
     for name, option in own.parameters.items():

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from graph.corrections.kinds import Apart, Change, Drop, Merge, Split, What
 from graph.text import counted
-from workflows.cli.command import JsonOption, Shown, command, write
+from workflows.cli.command import Group, JsonOption, Shown, command, write
 from workflows.cli.options import WorkspaceOption, path_argument, text_option
 from workflows.cli.render import escape, relationships_problem
 
@@ -43,7 +43,7 @@ _MERGES = {"y": 0, "1": 0, "2": 1}
 
 
 @dataclass(kw_only=True)
-class Making:
+class Making(Group):
     """The options of a command that makes a correction."""
 
     note: Annotated[str, typer.Option(help="Reason, which is kept with the correction.", show_default=False)] = ""

@@ -14,15 +14,10 @@ from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from workflows.cli.command import Shown, command, progress_bars
 from workflows.cli.options import (
-    AlphaOption,
-    AsOfOption,
-    BarOption,
+    AskingBatch,
     ModelOption,
-    ModeOption,
     PriceInOption,
     PriceOutOption,
-    TopKOption,
-    WhereOption,
     WorkflowOption,
     WorkspaceOption,
     asking_settings,
@@ -253,7 +248,7 @@ def _show_run(console: Console, run: Run, pushed: Mapping[str, Experiment], *, a
 
 def _show_answers(console: Console, run: Run) -> None:
     """Print the table of answers, and what was left out of it."""
-    from workflows.evaluation.reports.tables import COLUMNS, SHORT_LEGEND, answer_rows, remarks
+    from workflows.evaluation.tables import COLUMNS, SHORT_LEGEND, answer_rows, remarks
 
     model = run.settings["models"]["chat"]
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
@@ -321,7 +316,7 @@ def compare(
     """Compare two runs question by question: differences B - A with intervals and tests, wins and losses."""
     from graph.storage.workspace import write_atomically
     from workflows.evaluation.compare import compare_runs
-    from workflows.evaluation.reports.comparison_page import comparison_page
+    from workflows.evaluation.comparison_page import comparison_page
     from workflows.runs.output_files import check_output
 
     if out:
@@ -335,7 +330,7 @@ def compare(
 
 def _show_comparisons(console: Console, comparisons: Sequence[Comparison], out: Path | None) -> None:
     """Print the metrics of each comparison, and where the rest is."""
-    from workflows.evaluation.reports.comparison_page import main_metric, verdict
+    from workflows.evaluation.comparison_page import main_metric, verdict
     from workflows.output.markdown import figure, interval, p_value, signed
 
     for found in comparisons:
@@ -378,13 +373,7 @@ def batch(
             "--format", help="Write answers.jsonl (jsonl), answers.json (json), or full results as debug.jsonl (debug)."
         ),
     ] = Format.JSONL,
-    mode: ModeOption = None,
-    alpha: AlphaOption = None,
-    n: BarOption = None,
-    top_k: TopKOption = None,
-    model: ModelOption = None,
-    where: WhereOption = None,
-    as_of: AsOfOption = None,
+    asked: AskingBatch,
     limit: Annotated[int | None, typer.Option(help="Answer only the first N questions (default all).")] = None,
     concurrency: Annotated[
         int | None, typer.Option(min=1, max=256, help="Questions answered in parallel (default 4 with a chat model).")
@@ -394,9 +383,7 @@ def batch(
     """Answer a file of questions into a folder; resumes if interrupted."""
     from workflows.runs.batch import Order, run_batch
 
-    context = asking_settings(
-        workspace, where, workflow, mode=mode, alpha=alpha, n=n, top_k=top_k, model=model, as_of=as_of
-    )
+    context = asking_settings(workspace, workflow=workflow, **asked.given)
     order = Order(
         out=out,
         questions=questions,

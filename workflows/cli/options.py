@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
+from pydantic import BaseModel
+from typer.models import OptionInfo
 
-from graph.construction.edge_weights import PassageClasses
 from graph.errors import BadInput
-from graph.retrieve.modes import Mode, Preset
-from graph.walk.pagerank import Engine
-from workflows.settings.enums import IndexingEngine, Workflow
-
-if TYPE_CHECKING:
-    from workflows.context import Context
-    from workflows.settings.indexing import IndexingContext
+from graph.retrieve.modes import Preset
+from workflows.cli.command import Group
+from workflows.context import Context, context_of_settings
+from workflows.settings.enums import Workflow
+from workflows.settings.indexing import IndexingContext, indexing_context_of_settings
+from workflows.settings.ragenta import RagentaContext
 
 _SPELLED = {"fields": "field", "conversation_id": "conversation", "user_id": "user"}
 _NOTHING = ["nothing"]
@@ -75,37 +76,15 @@ WorkspaceOption = Annotated[
 WorkflowOption = Annotated[
     Workflow, typer.Option(help="Workflow; ragenta also judges passages, checks claims and asks follow-up questions.")
 ]
-ModeOption = Annotated[
-    Mode | None,
-    typer.Option(
-        metavar="MODE",
-        help="Rank passages by graph walk (mara, hipporag2, mara-matrix) or by similarity (dense, sparse, hybrid);"
-        " default mara, with ragenta hybrid.",
-    ),
-]
 PresetOption = Annotated[
     Preset | None, typer.Option(help="Parameters of mode mara: measured (mara) or as first designed (seed).")
 ]
 ModelOption = Annotated[str | None, typer.Option(help="Chat model; or 'local', 'local:FILE.gguf', 'offline'.")]
-TopKOption = Annotated[int | None, typer.Option(help="Number of passages to return (default 10; ragenta 20).")]
 WhereOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION", help="Use only passages with this metadata: KEY=VALUE, or with != < <= > >=. Repeatable."
     ),
-]
-AsOfOption = Annotated[
-    str | None,
-    text_option(
-        "DATE", "Answer from what stood at this date and nothing else: ISO 8601, a day counts to its end, UTC."
-    ),
-]
-AlphaOption = Annotated[
-    float | None, typer.Option(help="Weight of the dense score in the hybrid score, 0 to 1 (default 0.65).")
-]
-BarOption = Annotated[
-    float | None,
-    typer.Option("--n", help="Judge's threshold, in standard deviations below the mean (ragenta; default 0.5)."),
 ]
 PriceInOption = Annotated[float | None, typer.Option(help="Price of a million input tokens (default: MARA_PRICE_IN).")]
 PriceOutOption = Annotated[
@@ -113,146 +92,166 @@ PriceOutOption = Annotated[
 ]
 
 
-@dataclass(kw_only=True)
-class Indexing:
-    """The options of an indexing run."""
+def _options_of(form: type[BaseModel], told: Mapping[str, Any]) -> dict[str, Parameter]:
+    """Return options that set the fields of a form, none of them required.
 
-    workspace: WorkspaceOption
-    triples: Annotated[
-        Path | None,
-        typer.Option(
-            help="File of triples to import instead of extracting: HippoRAG OpenIE JSON, or JSONL. A triple is a JSON"
-            " list or object, a Python tuple, or text with bars (a ||| b ||| c)."
-        ),
-    ] = None
-    types: Annotated[
-        str | None,
-        typer.Option(
+    Args:
+        form: the settings; an option has the type of the field of its name.
+        told: help by name; or how typer takes it; or its type, too, where that is not the field's.
+    """
+    options, kinds = {}, get_type_hints(form)
+    for name, how in told.items():
+        if isinstance(how, str | OptionInfo):
+            how = Annotated[kinds[name] | None, typer.Option(help=how) if isinstance(how, str) else how]
+        options[name] = Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=how)
+    return options
+
+
+_INDEXING = _options_of(
+    IndexingContext,
+    {
+        "types": typer.Option(
             metavar="FILE",
             help="File of your own entity and relation types (TOML), kept in the workspace from then on. none: remove"
             " them.",
         ),
-    ] = None
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="Chat model for extraction; or 'local', 'local:FILE.gguf', 'offline' (default: the configured one)."
+        "model": "Chat model for extraction; or 'local', 'local:FILE.gguf', 'offline' (default: the configured one).",
+        "field": Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="NAME=COLUMN",
+                help="Column or key of tables and corpora to use as id, title, text or metadata: text=body,"
+                " metadata=year,author. Prefix a file name to limit it: prices*.csv:title=part. Repeatable.",
+            ),
+        ],
+        "metadata": Annotated[
+            list[str] | None, typer.Option(metavar="KEY=VALUE", help="Metadata to add to every passage. Repeatable.")
+        ],
+        "chunk_tokens": "Passage length in tokens of the embedding model (default 220).",
+        "chunk_overlap": "Tokens that neighbouring passages share (default 40).",
+        "concurrency": "Concurrent requests to the model, at most (default 8).",
+        "requests_per_minute": "Requests to the model per minute, at most.",
+        "engine": "Engine that reads, extracts and embeds (default local).",
+        "address": text_option(
+            "HOST:PORT", "Running Ray cluster (default: one on this machine, for the run). With --engine ray."
         ),
-    ] = None
-    field: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=COLUMN",
-            help="Column or key of tables and corpora to use as id, title, text or metadata: text=body,"
-            " metadata=year,author. Prefix a file name to limit it: prices*.csv:title=part. Repeatable.",
+        "workers": "Workers, a core each (default: one for each core). With --engine ray.",
+        "passage_classes": "Boundaries of PRIMARY, SECONDARY and PERIPHERAL links, stored on first use (default"
+        " thirds).",
+        "price_in": PriceInOption,
+        "price_out": PriceOutOption,
+        "dated": text_option(
+            "DATE", "Date from which on what is indexed stands, to load history: ISO 8601, UTC (default now)."
         ),
-    ] = None
-    metadata: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Metadata to add to every passage. Repeatable.")
-    ] = None
-    chunk_tokens: Annotated[
-        int | None, typer.Option(help="Passage length in tokens of the embedding model (default 220).")
-    ] = None
-    chunk_overlap: Annotated[int | None, typer.Option(help="Tokens that neighbouring passages share (default 40).")] = (
-        None
-    )
-    concurrency: Annotated[int | None, typer.Option(help="Concurrent requests to the model, at most (default 8).")] = (
-        None
-    )
-    requests_per_minute: Annotated[float | None, typer.Option(help="Requests to the model per minute, at most.")] = None
-    engine: Annotated[
-        IndexingEngine | None, typer.Option(help="Engine that reads, extracts and embeds (default local).")
-    ] = None
-    address: Annotated[
-        str | None,
-        text_option("HOST:PORT", "Running Ray cluster (default: one on this machine, for the run). With --engine ray."),
-    ] = None
-    workers: Annotated[
-        int | None, typer.Option(help="Workers, a core each (default: one for each core). With --engine ray.")
-    ] = None
-    passage_classes: Annotated[
-        PassageClasses | None,
-        typer.Option(
-            help="Boundaries of PRIMARY, SECONDARY and PERIPHERAL links, stored on first use (default thirds)."
-        ),
-    ] = None
-    price_in: PriceInOption = None
-    price_out: PriceOutOption = None
-    dated: Annotated[
-        str | None,
-        text_option("DATE", "Date from which on what is indexed stands, to load history: ISO 8601, UTC (default now)."),
-    ] = None
-    keep_versions: Annotated[
-        bool | None,
-        typer.Option(
+        "keep_versions": typer.Option(
             "--keep-versions/--no-versions",
             help="Keep past versions of passages; or keep none and erase those that there are. Stored (default: keep).",
         ),
-    ] = None
-    relationships: Annotated[
-        bool | None,
-        typer.Option(
+        "relationships": typer.Option(
             "--relationships/--no-relationships",
             help="Bring the relationship graph in step, or leave it as it is (default: bring it in step).",
         ),
-    ] = None
+    },
+)
+_ASKING = _options_of(
+    RagentaContext,
+    {
+        "mode": typer.Option(
+            metavar="MODE",
+            help="Rank passages by graph walk (mara, hipporag2, mara-matrix) or by similarity (dense, sparse, hybrid);"
+            " default mara, with ragenta hybrid.",
+        ),
+        "preset": PresetOption,
+        "model": ModelOption,
+        "top_k": "Number of passages to return (default 10; ragenta 20).",
+        "where": WhereOption,
+        "as_of": text_option(
+            "DATE", "Answer from what stood at this date and nothing else: ISO 8601, a day counts to its end, UTC."
+        ),
+        "engine": "Engine that computes the walk (default auto).",
+        "alpha": "Weight of the dense score in the hybrid score, 0 to 1 (default 0.65).",
+        "n": "Judge's threshold, in standard deviations below the mean (ragenta; default 0.5).",
+        "check_claims": "Check each sentence of the answer (default no; ragenta yes).",
+        "question_s": "Seconds after which no model is asked any more; 0: no limit (default: MARA_QUESTION_S, or 300).",
+        "max_model_calls": "Model calls, at most (default: no limit).",
+        "max_model_tokens": "Tokens after which no model is asked any more (default: no limit).",
+        "conversation": Annotated[
+            str | None, text_option("NAME", "Ask in this conversation of the history: go on with it, or begin it.")
+        ],
+        "user": Annotated[str | None, text_option("NAME", "Who asks: write their questions and views to the history.")],
+        "remember": Annotated[
+            list[str] | None,
+            typer.Option(
+                metavar="PART",
+                help="Write only this of a turn: messages, references, concepts, views, or nothing. Repeatable"
+                " (default: all).",
+            ),
+        ],
+        "personalise": typer.Option(
+            "--personalise/--impersonal",
+            help="Move the ranking towards what the user read, marked and asked (default: impersonal).",
+        ),
+        "source": Annotated[
+            str | None, text_option("NAME", "Use only passages of this source: a file, a page, or a website.")
+        ],
+        "newer_than": Annotated[
+            str | None, text_option("DATE", "Use only documents that were updated after this date.")
+        ],
+        "cited_before": Annotated[
+            bool | None,
+            typer.Option(
+                "--cited-before", help="Use only passages that answers cited in the conversation, or to the user."
+            ),
+        ],
+    },
+)
+
+
+class Given(Group):
+    """A group of options that are settings.
+
+    Attributes:
+        given: their values by name, None where one was not given.
+    """
+
+    __signature__: ClassVar[Signature]
+
+    def __init_subclass__(cls, options: Mapping[str, Parameter]) -> None:
+        cls.__signature__ = Signature(list(options.values()))
+
+    def __init__(self, **given: Any) -> None:
+        self.given = given
+
+
+class Indexing(Given, options=_INDEXING):
+    """The options of an indexing run."""
 
     def settings(self, **more: Any) -> IndexingContext:
         """Return the settings of a run, with more that are options of one command alone. Raises BadInput."""
         from graph.sources.loaders.fields import parse_fields, parse_metadata
-        from workflows.settings.indexing import indexing_context_of_settings
 
-        parse_fields(self.field or [])
-        given = {name: value for name, value in vars(self).items() if name not in ("workspace", "triples", "field")}
-        named = dict(one.split("=", 1) for one in self.field or [])
-        read = {"fields": named, "metadata": dict(parse_metadata(self.metadata or []))}
-        return indexing_context_of_settings({**given, **read, **more}, option_of)
+        field, metadata = self.given.pop("field") or [], self.given.pop("metadata") or []
+        parse_fields(field)
+        read = {"fields": dict(one.split("=", 1) for one in field), "metadata": dict(parse_metadata(metadata))}
+        return indexing_context_of_settings({**self.given, **read, **more}, option_of)
 
 
-@dataclass(kw_only=True)
-class Asking:
+class Asking(Given, options=_ASKING):
     """The options of a question."""
 
-    workspace: WorkspaceOption
-    workflow: WorkflowOption = Workflow.MARA
-    mode: ModeOption = None
-    preset: PresetOption = None
-    model: ModelOption = None
-    top_k: TopKOption = None
-    where: WhereOption = None
-    as_of: AsOfOption = None
-    engine: Annotated[Engine | None, typer.Option(help="Engine that computes the walk (default auto).")] = None
-    alpha: AlphaOption = None
-    n: BarOption = None
-    check_claims: Annotated[
-        bool | None, typer.Option(help="Check each sentence of the answer (default no; ragenta yes).")
-    ] = None
-    question_s: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds after which no model is asked any more; 0: no limit (default: MARA_QUESTION_S, or 300)."
-        ),
-    ] = None
-    max_model_calls: Annotated[int | None, typer.Option(help="Model calls, at most (default: no limit).")] = None
-    max_model_tokens: Annotated[
-        int | None, typer.Option(help="Tokens after which no model is asked any more (default: no limit).")
-    ] = None
-    conversation: Annotated[
-        str | None, text_option("NAME", "Ask in this conversation of the history: go on with it, or begin it.")
-    ] = None
-    user: Annotated[str | None, text_option("NAME", "Who asks: write their questions and views to the history.")] = None
-    remember: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PART",
-            help="Write only this of a turn: messages, references, concepts, views, or nothing. Repeatable"
-            " (default: all).",
-        ),
-    ] = None
 
-    def settings(self, **more: Any) -> Context:
-        """Return the settings of a question, with more that are options of one command alone, as `asking_settings`."""
-        return asking_settings(**vars(self), **more)
+_OF_ASK = ("personalise", "source", "newer_than", "cited_before")
+
+
+class AskingInTurn(Given, options={name: option for name, option in _ASKING.items() if name not in _OF_ASK}):
+    """The options of the questions of a conversation."""
+
+
+_OF_BATCH = ("mode", "alpha", "n", "top_k", "model", "where", "as_of")
+
+
+class AskingBatch(Given, options={name: _ASKING[name] for name in _OF_BATCH}):
+    """The options of the questions of a file."""
 
 
 def asking_settings(
@@ -265,7 +264,7 @@ def asking_settings(
     remember: list[str] | None = None,
     source: str | None = None,
     newer_than: str | None = None,
-    cited_before: bool = False,
+    cited_before: bool | None = False,
     **given: Any,
 ) -> Context:
     """Return the settings of a question from the options of a command; check the keys of its filter.
@@ -275,7 +274,6 @@ def asking_settings(
         MaraError: with a filter, any reason why the workspace cannot be opened.
     """
     from graph.metadata_filter import parse_where
-    from workflows.context import context_of_settings
 
     settings = {
         "workspace": str(workspace),
@@ -283,7 +281,7 @@ def asking_settings(
         "conversation_id": conversation,
         "user_id": user,
         "remember": [] if remember == _NOTHING else remember or None,
-        "provenance": {"source": source or "", "newer_than": newer_than or "", "cited_before": cited_before},
+        "provenance": {"source": source or "", "newer_than": newer_than or "", "cited_before": bool(cited_before)},
         **given,
     }
     context = context_of_settings(workflow, settings, option_of)

@@ -73,8 +73,8 @@ def serve(
     """Serve a page in the browser to talk to a workspace."""
     try:
         from workflows.serving.page.markdown import check_installed
-        from workflows.serving.supervisor import Supervisor
-        from workflows.serving.workers import Served, serve_alone
+        from workflows.serving.processes.supervisor import Supervisor
+        from workflows.serving.processes.workers import Served, serve_alone
     except ImportError as fault:
         raise DependencyMissing(
             f"The page needs packages that are not installed ({fault})",
@@ -109,7 +109,7 @@ def _check_workspace(root: Path) -> None:
 
 def _check_host(host: str, *, is_open: bool) -> None:
     """Raise BadInput where other machines could come in, and nobody has to show a key."""
-    from workflows.serving.page.guard import is_local
+    from workflows.serving.guard import is_local
 
     if is_open and not is_local(host):
         raise BadInput(

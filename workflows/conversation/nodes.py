@@ -17,7 +17,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
-from agents.clarification import chosen_reading
+from agents.leaning import chosen_reading
 from graph.errors import BadInput
 from workflows.conversation.reading import choices_of, next_question
 from workflows.conversation.settings import ANSWER, WorkflowChoice, context_of_chat

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.clarification import chosen_reading
+from agents.leaning import chosen_reading
 from agents.roles import Turn
 from graph.errors import BadInput
 from workflows.conversation.writing import EVIDENCE_ENDING

@@ -18,6 +18,7 @@ from tempfile import gettempdir, mkdtemp
 
 from agents.chat.throttle import Cancelled
 from graph.endpoints.address import censored
+from graph.environment import environment
 from graph.errors import BadInput, ClusterUnavailable
 from graph.sources.documents import FileRead, ReadOptions, ToRead, read_each
 from workflows.distributed import wire
@@ -129,7 +130,7 @@ def _environment(address: str) -> dict[str, str]:
     """Return the variables of a coordinator: where our modules are, and what keeps others out of a Ray of its own."""
     own = {} if address else {**_OWN_RAY_SETTINGS, "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     modules = os.pathsep.join(map(os.path.abspath, sys.path))
-    return {**os.environ, **_RAY_SETTINGS, **own, "PYTHONPATH": modules}
+    return {**environment().variables, **_RAY_SETTINGS, **own, "PYTHONPATH": modules}
 
 
 _OWN_RAY_SETTINGS = {

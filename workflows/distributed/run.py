@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from agents.chat.local_model import is_local
 from agents.extractor import ChatExtractor, Extractor
 from graph.embedding.embeddings import Embedder, configured_embedder
+from graph.environment import environment
 from graph.errors import BadInput, ClusterUnavailable
 from graph.own_types import OwnTypes
 from graph.schema import Extraction, Passage
@@ -230,7 +230,7 @@ class DistributedRun:
 
     def _extractors(self) -> int:
         """Return how many workers ask the model: at most one a request, and one for a model of this machine."""
-        if is_local(self._context.model) or is_local(os.environ.get("MARA_CHAT_MODEL", "")):
+        if is_local(self._context.model) or is_local(environment().mara_chat_model):
             return 1
         return min(self._context.concurrency, _EXTRACTORS_AN_ENDPOINT * max(1, len(extraction_urls())))
 

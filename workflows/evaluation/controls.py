@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.closed_book import ClosedBookAnswerer
+from agents.answerer import ClosedBookAnswerer
 from agents.fact_filter import FactChoice, OfflineFactFilter
 from agents.manager import OfflineManager, RelationWeights
 from agents.roles import Feedback

@@ -8,7 +8,7 @@ from hashlib import sha256
 from langgraph.types import interrupt
 
 from graph.errors import BadInput
-from workflows.indexing_run.session import Session
+from workflows.indexing_run.run import IndexingRun
 from workflows.runtime.human_review import can_wait, decision_in, review_of
 from workflows.states.indexing import Removals
 
@@ -19,12 +19,12 @@ SHOWN_SOURCES = 50
 """Sources of removed passages that are shown; all are counted."""
 
 
-def removals_of(session: Session) -> Removals | None:
+def removals_of(run: IndexingRun) -> Removals | None:
     """Return what a run is to remove, in a few words and with a digest of all of it; None where nothing."""
-    ids = session.to_remove
+    ids = run.to_remove
     if not ids:
         return None
-    held = session.record.sources()
+    held = run.record.sources()
     sources = sorted({held[key] for key in ids})
     return Removals(
         passages=len(ids), sources=sources[:SHOWN_SOURCES], source_count=len(sources), digest=_digest_of(ids)
@@ -50,11 +50,11 @@ def are_approved(removals: Removals) -> bool:
             return bool(decision == "approve")
 
 
-def check_approved(session: Session, approved: str) -> None:
+def check_approved(run: IndexingRun, approved: str) -> None:
     """Raise BadInput where a run is about to remove something else than a person approved."""
-    if session.to_remove and _digest_of(session.to_remove) != approved:
+    if run.to_remove and _digest_of(run.to_remove) != approved:
         raise BadInput(
-            f"The {len(session.to_remove)} passages to remove are not those that were approved: something has changed",
+            f"The {len(run.to_remove)} passages to remove are not those that were approved: something has changed",
             "Run the sync again",
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.answers.unlinked import addresses_in, unlinked
-from agents.clarification import ASK_SOMETHING, asks_nothing, chosen_reading, question_back, readings_in
+from agents.leaning import ASK_SOMETHING, asks_nothing, chosen_reading, question_back, readings_in
 from agents.rewriter import REWRITER, Rewriting
 from agents.roles import Turn
 from workflows.runtime.agents import ask, fell_back

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from agents.clarification import asks_nothing
 from agents.fact_filter import FACT_FILTER, OfflineFactFilter
-from agents.leaning import leaning_of
+from agents.leaning import asks_nothing, leaning_of
 from agents.manager import MANAGER
 from agents.rewriter import REWRITER
 from graph.relationships.history import now

@@ -6,11 +6,11 @@ assistants, states and forks come from clients, and none of them can say more th
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from langgraph.runtime import Runtime, ServerInfo
 
+from graph.environment import environment
 from graph.errors import BadInput, NoAccess
 from graph.server_clients import serves_clients
 from workflows.access.identity import LOCAL, TOKEN_PREFIX, Identity, Keyring
@@ -51,7 +51,7 @@ def check_history(context: Context) -> None:
 
 def keeps_history() -> bool:
     """Tell whether the operator lets a server keep a history. Raises BadInput for a setting that is no on or off."""
-    setting = os.environ.get(HISTORY_VARIABLE) or "off"
+    setting = environment().mara_history or "off"
     if setting not in ("on", "off"):
         raise BadInput(f"{HISTORY_VARIABLE} is {setting!r}", "Set it to on or off")
     return setting == "on"
@@ -64,7 +64,7 @@ def indexing_context_of(runtime: Runtime[IndexingContext]) -> IndexingContext:
         NoAccess: in a LangGraph server, its clients, or who asks, may not index.
     """
     context = runtime.context or IndexingContext()
-    if context.run or not serves_clients():
+    if context.is_of_python or not serves_clients():
         return context
     check_clients_may_index()
     info = runtime.server_info
@@ -73,7 +73,7 @@ def indexing_context_of(runtime: Runtime[IndexingContext]) -> IndexingContext:
 
 def check_clients_may_index() -> None:
     """Raise NoAccess where the operator of a server named no folder whose files its clients may have indexed."""
-    if not os.environ.get(SOURCES_VARIABLE):
+    if not environment().mara_sources:
         raise NoAccess(
             "Clients of this server may not index documents",
             f"Its operator may let them: {SOURCES_VARIABLE} names the folder whose files they may have indexed",

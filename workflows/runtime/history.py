@@ -186,8 +186,3 @@ def _cited(state: State) -> Iterator[Cited]:
     cited = {mark["passage_id"]: mark["number"] for mark in reversed(state.get("citations", []))}
     for passage, number in sorted(cited.items(), key=lambda each: each[1]):
         yield Cited(number, passage)
-
-
-def _own_only(context: Context) -> bool:
-    """Whether who asks may continue only their own conversations: somebody whom a server knows."""
-    return context.is_confined and bool(context.user_id)

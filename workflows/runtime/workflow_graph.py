@@ -18,7 +18,7 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from graph.errors import TransportFault
 from workflows.runtime.node import Node
 from workflows.runtime.node_threads import OnOwnThreads
-from workflows.runtime.resources import index_pool, open_run
+from workflows.runtime.resources import index_pool, run_of_caller
 from workflows.settings.mara import Context
 from workflows.states.checks import is_final
 from workflows.states.records import Refusal
@@ -96,7 +96,7 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
             return
         form: Any = self.context_schema
         who = merge_configs(ensure_config(), self.config, config).get("configurable", {}).get("langgraph_auth_user")
-        run = open_run(form, around if given is None else given, who, outer)
+        run = run_of_caller(form, around if given is None else given, who, outer)
         try:
             yield run.context
         finally:

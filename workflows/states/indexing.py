@@ -1,10 +1,10 @@
-"""The state of the indexing workflow, which checkpoints hold. It is small: large things lie in a session."""
+"""The state of the indexing workflow, which checkpoints hold. It is small: large things lie in its run."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
@@ -19,28 +19,12 @@ SHOWN_FAILURES = 50
 _LONGEST_REASON = 500
 
 
-class Request(TypedDict):
-    """Input of node ``load_documents``, which checks it itself: see `workflows.states.shared.Asked`."""
-
-    sources: list[str]
-    triples: NotRequired[str]
-    sync: NotRequired[bool]
-    run: NotRequired[str]
-
-
 class RunKey(TypedDict):
-    """Key of a run's session, sufficient to make it again where it is gone (a fork, a restart)."""
+    """Key of a run, sufficient to make it again where it is gone (a fork, a restart, an interrupt)."""
 
-    run: str
     sources: list[str]
     triples: str
     sync: bool
-
-
-class Slice(RunKey):
-    """Input of a node ``extract``: some passages of a batch."""
-
-    ids: list[str]
 
 
 class FoundInPassage(TypedDict):
@@ -59,11 +43,6 @@ class FoundInPassage(TypedDict):
     types: NotRequired[dict[str, str]]
     tally: dict[str, int]
     retries: dict[str, int]
-
-
-def gather(present: list[FoundInPassage], new: list[FoundInPassage] | None) -> list[FoundInPassage]:
-    """Append; None starts fresh."""
-    return [] if new is None else [*present, *new]
 
 
 class Removals(TypedDict):
@@ -87,8 +66,7 @@ class IndexingState(RunKey, IndexingOutput):
     Attributes:
         started: when, in seconds since 1970.
         batch: ids of the passages under way.
-        slice_size: how many of them one node extracts.
-        extractions: what was found in them so far.
+        extractions: what was found in them.
         counts: of the whole run, up to the last commit.
         notes: what extraction dropped or defaulted, by reason.
         retries: how often a model was asked again, by what had gone wrong.
@@ -99,19 +77,13 @@ class IndexingState(RunKey, IndexingOutput):
 
     started: float
     batch: list[str]
-    slice_size: int
-    extractions: Annotated[list[FoundInPassage], gather]
+    extractions: list[FoundInPassage]
     counts: dict[str, int]
     notes: dict[str, int]
     retries: dict[str, int]
     failed: dict[str, str]
     removals: NotRequired[Removals | None]
     approved: NotRequired[str]
-
-
-def run_key(state: RunKey) -> RunKey:
-    """Return the part of a state that names its run."""
-    return RunKey(run=state["run"], sources=state["sources"], triples=state["triples"], sync=state["sync"])
 
 
 def found_in(passage: Passage, extracted: Extracted, extractor: str) -> FoundInPassage:

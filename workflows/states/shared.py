@@ -50,6 +50,7 @@ class Asked(TypedDict):
 
 class _Begun(TypedDict):
     question: str
+    understood: NotRequired[Understood | None]
     mode: str
 
 
@@ -63,7 +64,6 @@ class Output(_Begun, total=False):
     passages that the answer was written from.
     """
 
-    understood: Understood | None
     workflow: str
     answer: str
     plain_answer: str
@@ -130,7 +130,7 @@ class ClaimState(State, total=False):
     """The state of the claim check, a subgraph of every workflow that answers.
 
     ``kept``, ``round``, ``calls_allowed``, ``follow_ups_began`` and ``draft`` are those of workflow ragenta; the
-    ``assessment`` is an `agents.roles.Assessment` as JSON.
+    ``assessment`` is an `agents.claim_judge.Assessment` as JSON.
     """
 
     kept: list[int]

@@ -18,8 +18,8 @@ from agents.answers.citations import quotable, strip_citations
 from agents.offline.language.words import days_in, function_words, month_names, month_number, stem, words_of
 from agents.offline.reading.questions import ParsedQuestion, Role, Term, holds_kind
 from agents.roles import NumberedPassage
+from graph.embedding.bert import word_vectors
 from graph.embedding.embeddings import TextCache
-from graph.embedding.minilm import word_vectors
 from graph.errors import DependencyMissing
 from graph.sentences import text_units
 from graph.text import title_name, tokens

@@ -25,14 +25,13 @@ from graph.construction.external import edges, facts, mentions, names, terms, we
 from graph.construction.external.arrays import ArrayWriter, TextWriter
 from graph.construction.external.edges import write_synonyms
 from graph.construction.external.layout import Layout
-from graph.construction.external.shards import ScanTask, cuts_of, prune_cache, scan_shard, shards_of
+from graph.construction.external.scan import ScanTask, cuts_of, prune_cache, scan_shard, shards_of
 from graph.construction.external.spellings import write_spellings
 from graph.construction.external.workers import Workers
 from graph.construction.knowledge_graph import SnapshotHeader
 from graph.own_types import OwnTypes
 from graph.schema import RelationType
-from graph.storage.own_types import declared_types
-from graph.storage.record import Record
+from graph.storage.record import Record, declared_types
 from graph.storage.workspace import Workspace
 
 

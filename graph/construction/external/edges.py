@@ -19,8 +19,7 @@ from graph.construction.edge_weights import (
     near_name_edges,
 )
 from graph.construction.edges import EDGE_TYPES, Edges, sort_edges
-from graph.construction.external.arrays import Array, Columns, join_arrays, joined, read_array
-from graph.construction.external.ids import Ids
+from graph.construction.external.arrays import Array, Columns, Ids, join_arrays, joined, read_array
 from graph.construction.external.kept_pairs import FOLDER, near_pairs
 from graph.construction.external.layout import Layout, rows_of
 from graph.construction.external.names import entity_ids

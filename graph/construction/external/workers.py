@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar, get_type_hints
 
 import graph.errors
 from graph.construction.external.layout import Layout, load_layout
+from graph.environment import environment
 from graph.errors import MaraError, OutOfResources
 
 
@@ -151,9 +152,9 @@ class Workers:
 
 def _start() -> subprocess.Popen[bytes]:
     found = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    environment = {**os.environ, **_ONE_THREAD, "PYTHONPATH": found}
+    variables = {**environment().variables, **_ONE_THREAD, "PYTHONPATH": found}
     pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=pipe, stdout=pipe, env=environment)
+    return subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=pipe, stdout=pipe, env=variables)
 
 
 def serve() -> None:

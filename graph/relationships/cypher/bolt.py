@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from graph.endpoints.address import address_parts
+from graph.environment import environment
 from graph.errors import BadInput, DependencyMissing, GraphUnavailable, faults_behind
 from graph.relationships.cypher.dialect import DIALECT_VARIABLE, VECTOR_INDEX, dialect_of
 from graph.relationships.cypher.reading import CellValue, Queryable, Rows, took_too_long
@@ -53,9 +53,13 @@ class ServerSettings:
     @classmethod
     def from_environment(cls) -> Self | None:
         """Return the settings of the variables ``MARA_GRAPH_...``; None where no server is named. Raises BadInput."""
-        url = os.environ.get(URL_VARIABLE)
-        names = (USER_VARIABLE, PASSWORD_VARIABLE, DATABASE_VARIABLE, DIALECT_VARIABLE)
-        return cls(server_url(url), *(os.environ.get(name, "") for name in names)) if url else None
+        read = environment()
+        if not read.mara_graph_url:
+            return None
+        url = server_url(read.mara_graph_url)
+        return cls(
+            url, read.mara_graph_user, read.mara_graph_password, read.mara_graph_database, read.mara_graph_dialect
+        )
 
 
 def server_url(text: str) -> str:

@@ -9,13 +9,12 @@ from contextlib import suppress
 import jsonschema_rs
 import pytest
 
-from agents.answerer import ChatAnswerer
+from agents.answerer import ChatAnswerer, ClosedBookAnswerer
 from agents.answers.claims import Claim
 from agents.chat.budget import tallied
 from agents.chat.context_window import most_tokens
 from agents.chat.model import ChatModel
 from agents.claim_judge import ChatClaimJudge
-from agents.closed_book import ClosedBookAnswerer
 from agents.extractor import ChatExtractor
 from agents.fact_filter import ChatFactFilter
 from agents.final_predictor import ChatFinalPredictor, Draft

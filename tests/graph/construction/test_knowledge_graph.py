@@ -25,10 +25,9 @@ from graph.construction.knowledge_graph import (
     load_header,
     save,
 )
-from graph.construction.names import IncrementalMatcher
 from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.storage.record import Record
-from graph.text import normalise_name, tokens
+from graph.text import IncrementalMatcher, normalise_name, tokens
 from tests.builders import HashEmbedder, TripleParts, passage_of, typed_graph, write_passages
 from tests.random_walks import graphs as random_graphs
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graph.embedding.bert import MiniLMEmbedder
 from graph.embedding.e5 import E5Embedder
 from graph.embedding.embeddings import (
     QUESTION_TO_FACT,
@@ -24,7 +25,6 @@ from graph.embedding.embeddings import (
     configured_embedder,
     prefixes_of,
 )
-from graph.embedding.minilm import MiniLMEmbedder
 from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable, TransportFault
 from graph.storage.record import Record
 from graph.storage.writer import Writer

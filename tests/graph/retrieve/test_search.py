@@ -153,6 +153,14 @@ class TestFacts:
             if cosine > 0:
                 assert score == pytest.approx((cosine - low) / (plain[0][1] - low), abs=1e-4)
 
+    def test_no_score_of_the_baseline_is_below_zero_where_rounding_puts_a_fact_below_the_farthest(
+        self, index: Index, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        last = find_facts(index, "marn is town", replace(MARA, fact_candidates=99))[-1]
+        monkeypatch.setattr(index, "least_fact_score", lambda *_: last[1] + 1e-6)
+        scaled = find_facts(index, "marn is town", replace(HIPPORAG2, fact_candidates=99))
+        assert scaled[-1] == (last[0], 0.0)
+
 
 class TestRanking:
     def test_dense_is_by_cosine(self, index: Index) -> None:

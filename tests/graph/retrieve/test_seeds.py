@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.names import IncrementalMatcher
 from graph.retrieve.seeds import (
     EntityPooling,
     EntityRarity,
@@ -14,6 +13,7 @@ from graph.retrieve.seeds import (
     name_seeds,
     passage_seeds,
 )
+from graph.text import IncrementalMatcher
 
 MEAN, NOISY_OR = EntityPooling.MEAN, EntityPooling.NOISY_OR
 

@@ -184,7 +184,7 @@ def test_a_caller_s_own_extractor_and_a_client_s_cluster_are_refused(monkeypatch
 
     assert workers_of(IndexingContext()) is None
     with pytest.raises(BadInput, match="extractor of a caller"):
-        DistributedRun(CONTEXT.called_by("run", "w", OfflineExtractor()))
+        DistributedRun(CONTEXT.called_by("w", OfflineExtractor()))
     monkeypatch.setattr(extracting, "serves_clients", lambda: True)
     with pytest.raises(BadInput, match="A client may not name a Ray cluster"):
         workers_of(CONTEXT.model_copy(update={"address": "elsewhere:6379"}))

@@ -128,7 +128,7 @@ class TestServer:
 
     def test_python_code_in_a_server_indexes_as_it_likes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("MARA_SOURCES", raising=False)
-        called = IndexingContext().called_by("run", "anywhere", None)
+        called = IndexingContext().called_by("anywhere", None)
         assert indexing_context_of(Runtime(context=called)) is called
 
     @pytest.mark.usefixtures("keys")

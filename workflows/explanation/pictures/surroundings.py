@@ -16,8 +16,9 @@ from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
 from graph.relationships.surroundings import CHUNKS, CONCEPTS, RELATED, Surroundings, surroundings_of
 from workflows.admin.export import write_lines
-from workflows.explanation.pictures.style import FORMATS, picture_format, save_picture, shortened
+from workflows.explanation.pictures.style import FORMATS, picture_format, save_picture
 from workflows.output.plotting import COLOURS
+from workflows.output.printable import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

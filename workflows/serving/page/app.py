@@ -20,6 +20,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, request_response
 
 from workflows.serving.allowed_origins import AllowedOrigins
+from workflows.serving.guard import Guard
 from workflows.serving.operator_paths import OperatorPaths
 from workflows.serving.page.api import Admitted, ask_once, health, in_a_thread, metrics, ready, retrieve
 from workflows.serving.page.endpoints import (
@@ -37,7 +38,6 @@ from workflows.serving.page.endpoints import (
     rename_conversation,
     setup,
 )
-from workflows.serving.page.guard import Guard
 from workflows.serving.page.requests import Endpoint, plain, told
 from workflows.serving.page.site import Site
 from workflows.serving.service import Service

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from graph.errors import BadInput, DependencyMissing, GraphUnavailable
-from graph.relationships.cypher import mirror as mirroring
+from graph.relationships.cypher import tables
 from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
 from graph.relationships.cypher.copies import open_copy
 from graph.relationships.cypher.dialect import VectorIndex
@@ -214,7 +214,7 @@ class TestMirroring:
         mirror(tmp_path, server)
         record.put_node(user("gone"))
         with monkeypatch.context() as patch:
-            patch.setattr(mirroring.tables, "links", broken_links)
+            patch.setattr(tables, "links", broken_links)
             with pytest.raises(GraphUnavailable):
                 mirror(tmp_path, server)
         assert server.rows("MATCH (u:User {id: 'gone'}) RETURN u.id") == [("gone",)]

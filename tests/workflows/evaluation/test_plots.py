@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cases import refuse_warnings
+from workflows.evaluation import plots
 from workflows.evaluation.compare import Difference
-from workflows.evaluation.reports import plots
 
 pytest.importorskip("matplotlib")
 
@@ -126,5 +126,5 @@ def test_names_are_taken_literally(tmp_path: Path, drawn: list[Any]) -> None:
 
 
 def test_matplotlib_is_loaded_only_where_something_is_drawn() -> None:
-    check = "import sys, workflows.evaluation.reports.report; sys.exit('matplotlib' in sys.modules)"
+    check = "import sys, workflows.evaluation.report; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

@@ -16,7 +16,7 @@ from types import FrameType
 
 from graph.errors import MaraError
 from workflows.serving.metrics import forget_worker, shared_folder
-from workflows.serving.workers import DRAIN, DRAINING_S, STOP, STOPPING_S, Served, work
+from workflows.serving.processes.workers import DRAIN, DRAINING_S, STOP, STOPPING_S, Served, work
 
 HUNG_AFTER_S = 60.0
 """The silence after which a worker is taken to hang."""

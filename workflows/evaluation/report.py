@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from graph.storage.workspace import write_atomically
+from graph.text import counted
+from workflows.evaluation import plots
 from workflows.evaluation.compare import METRICS, Difference, grouped_differences, pair_rows, paired_differences
+from workflows.evaluation.comparison_page import group_table, verdict
 from workflows.evaluation.metrics import DEPTHS
-from workflows.evaluation.reports import plots
-from workflows.evaluation.reports.comparison_page import group_table, verdict
-from workflows.evaluation.reports.tables import (
+from workflows.evaluation.statistics import DRAWS
+from workflows.evaluation.systems import Control, is_control
+from workflows.evaluation.tables import (
     ANSWERS,
     CITATIONS,
     COLUMNS,
@@ -33,13 +36,11 @@ from workflows.evaluation.reports.tables import (
     token_table,
     trouble_table,
 )
-from workflows.evaluation.statistics import DRAWS
-from workflows.evaluation.systems import Control, is_control
 from workflows.output.markdown import NOTHING, code, figure, interval, plain, signed, table
 from workflows.output.plotting import can_plot
 from workflows.runs.evaluation_files import PLOTS, REPORT, Run
+from workflows.runtime.resources import OFFLINE
 
-_OFFLINE = "offline"
 _OF_RETRIEVAL = ("recall@2", "recall@5", "recall@10", "all-gold@5", "mrr")
 _BESIDE = {"recall@5": "R@5", "all-gold@5": "all@5"}
 _OF_ANSWERS = ("em", "f1")
@@ -164,7 +165,7 @@ def _blocks(findings: _Findings, drawn: Sequence[str]) -> Iterator[str]:
 def _opening(findings: _Findings) -> Iterator[str]:
     run, about = findings.run, findings.run.settings["questions"]
     systems = len(run.results)
-    yield f"# Evaluation on {plain(about['file'])}: {about['asked']:,} questions, {_number(systems, 'system')}"
+    yield f"# Evaluation on {plain(about['file'])}: {about['asked']:,} questions, {counted(systems, 'system')}"
     best = _best(findings)
     if best:
         yield best
@@ -201,7 +202,7 @@ def _side_by_side(findings: _Findings) -> Iterator[str]:
     model = findings.run.settings["models"]["chat"]
     if not findings.answered or not is_answer_run(findings.run.results, model):
         return
-    yield "## Evidence, side by side" if model == _OFFLINE else f"## Answers of {code(model)}, side by side"
+    yield "## Evidence, side by side" if model == OFFLINE else f"## Answers of {code(model)}, side by side"
     rows = [[code(name), *cells] for name, *cells in answer_rows(findings.figures())]
     missing = [[code(name), "left out", *[NOTHING] * (len(COLUMNS) - 2)] for name in left_out(model)]
     yield table(list(COLUMNS), [*rows, *missing])
@@ -405,13 +406,9 @@ def _caveats(findings: _Findings) -> Iterator[str]:
             " retrieved;"
             f" {about['without_gold']:,} questions have no gold passage at all and take no part in retrieval figures."
         )
-    if settings["models"]["chat"] == _OFFLINE:
+    if settings["models"]["chat"] == OFFLINE:
         yield "No language model took part: the agents are the offline ones, and a model may do better or worse."
     yield "Times are of one machine and of whatever else ran on it."
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _pairs(values: Mapping[str, object]) -> str:

@@ -10,9 +10,9 @@ import pytest
 
 from tests.cases import refuse_warnings
 from tests.workflows.evaluation.compared_rows import TEMPORAL, beta, row, write_run
-from workflows.evaluation.reports import plots
-from workflows.evaluation.reports import report as report_module
-from workflows.evaluation.reports.report import write_report
+from workflows.evaluation import plots
+from workflows.evaluation import report as report_module
+from workflows.evaluation.report import write_report
 
 GOOD = [row(f"q{n}", "a b x", type="bridge" if n < 6 else "comparison") for n in range(12)]
 POOR = [{**each, "retrieved_ids": ["x", "a", "y"], "relation_factors": None} for each in GOOD]

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflows.runtime.quoted import excerpt_of, section_of
+from workflows.output.quoted import excerpt_of, section_of
 
 TEXT = (
     "## Parties\n\nThe slipway is let to the Kestrel Boatyard. It lies at Quay 4.\n\n"
