@@ -1,28 +1,44 @@
-"""The answerer on a chat model: a cited answer from numbered passages, or an explicit refusal."""
+"""The answerer: a cited answer from numbered passages, or an explicit refusal; and one without passages to compare."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterable, Sequence, Set
 from dataclasses import replace
+from typing import Any, Protocol
 
-from agents.answers.citations import parse_citations, strip_citations, without_marks
+from agents.agent import Agent, Role, Run
+from agents.answers.citations import locate_quote, parse_citations, strip_citations, without_marks
 from agents.answers.claims import citing_sentences
-from agents.answers.span_locator import locate_quote
 from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
 from agents.chat.fitting import Room
 from agents.chat.model import ChatModel
-from agents.roles import Answer, Citation, Feedback, NumberedPassage
+from agents.offline.reading.alignment import Embed
+from agents.offline.reading.evidence import find_each_evidence
+from agents.offline.reading.quoting import quote_evidence
+from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage, refusal
+from graph.embedding.bert import PACKAGED_MODEL
 from graph.errors import MalformedReply
 
-REFUSAL = "NOT IN THE PASSAGES"
-"""The whole of an answer that says that the passages do not hold it."""
+NOT_KNOWN = "NOT KNOWN"
+"""The whole of an answer that says that the model does not know it."""
 
 DEFAULT_BUDGET_CHARACTERS = 12_000
 
+LEAST_LIKENESS = 0.37
+"""The least cosine of evidence with the packaged embedding model; that of other models lies elsewhere."""
+
 _MAX_LISTED = 10
 _LINE_MARKER = re.compile(r"^\s*(?:[-+*•>#]+|[0-9]{1,3}[.)])\s+")
+
+
+class Answerer(Protocol):
+    """Writes a cited answer from numbered passages, or says that they do not hold it."""
+
+    def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
+        """Return the answer; its citations name only the given passages. Raises MalformedReply."""
+        ...
 
 
 class ChatAnswerer(ChatAgent):
@@ -92,11 +108,6 @@ def passages_material(passages: Sequence[NumberedPassage]) -> list[dict[str, obj
     return [{"number": passage.number, "title": passage.title, "text": passage.text} for passage in passages]
 
 
-def refusal() -> Answer:
-    """Return the answer that says that the passages do not hold it."""
-    return Answer(REFUSAL, REFUSAL, (), refused=True)
-
-
 def read_answer(text: str, question: str, passages: Sequence[NumberedPassage], shown: Set[int]) -> Answer:
     """Return a model's words as an answer, each cited passage located; or the refusal, where they are that.
 
@@ -148,3 +159,78 @@ def located_citations(
 def is_refusal(text: str, words: str = REFUSAL) -> bool:
     """Tell whether a text is a refusal in these words, whatever stands around them as marks."""
     return _LINE_MARKER.sub("", strip_citations(text)).strip(" \t\n.*_").casefold() == words.casefold()
+
+
+class ClosedBookAnswerer(ChatAgent):
+    """Asks a chat model the question alone: what it knows by itself, to compare answers from passages with."""
+
+    prompt = "closed_book"
+    material = "question"
+    reply_tokens = 320
+
+    def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
+        """Return what the model knows, without citations; it is shown no passage, whatever is given.
+
+        Raises:
+            MalformedReply: the reply is empty, cut or an echo.
+        """
+        messages = self.messages({"question": question}, feedback, refusal=NOT_KNOWN)
+        return self._ask_text(messages, _read_without_passages, NOT_KNOWN)
+
+
+def _read_without_passages(text: str) -> Answer:
+    """Return a reply as an answer; a citation in it would cite nothing, and is removed."""
+    plain = strip_citations(without_marks(text)).strip()
+    if not plain:
+        raise MalformedReply("The reply holds no answer")
+    if is_refusal(plain, NOT_KNOWN):
+        return Answer(NOT_KNOWN, NOT_KNOWN, (), refused=True)
+    return Answer(plain, plain, ())
+
+
+class OfflineAnswerer:
+    """Quotes evidence, each sentence followed by its citation; deterministic, and says nothing of its own.
+
+    Args:
+        embed: gives unit vectors of texts; None compares words alone.
+        least_likeness: the least cosine of evidence, on the scale of that embedding.
+    """
+
+    def __init__(self, embed: Embed | None = None, least_likeness: float = 0.0) -> None:
+        self._embed = embed
+        self._least_likeness = least_likeness
+
+    def answer(self, question: str, passages: Sequence[NumberedPassage], feedback: Feedback | None = None) -> Answer:
+        """Return the evidence for each part of the question, or a refusal where there is none.
+
+        Each sentence stands as in its passage, less any citation of its own, which would read as one of this answer.
+        """
+        return quote_evidence(find_each_evidence(question, passages, self._embed, self._least_likeness))
+
+
+def comparing_sentences(twin: Callable[[Embed, float], Role]) -> Callable[[Run], Role]:
+    """Return what makes an offline twin that compares sentences with the index's embedding model."""
+
+    def of_run(run: Run) -> Role:
+        return twin(run.index.embed, LEAST_LIKENESS if run.index.embedder.model_id == PACKAGED_MODEL else 0.0)
+
+    return of_run
+
+
+def answer_shown(answer: Answer) -> dict[str, Any]:
+    """Return what a trace shows of an answer."""
+    return {
+        "answer": answer.text,
+        "refused": answer.refused,
+        "citations": [{"number": cited.number, "passage_id": cited.passage_id} for cited in answer.citations],
+    }
+
+
+ANSWERER: Agent[Answerer, Answer] = Agent(
+    name="answerer",
+    key="answer",
+    chat=lambda model, run: ChatAnswerer(model),
+    offline=comparing_sentences(OfflineAnswerer),
+    shown=answer_shown,
+    instead="the answer quotes the best passages",
+)

@@ -1,22 +1,28 @@
-"""The claim judge on a chat model: which claims hold, and what the question still lacks (RAGentA, agent 4)."""
+"""The claim judge: which claims hold, and what the question still lacks (RAGentA, agent 4)."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Literal, Protocol, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents.answerer import passages_material, tell_left_out, within_room
+from agents.agent import Agent
+from agents.answerer import comparing_sentences, passages_material, tell_left_out, within_room
 from agents.answers.claims import Claim
-from agents.chat.agent import ChatAgent
+from agents.chat.agent import ChatAgent, Schema, list_of, number_of, numbers_of, object_of, one_of, text_of
 from agents.chat.fitting import Room
-from agents.chat.json_schema import Schema, list_of, number_of, numbers_of, object_of, one_of, text_of
-from agents.roles import Assessment, ClaimVerdict, Component, Coverage, Feedback, FollowUp, NumberedPassage, Structure
+from agents.offline.language.words import ADVERBS, FUNCTION_WORDS, bare_stem, content_stems
+from agents.offline.reading.alignment import Embed
+from agents.offline.reading.evidence import Evidence, find_each_evidence
+from agents.offline.reading.questions import split_question
+from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply
-from graph.text import normalise_name
+from graph.text import normalise_name, token_spans, tokens
 
 DEFAULT_BUDGET_CHARACTERS = 24_000
 MAX_COMPONENTS = 8
@@ -27,6 +33,116 @@ _MAX_LISTED = 10
 _MAX_COMPONENT_CHARACTERS = 10_000
 # What a grammar lets a component or a follow-up question have.
 _ASKED_CHARACTERS = 300
+
+
+class Coverage(StrEnum):
+    """How far an answer answers a question, or a component of it."""
+
+    FULLY = "FULLY ANSWERED"
+    EVIDENCE = "EVIDENCE, NOT JUDGED"
+    """Sentences that bear on it were found by their words; nobody judged whether they answer it."""
+    PARTIALLY = "PARTIALLY ANSWERED"
+    NOT = "NOT ANSWERED"
+
+
+class Structure(StrEnum):
+    """Whether a question asks for one thing, however many steps that takes, or for several."""
+
+    SINGLE = "single"
+    MULTIPLE = "multiple"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One thing that a question asks for.
+
+    Attributes:
+        text: in words of its own, or the whole question where that is single.
+        coverage: how far the claims answer it.
+        claims: numbers of the claims that are about it.
+    """
+
+    text: str
+    coverage: Coverage
+    claims: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimVerdict:
+    """The verdict on one claim.
+
+    Attributes:
+        claim: its number.
+        supported_by: numbers of passages that say what it says; empty where none does.
+        relevant: whether it helps to answer the question; what does not is removed.
+    """
+
+    claim: int
+    supported_by: tuple[int, ...]
+    relevant: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A question about what is missing; it can be understood by itself.
+
+    Attributes:
+        question: what is asked.
+        component: which component it is about, from 1.
+    """
+
+    question: str
+    component: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """The claim judge's assessment of an answer.
+
+    Attributes:
+        structure: of the question.
+        components: one where the question is single, two or more where it is multiple.
+        verdicts: one for each claim, in their order.
+        follow_ups: for components that are not fully answered, the most needed first.
+        dropped: how many follow-up questions of the reply were of no use: too many, repeated, about nothing missing.
+    """
+
+    structure: Structure
+    components: tuple[Component, ...]
+    verdicts: tuple[ClaimVerdict, ...]
+    follow_ups: tuple[FollowUp, ...] = ()
+    dropped: int = 0
+
+    @property
+    def coverage(self) -> Coverage:
+        """How far the whole question is answered."""
+        found = {component.coverage for component in self.components}
+        return found.pop() if len(found) == 1 else Coverage.PARTIALLY
+
+
+class ClaimJudge(Protocol):
+    """Checks an answer claim by claim, and says what the question still lacks (RAGentA, agent 4)."""
+
+    def assess(
+        self,
+        question: str,
+        claims: Sequence[Claim],
+        passages: Sequence[NumberedPassage],
+        max_follow_ups: int,
+        feedback: Feedback | None = None,
+    ) -> Assessment:
+        """Return what holds of each claim, and how far the question is answered.
+
+        Args:
+            question: what is asked.
+            claims: the sentences of the answer; none where it is a refusal.
+            passages: those that the answer was written from.
+            max_follow_ups: at most so many follow-up questions are returned.
+            feedback: why the last reply was refused.
+
+        Raises MalformedReply.
+        """
+        ...
 
 
 JudgedCoverage = Literal[Coverage.FULLY, Coverage.PARTIALLY, Coverage.NOT]
@@ -233,3 +349,112 @@ def _useful(
 
 def _each_once(numbers: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers))
+
+
+LEAST_SHARED = 0.6
+"""Share of a sentence's content words that its source holds, at least, where it supports the sentence."""
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_UNNAMED = FUNCTION_WORDS | ADVERBS
+
+
+def is_supported(sentence: str, source: str) -> bool:
+    """Tell whether a source holds all numbers and capitalised words of a sentence, and most of its content words.
+
+    Most is `LEAST_SHARED`. A sentence without content words, such as "Yes.", has nothing to hold and is not supported.
+    """
+    said, known = set(content_stems(sentence)), set(content_stems(source))
+    if not said or len(said & known) < LEAST_SHARED * len(said):
+        return False
+    return _numbers(sentence) <= _numbers(source) and _names(sentence) <= {bare_stem(token) for token in tokens(source)}
+
+
+def _numbers(text: str) -> set[str]:
+    return {match[0].replace(",", "") for match in _NUMBER.finditer(text)}
+
+
+def _names(text: str) -> set[str]:
+    """Return the stems of the capitalised words that are no function words."""
+    return {
+        bare_stem(token) for token, start, _ in token_spans(text) if text[start].isupper() and token not in _UNNAMED
+    }
+
+
+class OfflineClaimJudge:
+    """Compares words, and judges no meaning: what it finds is evidence, never an answer; deterministic.
+
+    Args:
+        embed: gives unit vectors of texts; None compares words alone.
+        least_likeness: the least cosine of evidence, on the scale of that embedding.
+    """
+
+    def __init__(self, embed: Embed | None = None, least_likeness: float = 0.0) -> None:
+        self._embed = embed
+        self._least_likeness = least_likeness
+
+    def assess(
+        self,
+        question: str,
+        claims: Sequence[Claim],
+        passages: Sequence[NumberedPassage],
+        max_follow_ups: int,
+        feedback: Feedback | None = None,
+    ) -> Assessment:
+        """Return what the passages hold of each claim, and for which parts of the question there is evidence.
+
+        A part of several that has none is asked again as a follow-up.
+        """
+        verdicts = tuple(_verdict(claim, passages) for claim in claims)
+        if len(split_question(question)) == 1:
+            held = tuple(verdict.claim for verdict in verdicts if verdict.supported_by)
+            component = Component(question, Coverage.EVIDENCE if held else Coverage.NOT, held)
+            return Assessment(Structure.SINGLE, (component,), verdicts)
+        found = find_each_evidence(question, passages, self._embed, self._least_likeness)
+        components = tuple(_component(each, verdicts) for each in found)
+        wanted = [
+            FollowUp(part.text, number) for number, part in enumerate(components, 1) if part.coverage is Coverage.NOT
+        ]
+        kept = tuple(wanted[:max_follow_ups])
+        return Assessment(Structure.MULTIPLE, components, verdicts, kept, len(wanted) - len(kept))
+
+
+def _component(found: Evidence, verdicts: Sequence[ClaimVerdict]) -> Component:
+    """The claims that rest on the passages which hold evidence for a part."""
+    numbers = {excerpt.passage.number for excerpt in found.excerpts}
+    held = tuple(verdict.claim for verdict in verdicts if numbers.intersection(verdict.supported_by))
+    return Component(found.question, Coverage.EVIDENCE if held else Coverage.NOT, held)
+
+
+def _verdict(claim: Claim, passages: Sequence[NumberedPassage]) -> ClaimVerdict:
+    """Which passages hold what a claim says: of those that it cites, or of all where it cites none.
+
+    Where none does alone, those that it cites may hold it together, as a comparison does.
+    """
+    shown = [passage for passage in passages if not claim.cited or passage.number in claim.cited]
+    sources = {passage.number: f"{passage.title}\n{passage.text}" for passage in shown}
+    holding = [number for number, source in sources.items() if is_supported(claim.text, source)]
+    if not holding and len(claim.cited) > 1 and is_supported(claim.text, "\n".join(sources.values())):
+        holding = list(sources)
+    return ClaimVerdict(claim.number, tuple(holding))
+
+
+def _shown(assessment: Assessment) -> dict[str, Any]:
+    return {
+        "coverage": assessment.coverage.value,
+        "components": [{"text": each.text, "coverage": each.coverage.value} for each in assessment.components],
+        "claims": [
+            {"number": each.claim, "supported_by": list(each.supported_by), "relevant": each.relevant}
+            for each in assessment.verdicts
+        ],
+        "follow_ups": [each.question for each in assessment.follow_ups],
+    }
+
+
+CLAIM_JUDGE: Agent[ClaimJudge, Assessment] = Agent(
+    name="claim_judge",
+    key="claim",
+    chat=lambda model, run: ChatClaimJudge(model),
+    offline=comparing_sentences(OfflineClaimJudge),
+    shown=_shown,
+    instead="claims are checked by their words",
+)

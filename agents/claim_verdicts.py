@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agents.answerer import REFUSAL, refusal
+from agents.answers.citations import locate_quote
 from agents.answers.claims import Claim, join_claims, plain_text, split_claims
-from agents.answers.span_locator import locate_quote
-from agents.roles import Answer, Assessment, Citation, ClaimVerdict, Component, Coverage, NumberedPassage, Structure
+from agents.claim_judge import Assessment, ClaimVerdict, Component, Coverage, Structure
+from agents.roles import REFUSAL, Answer, Citation, NumberedPassage, refusal
 
 
 class Verdict(StrEnum):

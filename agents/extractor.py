@@ -7,13 +7,23 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import count
 from random import randrange
+from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from agents.chat.agent import ChatAgent, json_format, prompt_messages
+from agents.chat.agent import (
+    ChatAgent,
+    Schema,
+    json_format,
+    list_of,
+    object_of,
+    one_of,
+    prompt_messages,
+    share,
+    text_of,
+)
 from agents.chat.context_window import most_tokens
 from agents.chat.echoes import check_no_echo
-from agents.chat.json_schema import Schema, list_of, object_of, one_of, share, text_of
 from agents.chat.model import ChatModel, ChatReply
 from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object
@@ -42,6 +52,19 @@ _REPLY_TOKENS_A_TOKEN = 8
 _MAX_NAME = 300
 _BYTES_PER_TOKEN = 4
 _NAME = text_of(_MAX_NAME)
+
+
+class Extractor(Protocol):
+    """Finds the entities and typed triples of one passage."""
+
+    @property
+    def name(self) -> str:
+        """Who extracts; stored with each passage."""
+        ...
+
+    def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
+        """Return what the passage says. Raises MalformedReply."""
+        ...
 
 
 class TripleReply(BaseModel):

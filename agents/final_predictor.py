@@ -1,23 +1,82 @@
-"""The final predictor on a chat model: the answer from the passages that were kept (RAGentA, agent 3)."""
+"""The final predictor: the answer from the passages that were kept (RAGentA, agent 3)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
+from agents.agent import Agent
 from agents.answerer import (
     DEFAULT_BUDGET_CHARACTERS,
-    REFUSAL,
+    OfflineAnswerer,
+    answer_shown,
+    comparing_sentences,
     fitting_passages,
+    located_citations,
     passages_material,
     read_answer,
-    refusal,
 )
-from agents.answers.citations import parse_citations
+from agents.answers.citations import parse_citations, strip_citations
 from agents.answers.unlinked import addresses_of
 from agents.chat.agent import ChatAgent
 from agents.chat.model import ChatModel
-from agents.roles import Answer, Draft, Feedback, FinalAnswer, NumberedPassage
+from agents.offline.reading.alignment import Embed
+from agents.roles import REFUSAL, Answer, Feedback, NumberedPassage, refusal
 from graph.errors import MalformedReply
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An answer that is to be completed from more passages.
+
+    Attributes:
+        text: the answer so far, with its citations.
+        cited: numbers that it cites with good reason: they have to stay.
+        follow_ups: the questions that the new passages were found with.
+    """
+
+    text: str
+    cited: tuple[int, ...]
+    follow_ups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FinalAnswer:
+    """An answer, and what it was written from.
+
+    Attributes:
+        answer: with its citations.
+        written_from: numbers of the passages that were looked at: all that were given, but for those without room.
+        prompt: what a model was asked; empty where none was.
+    """
+
+    answer: Answer
+    written_from: tuple[int, ...]
+    prompt: str = ""
+
+
+class FinalPredictor(Protocol):
+    """Writes the answer from the passages that were kept, every claim cited (RAGentA, agent 3)."""
+
+    def answer(
+        self,
+        question: str,
+        passages: Sequence[NumberedPassage],
+        draft: Draft | None = None,
+        feedback: Feedback | None = None,
+    ) -> FinalAnswer:
+        """Return the answer; its citations name only the given passages, whose numbers may have gaps.
+
+        Args:
+            question: what is asked.
+            passages: the best first.
+            draft: what is to be completed; None for an answer from nothing.
+            feedback: why the last reply was refused.
+
+        Raises MalformedReply.
+        """
+        ...
 
 
 class ChatFinalPredictor(ChatAgent):
@@ -75,3 +134,52 @@ class ChatFinalPredictor(ChatAgent):
 
         prompt = "\n\n".join(str(message.text) for message in messages)
         return FinalAnswer(self._ask_text(messages, check, REFUSAL, addresses_of(passages)), tuple(seen), prompt)
+
+
+class OfflineFinalPredictor:
+    """Quotes evidence as the offline answerer does.
+
+    Args:
+        embed: gives unit vectors of texts; None compares words alone.
+        least_likeness: the least cosine of evidence, on the scale of that embedding.
+    """
+
+    def __init__(self, embed: Embed | None = None, least_likeness: float = 0.0) -> None:
+        self._answerer = OfflineAnswerer(embed, least_likeness)
+
+    def answer(
+        self,
+        question: str,
+        passages: Sequence[NumberedPassage],
+        draft: Draft | None = None,
+        feedback: Feedback | None = None,
+    ) -> FinalAnswer:
+        """Return the quotes or a refusal; a draft stays as it is, and evidence for its follow-ups is appended."""
+        seen = tuple(passage.number for passage in passages)
+        if draft is None:
+            return FinalAnswer(self._answerer.answer(question, passages), seen)
+        found = [self._answerer.answer(asked, passages) for asked in draft.follow_ups]
+        return FinalAnswer(_appended(draft, [each for each in found if not each.refused], passages, question), seen)
+
+
+def _appended(draft: Draft, found: Sequence[Answer], passages: Sequence[NumberedPassage], question: str) -> Answer:
+    """The draft with more paragraphs behind it, and the citations of both."""
+    new = dict.fromkeys(paragraph for each in found for paragraph in each.text.split("\n\n"))
+    text = "\n\n".join([draft.text.rstrip(), *(paragraph for paragraph in new if paragraph not in draft.text)])
+    cited = located_citations(draft.text, question, passages, {passage.number for passage in passages})
+    citations = {citation.number: citation for each in (*found,) for citation in each.citations}
+    citations |= {citation.number: citation for citation in cited}
+    order = dict.fromkeys([*(citation.number for citation in cited), *citations])
+    notes = tuple(note for each in found for note in each.notes)
+    ordered = tuple(citations[number] for number in order)
+    return Answer(text, strip_citations(text).strip(), ordered, is_evidence=True, notes=notes)
+
+
+FINAL_PREDICTOR: Agent[FinalPredictor, FinalAnswer] = Agent(
+    name="final_predictor",
+    key="answer",
+    chat=lambda model, run: ChatFinalPredictor(model),
+    offline=comparing_sentences(OfflineFinalPredictor),
+    shown=lambda written: answer_shown(written.answer),
+    instead="the answer quotes the best passages",
+)

@@ -1,17 +1,21 @@
-"""The judge on a chat model: how far one passage supports an answer to a question (RAGentA, agent 2)."""
+"""The judge: how far one passage supports an answer to a question (RAGentA, agent 2)."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
 
+from agents.agent import Agent
 from agents.answerer import DEFAULT_BUDGET_CHARACTERS, fitting_passages
 from agents.chat.agent import ChatAgent, checked
-from agents.chat.logprobs import TokenLogprobs
 from agents.chat.model import ChatReply
-from agents.chat.replies import without_thinking
-from agents.roles import Feedback, JudgedBy, Judgement, NumberedPassage
+from agents.chat.replies import TokenLogprobs, without_thinking
+from agents.offline.reading.evidence import holds_anything
+from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply
 
 TOP_LOGPROBS = 5
@@ -28,6 +32,43 @@ _REPLY = re.compile(r"(yes|no)(?:[.,:;]?\s+([01]|[01]?\.[0-9]{1,9}))?\.?", re.IG
 # A tokenizer may split a word; no other word that begins so is worth more than it.
 _YES = frozenset({"y", "ye", "yes"})
 _NO = frozenset({"n", "no"})
+
+
+class JudgedBy(StrEnum):
+    """The source of a judge's score."""
+
+    LOGPROBS = "logprobs"
+    """The model's log-probabilities of Yes and No."""
+    CONFIDENCE = "confidence"
+    """The model's own yes or no, with the confidence that it states: its server tells no log-probabilities."""
+    WORDS = "words"
+    """The rules of the offline judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The judge's score of a passage: how far it supports an answer to a question.
+
+    Attributes:
+        score: log P(Yes) - log P(No), natural logarithms, finite; 0 where both are as likely.
+        judged_by: where the score comes from.
+    """
+
+    score: float
+    judged_by: JudgedBy
+
+
+class Judge(Protocol):
+    """Says how far one passage supports an answer to a question (RAGentA, agent 2)."""
+
+    def judge(
+        self, question: str, passage: NumberedPassage, prediction: str, feedback: Feedback | None = None
+    ) -> Judgement:
+        """Return the score of a passage; ``prediction`` is what the predictor answered from it, or empty.
+
+        Raises MalformedReply.
+        """
+        ...
 
 
 class ChatJudge(ChatAgent):
@@ -120,3 +161,30 @@ def _stated_log_odds(word: str, confidence: float) -> float:
     clipped = min(max(confidence, least), most)
     log_odds = math.log(clipped / (1 - clipped))
     return log_odds if word.casefold() == "yes" else -log_odds
+
+
+KEPT, DROPPED = 1.0, -1.0
+"""The scores of a passage with and without a term of the question: words cannot tell of one passage more than that."""
+
+
+class OfflineJudge:
+    """Scores all passages that may bear on a question alike, so that their order stays; deterministic.
+
+    What answers a question shows only beside the other passages: that is left to who reads them together.
+    """
+
+    def judge(
+        self, question: str, passage: NumberedPassage, prediction: str, feedback: Feedback | None = None
+    ) -> Judgement:
+        """Return `KEPT` or `DROPPED`, whatever the prediction is."""
+        return Judgement(KEPT if holds_anything(question, passage) else DROPPED, JudgedBy.WORDS)
+
+
+JUDGE: Agent[Judge, Judgement] = Agent(
+    name="judge",
+    key="score",
+    chat=lambda model, run: ChatJudge(model),
+    offline=lambda run: OfflineJudge(),
+    shown=lambda judgement: {"score": judgement.score, "judged_by": judgement.judged_by.value},
+    instead="{} is left unjudged",
+)

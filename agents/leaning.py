@@ -1,4 +1,4 @@
-"""The gate of a conversation: which questions stand alone, and which lean on earlier turns.
+"""The gate of a conversation: which questions stand alone, which lean on earlier turns, and how to ask back.
 
 It reads words alone, so that it is the same with every model and on every collection. Words are English, German,
 French and Spanish; a question in another language leans only where it is a fragment.
@@ -9,9 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from agents.offline.conversation.words import ASKING, OPENERS, POLITE, PRONOUNS, QUESTION_WORDS, any_of
-from agents.offline.language.words import FUNCTION_WORDS, PREPOSITIONS
-from agents.offline.reading.words import is_function_word, language_of, word_spans
+from agents.offline.language.leaning_words import ASKING, OPENERS, POLITE, PRONOUNS, QUESTION_WORDS, any_of
+from agents.offline.language.words import (
+    FUNCTION_WORDS,
+    PREPOSITIONS,
+    function_words,
+    language_of,
+    word_set,
+    word_spans,
+    words_of,
+)
+from graph.text import tokens
 
 ENOUGH_WORDS = 8
 """Words beside function words with which a question names what it is about, whatever else it refers to."""
@@ -81,6 +89,17 @@ _CLAUSE = re.compile(r"[,;:.?!]|\b(?:and|but|or|if|when|while|because|since|afte
 _GREETING = re.compile(r"great|thanks?|good|nice|fine|ok|okay|cool|super|danke|merci|gracias")
 _DEFINITE = re.compile(r"\bthe\s+([a-z][\w-]*)(?:\s+([a-z][\w-]*))?")
 _NARROWED = re.compile(r"\s+(?:of|between|in|on|for|from|to|at|by|with|that|who|which|where|whose)\b")
+_ASKED_BACK = "Which do you mean: "
+ASK_SOMETHING = "Ask a question about the documents."
+"""The answer to what asks nothing."""
+
+_COURTESIES = word_set(
+    "hello hi hey thanks thank you thx ok okay great cool good nice fine perfect super bye goodbye cheers please very "
+    "much so morning evening hallo danke schön bitte gut tschüss bonjour salut merci beaucoup bien hola gracias muchas"
+)
+_QUOTED = re.compile(r"“(.+?)”")
+_NUMBER = re.compile(r"\W*(?:no\.?|number|the)?\s*(\d+|first|second|third|fourth|former|latter)(?:\s+one)?\W*", re.I)
+_PLACES = {"first": 1, "former": 1, "second": 2, "latter": 2, "third": 3, "fourth": 4}
 
 
 def leaning_of(question: str, earlier: str = "") -> str:
@@ -95,7 +114,7 @@ def leaning_of(question: str, earlier: str = "") -> str:
     language = language_of(plain)
     if _QUESTION_WORD.fullmatch(plain):
         return "it asks on"
-    if sum(not is_function_word(word, language) for word, _, _ in words) >= ENOUGH_WORDS:
+    if sum(word not in function_words(language) for word, _, _ in words) >= ENOUGH_WORDS:
         return ""
     opener = _OPENER.match(plain)
     if opener and not _is_whole(opener.group(1), plain[opener.end() :], language):
@@ -139,7 +158,7 @@ def _english_leaning(text: str, earlier: str) -> str:
     has_name = any(word[:1].isupper() for word in text.split()[1:])
     if has_name:
         return ""
-    if definite := _definite_noun(text, {word for word, _, _ in word_spans(earlier)}):
+    if definite := _definite_noun(text, words_of(earlier)):
         return f"“{definite}” was spoken of before"
     definite = _definite_noun(text, told) if len(told) <= FEW_WORDS else ""
     return f"“{definite}” names something said before" if definite else ""
@@ -184,7 +203,7 @@ def _is_bound(text: str, start: int, end: int, language: str) -> bool:
     """Tell whether the question itself says what a pronoun means: before it, as a subject that it repeats or owns."""
     before = text[:start]
     is_repeated = before.endswith("-") and any(
-        not is_function_word(word, language) for word, _, _ in word_spans(before)
+        word not in function_words(language) for word, _, _ in word_spans(before)
     )
     return is_repeated or bool(_OWNED.match(text[:end])) or _has_antecedent(before, language)
 
@@ -196,6 +215,32 @@ def _has_antecedent(before: str, language: str) -> bool:
     told = [
         (clause[start:end], start)
         for word, start, end in word_spans(clause)
-        if not is_function_word(word, language) and not _GREETING.fullmatch(word)
+        if word not in function_words(language) and not _GREETING.fullmatch(word)
     ]
     return len(told) > 1 or any(word[:1].isupper() and start for word, start in told)
+
+
+def asks_nothing(text: str) -> bool:
+    """Tell whether a text is a greeting, thanks or signs alone: nothing to search for."""
+    return _COURTESIES.issuperset(tokens(text))
+
+
+def question_back(choices: Sequence[str]) -> str:
+    """Return the question that asks which reading is meant."""
+    return _ASKED_BACK + " or ".join(f"“{choice}”" for choice in choices)
+
+
+def readings_in(answer: str) -> tuple[str, ...]:
+    """Return the readings that an answer asks to choose from; none where it asks nothing back."""
+    return tuple(_QUOTED.findall(answer)) if answer.startswith(_ASKED_BACK) else ()
+
+
+def chosen_reading(reply: str, choices: Sequence[str]) -> str | None:
+    """Return the reading that a reply chooses, by number, by place, or by words that one reading alone has."""
+    if numbered := _NUMBER.fullmatch(reply):
+        word = numbered.group(1).lower()
+        number = _PLACES[word] if word in _PLACES else int(word)
+        return choices[number - 1] if 0 < number <= len(choices) else None
+    said = set(tokens(reply))
+    fitting = [choice for choice in choices if said and said <= set(tokens(choice))]
+    return fitting[0] if len(fitting) == 1 else None

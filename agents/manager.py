@@ -1,22 +1,22 @@
-"""The manager on a chat model: it says which relation types matter for a question (β)."""
+"""The manager: which relation types matter for a question (β)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
-from agents.chat.agent import ChatAgent
-from agents.chat.json_schema import Schema, object_of, share
+from agents.agent import Agent
+from agents.chat.agent import ChatAgent, Schema, object_of, share
 from agents.chat.model import ChatModel
-from agents.roles import Feedback, RelationWeights
+from agents.roles import Feedback
 from graph.own_types import NO_TYPES, OwnTypes, definition_list
 from graph.relations import fact_relations
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import PASSAGE_RELATIONS, RelationFactors, RelationType
-from graph.taxonomy import relation_type_of
+from graph.taxonomy import question_cues, relation_type_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -32,6 +32,29 @@ _TOKENS_OF_A_SHARE = 24
 _OWN_IN_REPLY = """
 - The types {} are of this graph alone: the examples below leave them out, your reply gives each of them a share. Where
   the question asks for what one of them means, it comes before the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelationWeights:
+    """The manager's weights for a question.
+
+    Attributes:
+        factors: β, each category summing to 1.
+        passage_weight: the adaptive restart share of passages, in [0.01, 0.1].
+        defaulted: names of what the reply left out or gave out of range, and was defaulted or clamped.
+    """
+
+    factors: RelationFactors
+    passage_weight: float
+    defaulted: tuple[str, ...] = ()
+
+
+class Manager(Protocol):
+    """Says which relation types matter for a question (β), and how much the passages do."""
+
+    def weigh(self, question: str, feedback: Feedback | None = None) -> RelationWeights:
+        """Return the weights of the question. Raises MalformedReply."""
+        ...
 
 
 class ManagerReply(BaseModel):
@@ -164,10 +187,67 @@ def _with_floor(shares: Mapping[str, float]) -> dict[str, float]:
     """Shares that sum to 1, none below the floor; scaling the others down may push one more below, hence the loop."""
     lifted: set[str] = set()
     while True:
-        free = sum(share for name, share in shares.items() if name not in lifted)
+        free = sum([share for name, share in shares.items() if name not in lifted])
         scale = (1 - FACTOR_FLOOR * len(lifted)) / free
         result = {name: FACTOR_FLOOR if name in lifted else share * scale for name, share in shares.items()}
         below = {name for name, share in result.items() if share < FACTOR_FLOOR}
         if not below:
             return result
         lifted |= below
+
+
+SMOOTHING = 1.0
+"""The weight of every type before any cue counts: one outright cue doubles a type, and no type takes all."""
+
+STRONGEST_CUE = 2.0
+"""Cues above this add nothing, so one type gets at most three times the share of a type without cues."""
+
+CAUSAL_RELIEF = 0.02
+"""How much one outright causal cue takes off the passage weight: causes are followed along facts, not wording."""
+
+
+class OfflineManager:
+    """Weighs the relation types by the English cue words of the taxonomy; deterministic.
+
+    The passage classes stay uniform: nothing in a question's wording tells whether its answer stands in the passage
+    about an entity or in one that mentions it.
+
+    Args:
+        own: the user's own types that the graph's facts have; one whose cue the question holds gets half of β.
+    """
+
+    def __init__(self, own: OwnTypes = NO_TYPES) -> None:
+        self._own = own
+
+    def weigh(self, question: str, feedback: Feedback | None = None) -> RelationWeights:
+        """Return (smoothing + cues) a type, normalised; without cues exactly uniform and the default passage weight."""
+        cues = question_cues(question)
+        strengths = {relation: SMOOTHING + min(strength, STRONGEST_CUE) for relation, strength in cues.items()}
+        strengths |= {relation: SMOOTHING + asked for relation, asked in self._own.asked_in(question).items()}
+        total = sum(strengths.values())
+        return normalise_factors(
+            {relation.value: strength / total for relation, strength in strengths.items()},
+            {relation.value: 1 / len(PASSAGE_RELATIONS) for relation in PASSAGE_RELATIONS},
+            DEFAULT_PASSAGE_WEIGHT - CAUSAL_RELIEF * min(1.0, cues[RelationType.CAUSALITY]),
+            self._own,
+        )
+
+
+def _shown(weights: RelationWeights) -> dict[str, Any]:
+    return {
+        "entity_entity": dict(weights.factors.entity_entity),
+        "entity_passage": dict(weights.factors.entity_passage),
+        "passage_weight": weights.passage_weight,
+        "defaulted": list(weights.defaulted),
+    }
+
+
+MANAGER: Agent[Manager, RelationWeights] = Agent(
+    name="manager",
+    key="manager",
+    chat=lambda model, run: ChatManager(model, run.index.graph.own),
+    offline=lambda run: OfflineManager(run.index.graph.own),
+    shown=_shown,
+    instead="every relation type weighs the same",
+    temperature="manager_temperature",
+)

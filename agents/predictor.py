@@ -1,14 +1,29 @@
-"""The predictor on a chat model: what one passage, by itself, has to say to a question (RAGentA, agent 1)."""
+"""The predictor: what one passage, by itself, has to say to a question (RAGentA, agent 1)."""
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from agents.agent import Agent
 from agents.answerer import DEFAULT_BUDGET_CHARACTERS, fitting_passages
-from agents.answers.citations import strip_citations
+from agents.answers.citations import quotable, strip_citations
 from agents.chat.agent import ChatAgent
+from agents.offline.reading.evidence import best_sentence
 from agents.roles import Feedback, NumberedPassage
 
 NOTHING = "NOT IN THE PASSAGE"
 """A line of a reply that says that the passage holds nothing."""
+
+
+class Predictor(Protocol):
+    """Answers a question from one passage alone (RAGentA, agent 1)."""
+
+    def predict(self, question: str, passage: NumberedPassage, feedback: Feedback | None = None) -> str:
+        """Return the answer, or the step towards it, that the passage holds; empty where it holds none.
+
+        Raises MalformedReply.
+        """
+        ...
 
 
 class ChatPredictor(ChatAgent):
@@ -39,3 +54,22 @@ def _prediction(text: str) -> str:
 
 def _says_nothing(line: str) -> bool:
     return strip_citations(line).strip().rstrip(".").casefold() == NOTHING.casefold()
+
+
+class OfflinePredictor:
+    """Quotes the sentence of a passage that bears on a question, or says nothing; deterministic."""
+
+    def predict(self, question: str, passage: NumberedPassage, feedback: Feedback | None = None) -> str:
+        """Return the sentence without citations of its own; empty where the passage holds nothing of the question."""
+        found = best_sentence(question, passage)
+        return quotable(found.text) if found else ""
+
+
+PREDICTOR: Agent[Predictor, str] = Agent(
+    name="predictor",
+    key="predict",
+    chat=lambda model, run: ChatPredictor(model),
+    offline=lambda run: OfflinePredictor(),
+    shown=lambda prediction: {"prediction": prediction},
+    instead="{} is judged without a prediction",
+)

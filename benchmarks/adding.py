@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.machine import describe_machine
-from graph.embedding.bert import DIMENSION, unit_rows
+from graph.embedding.bert import DIMENSION, MiniLMEmbedder, unit_rows
 from graph.embedding.embeddings import configured_embedder
-from graph.embedding.minilm import MiniLMEmbedder
 from graph.publish.derive import publish
 from graph.retrieve.index_pool import IndexPool
 from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from agents.answerer import ChatAnswerer
+from agents.answerer import ChatAnswerer, OfflineAnswerer
 from agents.answers.claims import split_claims
 from agents.answers.unlinked import NO_ADDRESSES, Addresses
 from agents.chat.model import MAX_REPLY_TOKENS, ChatModel, ChatReply
@@ -37,7 +37,6 @@ from agents.fact_filter import ChatFactFilter
 from agents.final_predictor import ChatFinalPredictor
 from agents.judge import ChatJudge
 from agents.manager import ChatManager
-from agents.offline.answerer import OfflineAnswerer
 from agents.predictor import ChatPredictor
 from agents.roles import NumberedPassage
 from graph.errors import MalformedReply, SlowReply

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from agents.offline.extractor import OfflineExtractor
+from graph.embedding.bert import MiniLMEmbedder, model_folder
 from graph.embedding.e5 import E5Embedder
-from graph.embedding.minilm import MiniLMEmbedder, model_folder
 from graph.schema import Passage
 
 Encode = Callable[[Sequence[str]], Any]

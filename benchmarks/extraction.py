@@ -20,12 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.offline.extractor import OfflineExtractor
-from graph.construction.names import find_name
 from graph.schema import ENTITY_RELATIONS, Extraction, Passage, Triple
 from graph.sources.documents import read_documents
 from graph.sources.triples import read_triples
 from graph.taxonomy import type_triple
-from graph.text import normalise_name, title_name, tokens
+from graph.text import find_name, normalise_name, title_name, tokens
 
 _YES_OR_NO = frozenset(("yes", "no"))
 BANDS: Mapping[str, tuple[float, float]] = {

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.synthetic import Counts, draw_questions, synthetic_graph
 from benchmarks.walkers import WALKERS
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import TypedGraph
 from graph.walk.factors import edge_factors
 
 _COLUMNS = ("source", "target", "kind", "weight")

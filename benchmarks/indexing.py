@@ -17,13 +17,13 @@ from typing import Any
 from benchmarks.machine import describe_machine
 from graph.construction.builder import GraphBuilder
 from graph.embedding import embeddings
-from graph.embedding.minilm import MiniLMEmbedder
+from graph.embedding.bert import MiniLMEmbedder
 from graph.publish import derive, search_indexes
-from graph.storage import name_vectors
+from graph.storage import synonym_pairs
 from graph.storage.record import Record
 from workflows import indexing
 from workflows.indexing import index_sources
-from workflows.indexing_run import session
+from workflows.indexing_run import run
 
 
 class Clock:
@@ -58,9 +58,9 @@ def main() -> None:
     embeddings.configured_embedder().embed(["The model is loaded before the clock starts."])
     clock.watch(MiniLMEmbedder, "embed", "embed")
     clock.watch(MiniLMEmbedder, "count_windows", "count windows")
-    clock.watch(session, "read_documents", "read")
+    clock.watch(run, "read_documents", "read")
     clock.watch(Record, "commit", "commit")
-    clock.watch(name_vectors.NameVectors, "add", "synonyms")
+    clock.watch(synonym_pairs.NameVectors, "add", "synonyms")
     clock.watch(GraphBuilder, "update", "read evidence")
     clock.watch(GraphBuilder, "graph", "build graph")
     clock.watch(GraphBuilder, "sparse", "BM25")

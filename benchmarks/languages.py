@@ -9,13 +9,13 @@ asked in English, German, French and Spanish. A question is a hit where its pass
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from importlib.resources import as_file, files
 from pathlib import Path
 from statistics import mean
 
 from graph.embedding.embeddings import EMBEDDED_MODELS, configured_embedder
+from graph.environment import set_variables
 from graph.errors import DependencyMissing
 from graph.retrieve.modes import Mode
 from workflows.context import Context, Question
@@ -35,7 +35,7 @@ def main() -> None:
     print(f"| {len(questions)} questions, hit@1 / hit@5 | " + " | ".join(LANGUAGES.values()) + " |")
     print("|---|" + "--:|" * len(LANGUAGES))
     for model in EMBEDDED_MODELS:
-        os.environ["MARA_EMBEDDING_MODEL"] = model
+        set_variables({"MARA_EMBEDDING_MODEL": model})
         try:
             configured_embedder().embed(["warm up"])
         except DependencyMissing as fault:

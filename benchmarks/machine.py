@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import TypedGraph
 
 _PACKAGES = ("numpy", "scipy", "igraph", "numba")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")

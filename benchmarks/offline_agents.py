@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.offline.manager import OfflineManager
-from agents.roles import Feedback, Manager, RelationWeights
+from agents.manager import Manager, OfflineManager, RelationWeights
+from agents.roles import Feedback
 from graph.embedding.embeddings import QUESTION_TO_PASSAGE, Embedder, configured_embedder
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
 from graph.schema import ENTITY_RELATIONS, RelationFactors, RelationType

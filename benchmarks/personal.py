@@ -21,8 +21,15 @@ from statistics import fmean
 from agents.offline.extractor import OfflineExtractor
 from graph.relationships.concepts import SpelledConcepts
 from graph.relationships.history import HistoryPart, NewTurn, now, record_turn, track_user_viewed_document
-from graph.relationships.personal_ranking import REACH, VIEW_SHARE, Candidate, candidates_of, personal_ranking
-from graph.relationships.profile import Profile, profile_of
+from graph.relationships.profile import (
+    REACH,
+    VIEW_SHARE,
+    Candidate,
+    Profile,
+    candidates_of,
+    personal_ranking,
+    profile_of,
+)
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node, NodeType
 from graph.retrieve.modes import Mode

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import EDGE_KINDS, TypedGraph
 from graph.walk.engines.reference import on_one_thread
 from graph.walk.factors import EdgeFactors
 

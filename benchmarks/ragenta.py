@@ -25,8 +25,9 @@ from typing import Any
 
 from langgraph_sdk import get_sync_client
 
-from agents.answerer import REFUSAL
+from agents.roles import REFUSAL
 from benchmarks.serving import questions, served
+from graph.environment import set_variables
 from tests.scripted_server import Reply, ScriptedServer, role_of
 from workflows.context import asking
 from workflows.ragenta import MAX_CONCURRENCY, graph
@@ -50,7 +51,7 @@ def main() -> None:
     options = parser.parse_args()
     workspace, passages = options.workspace.resolve(), options.passages
     with slow_model(options.reply_ms / 1000) as (base_url, moments):
-        os.environ["OPENAI_BASE_URL"] = base_url
+        set_variables({"OPENAI_BASE_URL": base_url})
         context = RagentaContext(workspace=str(workspace), top_k=passages, check_claims=False)
         least = math.ceil(passages / MAX_CONCURRENCY) * 2 * options.reply_ms / 1000
         print(

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.fresh import measure_load
-from graph.construction.edges import EDGE_KINDS, Edges
+from graph.construction.edges import EDGE_KINDS, Edges, TypedGraph
 from graph.construction.knowledge_graph import FactTable, GraphFact, KnowledgeGraph, save
-from graph.construction.names import IncrementalMatcher
-from graph.construction.typed_graph import TypedGraph
 from graph.schema import ENTITY_RELATIONS, Fact, Passage, entity_id
+from graph.text import IncrementalMatcher
 
 TEXT_LENGTH = 500
 DIMENSION = 384

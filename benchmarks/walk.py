@@ -28,8 +28,8 @@ from benchmarks.walk_report import headline, report
 from benchmarks.walk_results import GraphResult, Results
 from benchmarks.walk_timing import SETTINGS, UNDIRECTED_SETTING, Table, measure_setting
 from benchmarks.walkers import PUBLISHED, REFERENCE, WALKERS
+from graph.construction.edges import TypedGraph
 from graph.construction.knowledge_graph import load
-from graph.construction.typed_graph import TypedGraph
 from graph.errors import MaraError, WorkspaceDamaged, WorkspaceMissing
 from graph.storage.workspace import Workspace
 from graph.walk.engines import push

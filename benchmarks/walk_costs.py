@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.machine import Touched, touched_by_matrix, touched_by_push
 from benchmarks.synthetic import Question
 from benchmarks.walk_timing import Table
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import TypedGraph
 from graph.walk.engines import push
 from graph.walk.engines.transition import degrees
 from graph.walk.factors import edge_factors

@@ -21,8 +21,8 @@ from benchmarks.synthetic import Counts, draw_questions, synthetic_graph
 from benchmarks.walk_report import markdown_table, short
 from benchmarks.walk_timing import SETTINGS, Setting
 from benchmarks.walkers import WALKERS
+from graph.construction.edges import TypedGraph
 from graph.construction.knowledge_graph import load
-from graph.construction.typed_graph import TypedGraph
 from graph.storage.workspace import Workspace
 from graph.walk.factors import edge_factors
 

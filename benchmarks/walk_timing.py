@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.agreement import Agreement, compare
 from benchmarks.synthetic import Question, draw_questions
 from benchmarks.walkers import PUBLISHED, REFERENCE, WALKERS
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import TypedGraph
 from graph.retrieve.modes import MARA
 from graph.walk.factors import DIRECTED, UNDIRECTED, Directions, edge_factors
 from graph.walk.pagerank import Walk

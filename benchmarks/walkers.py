@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.published import factor_by_relation, published_graph, published_walk
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import TypedGraph
 from graph.walk.engines import matrix
 from graph.walk.engines.reference import PRPACK_ERROR
 from graph.walk.factors import EdgeFactors

@@ -1,15 +1,22 @@
-"""The errors of the whole project: one root, each with a message that says what to do."""
+"""The errors of the whole project: one root, each with a message that says what to do.
+
+Shortages of memory, of a disk and of open files are reported as such, not as damage of what could not be read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Literal
-
-from graph.server_clients import told
 
 
 class MaraError(RuntimeError):
-    """Root of every error this project raises on purpose. In a LangGraph server, it names no folder of the machine.
+    """Root of every error this project raises on purpose.
 
     Attributes:
         exit_code: what the command line exits with.
@@ -19,10 +26,13 @@ class MaraError(RuntimeError):
     exit_code = 1
 
     def __init__(self, message: str, hint: str = "") -> None:
-        message, hint = told(message), told(hint)
         super().__init__(f"{message}. {hint}" if hint else message)
         self.message = message
         self.hint = hint
+
+    def reword(self, words: Callable[[str], str]) -> None:
+        """Put other words in place of the message and the hint, for a reader who may not see all that they tell."""
+        MaraError.__init__(self, words(self.message), words(self.hint))
 
     @property
     def kind(self) -> str:
@@ -186,3 +196,92 @@ def faults_behind(fault: BaseException) -> Iterator[BaseException]:
     while each is not None:
         yield each
         each = each.__cause__ or each.__context__
+
+
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_SAID_FULL = re.compile(r"database or disk is full|[0-9]+ requested and [0-9]+ written")
+"""The words of SQLite and numpy for a full disk; neither gives the system's number."""
+
+_FILES_TRIED = 32
+
+
+def shortage_behind(fault: BaseException) -> OutOfResources | None:
+    """Return the shortage that a fault comes from; None where it comes from something else.
+
+    SQLite and Chroma do not tell why they cannot open a file: whether a few more can be opened is tried.
+    """
+    behind = list(faults_behind(fault))
+    if any(isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM for each in behind):
+        return out_of_memory()
+    if any(_is_of_a_full_disk(each) for each in behind):
+        return disk_full()
+    if any(getattr(each, "errno", None) in _OUT_OF_FILES for each in behind) or not _can_open_files():
+        return _out_of_files()
+    return None
+
+
+def check_files() -> None:
+    """Raise OutOfResources where hardly any files can be opened: Chroma panics then."""
+    if not _can_open_files():
+        raise _out_of_files()
+
+
+def _out_of_files() -> OutOfResources:
+    return OutOfResources("This process may open no more files", "Raise the limit (`ulimit -n`), or run less at once")
+
+
+def _is_of_a_full_disk(fault: BaseException) -> bool:
+    """Tell whether a disk takes no more: by number, by words, or as SQLite finds no room for the index of its log."""
+    is_index = getattr(fault, "sqlite_errorname", "") == "SQLITE_IOERR_SHMSIZE"
+    return is_index or getattr(fault, "errno", None) in _FULL or _SAID_FULL.search(str(fault)) is not None
+
+
+def out_of_memory() -> OutOfResources:
+    """Return the error of a process that gets no more memory."""
+    return OutOfResources("There is not enough memory", "Raise the limit (`ulimit -v`), or run it on a larger machine")
+
+
+def disk_full(place: str = "the disk") -> DiskFull:
+    """Return the error of a place that takes no more."""
+    return DiskFull(f"There is no room left on {place}", "Make some, and run it again: what was committed is kept")
+
+
+def check_memory(needed: int) -> None:
+    """Refuse to load a library that would end the process, rather than raise, where it gets no memory.
+
+    Args:
+        needed: bytes of address space that it takes, and what is done with it.
+
+    Raises:
+        OutOfResources: the process's limit leaves less.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit - _address_space_taken() < needed:
+        raise out_of_memory()
+
+
+def _address_space_taken() -> int:
+    """Return bytes; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _can_open_files() -> bool:
+    opened: list[int] = []
+    try:
+        for _ in range(_FILES_TRIED):
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as fault:
+        return fault.errno not in _OUT_OF_FILES
+    finally:
+        for each in opened:
+            with suppress(OSError):
+                os.close(each)
+    return True

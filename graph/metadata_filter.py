@@ -10,9 +10,10 @@ import json
 import math
 import re
 from calendar import isleap, monthrange
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import eq, ge, gt, le, lt
 from typing import Any
 
 from graph.errors import BadInput
@@ -343,3 +344,41 @@ def _bound(text: str, value: str) -> str | int | float:
     if number is None:
         raise BadInput(f"{_shown(text)} compares with what has no size", "Give a number, or a date such as 2020-05-31")
     return number
+
+
+_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {"$eq": eq, "$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+EXCLUDING = {"$ne": "$eq", "$nin": "$in"}
+"""Operators that hold where another one does not, also of a passage without the key."""
+
+
+def meets(conditions: Sequence[Condition], source: str, metadata: Mapping[str, MetadataValue]) -> bool:
+    """Tell whether a passage of that source and metadata meets all conditions."""
+    if not conditions:
+        return True
+    return _holds(to_chroma(conditions), askable_metadata({**metadata, "source": source}))
+
+
+def _holds(clause: Mapping[str, Any], held: Mapping[str, MetadataValue]) -> bool:
+    ((key, wanted),) = clause.items()
+    if key == "$and":
+        return all(_holds(each, held) for each in wanted)
+    if key == "$or":
+        return any(_holds(each, held) for each in wanted)
+    ((operator, operand),) = wanted.items()
+    if operator in EXCLUDING:
+        return not compares(EXCLUDING[operator], held.get(key), operand)
+    return compares(operator, held.get(key), operand)
+
+
+def compares(operator: str, value: MetadataValue | None, operand: Any) -> bool:
+    """Tell whether a value, or none, is to another as an operator that excludes nothing says."""
+    if operator == "$in":
+        return any(compares("$eq", value, each) for each in operand)
+    if value is None or _compared_type(value) is not _compared_type(operand):
+        return False
+    # Chroma cuts what it compares an integer with.
+    return _COMPARED[operator](value, int(operand) if type(value) is int else operand)
+
+
+def _compared_type(value: object) -> type:
+    return float if type(value) is int else type(value)

@@ -1,7 +1,7 @@
 """The relation types, in one table: what each links, what it means, and how it is drawn.
 
 The prompts, the kinds of edges, the colours of pages and pictures and the table in the docs follow from it. The
-words that tell a type stand in `graph.cues`; a test names whatever else a new type lacks. What a user adds to these
+words that tell a type stand in `graph.taxonomy`; a test names whatever else a new type lacks. What a user adds to these
 types for a workspace stands in `graph.own_types`.
 """
 

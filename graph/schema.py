@@ -20,11 +20,8 @@ MAX_ID = 1_000
 
 def stable_id(kind: str, *parts: str) -> str:
     """Return an id that depends on the parts alone: the same on every machine, in every run."""
-    digest = hashlib.blake2b(digest_size=12)
-    for part in parts:
-        digest.update(part.encode("utf-8", "surrogatepass"))
-        digest.update(b"\x00")
-    return f"{kind}-{digest.hexdigest()}"
+    ended = "\x00".join((*parts, "")).encode("utf-8", "surrogatepass")
+    return f"{kind}-{hashlib.blake2b(ended, digest_size=12).hexdigest()}"
 
 
 def entity_id(name: str) -> str:
@@ -103,8 +100,7 @@ class Fact:
     @property
     def id(self) -> str:
         """Hash of the normal form of its four parts."""
-        names = (normalise_name(part) for part in (self.subject, self.predicate, self.object))
-        return stable_id("fact", *names, self.relation)
+        return stable_id("fact", *map(normalise_name, (self.subject, self.predicate, self.object)), self.relation)
 
     @property
     def text(self) -> str:

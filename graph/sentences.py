@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import chain
 
 import regex
 
-from graph.dates import is_date
+from graph.text import is_date
 
 _BULLET = r"[-*+•‣◦▪▫●○■□➢►✓✔⁃∙·\uf0b7\uf0a7–—]"
 # What opens a line without being part of what it says: quotes, bullets, boxes to tick, numbers, marks of headings.
@@ -158,19 +159,15 @@ def text_units(text: str) -> list[TextUnit]:
 
 
 def _sentences(text: str, block: _Line) -> Iterator[tuple[int, int]]:
+    """Yield where the sentences of a block stand, without the white space around them."""
     start = block.start
-    if block.kind is not _Kind.ROW or block.end - start > _LONGEST_ROW:
-        for end, following in _sentence_ends(text, start, block.end):
-            yield from _trimmed(text, start, end)
-            start = following
-    yield from _trimmed(text, start, block.end)
-
-
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the span without the white space at its ends; nothing where it holds nothing else."""
-    piece = text[start:end]
-    if piece.strip():
-        yield start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+    is_whole = block.kind is _Kind.ROW and block.end - start <= _LONGEST_ROW
+    ends = () if is_whole else _sentence_ends(text, start, block.end)
+    for end, following in chain(ends, [(block.end, block.end)]):
+        piece = text[start:end]
+        if piece.strip():
+            yield start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+        start = following
 
 
 def _blocks(text: str) -> Iterator[_Line]:

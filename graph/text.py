@@ -1,12 +1,17 @@
-"""Unicode-aware text: normal forms of names, tokens in any script."""
+"""Unicode-aware text: normal forms of names, tokens in any script, dates, and known names within a text."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 import regex
+from numpy.typing import NDArray
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LINE_ENDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -110,3 +115,192 @@ def name_length(name: str) -> int:
 def title_name(title: str) -> str:
     """Return the name a title stands for: the title without a trailing parenthesis."""
     return _TRAILING_PARENTHESIS.sub("", title).strip() or title.strip()
+
+
+_MONTHS = (
+    "January|February|March|April|May|June|July|August|September|October|November|December"
+    "|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec"
+)
+_MONTH = rf"(?:{_MONTHS})\b\.?"
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_NATIVE_ONE_OR_TWO = "\u0661\u0662\u06f1\u06f2\u0967\u0968\u09e7\u09e8\u0e51\u0e52"
+_YEAR = rf"(?:[12]|[{_NATIVE_ONE_OR_TWO}])\d{{3}}"
+_RANGE = r"\s?[-–—]\s?"
+_NUMBERED = rf"{_YEAR}-\d{{2}}-\d{{2}}|\d{{1,2}}(?P<mark>[./])\d{{1,2}}(?P=mark){_YEAR}"
+_ERA = r" (?:BC|BCE|AD|CE)\b"
+
+_WORD_OF_DATE = re.compile(r"\w+")
+_MONTH_WORD = re.compile(_MONTHS.lower())
+_CALENDAR_WORD = re.compile(rf"{_YEAR}|\d{{2,4}}s|\d{{3,4}}年.*|century|centuries|millennium|decade")
+_SMALL_NUMBER = re.compile(r"\d{1,2}(?:st|nd|rd|th)?|\d{3}")
+_WHOLE_YEAR = re.compile(rf"\b{_YEAR}\b")
+_ERAS = frozenset(("bc", "bce", "ad", "ce"))
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_SEASONS = "spring summer autumn fall winter"
+_ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+_LINKING_WORDS = (
+    "in on at of the a an and to from since until till by circa c ca about around approximately between through during "
+    "before after early mid middle late b d e s year years present today"
+)
+_DATE_WORDS = _ERAS | frozenset(" ".join((_WEEKDAYS, _SEASONS, _ORDINALS, _LINKING_WORDS)).split())
+
+_CENTURY = rf"(?:(?:early|mid|late)[ -])?(?:{_ORDINALS.replace(' ', '|')}|\d{{1,2}}(?:st|nd|rd|th))[ -][Cc]entury"
+_DATE = re.compile(
+    rf"(?<!\d[.,–—-])\b(?:(?:{_NUMBERED})(?![-./]?\d)"
+    rf"|(?:{_DAY}(?:{_RANGE}| and | to ))?{_DAY} (?:of )?{_MONTH}(?:,? {_YEAR}\b)?"
+    rf"|{_MONTH} {_DAY}\b(?:{_RANGE}{_DAY}\b|(?: and | to ){_DAY}(?=,? {_YEAR}\b))?(?:,? {_YEAR}\b)?"
+    rf"|{_MONTH},? {_YEAR}\b"
+    rf"|{_CENTURY}(?:{_ERA})?"
+    rf"|\d{{1,4}}{_ERA}"
+    rf"|{_YEAR}(?:{_RANGE}|/){_YEAR}\b(?![-–—])"
+    rf"|{_YEAR}[-–—/]\d{{2}}\b(?![-–—])"
+    rf"|{_YEAR}s?\b(?![.,]\d|[-–—]\d))"
+    r"|(?<!\d)\d{3,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?"
+)
+
+
+def is_date(text: str) -> bool:
+    """Tell whether a text is a date and nothing else: a year, day, month, decade or century, or a range of them."""
+    anchored = False
+    small_number = False
+    era = False
+    for word in _WORD_OF_DATE.findall(text.casefold()):
+        if _CALENDAR_WORD.fullmatch(word) or _MONTH_WORD.fullmatch(word):
+            anchored = True
+        elif _SMALL_NUMBER.fullmatch(word):
+            small_number = True
+        elif word not in _DATE_WORDS:
+            return False
+        era = era or word in _ERAS
+    return anchored or (small_number and era)
+
+
+def year_in(date: str) -> str:
+    """Return the year that a longer date ends or begins with ("5 May 1933"), or nothing."""
+    years = _WHOLE_YEAR.findall(date)
+    return years[0] if len(years) == 1 and years[0] != date else ""
+
+
+def date_spans(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of each date in a text, left to right; a month alone is no date."""
+    return [*map(re.Match.span, _DATE.finditer(text))]
+
+
+_SHORTEST = 3
+"""Names of fewer letters and digits are too ambiguous to be found in running text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A run of tokens that spells a known name: tokens[start:end] is the name with that index."""
+
+    start: int
+    end: int
+    name: int
+
+
+class NameMatcher:
+    """Finds the longest known names in a sequence of tokens, from left to right, without overlap.
+
+    Attributes:
+        indices: of each spelling, its tokens joined by spaces: the indices of the names that are spelled so.
+        lengths: of each first token of a spelling: how many tokens the spellings have, longest first.
+    """
+
+    def __init__(self, indices: Mapping[str, Sequence[int]], lengths: Mapping[str, Sequence[int]]) -> None:
+        self.indices = indices
+        self.lengths = lengths
+
+    def find(self, text_tokens: Sequence[str], among: NDArray[np.bool_] | None = None) -> list[Mention]:
+        """Return the longest whole-name mentions; one for each index where a spelling has several.
+
+        With ``among``, one element an index, the names of all others are unknown.
+        """
+        mentions: list[Mention] = []
+        start = 0
+        while start < len(text_tokens):
+            end = start + 1
+            for length in self.lengths.get(text_tokens[start], ()):
+                found = self.indices.get(" ".join(text_tokens[start : start + length]))
+                if found and among is not None:
+                    found = [index for index in found if among[index]]
+                if found and start + length <= len(text_tokens):
+                    end = start + length
+                    mentions.extend(Mention(start, end, index) for index in found)
+                    break
+            start = end
+        return mentions
+
+
+class IncrementalMatcher(NameMatcher):
+    """A matcher whose names come and go: one that is learnt twice is known until it is forgotten twice."""
+
+    def __init__(self, names: Iterable[tuple[str, int]] = ()) -> None:
+        """Learn (name, index) pairs; several names may share an index (aliases), several indices a spelling."""
+        self._uses: Counter[tuple[str, int]] = Counter()
+        self._counts: Counter[tuple[str, int]] = Counter()
+        self._spelled: dict[str, list[int]] = {}
+        self._by_first: dict[str, list[int]] = {}
+        super().__init__(self._spelled, self._by_first)
+        for name, index in names:
+            self.learn(name, index)
+
+    def learn(self, name: str, index: int) -> str:
+        """Learn a name; return its tokens joined by spaces, empty where it cannot be found in text."""
+        spelled = findable(name)
+        if spelled:
+            self._uses[spelled, index] += 1
+            if self._uses[spelled, index] == 1:
+                known = self._spelled.setdefault(spelled, [])
+                known.append(index)
+                if len(known) == 1:
+                    self._count(spelled, 1)
+        return spelled
+
+    def forget(self, name: str, index: int) -> str:
+        """Forget a name that was learnt; returns as `learn` does."""
+        spelled = findable(name)
+        if spelled:
+            self._uses[spelled, index] -= 1
+            if not self._uses[spelled, index]:
+                del self._uses[spelled, index]
+                self._spelled[spelled].remove(index)
+                if not self._spelled[spelled]:
+                    del self._spelled[spelled]
+                    self._count(spelled, -1)
+        return spelled
+
+    def renumbered(self, index_of: NDArray[np.int32]) -> NameMatcher:
+        """Return the matcher of the same names under other indices."""
+        indices = {
+            spelled: [int(index_of[one[0]])] if len(one) == 1 else sorted(int(index_of[i]) for i in one)
+            for spelled, one in self._spelled.items()
+        }
+        return NameMatcher(indices, dict(self._by_first))
+
+    def _count(self, spelled: str, change: int) -> None:
+        words = spelled.split(" ")
+        first, length = words[0], len(words)
+        self._counts[first, length] += change
+        known = set(self._by_first.pop(first, ())) - {length}
+        if self._counts[first, length]:
+            known.add(length)
+        else:
+            del self._counts[first, length]
+        if known:
+            self._by_first[first] = sorted(known, reverse=True)
+
+
+def findable(name: str) -> str:
+    """Return a name's tokens joined by spaces; nothing where it is too short to be found in running text."""
+    return " ".join(tokens(name)) if name_length(name) >= _SHORTEST else ""
+
+
+def find_name(text_tokens_joined: str, name: str) -> int:
+    """Return the index of the first token of ``name`` in tokens joined by (and within) spaces, or -1."""
+    spelled = " ".join(tokens(name))
+    at = text_tokens_joined.find(f" {spelled} ") if spelled else -1
+    return text_tokens_joined.count(" ", 0, at) if at >= 0 else -1

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from graph.construction.bm25 import SparseIndex, terms
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, sort_edges
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
-from graph.construction.names import IncrementalMatcher
 from graph.moments import first_moment
 from graph.publish.derive import publish
 from graph.publish.vector_store import VectorStore
@@ -24,6 +23,7 @@ from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 from graph.storage.writer import Writer
+from graph.text import IncrementalMatcher
 
 DIMENSION = 64
 _FLIPS = 3

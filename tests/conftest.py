@@ -6,15 +6,18 @@ import shutil
 import signal
 import ssl
 import tempfile
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from graph.embedding import minilm as minilm_module
-from graph.embedding.minilm import MiniLMEmbedder
+from graph import server_clients
+from graph.embedding import bert as bert_module
+from graph.embedding.bert import MiniLMEmbedder
+from graph.environment import refresh_environment
 from tests.builders import HashEmbedder
 from tests.postgres_server import PostgresServer
 
@@ -34,9 +37,24 @@ _ROOM = 4 * 2**30
 _FOLDER = pytest.StashKey[Path]()
 
 # The embedded model is read once, which takes a second, and so are the certificates that every client begins with.
-_opened = cache(lambda package, read=minilm_module._open_model: read())
-pytest.MonkeyPatch().setattr(minilm_module, "_open_model", lambda: _opened(minilm_module._PACKAGE))
+_opened = cache(lambda package, read=bert_module._open_model: read())
+pytest.MonkeyPatch().setattr(bert_module, "_open_model", lambda: _opened(bert_module._PACKAGE))
 pytest.MonkeyPatch().setattr(ssl, "create_default_context", cache(ssl.create_default_context))
+
+
+def _then_reads(change: Callable[..., None]) -> Callable[..., None]:
+    """A change of the environment whose values count at once, as if a command, a run or a server began with it."""
+
+    @wraps(change)
+    def changed(*args: Any, **kwargs: Any) -> None:
+        change(*args, **kwargs)
+        refresh_environment()
+
+    return changed
+
+
+for _name in ("setenv", "delenv", "undo"):
+    setattr(pytest.MonkeyPatch, _name, _then_reads(getattr(pytest.MonkeyPatch, _name)))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -102,6 +120,7 @@ def unconfigured(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith(CONFIGURING):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    monkeypatch.setattr(server_clients, "_SERVES", False)
 
 
 @pytest.fixture

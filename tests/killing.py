@@ -25,7 +25,7 @@ THREADED = 98
 
 _PRELOADED = [
     *("pytest", "tests.killing", "tests.builders", "chromadb", "chromadb.api.rust", "scipy.sparse.csgraph", "bm25s"),
-    *("workflows.ask", "workflows.cli.app", "workflows.admin.doctor"),
+    *("workflows.ask", "workflows.cli.app", "workflows.admin.upkeep"),
     *("workflows.indexing", "workflows.admin.removal"),
 ]
 _PASSAGES_A_COMMIT = 8
@@ -71,8 +71,8 @@ _PUBLISHING = (
 _INDEXING = (
     Step("graph/storage/record.py", "_create"),
     Step("graph/storage/record.py", "_set_meta", 3),
-    Step("workflows/indexing_run/session.py", "extract"),
-    Step("workflows/indexing_run/session.py", "extract", 2),
+    Step("workflows/indexing_run/run.py", "extract"),
+    Step("workflows/indexing_run/run.py", "extract", 2),
     Step("graph/storage/writer.py", "embed"),
     *(Step("graph/storage/record.py", "commit", time) for time in (1, 2, 3)),
     Step("graph/storage/record.py", "mark_complete", 2),

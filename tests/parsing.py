@@ -9,42 +9,32 @@ from typing import Any
 import numpy as np
 from pydantic import SecretStr
 
-from agents.answerer import ChatAnswerer
-from agents.answers.citations import parse_citations, quotable, strip_citations, without_marks
+from agents.answerer import ChatAnswerer, OfflineAnswerer
+from agents.answers.citations import locate_quote, parse_citations, quotable, strip_citations, without_marks
 from agents.answers.claims import citing_sentences, join_claims, plain_text, split_claims, strip_marks
-from agents.answers.span_locator import locate_quote
-from agents.chat.logprobs import TokenLogprobs
 from agents.chat.model import ChatModel, ChatReply
 from agents.chat.quoting import quoted
-from agents.chat.replies import ThinkFilter, parse_object, without_thinking
+from agents.chat.replies import ThinkFilter, TokenLogprobs, parse_object, without_thinking
 from agents.chat.usage import Usage
-from agents.claim_judge import ChatClaimJudge
+from agents.claim_judge import ChatClaimJudge, is_supported
 from agents.claim_verdicts import claims_of
 from agents.extractor import ChatExtractor
 from agents.fact_filter import ChatFactFilter, FactFilterReply
-from agents.final_predictor import ChatFinalPredictor
+from agents.final_predictor import ChatFinalPredictor, Draft
 from agents.judge import ChatJudge
-from agents.manager import ChatManager
-from agents.offline.answerer import OfflineAnswerer
+from agents.manager import ChatManager, OfflineManager
 from agents.offline.extractor import OfflineExtractor
 from agents.offline.language.entities import scan_entities, title_names
-from agents.offline.manager import OfflineManager
+from agents.offline.language.words import days_in, language_of, word_spans
+from agents.offline.reading.alignment import passage_sentences
 from agents.offline.reading.comparison import Side, compare
-from agents.offline.reading.dates import days_in
 from agents.offline.reading.evidence import best_sentence, find_evidence
-from agents.offline.reading.excerpts import passage_sentences
-from agents.offline.reading.kinds import AnswerKind, answer_kind, holds_kind
-from agents.offline.reading.parts import split_question
-from agents.offline.reading.questions import parse_question
-from agents.offline.reading.support import is_supported
-from agents.offline.reading.words import language_of, word_spans
+from agents.offline.reading.questions import AnswerKind, answer_kind, holds_kind, parse_question, split_question
 from agents.predictor import ChatPredictor
-from agents.roles import Draft, NumberedPassage
+from agents.roles import NumberedPassage
 from graph.construction.bm25 import terms
 from graph.construction.evidence import Handles, Names, read_evidence
-from graph.construction.names import IncrementalMatcher
 from graph.corrections.apply import Stated
-from graph.dates import date_spans, is_date, year_in
 from graph.metadata_filter import parse_where
 from graph.own_types import own_types_of
 from graph.schema import Fact, Passage, RelationType, ScoredFact
@@ -56,7 +46,17 @@ from graph.sources.loaders.markdown import parse_markdown
 from graph.sources.splitting import estimate_tokens, split_document
 from graph.storage.entry import Entry
 from graph.taxonomy import question_cues, type_triple
-from graph.text import name_length, normalise_name, title_name, token_spans, tokens
+from graph.text import (
+    IncrementalMatcher,
+    date_spans,
+    is_date,
+    name_length,
+    normalise_name,
+    title_name,
+    token_spans,
+    tokens,
+    year_in,
+)
 
 Parser = Callable[[str], object]
 

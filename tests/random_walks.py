@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from graph.construction.edges import EDGE_KINDS, IS_PASSAGE_KIND, EdgeKind
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import EDGE_KINDS, IS_PASSAGE_KIND, EdgeKind, TypedGraph
 from graph.explain.flows import Flows, flows_of
 from graph.walk.factors import EdgeFactors
 from graph.walk.pagerank import Engine, walk

@@ -28,8 +28,8 @@ from graph.storage.workspace import Workspace
 from tests.damages import read_at_once
 from tests.killing import KILLED, STEPS, ForkServer, NoTies
 from tests.workflows.workspaces import ask, use_embedder
-from workflows.admin.doctor import run_doctor
 from workflows.admin.removal import remove_passages
+from workflows.admin.upkeep import run_doctor
 from workflows.indexing import index_sources
 from workflows.runtime.resources import close_indexes
 

@@ -20,11 +20,10 @@ from agents.chat.replies import ThinkFilter
 from agents.claim_judge import ChatClaimJudge
 from agents.extractor import ChatExtractor
 from agents.fact_filter import ChatFactFilter
-from agents.final_predictor import ChatFinalPredictor
+from agents.final_predictor import ChatFinalPredictor, Draft
 from agents.judge import ChatJudge
 from agents.manager import ChatManager
 from agents.predictor import ChatPredictor
-from agents.roles import Draft
 from graph.embedding.embeddings import OpenAIEmbedder
 from graph.errors import MalformedReply, ModelUnavailable
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, Passage

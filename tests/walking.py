@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGraph
 from graph.schema import RelationType
 from graph.walk.engines import matrix, push
 from graph.walk.factors import EdgeFactors, edge_factors

@@ -10,6 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 from agents.chat.usage import prices_of
 from agents.roles import Turn
+from graph.environment import refresh_environment
 from workflows.context import Context, asking
 from workflows.results import Result, result_of
 from workflows.settings.enums import Workflow
@@ -34,6 +35,7 @@ def ask(
         ModelUnavailable: the chat or embedding model cannot be used.
         WorkspaceDamaged: the workspace cannot be read.
     """
+    refresh_environment()
     graph, prices = graph_of(context.workflow), prices_of()
     start = time.perf_counter()
     state = graph.invoke(asking(question, turns), {"callbacks": [*callbacks]}, context=context)

@@ -6,6 +6,7 @@ Both see what a run with the same settings sees: what a filter hides is neither 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ import numpy as np
 from graph.errors import BadInput
 from graph.relationships.conversations import check_open_to
 from graph.relationships.discovery import PROPOSED, Because, ConceptPath, Discovery, discover
-from graph.relationships.passage_account import Account, account_of, unknown_passage
-from graph.relationships.provenance import origin_of, source_nodes
+from graph.relationships.provenance import Account, account_of, origin_of, source_nodes, unknown_passage
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import PropertyValue
 from graph.relationships.sight import Sight, named_document
@@ -221,8 +221,7 @@ def _past_provenance(root: Path, run: OpenRun, passage_id: str) -> dict[str, Any
 
 def _seen(spans: Iterable[Span], run: OpenRun) -> list[Span]:
     """Return the times of passages that the settings' filter lets be seen, the earliest first."""
-    from graph.metadata_filter import read_conditions
-    from graph.metadata_match import meets
+    from graph.metadata_filter import meets, read_conditions
 
     conditions = read_conditions(run.context.where)
     return sorted(
@@ -250,16 +249,7 @@ def _told(account: Account, passage: Passage) -> dict[str, Any]:
         "sources": [{"id": source.id, **source.properties} for source in account.sources],
         "vector": {"id": account.vector, "store": {"id": store.id, **store.properties} if store else None},
         "viewers": account.viewers,
-        "cited_in": [
-            {
-                "conversation": each.conversation,
-                "title": each.title,
-                "message": each.message,
-                "at": each.at,
-                "number": each.number,
-            }
-            for each in account.citations
-        ],
+        "cited_in": [asdict(each) for each in account.citations],
     }
 
 

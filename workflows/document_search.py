@@ -10,9 +10,8 @@ import numpy as np
 from graph.errors import BadInput
 from graph.relationships.conversation_search import RelevantDocument, conversation_search
 from graph.relationships.conversations import check_open_to
-from graph.relationships.history import now
+from graph.relationships.history import keep_search, now
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.searches import keep_search
 from graph.relationships.sight import Sight
 from graph.storage.workspace import resolve_workspace
 from workflows.context import Context, check_question

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graph.environment import refresh_environment
 from graph.errors import BadInput
-from graph.explain.edge_facts import EdgeFacts
 from graph.explain.flow_paths import FlowPath, told_paths
 from graph.explain.flow_subgraph import Subgraph, Visible, choose_subgraph, visible_part
+from graph.explain.flows import EdgeFacts
 from graph.storage.workspace import resolve_workspace, write_atomically
 from workflows.context import Context
 from workflows.explanation.assembly import Assembly, NodeNames
@@ -46,6 +47,7 @@ def explain(result: Mapping[str, Any], context: Context, *, max_nodes: int = DEF
     """
     if not LEAST_NODES <= max_nodes <= MOST_NODES:
         raise BadInput(f"An explanation cannot show {max_nodes} nodes", f"Choose from {LEAST_NODES} to {MOST_NODES}")
+    refresh_environment()
     answered = open_answered(result, context)
     walks = compare_walks(answered) if answered.walked else _NO_WALK
     graph = answered.index.graph

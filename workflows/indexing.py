@@ -1,58 +1,50 @@
 """Indexing: documents become passages, passages facts, and all of it a workspace that can be asked.
 
-load_documents ─ plan_changes ─┬─ extract (a few passages each) ─ embed ─ commit ─┬─ publish ─ relate
+load_documents ─ plan_changes ─┬─ extract (a batch of passages) ─ embed ─ commit ─┬─ publish ─ relate
                   │            │        ⟲ the next batch ────────────────────────┘    │
                   │            └────────────── nothing to write ──────────────────────┘
                   └ confirm_removals (interrupt) ┘
 
-The state is small; documents, vectors and the open record lie in a session (`workflows.indexing_run.session`).
+The state is small; documents, vectors and the open record lie in the run (`workflows.indexing_run.run`), which each
+stream of the graph begins and ends.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-import uuid
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import wraps
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
+from contextlib import aclosing, closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.config import get_stream_writer
+from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import RetryPolicy, Send
+from langgraph.types import RetryPolicy
 
-from agents.roles import Extractor
-from graph.construction.knowledge_graph import load_header
+from agents.extractor import Extractor
 from graph.embedding.embeddings import configured_embedder
+from graph.environment import refresh_environment
 from graph.errors import BadInput
-from graph.publish.derive import is_published, publish
-from graph.storage.record import Record
+from graph.publish import derive
+from graph.server_clients import told_to_clients
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed as replace_vectors
 from workflows.indexing_run.relating import related, related_if_there
 from workflows.indexing_run.removal_review import are_approved, check_approved, rejection_of, removals_of
 from workflows.indexing_run.report import IndexReport, report_of, seconds_since
-from workflows.indexing_run.session import Progress as Progress
-from workflows.indexing_run.session import Session
-from workflows.indexing_run.session_registry import at_work, cancel_session, close_session
+from workflows.indexing_run.run import IndexingRun, RunKey
+from workflows.indexing_run.run import Progress as Progress
 from workflows.runtime.access import indexing_context_of
 from workflows.runtime.cancellable import interruptibly
-from workflows.runtime.resources import fresh_generations
 from workflows.runtime.tracing import about_indexing, described
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES
 from workflows.settings.indexing import SOURCES_LIMIT, IndexingContext, Sources
-from workflows.states.indexing import (
-    IndexingOutput,
-    IndexingState,
-    Request,
-    RunKey,
-    Slice,
-    added_up,
-    first_failures,
-    run_key,
-)
+from workflows.states.indexing import IndexingState, added_up, first_failures
+from workflows.states.shared import part_of
 
 COMMIT_PASSAGES = 64
 """Passages in one commit: what a crash can cost."""
@@ -60,208 +52,232 @@ COMMIT_PASSAGES = 64
 WORKFLOW = "indexing"
 
 Update = dict[str, Any]
-State = TypeVar("State")
+Work = Callable[[IndexingState, IndexingRun], Update]
+
+_RUN = "__mara_indexing_run"
+"""Where the config of a stream holds its run; LangGraph hands it to the nodes, and writes nothing that begins so."""
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
     """Ignore progress."""
 
 
-def named_in_traces(node: Callable[[State, Runtime[IndexingContext]], Update]) -> Callable[..., Update]:
-    """Add the workspace and the extractor to a node's trace."""
+def node(work: Work) -> Callable[..., Update]:
+    """Make a node of LangGraph from a function of a state and of the run: named in traces, telling progress as it."""
 
-    @wraps(node)
-    def named(state: State, runtime: Runtime[IndexingContext]) -> Update:
-        with described(lambda: about_indexing(indexing_context_of(runtime))):
-            return node(state, runtime)
+    def run_node(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+        run: IndexingRun = get_config()["configurable"][_RUN]
 
-    return named
+        def emit(told: dict[str, Any]) -> None:
+            runtime.stream_writer({"node": name, **told})
+
+        with told_to_clients():
+            context, key = indexing_context_of(runtime), key_in(state)
+            with described(lambda: about_indexing(context)), run.lent(key, context, emit):
+                return work(state, run)
+
+    name = run_node.__name__ = run_node.__qualname__ = work.__name__
+    run_node.__doc__ = work.__doc__
+    return run_node
 
 
-@named_in_traces
-def load_documents(state: Request, runtime: Runtime[IndexingContext]) -> Update:
+@node
+def load_documents(state: IndexingState, run: IndexingRun) -> Update:
     """Start fresh: read the documents and the triples, before anything is written."""
-    close_session(state.get("run", ""))
-    context = indexing_context_of(runtime)
     started = time.time()
-    asked = checked_request(state, context.run or uuid.uuid4().hex)
-    with at_work(asked, context, opened=False):
-        return {
-            **asked,
-            "started": started,
-            "batch": [],
-            "slice_size": 1,
-            "extractions": None,
-            "counts": {},
-            "notes": {},
-            "retries": {},
-            "failed": {},
-            "report": {},
-            "removals": None,
-            "approved": "",
-        }
+    run.read()
+    return {
+        **key_in(state),
+        "started": started,
+        "batch": [],
+        "extractions": [],
+        "counts": {},
+        "notes": {},
+        "retries": {},
+        "failed": {},
+        "report": {},
+        "removals": None,
+        "approved": "",
+    }
 
 
-@named_in_traces
-def plan_changes(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+@node
+def plan_changes(state: IndexingState, run: IndexingRun) -> Update:
     """Become the workspace's writer, and compare the documents with its record."""
-    with at_work(run_key(state), indexing_context_of(runtime)) as session:
-        return begin_writing("plan_changes", session, state, indexing_context_of(runtime))
+    run.open()
+    return begin_writing(run, state.get("approved", ""))
 
 
-@named_in_traces
-def confirm_removals(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+@node
+def confirm_removals(state: IndexingState, run: IndexingRun) -> Update:
     """Ask whether passages may be removed; meanwhile others may write, so the changes are planned again afterwards."""
     removals = state.get("removals")
     if not removals:
         raise BadInput("Nothing is to be removed", "Fork before plan_changes")
-    close_session(state["run"])
     if not are_approved(removals):
         return {"removals": None, "report": {"rejected": rejection_of(removals)}}
-    approved: IndexingState = {**state, "approved": removals["digest"]}
-    with at_work(run_key(state), indexing_context_of(runtime)) as session:
-        return begin_writing("confirm_removals", session, approved, indexing_context_of(runtime))
+    run.open()
+    return begin_writing(run, removals["digest"])
 
 
-def begin_writing(node: str, session: Session, state: IndexingState, context: IndexingContext) -> Update:
+def begin_writing(run: IndexingRun, approved: str) -> Update:
     """Return the first batch; nothing yet where removals have still to be confirmed."""
-    removals = removals_of(session) if context.confirm_removals else None
-    approved = state.get("approved", "")
+    removals = removals_of(run) if run.context.confirm_removals else None
     if removals and removals["digest"] != approved:
         return {"removals": removals, "batch": []}
-    batch = session.next_batch(COMMIT_PASSAGES)
+    batch = run.next_batch(COMMIT_PASSAGES)
     if batch:
-        progress_of(node, session)("extract", 0, len(session.pending))
-    return {"removals": None, "approved": approved, "batch": batch, "slice_size": session.slice_size}
+        run.tell("extract", 0, len(run.pending))
+    return {"removals": None, "approved": approved, "batch": batch}
 
 
-@named_in_traces
-def extract(state: Slice, runtime: Runtime[IndexingContext]) -> Update:
-    """Find the facts of a few passages; one that keeps failing is kept with its reason."""
-    with at_work(run_key(state), indexing_context_of(runtime)) as session:
-        return {"extractions": session.extract(state["ids"], progress_of("extract", session))}
+@node
+def extract(state: IndexingState, run: IndexingRun) -> Update:
+    """Find the facts of the batch, several passages at once; one that keeps failing is kept with its reason."""
+    run.open()
+    return {"extractions": run.extract(state["batch"])}
 
 
-@named_in_traces
-def embed(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+@node
+def embed(state: IndexingState, run: IndexingRun) -> Update:
     """Embed the batch: its passages, and the names and facts that are new."""
-    with at_work(run_key(state), indexing_context_of(runtime)) as session:
-        tell = progress_of("embed", session)
-        done, total = session.progress()
-        if not done:
-            tell("embed", done, total)
-        session.embed(state["extractions"])
-        tell("embed", done + len(state["extractions"]), total)
-        return {}
+    run.open()
+    if not run.done:
+        run.tell("embed", 0, run.total)
+    run.embed(state["extractions"])
+    run.tell("embed", run.done + len(state["extractions"]), run.total)
+    return {}
 
 
-@named_in_traces
-def commit(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+@node
+def commit(state: IndexingState, run: IndexingRun) -> Update:
     """Commit the batch and, with the first one, the removals; begin the next batch."""
-    context = indexing_context_of(runtime)
-    with at_work(run_key(state), context) as session:
-        if context.confirm_removals:
-            check_approved(session, state.get("approved", ""))
-        done = session.commit(state["extractions"])
-        if done.counts:
-            progress_of("commit", session)("commit", *session.progress())
-        found = [one for one in state["extractions"] if one["id"] in done.written]
-        return {
-            "batch": session.next_batch(COMMIT_PASSAGES),
-            "extractions": None,
-            "counts": added_up(state["counts"], done.counts, *(one["tally"] for one in found)),
-            "notes": added_up(state["notes"], done.notes),
-            "retries": added_up(state["retries"], *(one["retries"] for one in found)),
-            "failed": first_failures(state["failed"], found),
-        }
+    run.open()
+    if run.context.confirm_removals:
+        check_approved(run, state.get("approved", ""))
+    done = run.commit(state["extractions"])
+    if done.counts:
+        run.tell("commit", run.done, run.total)
+    return {
+        "batch": run.next_batch(COMMIT_PASSAGES),
+        "extractions": [],
+        "counts": added_up(state["counts"], done.counts, *(one["tally"] for one in done.found)),
+        "notes": added_up(state["notes"], done.notes),
+        "retries": added_up(state["retries"], *(one["retries"] for one in done.found)),
+        "failed": first_failures(state["failed"], done.found),
+    }
 
 
-@named_in_traces
-def publish_generation(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+@node
+def publish(state: IndexingState, run: IndexingRun) -> Update:
     """Derive the graph and the search index from the record, let readers have them, and report."""
-    with at_work(run_key(state), indexing_context_of(runtime)) as session:
-        tell = progress_of("publish", session)
-        if not session.record.complete:
-            session.record.mark_complete(True)
-        session.keep_skipped()
-        graph = publish_if_needed(session.workspace, session.record, tell)
-        return {"report": report_of(session, state, graph)}
+    run.open()
+    return {"report": report_of(run, state, run.publish())}
 
 
-@named_in_traces
-def relate_documents(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
+@node
+def relate(state: IndexingState, run: IndexingRun) -> Update:
     """Bring the relationship graph in step with what was published, unless that is switched off."""
-    context = indexing_context_of(runtime)
+    run.open()
     report = {**state["report"]}
-    with at_work(run_key(state), context) as session:
-        if context.relationships:
-            tell = progress_of("relate", session)
-            tell("relate", 0, 1)
-            report["relationships"] = related(session.workspace, session.record)
-            tell("relate", 1, 1)
-        report["seconds"] = seconds_since(state["started"])
-    close_session(state["run"])
-    return {"report": report}
+    if run.context.relationships:
+        run.tell("relate", 0, 1)
+        report["relationships"] = related(run.workspace, run.record)
+        run.tell("relate", 1, 1)
+    return {"report": {**report, "seconds": seconds_since(state["started"])}}
 
 
-A_BATCH = "slices of a batch"
+A_BATCH = "a batch"
 NOTHING_TO_EXTRACT = "nothing to extract"
 TO_CONFIRM = "removals to confirm"
 REJECTED = "rejected"
+ALL_COMMITTED = "all committed"
 
 
-def next_step(state: IndexingState) -> list[Send] | str:
-    """Extract the batch, one slice per node; without a batch, publish."""
-    batch, size = state["batch"], max(1, state["slice_size"])
-    starts = range(0, len(batch), size)
-    slices = [Send("extract", Slice(**run_key(state), ids=batch[start : start + size])) for start in starts]
-    return slices or "all committed"
-
-
-def first_step(state: IndexingState) -> list[Send] | str:
+def first_step(state: IndexingState) -> str:
     """Ask about removals first; then extract the first batch; without one, commit the removals."""
     if state.get("removals"):
         return TO_CONFIRM
-    step = next_step(state)
-    return NOTHING_TO_EXTRACT if isinstance(step, str) else step
+    return A_BATCH if state["batch"] else NOTHING_TO_EXTRACT
 
 
-def after_confirming(state: IndexingState) -> list[Send] | str:
+def after_confirming(state: IndexingState) -> str:
     """Stop where the removals were rejected; ask again where they are others by now; else begin to write."""
     return REJECTED if "rejected" in state.get("report", {}) else first_step(state)
 
 
-def build(
-    transport_retries: RetryPolicy = TRANSPORT_RETRIES,
-) -> StateGraph[IndexingState, IndexingContext, Sources, IndexingOutput]:
-    """Return the builder of the indexing workflow, to compile with a checkpointer of one's own."""
-    builder = StateGraph(
-        IndexingState, context_schema=IndexingContext, input_schema=Sources, output_schema=IndexingOutput
+def next_step(state: IndexingState) -> str:
+    """Extract the next batch; without one, publish."""
+    return A_BATCH if state["batch"] else ALL_COMMITTED
+
+
+class IndexingGraph(CompiledStateGraph[IndexingState, IndexingContext, Sources, Any]):
+    """The compiled workflow: each stream of it is one run, which it hands to the nodes and closes at its end."""
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
+        """Run the workflow; every synchronous way does so."""
+        with closing(_run_in(config)) as run:
+            yield from super().stream(input, config_with(run, config), **kwargs)
+
+    async def astream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AsyncIterator[Any]:
+        """Run the workflow; every asynchronous way does so."""
+        run = _run_in(config)
+        chunks: Any = super().astream(input, config_with(run, config), **kwargs)
+        try:
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    yield chunk
+        finally:
+            await asyncio.to_thread(run.close)
+
+
+def config_with(run: IndexingRun, config: RunnableConfig | None = None) -> RunnableConfig:
+    """Return the config of a stream that hands a run to its nodes."""
+    given = config or RunnableConfig()
+    return RunnableConfig(**{**given, "configurable": {**(given.get("configurable") or {}), _RUN: run}})
+
+
+def _run_in(config: RunnableConfig | None) -> IndexingRun:
+    """Return the run that a config holds; a new one without, or where a client put something else there."""
+    given = ((config or {}).get("configurable") or {}).get(_RUN)
+    return given if isinstance(given, IndexingRun) else IndexingRun()
+
+
+class IndexingBuilder(StateGraph[IndexingState, IndexingContext, Sources, Any]):
+    """Builds the workflow, to compile with a checkpointer of one's own."""
+
+    def compile(self, *args: Any, **kwargs: Any) -> IndexingGraph:
+        """Return the compiled workflow."""
+        parts = vars(super().compile(*args, **kwargs))
+        return IndexingGraph(**{name: value for name, value in parts.items() if name != "__orig_class__"})
+
+
+def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> IndexingBuilder:
+    """Return the builder of the indexing workflow."""
+    builder = IndexingBuilder(
+        IndexingState,
+        context_schema=IndexingContext,
+        input_schema=Sources,
+        output_schema=part_of(IndexingState, ("report",), "IndexingOutput"),
     )
-    builder.add_node("load_documents", load_documents)
-    builder.add_node("plan_changes", plan_changes)
-    builder.add_node("extract", extract, input_schema=Slice)
-    builder.add_node("embed", embed, retry_policy=transport_retries)
-    builder.add_node("commit", commit)
-    builder.add_node("publish", publish_generation)
-    builder.add_node("relate", relate_documents)
+    for each in (load_documents, plan_changes, extract, embed, commit, publish, relate, confirm_removals):
+        builder.add_node(each, retry_policy=transport_retries if each is embed else None)
     builder.add_edge(START, "load_documents")
     builder.add_edge("load_documents", "plan_changes")
-    builder.add_node("confirm_removals", confirm_removals)
     steps: dict[Hashable, str] = {A_BATCH: "extract", NOTHING_TO_EXTRACT: "commit", TO_CONFIRM: "confirm_removals"}
     builder.add_conditional_edges("plan_changes", first_step, steps)
     builder.add_conditional_edges("confirm_removals", after_confirming, {**steps, REJECTED: END})
     builder.add_edge("extract", "embed")
     builder.add_edge("embed", "commit")
-    builder.add_conditional_edges("commit", next_step, {A_BATCH: "extract", "all committed": "publish"})
+    builder.add_conditional_edges("commit", next_step, {A_BATCH: "extract", ALL_COMMITTED: "publish"})
     builder.add_edge("publish", "relate")
     builder.add_edge("relate", END)
     return builder
 
 
-LIMITS: RunnableConfig = {"recursion_limit": 1_000_000, "max_concurrency": 16}
-"""Steps of a run: three for each batch of any corpus that fits the machine. Nodes at work at once: a batch's slices;
-how many requests to a model are on their way is a setting of the run."""
+LIMITS: RunnableConfig = {"recursion_limit": 1_000_000}
+"""Steps of a run: three for each batch of any corpus that fits the machine. How many requests to a model are on their
+way is a setting of the run."""
 
 graph = build().compile(name=WORKFLOW).with_config(LIMITS)
 
@@ -298,24 +314,20 @@ def index_sources(
         WorkspaceLocked: another process is writing.
         WorkspaceDamaged: the workspace cannot be read.
     """
-    run = uuid.uuid4().hex
-    context = (settings or IndexingContext()).called_by(run, str(root), extractor)
+    run = IndexingRun()
+    context = (settings or IndexingContext()).called_by(str(root), extractor)
     asked: Any = {"sources": [str(source) for source in sources], "triples": str(triples or ""), "sync": sync}
 
     def work() -> dict[str, Any]:
         report: dict[str, Any] = {}
-        try:
-            chunks: Iterator[Any] = graph.stream(asked, context=context, stream_mode=["custom", "values"])
-            for kind, chunk in chunks:
-                if kind == "custom":
-                    progress(chunk["stage"], chunk["done"], chunk["total"])
-                else:
-                    report = chunk.get("report", report)
-        finally:
-            close_session(run)
+        for kind, chunk in graph.stream(asked, config_with(run), context=context, stream_mode=["custom", "values"]):
+            if kind == "custom":
+                progress(chunk["stage"], chunk["done"], chunk["total"])
+            else:
+                report = chunk.get("report", report)
         return report
 
-    return IndexReport.from_json(interruptibly(work, lambda: cancel_session(run)))
+    return IndexReport.from_json(interruptibly(work, run.cancel))
 
 
 def reembed_workspace(root: Path) -> dict[str, Any]:
@@ -325,6 +337,7 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
         WorkspaceMissing: there is none, or it is empty.
         WorkspaceLocked: another process is writing.
     """
+    refresh_environment()
     workspace = Workspace(root)
     embedder = configured_embedder()
     with workspace.open_record() as record:
@@ -334,7 +347,7 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
             before = record.embedding_model
             with record.kept():
                 replace_vectors(record, embedder)
-            publish(workspace, record)
+            derive.publish(workspace, record)
             return {
                 "workspace": str(root),
                 "relationships": related_if_there(workspace, record),
@@ -346,22 +359,8 @@ def reembed_workspace(root: Path) -> dict[str, Any]:
             }
 
 
-def publish_if_needed(workspace: Workspace, record: Record, progress: Progress) -> dict[str, int]:
-    """Derive the record's generation unless it is current already; return the counts of its graph.
-
-    In a server, the next question begins with it.
-    """
-    progress("graph", 0, 1)
-    if not is_published(workspace, record):
-        publish(workspace, record)
-        fresh_generations().catch_up(workspace.root)
-    header = load_header(workspace.index_folder(record.generation))
-    progress("graph", 1, 1)
-    return {name: int(header[name]) for name in ("entities", "facts", "edges")}
-
-
-def checked_request(state: Request, run: str) -> RunKey:
-    """Return the request of a run. Raises BadInput where it is malformed."""
+def key_in(state: IndexingState) -> RunKey:
+    """Return the part of a state that names its run. Raises BadInput where it is malformed."""
     sources, triples, sync = state.get("sources"), state.get("triples") or "", state.get("sync") or False
     if not isinstance(sources, list) or not all(isinstance(name, str) for name in sources) or not sources:
         raise BadInput("No sources are given", "Give a list of files and folders: sources")
@@ -369,15 +368,4 @@ def checked_request(state: Request, run: str) -> RunKey:
         raise BadInput(f"{len(sources):,} sources are too many", f"Give at most {SOURCES_LIMIT:,}: a folder is one")
     if not isinstance(triples, str) or not isinstance(sync, bool):
         raise BadInput("triples is to be a path, and sync true or false", "Correct the input")
-    return RunKey(run=run, sources=sources, triples=triples, sync=sync)
-
-
-def progress_of(node: str, session: Session) -> Progress:
-    """Return a function that writes a stage's progress to the stream."""
-    write = get_stream_writer()
-
-    def tell(stage: str, done: int, total: int) -> None:
-        counts = {"failed": session.failed, "tokens": session.tokens, "rate": session.rate()}
-        write({"node": node, "stage": stage, "done": done, "total": total, **counts})
-
-    return tell
+    return RunKey(sources=sources, triples=triples, sync=sync)

@@ -11,6 +11,7 @@ from typing import Any
 from langgraph.graph import END, StateGraph
 from langgraph.types import RetryPolicy
 
+from agents.answerer import ANSWERER
 from agents.roles import NumberedPassage
 from graph.errors import BadInput
 from workflows.nodes.claim_check import build_claim_check
@@ -18,7 +19,7 @@ from workflows.nodes.conversation import ask_back
 from workflows.nodes.history import ENDINGS, RECORD_TURN, REMEMBERED, add_recording, after_ending, record_turn
 from workflows.nodes.retrieval import begin
 from workflows.retrieval import RECURSION_LIMIT, add_retrieval
-from workflows.runtime.agents import ANSWERER, ask
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.node import node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name
 from workflows.runtime.tracing import numbered_documents
@@ -88,11 +89,11 @@ def quote_passages(state: State, run: OpenRun) -> Update:
     """Fallback of the answerer: its offline twin quotes evidence from all passages."""
     passages = numbered(state.get("passages", []))
     quoted = ANSWERER.offline(run).answer(state["question"], passages)
-    fell_back = ANSWERER.fell_back(state, run, "the answer quotes the best passages")
+    told = fell_back(ANSWERER, state, run)
     return {
         **answer_update(quoted, passages),
         **_sources(passages),
-        "errors": [*fell_back["errors"], *notes_of(quoted, run.node)],
+        "errors": [*told["errors"], *notes_of(quoted, run.node)],
     }
 
 

@@ -17,6 +17,8 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import RetryPolicy
 
+from agents.fact_filter import FACT_FILTER
+from agents.manager import MANAGER
 from workflows.nodes.conversation import ASKS_NOTHING, complete_question, rewrite_question
 from workflows.nodes.retrieval import (
     encode_question,
@@ -29,7 +31,6 @@ from workflows.nodes.retrieval import (
     walk_graph,
     weigh_relations,
 )
-from workflows.runtime.agents import FACT_FILTER, MANAGER
 from workflows.runtime.node import Node
 from workflows.runtime.workflow_graph import (
     AGAIN,

@@ -15,8 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from graph.errors import BadInput
 from graph.relationships.discovery import PROPOSED
 from graph.schema import MAX_ID
+from graph.server_clients import told_to_clients
 from workflows.ask import ask
 from workflows.context import Context, asking
+from workflows.conversation.state import AnswerMetadata
 from workflows.conversation.writing import answer_metadata
 from workflows.discovery import passage_provenance, what_to_read
 from workflows.results import labelled
@@ -25,7 +27,6 @@ from workflows.runtime.own_run import on_its_own
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.walk_tool import agent_tool
 from workflows.settings.mara import QUESTION_LIMIT, QuestionText
-from workflows.states.chat import AnswerMetadata
 
 Found = TypeVar("Found")
 
@@ -87,7 +88,7 @@ def answer_tool(context: Context | None = None) -> BaseTool:
     """Return a tool that answers a question with the context's workflow, for an agent of one's own.
 
     The tool's content is the answer with its numbered sources; its artifact tells of them as the messages of graph
-    ``chat`` do (`workflows.states.chat.AnswerMetadata`). An agent's thread keeps no more of the workflow than these.
+    ``chat`` do (`workflows.conversation.state.AnswerMetadata`). An agent's thread keeps no more of the workflow.
     """
     asked_with = context or Context()
 
@@ -154,7 +155,8 @@ def provenance_tool(context: Context | None = None) -> BaseTool:
 def _told_to_agent(work: Callable[[], Found]) -> Found:
     """Do a tool's work; what its caller can mend becomes the text of a failed call."""
     try:
-        return work()
+        with told_to_clients():
+            return work()
     except BadInput as fault:
         if type(fault) is BadInput:  # its subclasses are about the workspace or the installation
             raise ToolException(str(fault)) from fault
@@ -165,8 +167,7 @@ def walk_tool(context: Context | None = None) -> BaseTool:
     """Return the walk alone as a tool, ``personalized_pagerank``, for an agent that chooses seeds and β by itself.
 
     Each call walks on the workspace's newest generation, within the context's filter; what a call leaves out comes
-    from the context. The result is plain JSON: see `workflows.runtime.walk_tool.pagerank_tool`. What a model gets wrong
-    comes back as the error of its call: see `workflows.runtime.walk_tool.agent_tool`.
+    from the context. `workflows.runtime.walk_tool.agent_tool` tells of its result, and of what a model gets wrong.
 
     Raises:
         BadInput: the context's mode ranks by similarity and does not walk.

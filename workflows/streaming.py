@@ -20,6 +20,7 @@ from langchain_core.outputs import LLMResult
 from agents.chat.replies import ThinkFilter
 from agents.chat.usage import Prices, prices_of
 from agents.roles import Turn
+from graph.environment import refresh_environment
 from workflows.ask import graph_of
 from workflows.context import Context, asking, check_question
 from workflows.results import Result, result_of
@@ -154,6 +155,7 @@ class _Run:
     """
 
     def __init__(self, question: str, context: Context, turns: Sequence[Turn]) -> None:
+        refresh_environment()
         self._brake = Brake()
         self._events = _events(asking(question, turns), context, self._brake, prices_of())
         self._scope = contextvars.copy_context()

@@ -1,6 +1,7 @@
 """The citation grammar of answers: ``[1]``, ``[1, 3]``, ``[1][2]``, ``[1-3]``, and the same in ``【】``.
 
-A bracket with a number above 999, such as ``[2024]``, is prose.
+A bracket with a number above 999, such as ``[2024]``, is prose. Where the words of a claim stand in a passage is found
+here, too.
 """
 
 from __future__ import annotations
@@ -8,6 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass
+
+from graph.sentences import sentence_spans
+from graph.text import tokens
 
 _PART = r"[0-9]{1,3}(?:\s*[-–]\s*[0-9]{1,3})?"
 _PARTS = rf"\s*{_PART}(?:\s*[,;，、；]\s*{_PART})*\s*"
@@ -37,6 +41,18 @@ _LOOSE_EMPHASIS = re.compile(r"^(?:\*\*|__)(?=\S)|(?<=\S)(?:\*\*|__)$")
 _BAR = re.compile(r"[ \t]\|[ \t]")
 # At the start of a line the space after a citation goes with it, elsewhere the space before it.
 _REMOVED = re.compile(rf"^{CITATIONS}[ \t]*|(?<![ \t])[ \t]*{CITATIONS}", re.MULTILINE)
+
+MIN_OVERLAP = 0.3
+"""The least share of a citing sentence's content tokens that a quoted sentence must hold."""
+
+_FUNCTION_WORDS = frozenset(
+    tokens("""
+    a about after all also an and any are as at be been before between both but by can could did do does during each
+    for from had has have he her his how i if in into is it its many may more most much no not of on one or other our
+    s she so some such than that the their them then there these they this those through to under until up was we were
+    what when where whether which while who whom whose why will with would you your
+""")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +106,8 @@ def quotable(sentence: str) -> str:
     apart, and leave its lines uncited.
     """
     unlinked = _ADDRESS.sub(r"\1", _REFERENCE.sub(r"\1", _LINK.sub(r"\1", _FOOTNOTE.sub("", sentence))))
-    line = _LINE_BREAKS.sub(" ", without_marks(strip_citations(_BREAK.sub(" ", unlinked)))).strip()
+    uncited = _REMOVED.sub("", _BREAK.sub(" ", unlinked))
+    line = _LINE_BREAKS.sub(" ", without_marks(uncited) if "]" in uncited else uncited).strip()
     plain = _EMPHASIS.sub(r"\2", _STRUCK.sub(r"\1", _CODE.sub(r"\2", line)))
     return _ESCAPED.sub(r"\1", _BAR.sub("; ", _LOOSE_EMPHASIS.sub("", plain)))
 
@@ -110,3 +127,26 @@ def without_marks(text: str) -> str:
 def stripped_spans(text: str) -> list[tuple[int, int]]:
     """Return (start, end) of what `strip_citations` takes, in order."""
     return [match.span() for match in _REMOVED.finditer(text)]
+
+
+def locate_quote(claim_sentence: str, passage_text: str, context: str = "") -> tuple[int, int] | None:
+    """Return (start, end) of the passage's sentence that shares most content tokens with a citing sentence.
+
+    Ties go to the sentence that shares more with ``context`` (the question, for a claim of one word), then to the
+    earlier one. None when it holds less than `MIN_OVERLAP` of the claim's content tokens, or there are none.
+    """
+    claim = content_tokens(strip_citations(claim_sentence))
+    asked = content_tokens(context)
+    best: tuple[int, int] | None = None
+    best_score = (0, 0)
+    for start, end in sentence_spans(passage_text):
+        found = content_tokens(passage_text[start:end])
+        score = (len(claim & found), len(asked & found))
+        if score[0] and score > best_score:
+            best, best_score = (start, end), score
+    return best if claim and best_score[0] >= MIN_OVERLAP * len(claim) else None
+
+
+def content_tokens(text: str) -> frozenset[str]:
+    """Return the tokens of a text, less English function words."""
+    return frozenset(tokens(text)) - _FUNCTION_WORDS

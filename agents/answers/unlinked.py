@@ -59,6 +59,9 @@ _PLAIN = re.compile(r"[^\W_]*?(?=(?:h|ht|htt|https?|ftp?|f|ww?w?)?\Z)", re.IGNOR
 """The beginning of a word that is no part of an address."""
 
 _SPACE = re.compile(r"\s")
+_WORD = re.compile(r"[^\W\d_].*\s\Z")
+"""A letter in the last line: what follows it no longer begins a line."""
+
 _MAY_LINK = re.compile(r"[\[\]<]|//|www\.", re.IGNORECASE)
 _MOST_NESTED = 20
 _BEHIND = ")]}.,;:!?*_'\"~"
@@ -97,14 +100,15 @@ NO_ADDRESSES = Addresses()
 def addresses_of(passages: Iterable[NumberedPassage]) -> Addresses:
     """Return the addresses that an answer from these passages may name."""
     known = list(passages)
-    sources = frozenset(passage.source for passage in known if passage.source)
-    return Addresses(sources, sources | addresses_in(f"{each.title}\n{each.text}" for each in known).written)
+    sources = frozenset([passage.source for passage in known if passage.source])
+    texts = [f"{passage.title}\n{passage.text}" for passage in known]
+    return Addresses(sources, sources | addresses_in(texts).written)
 
 
 def addresses_in(texts: Iterable[str]) -> Addresses:
     """Return the addresses that are written out in texts."""
-    written = (found for text in texts for found in _ADDRESS.findall(text))
-    return Addresses(written=frozenset().union(*({found, found.rstrip(_BEHIND)} for found in written)))
+    written = _ADDRESS.findall("\n".join(texts))
+    return Addresses(written=frozenset([*written, *(found.rstrip(_BEHIND) for found in written)]))
 
 
 def unlinked(text: str, addresses: Addresses = NO_ADDRESSES) -> str:
@@ -132,9 +136,14 @@ class Unlinking:
         self._held += self._line_ends.decode(piece)
         for space in _SPACE.finditer(self._held, searched):
             part = self._held[done : space.end()]
-            if len(part) > _LONGEST or not _OPEN.search(part if self._begins_line else f"|{part}"):
+            if not _MAY_LINK.search(part) and (not self._begins_line or _WORD.search(part)):
+                settled.append(part)
+                self._begins_line = part.endswith("\n")
+            elif len(part) > _LONGEST or not _OPEN.search(part if self._begins_line else f"|{part}"):
                 settled.append(self._settled(part))
-                done = space.end()
+            else:
+                continue
+            done = space.end()
         self._held = self._held[done:]
         if plain := _PLAIN.match(self._held):
             settled.append(self._settled(plain[0]))

@@ -5,7 +5,7 @@ Text that comes from users and documents goes into prompts through `agents.chat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel
@@ -14,7 +14,6 @@ from agents.answers.unlinked import NO_ADDRESSES, Addresses
 from agents.chat.context_window import most_tokens
 from agents.chat.echoes import check_no_echo, check_says_something
 from agents.chat.fitting import Room
-from agents.chat.json_schema import Schema
 from agents.chat.model import ChatModel
 from agents.chat.quoting import quoted
 from agents.chat.replies import parse_object, without_thinking
@@ -24,6 +23,9 @@ from prompts import fill
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
+
+Schema = dict[str, Any]
+"""A JSON schema as it is sent with a request: bounded everywhere, so that no reply under a grammar runs on."""
 
 Reply = TypeVar("Reply")
 ObjectReply = TypeVar("ObjectReply", bound=BaseModel)
@@ -159,3 +161,44 @@ def feedback_messages(feedback: Feedback | None) -> list[BaseMessage]:
 def json_format(name: str, schema: Schema) -> dict[str, Any]:
     """Return the ``response_format`` that asks for an object of ``schema``."""
     return {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
+
+
+def object_of(**properties: Schema) -> Schema:
+    """Return the schema of an object with these properties, all required and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def list_of(items: Schema, at_most: int, at_least: int = 0) -> Schema:
+    """Return the schema of a list of so many items."""
+    least = {"minItems": at_least} if at_least else {}
+    return {"type": "array", "items": items, **least, "maxItems": at_most}
+
+
+def text_of(at_most: int) -> Schema:
+    """Return the schema of a text of so many characters."""
+    return {"type": "string", "maxLength": at_most}
+
+
+def one_of(words: Sequence[str]) -> Schema:
+    """Return the schema of one of several words."""
+    return {"type": "string", "enum": list(words)}
+
+
+def number_of(known: Collection[int]) -> Schema:
+    """Return the schema of the number of one thing that the prompt shows, in a form that grammars enforce."""
+    return {"type": "integer", "enum": sorted(known)} if known else {"type": "integer"}
+
+
+def numbers_of(known: Collection[int], at_most: int | None = None) -> Schema:
+    """Return the schema of a list that chooses by number among what the prompt shows."""
+    return list_of(number_of(known), len(known) if at_most is None else min(len(known), at_most))
+
+
+def share(least: float = 0, most: float = 1) -> Schema:
+    """Return the schema of a number between two others."""
+    return {"type": "number", "minimum": least, "maximum": most}

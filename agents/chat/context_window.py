@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from graph.endpoints.address import Address
+from graph.environment import environment
 from graph.errors import BadInput
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def configured_context_tokens() -> int | None:
     Raises:
         BadInput: it is no number of tokens.
     """
-    text = os.environ.get("MARA_CONTEXT_TOKENS", "").strip()
+    text = environment().mara_context_tokens.strip()
     if not text:
         return None
     if not text.isdecimal() or int(text) < LEAST_WINDOW:

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.chat.context_window import most_tokens
 from agents.chat.quoting import quoted_line
+from agents.chat.usage import tell_omission
 from graph.sentences import sentence_spans
 
 _TOKENS_OF_A_PIECE = 24
 """Of its number, and of the names and marks around its texts."""
-
-_LEFT_OUT: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
-
-
-@contextmanager
-def collected_omissions() -> Iterator[list[str]]:
-    """Collect what agents tell, within the block and this context, of material that their prompts had no room for."""
-    told: list[str] = []
-    token = _LEFT_OUT.set(told)
-    try:
-        yield told
-    finally:
-        _LEFT_OUT.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +69,9 @@ class Room:
         return text[: ends[fitting - 1]] if fitting else text[: int(min(ends[0], self.characters))]
 
     def tell(self, what: str) -> None:
-        """Tell whoever collects it what was left out."""
-        if (told := _LEFT_OUT.get()) is not None:
-            place = f"the context window of {self.window:,} tokens" if self.window else "its prompt"
-            told.append(f"The {self.role} was not shown {what}: no more fits into {place}")
+        """Tell the user what was left out."""
+        place = f"the context window of {self.window:,} tokens" if self.window else "its prompt"
+        tell_omission(f"The {self.role} was not shown {what}: no more fits into {place}")
 
 
 def _tokens_of_piece(text: str) -> int:

@@ -18,6 +18,7 @@ from pydantic import SecretStr
 
 from agents.chat.llama_process import SLOTS
 from graph.endpoints.address import Address
+from graph.environment import environment
 from graph.errors import BadInput, DependencyMissing, ModelUnavailable
 
 PACKAGED_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -136,7 +137,7 @@ def _start(file: Path, name: str) -> LocalServer:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={name: value for name, value in os.environ.items() if not name.startswith(_CONFIGURING)},
+        env={name: value for name, value in environment().variables.items() if not name.startswith(_CONFIGURING)},
         start_new_session=True,  # Ctrl+C in a terminal is for this process, which then stops that one.
     )
     assert process.stdin is not None

@@ -6,17 +6,17 @@ import contextvars
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal
 
 from agents.chat.reply_cache import KeptReply, Replies
-from agents.chat.throttle import Cancelled, Throttle
+from agents.chat.throttle import Throttle
 from agents.chat.usage import Usage
-from agents.extractor import ChatExtractor, estimate_chat_tokens
-from agents.roles import Extractor, Feedback
+from agents.extractor import ChatExtractor, Extractor, estimate_chat_tokens
+from agents.roles import Feedback
 from graph.errors import MalformedReply, ModelUnavailable, TransportCause, TransportFault
 from graph.schema import Extraction, Passage
 
@@ -91,24 +91,14 @@ class ExtractionTotals:
     usage: Usage = field(default_factory=Usage)
 
     @staticmethod
-    def of(results: Iterable[Extracted]) -> ExtractionTotals:
+    def of(results: Sequence[Extracted]) -> ExtractionTotals:
         """Return the totals of some passages."""
-        total = ExtractionTotals()
+        failed = Counter(str(one.kind) for one in results if one.kind)
+        retries = Counter[str]()
         for one in results:
-            failed = {str(one.kind): 1} if one.kind else {}
-            retries = {str(kind): count for kind, count in one.retries.items()}
-            total += ExtractionTotals(1, int(one.kind is None), int(one.cached), failed, retries, one.usage)
-        return total
-
-    def __add__(self, other: ExtractionTotals) -> ExtractionTotals:
-        return ExtractionTotals(
-            self.passages + other.passages,
-            self.done + other.done,
-            self.cached + other.cached,
-            dict(Counter(self.failed) + Counter(other.failed)),
-            dict(Counter(self.retries) + Counter(other.retries)),
-            self.usage + other.usage,
-        )
+            retries.update({str(kind): count for kind, count in one.retries.items()})
+        cached, usage = sum(one.cached for one in results), sum((one.usage for one in results), Usage())
+        return ExtractionTotals(len(results), len(results) - failed.total(), cached, dict(failed), dict(retries), usage)
 
 
 class ExtractionRun:
@@ -136,7 +126,6 @@ class ExtractionRun:
         self._at_once = 2 * self.concurrency if self._pool else 1
         self._lock = threading.Lock()
         self._asking: dict[bytes, Future[Extracted]] = {}
-        self._stopped_by: BaseException | None = None
         proven = cache is not None and cache.knows(extractor.name)
         self._streak = _FailureStreak(self.retries.give_up_after, proven)
 
@@ -146,12 +135,10 @@ class ExtractionRun:
     def __exit__(self, *exception: object) -> None:
         self.cancel()
         if self._pool is not None:
-            # Those that still wait for a worker are not cancelled here: whoever waits for them would not be told. They
-            # find the throttle cancelled.
             self._pool.shutdown(wait=True)
 
     def cancel(self) -> None:
-        """Stop the run, from any thread: whoever waits to ask raises Cancelled, and nothing is sent any more."""
+        """Stop the run, from any thread: a passage that waits to be asked for raises Cancelled, and none is sent."""
         self.throttle.cancel()
 
     def extract_all(
@@ -160,7 +147,7 @@ class ExtractionRun:
         """Return what became of each passage, in their order; ``on_done`` is told of each as it ends, in this thread.
 
         Workers run in copies of the caller's context, so that traces of the model calls nest. Any error, an
-        interruption by the user included, stops the run; calls that run beside this one raise the same.
+        interruption by the user included, stops the run.
 
         Raises:
             ModelUnavailable: the endpoint refuses the key or the model, or fails every passage.
@@ -179,12 +166,10 @@ class ExtractionRun:
                     result = results[running.pop(future)] = future.result()
                     if on_done is not None:
                         on_done(result)
-        except BaseException as error:
+        except BaseException:
             for future in running:
                 future.cancel()
-            first = self._stop(error)
-            if first is not error:
-                raise first from None
+            self.cancel()
             raise
 
     def extract(self, passage: Passage) -> Extracted:
@@ -210,14 +195,6 @@ class ExtractionRun:
             with self._lock:
                 del self._asking[key]
         return found
-
-    def _stop(self, error: BaseException) -> BaseException:
-        """Stop the run; return why it stopped first, which another call of `extract_all` may have met."""
-        with self._lock:
-            if self._stopped_by is None and not isinstance(error, Cancelled):
-                self._stopped_by = error
-        self.cancel()
-        return self._stopped_by if self._stopped_by is not None and isinstance(error, Cancelled) else error
 
     def _start(self, passage: Passage) -> Future[Extracted]:
         if self._pool is not None:

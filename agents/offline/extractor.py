@@ -2,24 +2,157 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from agents.offline.language.clauses import joined_places, sentence_items
-from agents.offline.language.definitions import acronyms, definitions
-from agents.offline.language.entities import SpanKind, governed_name, scan_entities, title_names
-from agents.offline.language.own_statements import cue_statements, entity_types_of
+import regex
+
+from agents.offline.language.clauses import PAST, Item, joined_places, sentence_items
+from agents.offline.language.entities import EntitySpan, SpanKind, governed_name, scan_entities, title_names
 from agents.offline.language.sentence_reader import SentenceReader
-from agents.offline.language.statements import EXPLICIT, LIKELY, Statement, Topic, pair_statements
-from agents.offline.language.words import PRONOUNS
+from agents.offline.language.statements import EXPLICIT, LIKELY, UNCERTAIN, Statement, Topic, pair_statements
+from agents.offline.language.words import ADVERBS, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, RELATIVES
 from agents.roles import Feedback
-from graph.dates import year_in
-from graph.own_types import NO_TYPES, OwnTypes
+from graph.own_types import LONGEST_CUE, NO_TYPES, OwnTypes
 from graph.schema import Extraction, Passage, RelationType, Triple
 from graph.sentences import key_values
 from graph.taxonomy import type_triple
-from graph.text import normalise_name
+from graph.text import normalise_name, year_in
+
+_WORD = r"\p{L}[\p{L}\p{N}’'\-/]*+"
+_TERM = rf"(?P<term>{_WORD}(?: {_WORD}){{0,3}}?)(?: \([\p{{Lu}}\p{{N}}]\p{{L}}{{1,9}}\))?"
+_DEFINITION = regex.compile(
+    rf"(?:An?|The term) {_TERM},? (?:(?P<verb>is) (?:an?|the) |(?P<verb>means|refers to) (?:(?:an?|the) )?)"
+    rf"|{_TERM} (?P<verb>are|means?|refers? to) (?:(?:an?|the|any) )?"
+)
+_CLASS = regex.compile(rf"{_WORD}(?: {_WORD}){{0,7}}+")
+_ACRONYM = regex.compile(r"(?<=\p{Ll}) ?\((?P<short>\p{Lu}{2,6}+)(?P<plural>s?)\)")
+_LAST_WORDS = regex.compile(rf"(?:{_WORD} ){{0,8}}{_WORD}\Z")
+_LONGEST_FORM = 80
+_NO_CLASS = ADVERBS | PAST | FUNCTION_WORDS
+_NO_PLURAL = ("ss", "us", "is", "os", "as")
+_ENDS = (PREPOSITIONS - {"of"}) | RELATIVES | PAST | {"and", "or", "but", "when", "you", "because", "so"}
+
+
+def definitions(text: str, sentences: Iterable[tuple[int, int]]) -> list[Statement]:
+    """Return what sentences say that define a term in general: "A jumbo frame is a frame with ..." is one of them.
+
+    Plurals need a plural behind "are": "Bonds are loans", not "Bonds are safe". What is said of "the" one thing at hand
+    defines nothing.
+    """
+    found = []
+    for start, end in sentences:
+        match = _DEFINITION.match(text, start, end)
+        if match is None or not _is_term(match["term"]):
+            continue
+        said = _class(text[match.end() : end])
+        if said and (match["verb"] != "are" or any(map(_is_plural, said.split()))):
+            found.append(Statement(match["term"], match["verb"], said, LIKELY))
+    return found
+
+
+def _is_term(term: str) -> bool:
+    return not any(word in FUNCTION_WORDS or word in ADVERBS for word in term.lower().split())
+
+
+def _is_plural(word: str) -> bool:
+    return len(word) > 3 and word.endswith("s") and not word.endswith(_NO_PLURAL)
+
+
+def _class(rest: str) -> str:
+    """The words of a noun phrase, up to what only describes it."""
+    match = _CLASS.match(rest)
+    words = match[0].split() if match else []
+    end = next((place for place, word in enumerate(words) if place and _describes(word)), len(words))
+    kept = words[:end]
+    if not kept or kept[0].lower() in _NO_CLASS or kept[0].endswith(("ed", "ing", "ly")):
+        return ""
+    while kept and kept[-1].lower() in FUNCTION_WORDS | ADVERBS:
+        kept.pop()
+    return " ".join(kept)
+
+
+def _describes(word: str) -> bool:
+    """Whether a word behind a noun phrase begins what describes it: "a frame used by", "a frame with"."""
+    return word.lower() in _ENDS or word.endswith(("ed", "ing"))
+
+
+def acronyms(text: str) -> Iterator[Statement]:
+    """Yield (long form, "also known as", acronym) where the words before an acronym begin with its letters."""
+    for match in _ACRONYM.finditer(text):
+        before = _LAST_WORDS.search(text[max(0, match.start() - _LONGEST_FORM) : match.start()])
+        words = before[0].split(" ") if before else []
+        for first in range(len(words) - 1, -1, -1):
+            initials = "".join(part[0] for word in words[first:] for part in word.split("-") if part)
+            if initials.upper() == match["short"]:
+                form = " ".join(words[first:])
+                yield Statement(form.removesuffix(match["plural"]), "also known as", match["short"], EXPLICIT)
+                break
+
+
+_LOOKED_BACK = 2 * LONGEST_CUE
+
+
+def cue_statements(
+    text: str, items: Sequence[Item], topic: str, read: Iterable[Statement], own: OwnTypes
+) -> Iterator[Statement]:
+    """Yield what each cue of a sentence says of the nearest names on its two sides, in any language.
+
+    Before a cue without a name stands the topic. A type that the sentence's own statements have already is left alone,
+    since they know more of its structure; but a name right before a cue is its subject in any case.
+
+    Args:
+        text: the passage, into which the items' offsets point.
+        items: of the sentence.
+        topic: what the passage is about; may be empty.
+        read: the statements that the sentence was read to make.
+        own: the user's own types.
+    """
+    names = [item for item in items if item.is_name]
+    if not own.relations or not names:
+        return
+    starts, ends = [item.start for item in names], [item.end for item in names]
+    typed = {(type_triple(one.subject, one.predicate, one.object, own)[0], one.subject, one.object) for one in read}
+    known = {relation for relation, _, _ in typed}
+    for start, end in own.cues_in(text, items[0].start, items[-1].end):
+        before, after = bisect_right(ends, start), bisect_left(starts, end)
+        if after == len(names):
+            continue
+        subject = text[starts[before - 1] : ends[before - 1]] if before else topic
+        object_, relation = text[starts[after] : ends[after]], own.relation_of(text[start:end])
+        is_subject = before > 0 and text[ends[before - 1] : start].isspace()
+        is_new = (relation, subject, object_) not in typed if is_subject else relation not in known
+        if subject and is_new:
+            certainty = LIKELY if before else UNCERTAIN
+            yield Statement(subject, " ".join(text[start:end].split()), object_, certainty)
+
+
+def entity_types_of(
+    names: Iterable[str], text: str, spans: Sequence[EntitySpan], statements: Iterable[Statement], own: OwnTypes
+) -> dict[str, str]:
+    """Return the own entity type of each name that the rules tell one for.
+
+    Args:
+        names: the passage's.
+        text: the passage's.
+        spans: where names stand in it.
+        statements: what it says; "X is a ..." may tell the type of X.
+        own: the user's own types.
+    """
+    if not own.entities:
+        return {}
+    before: dict[str, list[str]] = defaultdict(list)
+    for span in spans:
+        before[span.text].append(text[max(0, span.start - _LOOKED_BACK) : span.start])
+    said: dict[str, list[str]] = defaultdict(list)
+    for statement in statements:
+        if statement.predicate == "is":
+            said[statement.subject].append(statement.object)
+    found = {name: own.entity_type_of(name, before[name], said[name]) for name in names}
+    return {name: entity_type for name, entity_type in found.items() if entity_type is not None}
+
 
 OFFLINE_EXTRACTOR = "offline-5"
 """The rules' name and version: passages that other rules were applied to are extracted again."""

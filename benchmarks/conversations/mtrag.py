@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from agents.roles import Rewriter
+from agents.rewriter import Rewriter
 from benchmarks.conversations import gate
 from benchmarks.conversations.data import Task, Way, read_labels, read_tasks
 from benchmarks.conversations.scoring import difference, ids_of, same_result

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +18,7 @@ from benchmarks.growth.record import find_synonyms, write_record
 from benchmarks.growth.report import report
 from benchmarks.growth.stages import add_document, ask_questions, publish_record
 from benchmarks.machine import describe_machine
+from graph.environment import environment, set_variables
 
 
 def main() -> None:
@@ -40,8 +40,8 @@ def main() -> None:
 
 
 def _measure(folder: Path, passages: int, again: list[str], only: list[str]) -> None:
-    os.environ.setdefault("MARA_VECTORS", "mapped")
-    os.environ.setdefault("MARA_BUILD", "disk")
+    found = environment()
+    set_variables({"MARA_VECTORS": found.mara_vectors or "mapped", "MARA_BUILD": found.mara_build or "disk"})
     folder.mkdir(parents=True, exist_ok=True)
     notes = folder / "figures.json"
     known: Figures = json.loads(notes.read_text()) if notes.exists() else {}

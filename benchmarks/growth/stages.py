@@ -21,6 +21,7 @@ from graph.construction.external.build import build_on_disk
 from graph.construction.knowledge_graph import load
 from graph.embedding import embeddings
 from graph.embedding.embeddings import EMBEDDED_MODELS
+from graph.environment import set_variables
 from graph.publish import derive
 from graph.publish.search_indexes import SearchIndexWriter
 from graph.storage.synonym_pairs import settle_synonyms
@@ -146,7 +147,7 @@ class _TimedEmbedder(NameEmbedder):
 
 def _use_embedder() -> type[_TimedEmbedder]:
     EMBEDDED_MODELS[NameEmbedder.model_id] = _TimedEmbedder  # type: ignore[assignment]
-    os.environ["MARA_EMBEDDING_MODEL"] = NameEmbedder.model_id
+    set_variables({"MARA_EMBEDDING_MODEL": NameEmbedder.model_id})
     embeddings.configured_embedder().embed(["Tables are made before the clock starts."])
     return _TimedEmbedder
 

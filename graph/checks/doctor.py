@@ -21,22 +21,30 @@ from typing import Any
 from graph.checks.findings import Finding, judged, leftover, lost, repairable, sound
 from graph.checks.index_checks import check_search_index, check_words, compare_snapshot, open_snapshot
 from graph.checks.record_checks import MENDED, examine_record
-from graph.checks.relationship_checks import RELATIONSHIPS, check_relationships
 from graph.checks.search_files import open_search_files
 from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
 from graph.publish.derive import forget_derivations, publish
 from graph.publish.search_indexes import drop_shared, ids_of_generations, is_on_server, open_store
-from graph.relationships.documents import forget_step, relate
+from graph.relationships.documents import forget_step, is_in_step, relate
 from graph.relationships.record import RelationshipRecord, has_relationships
+from graph.relationships.schema import NodeType
 from graph.storage.lease import claim_lease, holder_of, is_locked
-from graph.storage.place import PLACE_FILE, RECORD_FILE
+from graph.storage.place import PLACE_FILE, RECORD_FILE, RELATIONSHIPS_FILE
 from graph.storage.read_only import open_read_only
 from graph.storage.record import Record
 from graph.storage.record_reader import RecordReader
 from graph.storage.record_tables import RESTORE, DerivedRows
 from graph.storage.workspace import REPLY_CACHE, Workspace, manifest_of
+
+RELATIONSHIPS = "relationship graph"
+_RESTORE = f"Restore {RELATIONSHIPS_FILE} from a backup, or delete it: conversations and views in it are then lost"
+_ORPHANS = (
+    "SELECT id FROM document_chunk WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE source = key)"
+    " UNION SELECT id FROM document WHERE NOT EXISTS (SELECT 1 FROM chunk_of WHERE target = key)"
+)
+_TOLD = {NodeType.DOCUMENT: "documents", NodeType.CONCEPT: "concepts", NodeType.MESSAGE: "messages"}
 
 _ATTEMPTS = 3
 _UNHARMED = ("indexing run", "reply cache", RELATIONSHIPS)
@@ -360,3 +368,32 @@ def _derive_again(workspace: Workspace, record: Record, *, forget_store: bool) -
     # What exists in part is derived under the next number, and without a copy.
     workspace.index_folder(record.generation).mkdir(parents=True, exist_ok=True)
     publish(workspace, record)
+
+
+def check_relationships(workspace: Workspace, record: Record) -> Finding:
+    """Look at the relationship graph, if there is one; nothing is written.
+
+    What indexing derived can be put right; what conversations wrote cannot.
+    """
+    if not has_relationships(workspace.root):
+        return sound(RELATIONSHIPS, "The workspace has none")
+    try:
+        with RelationshipRecord.of(workspace.root, read_only=True) as relationships:
+            if faults := relationships.faults_found():
+                return lost(RELATIONSHIPS, f"SQLite finds faults in {RELATIONSHIPS_FILE}", _RESTORE, faults)
+            return _compare(relationships, record)
+    except MaraError as fault:
+        return lost(RELATIONSHIPS, fault.message, fault.hint or _RESTORE)
+
+
+def _compare(relationships: RelationshipRecord, record: Record) -> Finding:
+    if not is_in_step(relationships, record):
+        return leftover(RELATIONSHIPS, "It is not in step with the passages", [])
+    chunks = dict(relationships.execute("SELECT id, fingerprint FROM document_chunk"))
+    passages = record.fingerprints()
+    wrong = {key for key in chunks.keys() | passages.keys() if chunks.get(key) != passages.get(key)}
+    wrong |= {key for (key,) in relationships.execute(_ORPHANS)}
+    counts = relationships.counts()
+    told = ", ".join(f"{counts[of]:,} {name}" for of, name in _TOLD.items())
+    problem = f"It does not hold the passages and their documents as they are, in {len(wrong)} places"
+    return judged(RELATIONSHIPS, wrong, problem, f"In step with the passages: {told}")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-from graph.checks.probe import why_unreadable
 from graph.errors import WorkspaceDamaged
 from graph.publish.layered_store import SearchIndex, open_layers
 from graph.publish.mapped_store import MappedStore
-from graph.storage.generation import Layer
+from graph.publish.vector_store import VectorStore
+from graph.storage.generation import Layer, VectorStoreName
 from graph.storage.workspace import Workspace
 
 
@@ -50,3 +52,56 @@ def _copy(folder: Path, copy: Path) -> Path:
     if reason := why_unreadable(copy):
         raise WorkspaceDamaged(f"The search index cannot be read ({reason})")
     return copy
+
+
+_SEARCHES = 20
+_PAGE = 5_000
+
+
+def why_unreadable(folder: Path, store: VectorStoreName = "chroma") -> str:
+    """Return how a process ended that read a search index; empty where it came to its end.
+
+    Args:
+        folder: that of Chroma, or the generation's where the index is mapped.
+        store: which of the two.
+    """
+    command = [sys.executable, "-m", __name__, str(folder.absolute()), store]
+    ended = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    if not ended.returncode:
+        return ""
+    said = ended.stderr.strip().splitlines()
+    return said[-1] if said and ended.returncode > 0 else f"it ends the process that reads it, {ended.returncode}"
+
+
+def read_everything(folder: Path, store: VectorStoreName = "chroma") -> dict[str, int]:
+    """Read every vector, and go through all links between them.
+
+    Args:
+        folder: that of Chroma, or the generation's where the index is mapped.
+        store: which of the two.
+
+    Returns:
+        How many vectors of each collection one search came by.
+
+    Raises:
+        WorkspaceDamaged: something cannot be read.
+    """
+    index: SearchIndex = MappedStore.open(folder) if store == "mapped" else VectorStore.embedded(folder)
+    reached: dict[str, int] = {}
+    try:
+        for name in ("facts", "passages"):
+            ids = list(index.fingerprints(name))
+            for start in range(0, len(ids), _PAGE):
+                index.vectors(name, ids[start : start + _PAGE])
+            asked = ids[:: max(1, len(ids) // _SEARCHES)]
+            vectors = index.vectors(name, asked)
+            for key in asked:
+                index.search(name, vectors[key], 1)
+            reached[name] = len(index.search(name, vectors[asked[0]], len(ids))) if ids else 0
+    finally:
+        index.close()
+    return reached
+
+
+if __name__ == "__main__":
+    read_everything(Path(sys.argv[1]), "mapped" if sys.argv[2] == "mapped" else "chroma")

@@ -28,13 +28,12 @@ from graph.construction.edge_weights import (
 from graph.construction.edges import EDGE_KINDS, Edges, kinds_with, sort_edges
 from graph.construction.evidence import Evidence, Floats, Handles, Links, Names, Writings, read_evidence
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
-from graph.construction.names import IncrementalMatcher
-from graph.construction.synonym_columns import synonym_columns
+from graph.construction.near_names import synonym_columns
 from graph.corrections.apply import Corrections
 from graph.own_types import OwnTypes
 from graph.schema import Fact, RelationType, entity_id
-from graph.storage.own_types import declared_types
-from graph.storage.record import Record
+from graph.storage.record import Record, declared_types
+from graph.text import IncrementalMatcher
 
 PASSAGE_CLASSES = "passage_classes"
 """The note of the record that says where the classes are cut."""

@@ -10,7 +10,7 @@ import mmap
 import tokenize
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, chain, pairwise
 from operator import eq
 from pathlib import Path
@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 T = TypeVar("T")
 
 _KEPT_KEYS = 4096
-"""Every bisection begins with the same keys: those of the first eleven steps are kept, and little more."""
+"""Keys of a mapping that are kept: of so few all. Every bisection begins with the same ones, those of eleven steps."""
 
 CHECKED_TO = 1 << 22
 """Numbers of an array up to which all of them are looked at when it is opened: a few milliseconds."""
@@ -39,11 +39,11 @@ class LazySequence(Sequence[T]):
     """
 
     def __init__(self, length: int, at: Callable[[int], T]) -> None:
-        self._length = length
+        self._indices = range(length)
         self.at = at
 
     def __len__(self) -> int:
-        return self._length
+        return len(self._indices)
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -53,11 +53,11 @@ class LazySequence(Sequence[T]):
 
     def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
         if isinstance(index, slice):
-            return tuple(map(self.at, range(len(self))[index]))
-        return self.at(range(len(self))[index])
+            return tuple(map(self.at, self._indices[index]))
+        return self.at(self._indices[index])
 
     def __iter__(self) -> Iterator[T]:
-        return map(self.at, range(len(self)))
+        return map(self.at, self._indices)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, tuple | LazySequence):
@@ -191,7 +191,7 @@ class IntLists(LazySequence[tuple[int, ...]]):
 
 
 class SortedMapping(Mapping[str, T], Generic[T]):
-    """A mapping over two sequences: keys in ascending order, found by bisection, and their values."""
+    """A mapping over two sequences: keys in ascending order, of which many are found by bisection, and their values."""
 
     def __init__(self, keys: LazySequence[str], values: Sequence[T]) -> None:
         """Take as many values as keys; that the keys ascend is for the caller to see to."""
@@ -199,16 +199,18 @@ class SortedMapping(Mapping[str, T], Generic[T]):
             raise ValueError(f"{len(keys)} keys have {len(values)} values")
         self._keys = keys
         self._values = values
+        self._value_at: Callable[[int], T] = values.at if isinstance(values, LazySequence) else values.__getitem__
+        self._indices = range(len(keys))
         self._key_at = lru_cache(maxsize=_KEPT_KEYS)(keys.at)
 
     def __getitem__(self, key: str) -> T:
-        at = self._find(key)
-        if at is None:
+        place = self.place(key)
+        if place is None:
             raise KeyError(key)
-        return self._values[at]
+        return self._value_at(place)
 
     def __contains__(self, key: object) -> bool:
-        return self._find(key) is not None
+        return self.place(key) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._keys)
@@ -218,13 +220,16 @@ class SortedMapping(Mapping[str, T], Generic[T]):
 
     def place(self, key: object) -> int | None:
         """Return where a key stands among all; None where it does not."""
-        return self._find(key)
-
-    def _find(self, key: object) -> int | None:
         if not isinstance(key, str):
             return None
-        at = bisect_left(range(len(self._keys)), key, key=self._key_at)
-        return at if at < len(self._keys) and self._key_at(at) == key else None
+        if len(self._indices) <= _KEPT_KEYS:
+            return self._places.get(key)
+        place = bisect_left(self._indices, key, key=self._key_at)
+        return place if place < len(self._indices) and self._key_at(place) == key else None
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return dict(zip(self._keys, self._indices, strict=True))
 
 
 def load_array(path: Path, dtype: DTypeLike, shape: tuple[int | None, ...]) -> NDArray[Any]:

@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from functools import cached_property
 
-from graph.construction.names import Mention
 from graph.corrections.apply import Corrections
 from graph.schema import Passage, entity_id
 from graph.storage.record import Record
-from graph.text import normalise_name, tokens
+from graph.text import Mention, normalise_name, tokens
 
 
 class CorrectedNames:

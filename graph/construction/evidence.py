@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from graph.construction.bm25 import terms_of
 from graph.construction.edges import KIND_INDEX, EdgeKind
-from graph.construction.names import find_name
 from graph.corrections.apply import Stated
 from graph.schema import Fact, Passage, Triple, entity_id
 from graph.storage.entry import Entry
-from graph.text import normalise_name, token_spans
+from graph.text import find_name, normalise_name, token_spans
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float32]

@@ -7,7 +7,7 @@ texts and facts become Python objects when they are asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import islice
@@ -20,23 +20,204 @@ from numpy.typing import NDArray
 
 from graph.construction.arcs import NodeArcs, load_arcs, write_arcs
 from graph.construction.columns import (
+    CHECKED_TO,
+    IntLists,
     LazySequence,
     SortedMapping,
+    TextColumn,
     TextTable,
     check_range,
     load_array,
 )
-from graph.construction.edges import EDGE_TYPES, IS_OWN_TITLE, IS_PASSAGE_KIND, EdgeKind, Edges, kinds_with
-from graph.construction.fact_table import BUILT_IN
-from graph.construction.fact_table import FactTable as FactTable
-from graph.construction.fact_table import GraphFact as GraphFact
-from graph.construction.names import NameMatcher
-from graph.construction.snapshot_columns import load_edges, load_entity_types, load_lists, save_lists
-from graph.construction.stored_passages import StoredIds, StoredPassages
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import (
+    EDGE_KINDS,
+    EDGE_TYPES,
+    IS_OWN_TITLE,
+    IS_PASSAGE_KIND,
+    EdgeKind,
+    Edges,
+    TypedGraph,
+    kinds_with,
+)
 from graph.metadata_filter import askable_keys
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
-from graph.schema import Passage, entity_id
+from graph.schema import Fact, Passage, RelationType, entity_id
+from graph.text import NameMatcher
+
+BUILT_IN = tuple(RelationType)
+"""The built-in relation types; a fact stores its type's index in those of its graph, which begin with these."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFact:
+    """A fact with its place in the graph: node indices of its ends, indices of the passages that hold it."""
+
+    fact: Fact
+    subject: int
+    object: int
+    passages: tuple[int, ...]
+
+
+class FactTable(SortedMapping[GraphFact]):
+    """Facts by their ids, ascending: a table of id, subject, predicate and object, and columns beside it.
+
+    Attributes:
+        ends: node indices of subjects and objects, shape (n, 2).
+        relations: each fact's relation type, by its place in ``types``.
+        types: the built-in relation types, and the own ones of the facts.
+        passages: indices of the passages that hold each.
+        ids: by their place.
+        rows: the facts by their place.
+    """
+
+    _WIDTH = 4
+
+    def __init__(
+        self,
+        table: TextTable,
+        ends: NDArray[np.int32],
+        relations: NDArray[np.uint8],
+        passages: IntLists,
+        own: Sequence[RelationType] = (),
+    ) -> None:
+        self._table = table
+        self.ends = ends
+        self.relations = relations
+        self.types = (*BUILT_IN, *own)
+        self.passages = passages
+        self.rows = LazySequence(len(table), self._fact)
+        self.ids = table.column(0)
+        super().__init__(self.ids, self.rows)
+
+    @staticmethod
+    def of(facts: Mapping[str, GraphFact]) -> FactTable:
+        """Return a table of some facts, whatever their order."""
+        keys = sorted(facts)
+        held = [facts[key] for key in keys]
+        ends = np.array([(fact.subject, fact.object) for fact in held], dtype=np.int32).reshape(len(held), 2)
+        return FactTable.of_columns(
+            keys,
+            [fact.fact for fact in held],
+            ends,
+            IntLists.of(fact.passages for fact in held),
+            sorted({fact.fact.relation for fact in held if fact.fact.relation.is_own}),
+        )
+
+    @staticmethod
+    def of_columns(
+        ids: Sequence[str],
+        facts: Sequence[Fact],
+        ends: NDArray[np.int32],
+        passages: IntLists,
+        own: Sequence[RelationType] = (),
+    ) -> FactTable:
+        """Return the table of facts in the order of their ids, with their ends and the passages that hold them."""
+        rows = ((key, f.subject, f.predicate, f.object) for key, f in zip(ids, facts, strict=True))
+        place = {relation: index for index, relation in enumerate((*BUILT_IN, *own))}
+        relations = np.array([place[fact.relation] for fact in facts], dtype=np.uint8)
+        return FactTable(TextTable.of(rows, FactTable._WIDTH), ends, relations, passages, own)
+
+    def save(self, folder: Path) -> None:
+        """Write the table into an existing folder."""
+        self._table.save(folder, "facts")
+        np.save(folder / "fact_ends.npy", self.ends)
+        np.save(folder / "fact_relations.npy", self.relations)
+        self.passages.save(folder, "fact_passages")
+
+    @staticmethod
+    def load(
+        folder: Path,
+        n_facts: int,
+        n_entities: int,
+        n_passages: int,
+        own: Sequence[RelationType] = (),
+        *,
+        thorough: bool = True,
+    ) -> FactTable:
+        """Read a table. Raises OSError or ValueError when it is damaged.
+
+        Without ``thorough``, of what is large only the ends are looked at.
+        """
+        table = FactTable.load_texts(folder, n_facts, thorough=thorough)
+        ends = load_array(folder / "fact_ends.npy", np.int32, (n_facts, 2))
+        relations = load_array(folder / "fact_relations.npy", np.uint8, (n_facts,))
+        passages = IntLists.load(folder, "fact_passages", n_facts, n_passages, thorough=thorough)
+        check_range(relations, len(BUILT_IN) + len(own), thorough=thorough)
+        check_range(ends, n_entities, thorough=thorough)
+        return FactTable(table, ends, relations, passages, own)
+
+    @staticmethod
+    def load_texts(folder: Path, n_facts: int, *, thorough: bool = True) -> TextTable:
+        """Read id, subject, predicate and object of each fact alone. Raises and looks as `load` does."""
+        return TextTable.load(folder, "facts", FactTable._WIDTH, n_facts, thorough=thorough)
+
+    def _fact(self, place: int) -> GraphFact:
+        """Return one fact. Raises ValueError where its text cannot be read."""
+        _, subject, predicate, object_ = self._table.row(place)
+        fact = Fact(subject, predicate, object_, self.types[self.relations.item(place)])
+        return GraphFact(fact, self.ends.item(place, 0), self.ends.item(place, 1), self.passages.at(place))
+
+
+_MOST_REMEMBERED = 1 << 15
+"""Ids of which the place is remembered: a question looks a few hundred up several times each."""
+
+
+class StoredPassages(LazySequence[Passage]):
+    """Passages of a table: id, title, text, source, metadata as JSON."""
+
+    WIDTH = 5
+
+    def __init__(self, table: TextTable) -> None:
+        super().__init__(len(table), self._passage)
+        self._table = table
+        self.ids = table.column(0)
+
+    def _passage(self, index: int) -> Passage:
+        """Return one passage. Raises ValueError where its text or metadata cannot be read."""
+        key, title, text, source, metadata = self._table.row(index)
+        return Passage(key, title, text, source, json.loads(metadata))
+
+
+class StoredIds(SortedMapping[int]):
+    """Ids in ascending order, by their places, and their places by them.
+
+    Attributes:
+        ids: by their places. One that was read is found again without a search.
+    """
+
+    def __init__(self, column: TextColumn) -> None:
+        super().__init__(column, range(len(column)))
+        self.ids = _Ids(self, column)
+        self._column = column
+        self._remembered: dict[str, int] = {}
+
+    def remembered(self, place: int) -> str:
+        """Return the id at a place, and remember it."""
+        key = self._column.at(place)
+        if len(self._remembered) >= _MOST_REMEMBERED:
+            self._remembered.clear()
+        self._remembered[key] = place
+        return key
+
+    def place(self, key: object) -> int | None:
+        """Return where an id stands among all; None where it does not."""
+        known = self._remembered.get(key) if isinstance(key, str) else None
+        if known is not None:
+            return known
+        found = super().place(key)
+        if found is not None:
+            self.remembered(found)
+        return found
+
+
+class _Ids(LazySequence[str]):
+    def __init__(self, stored: StoredIds, column: TextColumn) -> None:
+        super().__init__(len(column), stored.remembered)
+        self._column = column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._column)
+
 
 SNAPSHOT_VERSION = 6
 
@@ -200,13 +381,16 @@ _HEADER_TYPES = {
 }
 
 
+_NUMBERED = {
+    "relations": [*map(str, BUILT_IN)],
+    "edge_kinds": [f"{kind.relation} ({kind.link})" if kind.link else str(kind.relation) for kind in EDGE_KINDS],
+}
+"""The names behind a snapshot's numbers, in the order of this version; those of own types come behind them, by name."""
+
+
 def _numbered(own: OwnTypes) -> dict[str, list[str]]:
-    """Return the names behind a snapshot's numbers, in the order of this version: own types last, by name."""
-    relations = own.relation_types
-    return {
-        "relations": [str(relation) for relation in (*BUILT_IN, *relations)],
-        "edge_kinds": [kind.name for kind in kinds_with(relations)],
-    }
+    """Return the names behind the numbers of a snapshot with some own types."""
+    return {key: [*names, *map(str, own.relation_types)] for key, names in _NUMBERED.items()}
 
 
 def save(graph: KnowledgeGraph, folder: Path) -> None:
@@ -289,7 +473,7 @@ def load_header(folder: Path) -> dict[str, Any]:
 
 def _own_types(header: Mapping[str, Any]) -> OwnTypes:
     """Return the own types that a header states. Raises ValueError where it states something else."""
-    return own_types_of(header.get("own_types", {}))
+    return own_types_of(header["own_types"]) if "own_types" in header else NO_TYPES
 
 
 def load(folder: Path, *, thorough: bool = False) -> KnowledgeGraph:
@@ -386,3 +570,36 @@ def _check_order(graph: KnowledgeGraph) -> None:
         behind = (column[1:] < column[:-1]) | ((column[1:] == column[:-1]) & behind)
     if behind.any():
         raise ValueError("edges are to be in the order of source, target and kind: see sort_edges")
+
+
+def load_entity_types(folder: Path, n_entities: int, own: OwnTypes, *, thorough: bool) -> NDArray[np.uint8]:
+    """Read the types of entities: none where no own types of them are used. Raises OSError or ValueError."""
+    if not own.entities:
+        return np.zeros(0, dtype=np.uint8)
+    types = load_array(folder / "entity_types.npy", np.uint8, (n_entities,))
+    return check_range(types, len(own.entities) + 1, thorough=thorough)
+
+
+def load_edges(folder: Path, n_edges: int, n_entities: int, n_nodes: int, own: OwnTypes, *, thorough: bool) -> Edges:
+    """Read the edges. Raises OSError or ValueError when they are damaged."""
+    columns = {name: load_array(folder / f"edge_{name}.npy", kind, (n_edges,)) for name, kind in EDGE_TYPES.items()}
+    n_kinds = len(kinds_with(own.relation_types))
+    for name, limit in (("source", n_entities), ("target", n_nodes), ("kind", n_kinds)):
+        check_range(columns[name], limit, thorough=thorough)
+    if (thorough or n_edges <= CHECKED_TO) and (columns["source"][1:] < columns["source"][:-1]).any():
+        raise ValueError("the edges are not in the order of their sources")
+    return Edges(**columns)
+
+
+def save_lists(lists: Mapping[str, Sequence[int]], folder: Path, name: str) -> None:
+    """Write lists of numbers by name into an existing folder."""
+    keys = sorted(lists)
+    TextTable.of(((key,) for key in keys), 1).save(folder, name)
+    IntLists.of(lists[key] for key in keys).save(folder, f"{name}.numbers")
+
+
+def load_lists(folder: Path, name: str, limit: int, *, thorough: bool) -> SortedMapping[Sequence[int]]:
+    """Read lists of numbers from 0 to limit - 1 by name. Raises OSError or ValueError when they are damaged."""
+    table = TextTable.load(folder, name, 1, thorough=thorough)
+    lists = IntLists.load(folder, f"{name}.numbers", len(table), limit, thorough=thorough)
+    return SortedMapping(table.column(0), lists)

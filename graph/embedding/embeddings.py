@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.embedding.bert import unit_rows
+from graph.embedding.bert import MiniLMEmbedder, unit_rows
 from graph.embedding.e5 import E5Embedder
-from graph.embedding.minilm import MiniLMEmbedder
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address, timeout_s
+from graph.environment import environment
 from graph.errors import EmbeddingMismatch, TransportFault
 
 if TYPE_CHECKING:
@@ -185,21 +184,19 @@ def configured_embedder() -> Embedder:
     ``MARA_EMBEDDING_QUERY_PREFIX`` or ``MARA_EMBEDDING_PASSAGE_PREFIX`` is set, the two take the place of the prefixes
     of the endpoint's model.
     """
-    base_url = os.environ.get(_address_variable()) or None
-    given = Prefixes(
-        os.environ.get("MARA_EMBEDDING_QUERY_PREFIX", ""), os.environ.get("MARA_EMBEDDING_PASSAGE_PREFIX", "")
-    )
+    base_url = environment().value(_address_variable()) or None
+    given = Prefixes(environment().mara_embedding_query_prefix, environment().mara_embedding_passage_prefix)
     return _embedder(
-        os.environ.get("MARA_EMBEDDING_MODEL") or MiniLMEmbedder.model_id,
+        environment().mara_embedding_model or MiniLMEmbedder.model_id,
         base_url,
-        os.environ.get("OPENAI_API_KEY") or None,
+        environment().openai_api_key or None,
         given if given != Prefixes() else None,
     )
 
 
 def _address_variable() -> str:
     """Return the variable that holds the endpoint's address."""
-    return "MARA_EMBEDDING_BASE_URL" if os.environ.get("MARA_EMBEDDING_BASE_URL") else "OPENAI_BASE_URL"
+    return "MARA_EMBEDDING_BASE_URL" if environment().mara_embedding_base_url else "OPENAI_BASE_URL"
 
 
 def check_embedder(embedder: Embedder, model_id: str) -> None:
@@ -244,8 +241,9 @@ class QuestionCache:
 class TextCache:
     """Vectors of the texts that were asked for last; safe across threads."""
 
-    def __init__(self, embedder: Embedder, limit: int = _CACHED_TEXTS) -> None:
-        self._embedder = embedder
+    def __init__(self, embed: Callable[[Sequence[str]], NDArray[np.float32]], limit: int = _CACHED_TEXTS) -> None:
+        """Take what gives a unit vector a text, and how many vectors are kept."""
+        self._embed = embed
         self._limit = limit
         self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
@@ -256,14 +254,14 @@ class TextCache:
             found = {text: self._vectors[text] for text in texts if text in self._vectors}
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         if missing:
-            found.update(zip(missing, self._embedder.embed(missing), strict=True))
+            found.update(zip(missing, self._embed(missing), strict=True))
         with self._lock:
             for text in texts:
                 self._vectors[text] = found[text]
                 self._vectors.move_to_end(text)
             while len(self._vectors) > self._limit:
                 self._vectors.popitem(last=False)
-        return np.stack([found[text] for text in texts]) if texts else self._embedder.embed(texts)
+        return np.stack([found[text] for text in texts]) if texts else self._embed(texts)
 
     def forget(self) -> None:
         """Empty the cache."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from graph.environment import environment
 from graph.errors import BadInput
 
 _KEYS = (
@@ -81,9 +81,9 @@ def censored(text: str) -> str:
 
 
 def _configured_secrets() -> Iterator[str]:
-    yield from (os.environ.get(name, "") for name in _KEYS)
-    several = os.environ.get("MARA_EXTRACTION_URLS", "").split(",")
-    for address in (*(os.environ.get(name, "") for name in _ADDRESSES), *map(str.strip, several)):
+    yield from map(environment().value, _KEYS)
+    several = environment().mara_extraction_urls.split(",")
+    for address in (*map(environment().value, _ADDRESSES), *map(str.strip, several)):
         named = re.match(r"\w+://(.*)@", address, re.DOTALL)
         if named:
             name, _, password = named[1].partition(":")

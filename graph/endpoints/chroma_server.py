@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 import threading
 from functools import cache
@@ -12,10 +11,10 @@ from urllib.request import urlopen
 
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import timeout_s
+from graph.environment import environment
 from graph.errors import MaraError, StoreUnavailable, faults_behind
 
 _CONNECTING = threading.Lock()
-_TOKEN_VARIABLES = ("CHROMA_CLIENT_AUTH_PROVIDER", "CHROMA_CLIENT_AUTH_CREDENTIALS")
 _REPAIR = "If it stays so, `mara doctor --repair` makes the collections again from the record"
 
 
@@ -37,7 +36,7 @@ def connect(address: Address) -> Any:
     Raises:
         StoreUnavailable: the server does not answer, or refuses.
     """
-    token = tuple(os.environ.get(name) for name in _TOKEN_VARIABLES)
+    token = environment().chroma_client_auth_provider, environment().chroma_client_auth_credentials
     try:
         with _CONNECTING:
             return _client(address, timeout_s(), token)
@@ -46,7 +45,7 @@ def connect(address: Address) -> Any:
 
 
 @cache
-def _client(address: Address, seconds: float, token: tuple[str | None, ...]) -> Any:
+def _client(address: Address, seconds: float, token: tuple[str, str]) -> Any:
     """Make a client; Chroma itself reads the token, which is here so that another one makes another client."""
     import chromadb
     from chromadb.config import Settings

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import httpcore
 import httpx
 
 from graph.endpoints.address import Address, address_parts, unreadable
-from graph.endpoints.bounded_network import bound_reads
+from graph.endpoints.patience import within_patience
+from graph.environment import environment
 from graph.errors import BadInput, MaraError
 
 MAX_REPLY_BYTES = 64 * 2**20
@@ -43,7 +45,7 @@ def making_client() -> Iterator[None]:
     except Exception as fault:
         raise BadInput(
             f"No client of the endpoint can be made with these settings ({type(fault).__name__})",
-            f"Check {', '.join(filter(os.environ.get, _SETTINGS)) or 'the network settings'}",
+            f"Check {', '.join(filter(environment().value, _SETTINGS)) or 'the network settings'}",
         ) from None
 
 
@@ -65,7 +67,7 @@ def http_client(address: Address | None, *on_response: Callable[[httpx.Response]
         _check_proxies()
         client: httpx.Client = openai.DefaultHttpxClient(
             auth=address.credentials if address else None,
-            proxy=os.environ.get("OPENAI_PROXY") or None,
+            proxy=environment().openai_proxy or None,
             headers={"Accept-Encoding": "identity"},
             event_hooks={"response": [_limit, *on_response]},
         )
@@ -76,7 +78,7 @@ def http_client(address: Address | None, *on_response: Callable[[httpx.Response]
 def _check_proxies() -> None:
     """Raise BadInput where a proxy's address can be read in two ways; that of the environment needs no scheme."""
     for name in _PROXIES:
-        given = os.environ.get(name)
+        given = environment().value(name)
         if given and address_parts(given if "://" in given else f"http://{given}") is None:
             raise unreadable(name, "http://proxy:3128 or http://name:password@proxy:3128")
 
@@ -116,3 +118,55 @@ class _Limited(httpx.SyncByteStream):
 
     def close(self) -> None:
         self._stream.close()
+
+
+def bound_reads(client: httpx.Client) -> None:
+    """Let the patience of a request bound each of its reads, whatever comes meanwhile.
+
+    A time-out of httpx counts from the last byte, which a server that sends comments alone puts off for ever, and
+    cannot change while a reply comes. httpx has no setting for the network beneath it; httpcore, which it uses, has.
+    """
+    transports: Iterable[Any] = (client._transport, *client._mounts.values())
+    for pool in (transport._pool for transport in transports if transport is not None):
+        pool._network_backend = _BoundedNetwork(pool._network_backend)
+
+
+class _BoundedNetwork(httpcore.NetworkBackend):
+    def __init__(self, network: httpcore.NetworkBackend) -> None:
+        self._network = network
+
+    def connect_tcp(
+        self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any
+    ) -> httpcore.NetworkStream:
+        return _BoundedStream(self._network.connect_tcp(host, port, _bounded(timeout), *args, **options))
+
+    def sleep(self, seconds: float) -> None:
+        self._network.sleep(seconds)
+
+
+class _BoundedStream(httpcore.NetworkStream):
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _bounded(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _bounded(timeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(self, *args: Any, **options: Any) -> httpcore.NetworkStream:
+        return _BoundedStream(self._stream.start_tls(*args, **options))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _bounded(timeout: float | None) -> float | None:
+    """A time-out within the patience of the request. Raises httpcore.ReadTimeout where that is at its end."""
+    seconds = within_patience(timeout)
+    if seconds <= 0:
+        raise httpcore.ReadTimeout("the patience of the request is at its end")
+    return None if seconds == float("inf") else seconds

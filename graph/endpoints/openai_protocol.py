@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from graph.endpoints.address import Address
+from graph.environment import environment
 from graph.errors import BadInput, MaraError, ModelUnavailable, TransportCause, TransportFault, faults_behind
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ def thinking_tokens() -> int | None:
     Raises:
         BadInput: the variable does not hold a whole number from 0.
     """
-    if not os.environ.get("MARA_THINKING_TOKENS"):
+    if not environment().mara_thinking_tokens:
         return None
     return int(_number_of("MARA_THINKING_TOKENS", 0.0, "a whole number of tokens", float.is_integer))
 
 
 def _number_of(variable: str, default: float, wanted: str, allows: Callable[[float], bool] = lambda _: True) -> float:
     """The number in a variable of the environment, from 0. Raises BadInput with what is wanted."""
-    text = os.environ.get(variable) or str(default)
+    text = environment().value(variable) or str(default)
     try:
         number = float(text)
     except ValueError:
@@ -74,7 +74,7 @@ def endpoint_address(text: str | None, variable: str = "OPENAI_BASE_URL") -> Add
     LangChain's ``OPENAI_API_BASE`` counts where no address is given.
     """
     if not text:
-        text, variable = os.environ.get("OPENAI_API_BASE"), "OPENAI_API_BASE"
+        text, variable = environment().openai_api_base, "OPENAI_API_BASE"
     return Address.parse(text, variable, "http://localhost:8000/v1") if text else None
 
 
@@ -119,7 +119,7 @@ def as_mara_error(fault: Exception, role: str, detail: str = "") -> MaraError:
 def _place_to_check(role: str) -> str:
     """Return the hint that names the settings of an endpoint's address that are set."""
     names = (*_ADDRESSES_OF.get(role, ()), "OPENAI_BASE_URL", "OPENAI_API_BASE")
-    named = [name for name in names if os.environ.get(name)]
+    named = [*filter(environment().value, names)]
     return f"Check {' or '.join(named)} and the server" if named else "Check the network and the model's server"
 
 

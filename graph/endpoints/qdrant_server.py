@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from functools import cache
 from typing import Any
 
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import timeout_s
+from graph.environment import environment
 from graph.errors import BadInput, DependencyMissing, MaraError, StoreUnavailable, faults_behind
 
 URL_VARIABLE = "MARA_QDRANT_URL"
@@ -22,7 +22,7 @@ def qdrant_address() -> Address:
     Raises:
         BadInput: it names none; the message shows nothing secret of it.
     """
-    text = os.environ.get(URL_VARIABLE) or ""
+    text = environment().mara_qdrant_url or ""
     if not text:
         raise BadInput(
             f"The vectors of this workspace are on a Qdrant server, and {URL_VARIABLE} is not set",
@@ -40,7 +40,7 @@ def connect(address: Address) -> Any:
     Raises:
         DependencyMissing: qdrant-client is not installed.
     """
-    return _client(address, timeout_s(), os.environ.get(KEY_VARIABLE) or "")
+    return _client(address, timeout_s(), environment().mara_qdrant_key or "")
 
 
 @cache

@@ -17,7 +17,7 @@ from graph.construction.edges import IS_FACT_KIND, IS_PASSAGE_KIND
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.corrections.apply import Corrections, Stated
 from graph.errors import BadInput
-from graph.explain.edge_facts import EdgeFacts
+from graph.explain.flows import EdgeFacts
 from graph.schema import Triple, entity_id
 from graph.storage.entry import Entry
 from graph.storage.record import Record

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from graph.construction.edges import IS_SYNONYM_KIND
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.explain.edge_facts import EdgeFacts
-from graph.explain.flows import Flows
+from graph.explain.flows import EdgeFacts, Flows
 from graph.retrieve.selection import Selection
 
 EDGES_PER_NODE = 3

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graph.construction.edges import EDGE_KINDS
+from graph.construction.edges import EDGE_KINDS, TypedGraph
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.construction.typed_graph import TypedGraph
 from graph.errors import BadInput
 from graph.relations import fact_relations
 from graph.retrieve.modes import MARA_MATRIX

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from graph.out_of_resources import check_files, check_memory
+from graph.errors import check_files, check_memory
 
 _OPENING = threading.Lock()
 """Chroma counts the clients of a folder without a lock of its own."""

@@ -14,8 +14,7 @@ from graph.construction.builder import GraphBuilder
 from graph.construction.external.build import build_on_disk
 from graph.construction.external.settings import build_processes, is_built_on_disk
 from graph.construction.knowledge_graph import load, load_header, save
-from graph.errors import WorkspaceDamaged
-from graph.out_of_resources import shortage_behind
+from graph.errors import WorkspaceDamaged, shortage_behind
 from graph.publish.search_indexes import SearchIndexWriter, Wanted, is_to_move
 from graph.storage.record import Record
 from graph.storage.synonym_pairs import settle_synonyms
@@ -89,42 +88,6 @@ def publish_committed(workspace: Workspace) -> int | None:
         return record.generation
 
 
-class _Derivation:
-    """The state that a writer keeps between two publications, so that a small change costs little."""
-
-    def __init__(self) -> None:
-        self._builder = GraphBuilder()
-        self._search = SearchIndexWriter()
-
-    def derive(self, workspace: Workspace, record: Record, *, from_scratch: bool) -> None:
-        """Write the files of the record's generation into its folder, and bring the search index up to it.
-
-        With ``from_scratch``, nothing is taken over from an older generation.
-        """
-        folder = workspace.index_folder(record.generation)
-        folder.mkdir(parents=True)
-        if is_built_on_disk(record):
-            wanted = self._build_on_disk(workspace, record, folder)
-        else:
-            wanted = self._build_in_memory(workspace, record, folder)
-        self._search.write(workspace, wanted, folder, from_scratch=from_scratch)
-
-    def _build_in_memory(self, workspace: Workspace, record: Record, folder: Path) -> Wanted:
-        with _without_garbage_collection():
-            self._builder.update(record)
-            self._builder.sparse().save(folder / "bm25")
-            graph = self._builder.graph(record)
-            save(graph, folder)
-        # What a build on disk keeps of passages is not to outlive them.
-        shutil.rmtree(workspace.build_cache, ignore_errors=True)
-        return Wanted(record, graph, self._builder.fingerprints())
-
-    def _build_on_disk(self, workspace: Workspace, record: Record, folder: Path) -> Wanted:
-        self._builder = GraphBuilder()
-        build_on_disk(workspace, record, folder, processes=build_processes())
-        return Wanted(record, load(folder))
-
-
 def _give_memory_back() -> None:
     """Let the allocator return what was freed: each run has threads of its own, and glibc keeps what they leave."""
     if sys.platform == "linux":
@@ -145,8 +108,9 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-_KEPT: dict[tuple[str, Path], _Derivation] = {}
-"""What is kept of the workspace that this process published last, by its id and its folder."""
+_KEPT: dict[tuple[str, Path], tuple[GraphBuilder, SearchIndexWriter]] = {}
+"""What a writer keeps between two publications, so that a small change costs little: of the workspace that this process
+published last, by its id and its folder."""
 
 
 def forget_derivations() -> None:
@@ -154,24 +118,45 @@ def forget_derivations() -> None:
     _KEPT.clear()
 
 
+def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None:
+    """Write the files of the record's generation into its folder, and bring the search index up to it.
+
+    With ``from_scratch``, nothing is taken over from an older generation. Nothing is kept of a derivation that failed,
+    or of the past.
+    """
+    key, folder = (record.workspace_id, workspace.root.absolute()), workspace.index_folder(record.generation)
+    kept = None if workspace.is_past else _KEPT.pop(key, None)
+    builder, search = kept or (GraphBuilder(), SearchIndexWriter())
+    try:
+        folder.mkdir(parents=True)
+        if is_built_on_disk(record):
+            builder = GraphBuilder()
+            build_on_disk(workspace, record, folder, processes=build_processes())
+            wanted = Wanted(record, load(folder))
+        else:
+            wanted = _build_in_memory(builder, workspace, record, folder)
+        search.write(workspace, wanted, folder, from_scratch=from_scratch)
+    except BaseException:
+        _empty(folder)
+        raise
+    if not workspace.is_past:
+        _KEPT.clear()
+        _KEPT[key] = builder, search
+
+
+def _build_in_memory(builder: GraphBuilder, workspace: Workspace, record: Record, folder: Path) -> Wanted:
+    with _without_garbage_collection():
+        builder.update(record)
+        builder.sparse().save(folder / "bm25")
+        graph = builder.graph(record)
+        save(graph, folder)
+    # What a build on disk keeps of passages is not to outlive them.
+    shutil.rmtree(workspace.build_cache, ignore_errors=True)
+    return Wanted(record, graph, builder.fingerprints())
+
+
 def _empty(folder: Path) -> None:
     """Give back the room of a generation that was left half made; its name stays taken, as `publish` needs it."""
     with suppress(OSError):
         for each in folder.iterdir():
             shutil.rmtree(each, ignore_errors=True) if each.is_dir() else each.unlink()
-
-
-def _derive(workspace: Workspace, record: Record, *, from_scratch: bool) -> None:
-    """Derive with what is kept of a workspace; nothing is kept of a derivation that failed, or of the past."""
-    if workspace.is_past:
-        _Derivation().derive(workspace, record, from_scratch=from_scratch)
-        return
-    key = (record.workspace_id, workspace.root.absolute())
-    derivation = _KEPT.pop(key, None) or _Derivation()
-    try:
-        derivation.derive(workspace, record, from_scratch=from_scratch)
-    except BaseException:
-        _empty(workspace.index_folder(record.generation))
-        raise
-    _KEPT.clear()
-    _KEPT[key] = derivation

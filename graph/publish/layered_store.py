@@ -13,9 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.publish.last_asked import LastAsked
 from graph.publish.vector_store import VectorStore
-from graph.publish.vectors import Stamp
+from graph.publish.vectors import LastAsked, Stamp
 from graph.storage.generation import Layer
 
 _SPARE = 20

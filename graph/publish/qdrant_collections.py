@@ -15,8 +15,7 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.metadata_filter import FINGERPRINT
-from graph.metadata_match import EXCLUDING
+from graph.metadata_filter import EXCLUDING, FINGERPRINT
 from graph.schema import MetadataValue
 
 _STAMPS = "mara-stamps"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,11 +18,11 @@ from graph.construction.columns import LazySequence
 from graph.construction.knowledge_graph import KnowledgeGraph, load
 from graph.endpoints.chroma_server import server_address
 from graph.endpoints.qdrant_server import qdrant_address
+from graph.environment import environment
 from graph.errors import BadInput
 from graph.publish.chroma_files import wipe_unused
 from graph.publish.layered_store import SearchIndex, open_layers
-from graph.publish.mapped_store import MappedStore
-from graph.publish.mapped_writing import changes_since, is_base, write_layer, write_whole
+from graph.publish.mapped_store import MappedStore, changes_since, is_base, write_layer, write_whole
 from graph.publish.vector_store import VectorStore
 from graph.publish.vectors import Vectors, passage_metadata, stored_fingerprint
 from graph.storage.generation import GenerationHold, Layer, VectorStoreName
@@ -62,17 +61,17 @@ def store_to_write(workspace: Workspace) -> VectorStoreName:
     Raises:
         BadInput: the variable names no store.
     """
-    store = _wanted_store() or _store_of(workspace)
+    store = _wanted_store() or _store_of(workspace, workspace.current())
     return "chroma" if workspace.is_past and store == "qdrant" else store
 
 
 def is_to_move(workspace: Workspace) -> bool:
     """Tell whether ``MARA_VECTORS`` says otherwise than what holds the current generation's vectors."""
-    return store_to_write(workspace) != _store_of(workspace)
+    return store_to_write(workspace) != _store_of(workspace, workspace.current())
 
 
 def _wanted_store() -> VectorStoreName | None:
-    name = os.environ.get(VECTORS_VARIABLE) or None
+    name = environment().mara_vectors or None
     if name is not None and name not in get_args(VectorStoreName):
         raise BadInput(
             f"MARA_VECTORS is {name!r}", f"Set it to one of {', '.join(get_args(VectorStoreName))}, or unset it"
@@ -80,9 +79,8 @@ def _wanted_store() -> VectorStoreName | None:
     return cast(VectorStoreName | None, name)
 
 
-def _store_of(workspace: Workspace) -> VectorStoreName:
-    current = workspace.current()
-    layer = None if current is None else Layer.load(workspace.index_folder(current))
+def _store_of(workspace: Workspace, generation: int | None) -> VectorStoreName:
+    layer = None if generation is None else Layer.load(workspace.index_folder(generation))
     return "chroma" if layer is None else layer.store
 
 
@@ -91,13 +89,12 @@ def _server_of(workspace: Workspace) -> str:
 
     What is derived of the past lies beside its workspace alone: it comes and goes with the dates that are asked for.
     """
-    return "" if workspace.is_past else os.environ.get("MARA_CHROMA_URL") or ""
+    return "" if workspace.is_past else environment().mara_chroma_url or ""
 
 
 def is_on_server(workspace: Workspace, generation: int) -> bool:
     """Tell whether the vectors of a generation are on a server, in collections that all generations share."""
-    layer = Layer.load(workspace.index_folder(generation))
-    store = "chroma" if layer is None else layer.store
+    store = _store_of(workspace, generation)
     return store == "qdrant" or (store == "chroma" and bool(_server_of(workspace)))
 
 
@@ -107,10 +104,10 @@ def store_name(workspace: Workspace, generation: int) -> str:
     Raises:
         BadInput: the address of the server is not one, or is not set.
     """
-    layer = Layer.load(workspace.index_folder(generation))
-    if layer is not None and layer.store == "mapped":
+    store = _store_of(workspace, generation)
+    if store == "mapped":
         return "mapped"
-    if layer is not None and layer.store == "qdrant":
+    if store == "qdrant":
         return qdrant_address().url
     url = _server_of(workspace)
     return server_address(url).url if url else "embedded"
@@ -285,10 +282,10 @@ class Wanted:
     def read(self, name: str, ids: Sequence[str]) -> Vectors:
         """Return what is to be written under some ids."""
         if name == "facts":
-            return Vectors(ids, _FactVectors(self.record, ids))
+            return Vectors(ids, _Rows(lambda asked: self.record.fact_vectors([ids[row] for row in asked])))
         rows = np.array([self._graph.passage_index[key] for key in ids], dtype=np.int64)
         metadata = LazySequence(len(ids), lambda place: self._metadata(rows.item(place)))
-        return Vectors(ids, _PassageVectors(self._graph.passage_vectors, rows), metadata)
+        return Vectors(ids, _Rows(lambda asked: np.asarray(self._graph.passage_vectors[rows[asked]])), metadata)
 
     def _metadata(self, row: int) -> Mapping[str, Any]:
         passage = self._graph.passages[row]
@@ -299,26 +296,14 @@ class Wanted:
         return dict(self.record.stated_in_order()) if self._given is None else self._given
 
 
-class _PassageVectors:
-    """Some rows of the passages' vectors, which may be mapped from a file."""
+class _Rows:
+    """Rows of vectors that are read when they are asked for: from the record, or from a file that is mapped."""
 
-    def __init__(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> None:
-        self._vectors = vectors
-        self._rows = rows
-
-    def __getitem__(self, places: list[int]) -> NDArray[np.float32]:
-        return np.asarray(self._vectors[self._rows[places]])
-
-
-class _FactVectors:
-    """Vectors of facts that are read from the record when they are asked for."""
-
-    def __init__(self, record: Record, ids: Sequence[str]) -> None:
-        self._record = record
-        self._ids = ids
+    def __init__(self, read: Callable[[list[int]], NDArray[np.float32]]) -> None:
+        self._read = read
 
     def __getitem__(self, rows: list[int]) -> NDArray[np.float32]:
-        return self._record.fact_vectors([self._ids[row] for row in rows])
+        return self._read(rows)
 
 
 def _read_last(workspace: Workspace, record: Record) -> _Known | None:

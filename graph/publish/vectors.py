@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.errors import MaraError, WorkspaceDamaged, shortage_behind
 from graph.metadata_filter import FINGERPRINT, askable_metadata
 
 _MODEL, _COMMIT, _HOLDS, _WRITING = "mara_embedding_model", "mara_commit", "mara_holds", "mara_writing"
@@ -75,3 +78,41 @@ def passage_metadata(fingerprint: str, source: str, metadata: Mapping[str, Any])
 def stored_fingerprint(fingerprint: str) -> str:
     """Return how a passage's fingerprint stands in Chroma."""
     return f"{_METADATA_FORMAT}:{fingerprint}"
+
+
+T = TypeVar("T")
+
+_KEPT = 16
+
+
+class LastAsked(Generic[T]):
+    """What was worked out of the last few collections, told apart as objects: comparing them would take as long.
+
+    Safe across threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, int], tuple[Collection[str], T]] = OrderedDict()
+
+    def get(self, name: str, ids: Collection[str], work_out: Callable[[], T]) -> T:
+        """Return what is kept of some ids of a collection, or work it out."""
+        asked = name, id(ids)
+        with self._lock:
+            kept = self._kept.get(asked)
+        # It is kept with the ids, so that no others are at their place in memory meanwhile.
+        found = kept[1] if kept is not None and kept[0] is ids else work_out()
+        with self._lock:
+            self._kept[asked] = ids, found
+            self._kept.move_to_end(asked)
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+
+def damaged(fault: Exception) -> MaraError:
+    """Return the error of a search index whose files cannot be read."""
+    return shortage_behind(fault) or WorkspaceDamaged(
+        f"The search index cannot be used ({type(fault).__name__}: {fault})",
+        "Run `mara index` again: it is rebuilt from the record",
+    )

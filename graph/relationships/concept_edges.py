@@ -23,12 +23,13 @@ from graph.relationships.explanations import (
     relatedness,
 )
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, Edge, EdgeType, Node, NodeType, PropertyValue
-from graph.relationships.tables import joined_tables, table_of_nodes
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType, PropertyValue
+from graph.relationships.tables import table_of_nodes
 
 EXPLAINS = (EdgeType.EXPLAINS, NodeType.DOCUMENT, NodeType.CONCEPT)
 RELATED_TO = (EdgeType.RELATED_TO, NodeType.CONCEPT, NodeType.CONCEPT)
 
+_FORGET = "DELETE FROM pruned WHERE type = ?"
 _PAGE = 2_000
 _SHARE_UNITS = 10_000
 
@@ -54,7 +55,7 @@ def bring_concepts_in_step(relationships: RelationshipRecord, graph: KnowledgeGr
     n_concepts = _write_concepts(relationships, graph, ids, hashes)
     explains = _explains(graph, document_of, documents, hashes)
     related = _related(graph, document_of, hashes)
-    keys = _document_ids(relationships)
+    keys = dict(relationships.execute("SELECT key, id FROM document"))
     n_edges = _write_edges(relationships, explains, lambda group: keys[int(documents[group])], ids)
     n_edges += _write_edges(relationships, related, ids.__getitem__, ids)
     _forget_pruned_of_gone(relationships)
@@ -100,10 +101,6 @@ def _documents(relationships: RelationshipRecord, graph: KnowledgeGraph) -> tupl
     return document_of.astype(np.int64), documents
 
 
-def _document_ids(relationships: RelationshipRecord) -> dict[int, str]:
-    return dict(relationships.execute("SELECT key, id FROM document"))
-
-
 def _write_concepts(
     relationships: RelationshipRecord, graph: KnowledgeGraph, ids: Sequence[str], hashes: Hashes
 ) -> int:
@@ -118,15 +115,16 @@ def _write_concepts(
     with relationships.transaction():
         n_gone = relationships.remove_nodes(NodeType.CONCEPT, _concepts_hashed(relationships, known.gone(hashes)))
         relationships.put_nodes(
-            _concept(ids[each], labels[each], described.get(each), graph.entity_type(each)) for each in changed
+            Node(
+                NodeType.CONCEPT,
+                ids[each],
+                {"name": labels[each], "description": described.get(each), "type": graph.entity_type(each)},
+            )
+            for each in changed
         )
         if n_gone or changed:
             Digests.of(hashes, made).save(relationships, "concepts")
     return len(changed) + n_gone
-
-
-def _concept(key: str, name: str, description: str | None, kind: str | None) -> Node:
-    return Node(NodeType.CONCEPT, key, {"name": name, "description": description, "type": kind})
 
 
 def _concepts_hashed(relationships: RelationshipRecord, hashes: Hashes) -> list[str]:
@@ -218,7 +216,7 @@ def _write_page(
         if gone := pruned.get(source):
             kept = {key: each for key, each in targets.items() if gone.get(key) != evidence_of(each)}
             for target in gone.keys() & kept.keys():
-                _forget_pruned(relationships, of, source, target)
+                relationships.execute(f"{_FORGET} AND source = ? AND target = ?", (of[0].value, source, target))
         for target in there[source].keys() - kept.keys():
             n_removed += relationships.unlink(_edge(of, source, target))
         new += (_edge(of, source, key, each) for key, each in kept.items() if there[source].get(key) != each)
@@ -233,14 +231,11 @@ def _edge(of: EdgeKey, source: str, target: str, properties: Mapping[str, Proper
 
 def _edges_from(
     relationships: RelationshipRecord, of: EdgeKey, sources: Sequence[str]
-) -> dict[str, dict[str, dict[str, PropertyValue]]]:
+) -> dict[str, dict[str, Mapping[str, PropertyValue]]]:
     """Return {source: {target: properties}} of the edges that are there."""
-    names = list(EDGES[of[0]].properties)
-    columns = ", ".join(f'e."{name}"' for name in names)
-    query = f"SELECT a.id, b.id, {columns} FROM {joined_tables(*of)} WHERE a.id IN (SELECT value FROM json_each(?))"
-    found: dict[str, dict[str, dict[str, PropertyValue]]] = defaultdict(dict)
-    for source, target, *values in relationships.execute(query, (list(sources),)):
-        found[source][target] = dict(zip(names, values, strict=True))
+    found: dict[str, dict[str, Mapping[str, PropertyValue]]] = defaultdict(dict)
+    for edge in relationships.edges(*of, "WHERE a.id IN (SELECT value FROM json_each(?))", (list(sources),)):
+        found[edge.source[1]][edge.target[1]] = edge.properties
     return found
 
 
@@ -253,18 +248,11 @@ def _pruned_from(relationships: RelationshipRecord, of: EdgeKey, sources: Sequen
     return found
 
 
-def _forget_pruned(relationships: RelationshipRecord, of: EdgeKey, source: str, target: str) -> None:
-    relationships.execute(
-        "DELETE FROM pruned WHERE type = ? AND source = ? AND target = ?", (of[0].value, source, target)
-    )
-
-
 def _forget_pruned_of_gone(relationships: RelationshipRecord) -> None:
     """Forget pruned edges whose ends are not both there any more."""
     for edge_type, start, end in (EXPLAINS, RELATED_TO):
         relationships.execute(
-            "DELETE FROM pruned WHERE type = ?"
-            f' AND (NOT EXISTS (SELECT 1 FROM "{table_of_nodes(start)}" WHERE id = pruned.source)'
+            f'{_FORGET} AND (NOT EXISTS (SELECT 1 FROM "{table_of_nodes(start)}" WHERE id = pruned.source)'
             f' OR NOT EXISTS (SELECT 1 FROM "{table_of_nodes(end)}" WHERE id = pruned.target))',
             (edge_type.value,),
         )

@@ -14,6 +14,7 @@ import numpy as np
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.sight import Sight, named_document
+from graph.relationships.tables import along
 from graph.retrieve.seeds import min_max
 
 SIMILARITY_SHARE = 0.7
@@ -31,26 +32,16 @@ EDGE_LIMIT = 20_000
 
 MESSAGES_A_TURN = 2
 
-_OF_THREAD = """
-    SELECT DISTINCT concept.key, concept.id FROM part_of
-    JOIN conversation ON conversation.key = part_of.target
-    JOIN mentions ON mentions.source = part_of.source
-    JOIN concept ON concept.key = mentions.target
-    WHERE conversation.id = ?"""
-_MENTIONS = """
-    SELECT concept.id, mentions.confidence,
-        max(part_of.position) OVER () - part_of.position
-    FROM conversation JOIN part_of ON part_of.target = conversation.key
-    JOIN mentions ON mentions.source = part_of.source JOIN concept ON concept.key = mentions.target
-    WHERE conversation.id = :conversation"""
+_THREAD = f"{along('conversation <-part_of- message -mentions-> concept')} WHERE conversation.id = ?"
+_OF_THREAD = f"SELECT DISTINCT concept.key, concept.id FROM {_THREAD}"
+_MENTIONS = f"SELECT concept.id, mentions.confidence, max(position) OVER () - position FROM {_THREAD}"
 _NUMBER = "SELECT count(*) FROM (SELECT 1 FROM explains WHERE target = ? LIMIT ?) AS found"
 _COUNTS = """
     SELECT document.id, found.number FROM (
         SELECT source, count(*) AS number FROM explains WHERE target IN (SELECT value FROM json_each(?)) GROUP BY source
     ) found JOIN document ON document.key = found.source"""
-_PAIRS = """
-    SELECT document.id, concept.id FROM explains
-    JOIN document ON document.key = explains.source JOIN concept ON concept.key = explains.target
+_PAIRS = f"""
+    SELECT document.id, concept.id FROM {along("document -explains-> concept")}
     WHERE explains.target IN (SELECT value FROM json_each(?))"""
 
 
@@ -170,7 +161,7 @@ def thread_concepts(record: RelationshipRecord, conversation_id: str, sight: Sig
     A mention weighs its confidence, halved for each turn after it, so that the thread's last words count most.
     """
     weights: dict[str, float] = {}
-    for concept, confidence, age in record.execute(_MENTIONS, {"conversation": conversation_id}):
+    for concept, confidence, age in record.execute(_MENTIONS, (conversation_id,)):
         if sight is None or sight.sees_concept(concept):
             weights[concept] = weights.get(concept, 0.0) + confidence * 0.5 ** (age / MESSAGES_A_TURN)
     total = sum(weights.values())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from graph.errors import NoAccess
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EdgeType, NodeType
-from graph.relationships.tables import table_of_edges, table_of_nodes
+from graph.relationships.schema import Edge, EdgeType, Node, NodeType
+from graph.relationships.tables import along
 from graph.schema import stable_id
 from graph.text import one_line
 
@@ -19,46 +20,37 @@ USER, ASSISTANT = "user", "assistant"
 TITLE_LENGTH = 80
 """Characters of a conversation's title, which is the beginning of its first question."""
 
-_USER = table_of_nodes(NodeType.USER)
-_MESSAGE = table_of_nodes(NodeType.MESSAGE)
-_CONVERSATION = table_of_nodes(NodeType.CONVERSATION)
-_DOCUMENT = table_of_nodes(NodeType.DOCUMENT)
-_PART_OF = table_of_edges(EdgeType.PART_OF, NodeType.MESSAGE, NodeType.CONVERSATION)
-_CREATED = table_of_edges(EdgeType.CREATED, NodeType.USER, NodeType.MESSAGE)
-_FOLLOWS = table_of_edges(EdgeType.FOLLOWS, NodeType.MESSAGE, NodeType.MESSAGE)
-_VIEWED = table_of_edges(EdgeType.VIEWED, NodeType.USER, NodeType.DOCUMENT)
+WITH_ASKER = 'LEFT JOIN created ON created.target = m.key LEFT JOIN "user" u ON u.key = created.source'
+"""Joins who asked to a message ``m``, as the user ``u``."""
 
 _COLUMNS = "m.key, m.id, m.role, m.content, m.created_at, m.understood, m.kind, m.cited, p.position, c.id, u.id"
 _MESSAGES = f"""
-SELECT {_COLUMNS} FROM "{_MESSAGE}" m
-LEFT JOIN "{_PART_OF}" p ON p.source = m.key LEFT JOIN "{_CONVERSATION}" c ON c.key = p.target
-LEFT JOIN "{_CREATED}" made ON made.target = m.key LEFT JOIN "{_USER}" u ON u.key = made.source
-"""
+    SELECT {_COLUMNS} FROM message m
+    LEFT JOIN part_of p ON p.source = m.key LEFT JOIN conversation c ON c.key = p.target {WITH_ASKER}"""
 _WITHIN = f"""
-SELECT {_COLUMNS} FROM "{_PART_OF}" p
-CROSS JOIN "{_MESSAGE}" m ON m.key = p.source CROSS JOIN "{_CONVERSATION}" c ON c.key = p.target
-LEFT JOIN "{_CREATED}" made ON made.target = m.key LEFT JOIN "{_USER}" u ON u.key = made.source
-WHERE p.target = (SELECT key FROM "{_CONVERSATION}" WHERE id = ?) ORDER BY p.position
-"""
+    SELECT {_COLUMNS} FROM part_of p
+    CROSS JOIN message m ON m.key = p.source CROSS JOIN conversation c ON c.key = p.target {WITH_ASKER}
+    WHERE p.target = (SELECT key FROM conversation WHERE id = ?) ORDER BY p.position"""
 """The messages of a conversation; the cross joins keep the order, in which an index leads to the last ones."""
 _FIRST_ASKER = f"""
-SELECT u.id FROM "{_PART_OF}" p
-LEFT JOIN "{_CREATED}" made ON made.target = p.source LEFT JOIN "{_USER}" u ON u.key = made.source
-WHERE p.target = c.key ORDER BY p.position LIMIT 1
-"""
+    SELECT u.id FROM part_of p JOIN message m ON m.key = p.source {WITH_ASKER}
+    WHERE p.target = c.key ORDER BY p.position LIMIT 1"""
 _CONVERSATIONS = f"""
-SELECT c.id, c.title, c.created_at, c.updated_at, ({_FIRST_ASKER}),
-    (SELECT count(*) FROM "{_PART_OF}" p WHERE p.target = c.key)
-FROM "{_CONVERSATION}" c
-"""
+    SELECT c.id, c.title, c.created_at, c.updated_at, ({_FIRST_ASKER}),
+        (SELECT count(*) FROM part_of p WHERE p.target = c.key)
+    FROM conversation c"""
 _VIEWS = f"""
-SELECT d.id, d.path, d.title, v.view_count, v.first_viewed_at, v.last_viewed_at, v.duration, v.relevance_score
-FROM "{_VIEWED}" v JOIN "{_USER}" u ON u.key = v.source JOIN "{_DOCUMENT}" d ON d.key = v.target
-"""
+    SELECT document.id, path, title, view_count, first_viewed_at, last_viewed_at, duration, relevance_score
+    FROM {along('"user" -viewed-> document')} WHERE "user".id = ?"""
 _ASKED_IN = f"""EXISTS (
-    SELECT 1 FROM "{_PART_OF}" p JOIN "{_CREATED}" made ON made.target = p.source
-    JOIN "{_USER}" u ON u.key = made.source WHERE p.target = c.key AND u.id = ?
+    SELECT 1 FROM {along('"user" -created-> message -part_of->')}
+    WHERE part_of.target = c.key AND "user".id = ?
 )"""
+_LAST = """
+    SELECT message.id, last.position FROM (
+        SELECT source, position FROM part_of
+        WHERE target = (SELECT key FROM conversation WHERE id = ?) ORDER BY position DESC LIMIT 1
+    ) AS last JOIN message ON message.key = last.source"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,24 +177,19 @@ def last_turns(record: RelationshipRecord, conversation: str, most: int) -> list
 
 def views(record: RelationshipRecord, user: str) -> list[View]:
     """Return what a user viewed, the last first."""
-    rows = record.execute(f"{_VIEWS} WHERE u.id = ? ORDER BY v.last_viewed_at DESC, d.id", (user,))
+    rows = record.execute(f"{_VIEWS} ORDER BY last_viewed_at DESC, document.id", (user,))
     return [View(*row) for row in rows]
 
 
 def view_of(record: RelationshipRecord, user: str, document: str) -> View | None:
     """Return a user's views of one document; None where they never viewed it."""
-    row = record.execute(f"{_VIEWS} WHERE u.id = ? AND d.id = ?", (user, document)).fetchone()
+    row = record.execute(f"{_VIEWS} AND document.id = ?", (user, document)).fetchone()
     return View(*row) if row else None
 
 
 def last_message(record: RelationshipRecord, conversation: str) -> tuple[str, int] | None:
     """Return id and position of a conversation's last message; None where it has none."""
-    row = record.execute(
-        f'SELECT m.id, p.position FROM (SELECT source, position FROM "{_PART_OF}"'
-        f' WHERE target = (SELECT key FROM "{_CONVERSATION}" WHERE id = ?) ORDER BY position DESC LIMIT 1) AS p'
-        f' JOIN "{_MESSAGE}" m ON m.key = p.source',
-        (conversation,),
-    ).fetchone()
+    row = record.execute(_LAST, (conversation,)).fetchone()
     return (str(row[0]), int(row[1])) if row else None
 
 
@@ -222,7 +209,7 @@ def check_open_to(record: RelationshipRecord, key: str, user: str, *, own_only: 
     It is open to the user who began it. One that nobody is known to have begun is open to all, but where ``own_only``
     says that each may continue only what they began. What does not exist yet is open.
     """
-    found = record.execute(f'SELECT ({_FIRST_ASKER}) FROM "{_CONVERSATION}" c WHERE c.id = ?', (key,)).fetchone()
+    found = record.execute(f"SELECT ({_FIRST_ASKER}) FROM conversation c WHERE c.id = ?", (key,)).fetchone()
     if found is None or (found[0] or "") == user or (not found[0] and not own_only):
         return
     raise NoAccess("That conversation is not open to this user", "Name another conversation, or the user who began it")
@@ -255,5 +242,92 @@ def _message(row: tuple[object, ...]) -> Message:
 
 
 def _answers_to(record: RelationshipRecord, question: object) -> list[tuple[object, ...]]:
-    follows = f'm.key IN (SELECT source FROM "{_FOLLOWS}" WHERE target = ?)'
-    return record.execute(f"{_MESSAGES} WHERE {follows} AND c.key IS NULL", (question,)).fetchall()
+    answers = f"{_MESSAGES} WHERE m.key IN (SELECT source FROM follows WHERE target = ?) AND c.key IS NULL"
+    return record.execute(answers, (question,)).fetchall()
+
+
+_QUESTIONS = f"SELECT m.content, m.understood, u.id FROM message m {WITH_ASKER} WHERE m.role = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """How much was erased: whole conversations, messages in these and in others, and documents that were viewed."""
+
+    conversations: int = 0
+    messages: int = 0
+    views: int = 0
+
+
+def questions_of(record: RelationshipRecord, user: str) -> tuple[set[str], set[str]]:
+    """Return what a user asked, and what anybody else asked, each as it was typed and as it was completed."""
+    own: set[str] = set()
+    others: set[str] = set()
+    for content, understood, asker in record.execute(_QUESTIONS, (USER,)):
+        (own if asker == user else others).update(text for text in (content, understood) if text)
+    return own, others
+
+
+def erase_user(record: RelationshipRecord, user: str) -> Erased:
+    """Erase a user in one transaction: their questions with the answers to them, their conversations, and their views.
+
+    A conversation that others asked in, too, keeps their questions and answers.
+    """
+    with record.transaction():
+        own, others = questions_of(record, user)
+        asked_in, seen = conversations(record, user), views(record, user)
+        beside = [message.id for message in messages_beside(record, user)]
+        gone = record.remove_nodes(NodeType.MESSAGE, beside)
+        gone += sum(_erase_from(record, each, user) for each in asked_in)
+        searches = [node.id for node in record.nodes(NodeType.QUERY) if node.properties["text"] in own - others]
+        record.remove_nodes(NodeType.QUERY, searches)
+        record.remove_nodes(NodeType.USER, [user])
+        record.execute("DELETE FROM meta WHERE key = ?", (last_viewing_note(user),))
+        left = sum(conversation(record, each.id) is not None for each in asked_in)
+    return Erased(len(asked_in) - left, gone, len(seen))
+
+
+def erase_conversation(record: RelationshipRecord, key: str) -> Erased:
+    """Erase a conversation with all its messages, in one transaction; the views that it led to stay."""
+    with record.transaction():
+        gone = record.remove_nodes(NodeType.MESSAGE, [message.id for message in messages(record, key)])
+        return Erased(record.remove_nodes(NodeType.CONVERSATION, [key]), gone)
+
+
+def erase_messages(record: RelationshipRecord, key: str, gone: Collection[str]) -> int:
+    """Erase messages of a conversation, and the conversation where none is left; return how many there were.
+
+    Of those that stay, each follows the one that is before it now, and the first question gives the title.
+    """
+    with record.transaction():
+        found = messages(record, key)
+        kept = [message for message in found if message.id not in gone]
+        record.remove_nodes(NodeType.MESSAGE, [message.id for message in found if message.id in gone])
+        if not kept:
+            record.remove_nodes(NodeType.CONVERSATION, [key])
+        elif kept[0] != found[0]:
+            _rename(record, key, title_of(kept[0].content))
+        for before, after in pairwise(kept):
+            record.link(Edge(EdgeType.FOLLOWS, (NodeType.MESSAGE, after.id), (NodeType.MESSAGE, before.id)))
+    return len(found) - len(kept)
+
+
+def _erase_from(record: RelationshipRecord, within: Conversation, user: str) -> int:
+    """Erase a user's questions from a conversation, and the answers to them; in their own, also what nobody asked."""
+    theirs = {user, ""} if within.owner == user else {user}
+    found = messages(record, within.id)
+    return erase_messages(record, within.id, {each.id for each, asker in _with_askers(found) if asker in theirs})
+
+
+def _with_askers(found: list[Message]) -> list[tuple[Message, str]]:
+    """Return messages of a conversation with who asked: of an answer, who asked the question before it."""
+    asker, pairs = "", []
+    for message in found:
+        asker = message.user if message.role == USER else asker
+        pairs.append((message, asker))
+    return pairs
+
+
+def _rename(record: RelationshipRecord, key: str, title: str) -> None:
+    node = record.node(NodeType.CONVERSATION, key)
+    if node is not None:
+        record.put_node(Node(NodeType.CONVERSATION, key, {**node.properties, "title": title}))

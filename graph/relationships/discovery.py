@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
-from graph.dates import is_date
 from graph.errors import BadInput
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.sight import Sight, named_document
+from graph.relationships.tables import along
+from graph.text import is_date
 
 PROPOSED = 3
 """Documents that are proposed unless another number is asked for."""
@@ -44,16 +45,14 @@ DOCUMENT_LIMIT = 50
 """Documents that one concept leads to, at most: those that explain it best."""
 
 
-_ASKED = """
+_ASKED = f"""
     SELECT concept.id, max(message.created_at) AS latest, max(mentions.confidence) AS confidence
-    FROM "user" JOIN created ON created.source = "user".key JOIN message ON message.key = created.target
-    JOIN mentions ON mentions.source = message.key JOIN concept ON concept.key = mentions.target
+    FROM {along('"user" -created-> message -mentions-> concept')}
     WHERE "user".id = ? AND message.role = 'user'
     GROUP BY concept.key ORDER BY latest DESC, confidence DESC, concept.id LIMIT ?"""
-_READ = """
+_READ = f"""
     WITH read AS (
-        SELECT document.key, document.id, viewed.last_viewed_at AS latest
-        FROM "user" JOIN viewed ON viewed.source = "user".key JOIN document ON document.key = viewed.target
+        SELECT document.key, document.id, viewed.last_viewed_at AS latest FROM {along('"user" -viewed-> document')}
         WHERE "user".id = ? AND coalesce(viewed.relevance_score, 0) >= 0
         ORDER BY latest DESC, document.id LIMIT ?
     ),
@@ -61,17 +60,15 @@ _READ = """
         SELECT concept.id AS concept, read.id AS document, read.latest, row_number() OVER (
             PARTITION BY read.key ORDER BY explains.relevance_score DESC, concept.id
         ) AS place
-        FROM read JOIN explains ON explains.source = read.key JOIN concept ON concept.key = explains.target
+        FROM {along("read -explains-> concept")}
     )
     SELECT concept, document FROM placed WHERE place <= ? ORDER BY latest DESC, document, place"""
-_OWN = """
-    SELECT concept.id FROM document JOIN explains ON explains.source = document.key
-    JOIN concept ON concept.key = explains.target
+_OWN = f"""
+    SELECT concept.id FROM {along("document -explains-> concept")}
     WHERE document.id = ? ORDER BY explains.relevance_score DESC, concept.id LIMIT ?"""
-_TALKED = """
+_TALKED = f"""
     SELECT concept.id, max(part_of.position) AS latest
-    FROM conversation JOIN part_of ON part_of.target = conversation.key
-    JOIN mentions ON mentions.source = part_of.source JOIN concept ON concept.key = mentions.target
+    FROM {along("conversation <-part_of- message -mentions-> concept")}
     WHERE conversation.id = ? GROUP BY concept.key ORDER BY latest DESC, concept.id LIMIT ?"""
 _NAMES = "SELECT id, name FROM concept WHERE id IN (SELECT value FROM json_each(?))"
 _RELATED = tuple(
@@ -81,26 +78,19 @@ _RELATED = tuple(
     WHERE near.id = ? ORDER BY r.documents DESC, r.confidence DESC, r.{there}"""
     for here, there in (("source", "target"), ("target", "source"))
 )
-_EXPLAINED = """
-    SELECT document.id FROM concept JOIN explains ON explains.target = concept.key
-    JOIN document ON document.key = explains.source
+_EXPLAINED = f"""
+    SELECT document.id FROM {along("concept <-explains- document")}
     WHERE concept.id = ? ORDER BY explains.relevance_score DESC, explains.source"""
-_COMMONNESS = """
-    SELECT count(*) FROM (
-        SELECT 1 FROM concept JOIN explains ON explains.target = concept.key WHERE concept.id = ? LIMIT ?
-    ) AS found"""
-_VIEWED = """
-    SELECT document.id FROM "user" JOIN viewed ON viewed.source = "user".key
-    JOIN document ON document.key = viewed.target WHERE "user".id = ?"""
-_CITED = """
-    SELECT document.id FROM conversation JOIN part_of ON part_of.target = conversation.key
-    JOIN references_message_document cited ON cited.source = part_of.source
-    JOIN document ON document.key = cited.target WHERE conversation.id = ?
-    UNION
-    SELECT document.id FROM conversation JOIN part_of ON part_of.target = conversation.key
-    JOIN references_message_document_chunk cited ON cited.source = part_of.source
-    JOIN chunk_of ON chunk_of.source = cited.target
-    JOIN document ON document.key = chunk_of.target WHERE conversation.id = ?"""
+_COMMONNESS = f"""
+    SELECT count(*) FROM (SELECT 1 FROM {along("concept <-explains-")} WHERE concept.id = ? LIMIT ?) AS found"""
+_VIEWED = f"""SELECT document.id FROM {along('"user" -viewed-> document')} WHERE "user".id = ?"""
+_CITED = " UNION ".join(
+    f"SELECT document.id FROM {along(f'conversation <-part_of- message {cited} document')} WHERE conversation.id = ?"
+    for cited in (
+        "-references_message_document->",
+        "-references_message_document_chunk-> document_chunk -chunk_of->",
+    )
+)
 
 
 class Because(StrEnum):
@@ -209,10 +199,16 @@ def discover(
     if not (user_id or conversation_id or concepts or document_id):
         raise BadInput("Nothing tells what to discover from", "Give a topic, a user or a conversation")
     seeds: dict[str, Seed] = {}
+    own = record.execute(_OWN, (document_id, SEED_LIMIT))
+    talked = record.execute(_TALKED, (conversation_id, SEED_LIMIT))
+    asked = record.execute(_ASKED, (user_id, SEED_LIMIT))
+    read = () if as_published else record.execute(_READ, (user_id, SEED_LIMIT, READ_CONCEPTS))
     wanted = [
-        *_seeds_of_document(record, document_id),
+        *(Seed(concept, Because.DOCUMENT, document_id) for (concept,) in own),
         *(Seed(concept, Because.TOPIC if named else Because.NEAR) for concept in concepts),
-        *_seeds(record, user_id, conversation_id, with_read=not as_published),
+        *(Seed(concept, Because.CONVERSATION) for concept, _ in talked),
+        *(Seed(concept, Because.ASKED) for concept, *_ in asked),
+        *(Seed(concept, Because.READ, document) for concept, document in read),
     ]
     for seed in _seen(wanted, sight):
         seeds.setdefault(seed.concept, seed)
@@ -220,22 +216,6 @@ def discover(
     seen = _listed(record, _VIEWED, (user_id,)) | _listed(record, _CITED, (conversation_id,) * 2) | {document_id}
     counts = dict.fromkeys(reached, 1.0) if as_published else _rarities(record, reached)
     return _proposed(record, reached, counts, seen, k, sight)
-
-
-def _seeds_of_document(record: RelationshipRecord, document: str) -> Iterator[Seed]:
-    for (concept,) in record.execute(_OWN, (document, SEED_LIMIT)):
-        yield Seed(concept, Because.DOCUMENT, document)
-
-
-def _seeds(record: RelationshipRecord, user_id: str, conversation_id: str, *, with_read: bool) -> Iterator[Seed]:
-    """Yield the concepts to start from, those that tell most of what is wanted first; one may come twice."""
-    for concept, _ in record.execute(_TALKED, (conversation_id, SEED_LIMIT)):
-        yield Seed(concept, Because.CONVERSATION)
-    for concept, *_ in record.execute(_ASKED, (user_id, SEED_LIMIT)):
-        yield Seed(concept, Because.ASKED)
-    if with_read:
-        for concept, document in record.execute(_READ, (user_id, SEED_LIMIT, READ_CONCEPTS)):
-            yield Seed(concept, Because.READ, document)
 
 
 def _seen(seeds: Sequence[Seed], sight: Sight | None) -> list[Seed]:
@@ -342,24 +322,16 @@ def _proposed(
 
     def rank(item: tuple[str, list[ConceptPath]]) -> tuple[float, int, str]:
         document, paths = item
-        return -round(sum(counts[path.end.concept] for path in paths), 9), _steps_of(paths), document
+        steps = sum(len(path.steps) for path in paths)
+        return -round(sum(counts[path.end.concept] for path in paths), 9), steps, document
 
-    best = heapq.nsmallest(k, explained.items(), key=rank)
+    def nearest(paths: Sequence[ConceptPath]) -> tuple[ConceptPath, ...]:
+        return tuple(sorted(paths, key=lambda path: (len(path.steps), -counts[path.end.concept])))
+
     return [
-        _discovery(record, document, sorted(paths, key=lambda path: -counts[path.end.concept]), sight)
-        for document, paths in best
+        Discovery(document, *named_document(record, document, sight), len(paths), nearest(paths))
+        for document, paths in heapq.nsmallest(k, explained.items(), key=rank)
     ]
-
-
-def _steps_of(paths: Sequence[ConceptPath]) -> int:
-    return sum(len(path.steps) for path in paths)
-
-
-def _discovery(
-    record: RelationshipRecord, document_id: str, paths: Sequence[ConceptPath], sight: Sight | None
-) -> Discovery:
-    path, title = named_document(record, document_id, sight)
-    return Discovery(document_id, path, title, len(paths), tuple(sorted(paths, key=lambda way: len(way.steps))))
 
 
 def _listed(record: RelationshipRecord, query: str, values: Sequence[str]) -> set[str]:

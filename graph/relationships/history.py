@@ -5,10 +5,12 @@ A turn is written whole or not at all, and nothing derives it again.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from statistics import fmean
 from uuid import uuid4
 
 from graph.errors import MissingEndpoint, NotInSchema
@@ -19,42 +21,34 @@ from graph.relationships.conversations import (
     Cited,
     check_open_to,
     cited_text,
+    erase_messages,
     last_message,
     last_viewing_note,
     title_of,
 )
-from graph.relationships.erasure import erase_messages
+from graph.relationships.provenance import DOCUMENT_OF
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType, time_text
-from graph.relationships.tables import table_of_edges, table_of_nodes
+from graph.relationships.tables import along
 from graph.schema import entity_id, stable_id
+from graph.storage.marks import Mark, MarkKind
 from graph.text import normalise_name, one_line
 
-_VIEWED = table_of_edges(EdgeType.VIEWED, NodeType.USER, NodeType.DOCUMENT)
-_VIEW = f"""
-INSERT INTO "{_VIEWED}"
-    (source, target, view_count, first_viewed_at, last_viewed_at, duration, relevance_score, revision)
-VALUES (
-    (SELECT key FROM "{table_of_nodes(NodeType.USER)}" WHERE id = :user),
-    (SELECT key FROM "{table_of_nodes(NodeType.DOCUMENT)}" WHERE id = :document),
-    1, :at, :at, :duration, NULL, :revision
-)
-ON CONFLICT (source, target) DO UPDATE SET
-    view_count = "{_VIEWED}".view_count + 1,
-    first_viewed_at = CASE WHEN excluded.first_viewed_at < "{_VIEWED}".first_viewed_at
-        THEN excluded.first_viewed_at ELSE "{_VIEWED}".first_viewed_at END,
-    last_viewed_at = CASE WHEN excluded.last_viewed_at > "{_VIEWED}".last_viewed_at
-        THEN excluded.last_viewed_at ELSE "{_VIEWED}".last_viewed_at END,
-    duration = coalesce("{_VIEWED}".duration + excluded.duration, "{_VIEWED}".duration, excluded.duration),
-    revision = excluded.revision
-"""
-
-
-_DOCUMENT_OF = f"""
-SELECT d.id FROM "{table_of_nodes(NodeType.CHUNK)}" c
-JOIN "{table_of_edges(EdgeType.CHUNK_OF, NodeType.CHUNK, NodeType.DOCUMENT)}" part ON part.source = c.key
-JOIN "{table_of_nodes(NodeType.DOCUMENT)}" d ON d.key = part.target WHERE c.id = ?
-"""
+_VIEW = """
+    INSERT INTO viewed
+        (source, target, view_count, first_viewed_at, last_viewed_at, duration, relevance_score, revision)
+    VALUES (
+        (SELECT key FROM "user" WHERE id = :user), (SELECT key FROM document WHERE id = :document),
+        1, :at, :at, :duration, NULL, :revision
+    )
+    ON CONFLICT (source, target) DO UPDATE SET
+        view_count = viewed.view_count + 1,
+        first_viewed_at = CASE WHEN excluded.first_viewed_at < viewed.first_viewed_at
+            THEN excluded.first_viewed_at ELSE viewed.first_viewed_at END,
+        last_viewed_at = CASE WHEN excluded.last_viewed_at > viewed.last_viewed_at
+            THEN excluded.last_viewed_at ELSE viewed.last_viewed_at END,
+        duration = coalesce(viewed.duration + excluded.duration, viewed.duration, excluded.duration),
+        revision = excluded.revision"""
 
 
 class HistoryPart(StrEnum):
@@ -284,7 +278,7 @@ def record_view(record: RelationshipRecord, user_id: str, document_id: str, dura
 
 def _documents_of(record: RelationshipRecord, cited: Iterable[Cited]) -> dict[str, str]:
     """Return {passage: its document} of cited passages that the relationship graph holds."""
-    found = {each.passage: record.execute(_DOCUMENT_OF, (each.passage,)).fetchone() for each in cited}
+    found = {each.passage: record.execute(DOCUMENT_OF, (each.passage,)).fetchone() for each in cited}
     return {passage: str(row[0]) for passage, row in found.items() if row}
 
 
@@ -374,3 +368,66 @@ def _create(record: RelationshipRecord, node: Node) -> None:
     """Create a node where there is none of its id; one that is there keeps its properties."""
     if record.node(node.type, node.id) is None:
         record.put_node(node)
+
+
+def keep_search(record: RelationshipRecord, name: str, text: str, similarities: Mapping[str, float], at: str) -> None:
+    """Keep a text under a name, in one transaction, in place of what was kept under it before.
+
+    Args:
+        record: the relationship graph.
+        name: id of the Query.
+        text: what was searched for.
+        similarities: score of the SIMILARITY edge by id of document.
+        at: when, see `graph.relationships.schema.time_text`.
+
+    Raises:
+        NotInSchema: the name or a score is none.
+        MissingEndpoint: a document is not in the graph; then nothing is kept.
+    """
+    query = Node(NodeType.QUERY, name, {"text": text, "created_at": at})
+    with record.transaction():
+        record.remove_nodes(NodeType.QUERY, [name])
+        record.put_node(query)
+        record.link_all(
+            Edge(EdgeType.SIMILARITY, (NodeType.QUERY, name), (NodeType.DOCUMENT, document), {"score": score})
+            for document, score in similarities.items()
+        )
+
+
+_ASKERS = f"""
+    SELECT DISTINCT created.source FROM {along("message <-created-")}
+    WHERE role = :role AND (content = :question OR understood = :question)"""
+_DOCUMENT_OF = f"SELECT chunk_of.target FROM {along('document_chunk -chunk_of->')} WHERE id = ?"
+_RATE = "UPDATE viewed SET relevance_score = ?, revision = ? WHERE source = ? AND target = ?"
+
+
+def rate_views(record: RelationshipRecord, marks: Iterable[Mark]) -> int:
+    """Set the relevance of every view to the mean of its user's marks, and of one without a mark to null.
+
+    A mark counts for the users who asked its question, and for the document of its passage: 1 where the passage
+    served, -1 where it did not. Marks of gold standards and of citations say nothing of a user.
+
+    Args:
+        record: the relationship graph.
+        marks: all marks of the workspace.
+
+    Returns:
+        The number of views whose relevance changed.
+    """
+    with record.transaction() as revision:
+        given: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for mark in marks:
+            if mark.kind is MarkKind.PERSON:
+                document = record.execute(_DOCUMENT_OF, (mark.passage_id,)).fetchone()
+                askers = record.execute(_ASKERS, {"role": USER, "question": mark.question}).fetchall()
+                for (asker,) in askers if document else ():
+                    given[asker, document[0]].append(1 if mark.served else -1)
+        held = record.execute("SELECT source, target, relevance_score FROM viewed").fetchall()
+        changed = [
+            (score, revision, user, document)
+            for user, document, before in held
+            if (score := fmean(given[user, document]) if (user, document) in given else None) != before
+        ]
+        for row in changed:
+            record.execute(_RATE, row)
+    return len(changed)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from graph.relationships.schema import Node, NodeType
+from graph.errors import BadInput
+from graph.metadata_filter import date_span
+from graph.moments import ALWAYS
+from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import Node, NodeType, time_text
+from graph.relationships.tables import along
 from graph.schema import MAX_ID, Passage, stable_id
+from graph.storage.versions import Stood
 from graph.text import has_controls, is_unicode
 
 CONTENT_TYPES = {
@@ -100,3 +108,242 @@ def source_node(uri: str) -> Node:
 def source_nodes(uris: Iterable[str]) -> list[Node]:
     """Return the sources at some addresses and paths, each once."""
     return [source_node(uri) for uri in dict.fromkeys(uris)]
+
+
+DOCUMENT_OF = f"SELECT document.id FROM {along('document_chunk -chunk_of-> document')} WHERE document_chunk.id = ?"
+"""Selects the document of a passage."""
+
+SOURCES_OF = f"""
+    SELECT source.id FROM {along("document -sourced_from-> source")} WHERE document.id = ? ORDER BY source.id"""
+"""Selects the sources of a document."""
+
+_VECTOR = f"""
+    SELECT vector.id, vector_store.id FROM {along("document_chunk <-embedding_of- vector")}
+    LEFT JOIN stored_in ON stored_in.source = vector.key
+    LEFT JOIN vector_store ON vector_store.key = stored_in.target WHERE document_chunk.id = ? ORDER BY vector.id"""
+_VIEWERS = f"SELECT count(*) FROM {along('document <-viewed-')} WHERE document.id = ?"
+_CITED = f"""
+    SELECT conversation.id, conversation.title, message.id, message.created_at, number, (
+        SELECT "user".id FROM part_of first
+        LEFT JOIN created ON created.target = first.source LEFT JOIN "user" ON "user".key = created.source
+        WHERE first.target = conversation.key ORDER BY first.position LIMIT 1
+    ) AS owner
+    FROM {along("document_chunk <-references_message_document_chunk- message -part_of-> conversation")}
+    WHERE document_chunk.id = ? ORDER BY message.created_at, message.id"""
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """An answer that cites a passage.
+
+    Attributes:
+        conversation, title: of the conversation.
+        message: the id of the answer.
+        at: when it was given.
+        number: what it cites the passage by; None where that is not known.
+    """
+
+    conversation: str
+    title: str
+    message: str
+    at: str
+    number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What is known of a passage.
+
+    Attributes:
+        chunk, document: their nodes.
+        sources: what the document came from.
+        vector: the id of its embedding; empty where it has none.
+        store: the index that the embedding is stored in.
+        viewers: how many users viewed the document.
+        citations: answers that cite it, in conversations open to who asks, the earliest first.
+    """
+
+    chunk: Node
+    document: Node
+    sources: tuple[Node, ...]
+    vector: str
+    store: Node | None
+    viewers: int
+    citations: tuple[Citation, ...]
+
+
+def account_of(record: RelationshipRecord, passage_id: str, user_id: str = "", *, own_only: bool = False) -> Account:
+    """Return the provenance of a passage.
+
+    Args:
+        record: the relationship graph.
+        passage_id: the id of the passage.
+        user_id: who asks: told of conversations that they began, and of those that nobody is known to have begun.
+        own_only: whether they are told of their own alone.
+
+    Raises:
+        BadInput: the relationship graph has no such passage.
+    """
+    chunk = record.node(NodeType.CHUNK, passage_id)
+    row = record.execute(DOCUMENT_OF, (passage_id,)).fetchone()
+    document = record.node(NodeType.DOCUMENT, str(row[0])) if row else None
+    if chunk is None or document is None:
+        raise unknown_passage()
+    keys = record.execute(SOURCES_OF, (document.id,)).fetchall()
+    sources = (record.node(NodeType.SOURCE, str(key)) for (key,) in keys)
+    vector, store = record.execute(_VECTOR, (passage_id,)).fetchone() or ("", "")
+    return Account(
+        chunk,
+        document,
+        tuple(source for source in sources if source),
+        str(vector),
+        record.node(NodeType.VECTOR_STORE, str(store)) if store else None,
+        int(record.execute(_VIEWERS, (document.id,)).fetchone()[0]),
+        _citations(record, passage_id, user_id, own_only=own_only),
+    )
+
+
+def unknown_passage() -> BadInput:
+    """Return the error for an id that names no passage, or none that may be seen."""
+    return BadInput("There is no passage of that id", "Give the id of a passage as results have it")
+
+
+def _citations(record: RelationshipRecord, passage_id: str, user_id: str, *, own_only: bool) -> tuple[Citation, ...]:
+    open_to = {user_id} if own_only else {user_id, ""}
+    rows = record.execute(_CITED, (passage_id,))
+    return tuple(
+        Citation(str(key), str(title or ""), str(message), str(at), number)
+        for key, title, message, at, number, owner in rows
+        if (owner or "") in open_to
+    )
+
+
+_OF_SOURCE = f"""
+    SELECT document_chunk.id FROM {along("source <-sourced_from- document <-chunk_of- document_chunk")}
+    WHERE source.id = :source OR source.name = :source OR source.uri = :source
+    UNION
+    SELECT document_chunk.id FROM {along("document <-chunk_of- document_chunk")}
+    WHERE document.id = :source OR document.path = :source"""
+_SINCE = f"""
+    SELECT document_chunk.id FROM {along("document <-chunk_of- document_chunk")}
+    WHERE document.updated_at >= :moment"""
+_CITED_BEFORE = f"""
+    SELECT document_chunk.id
+    FROM {along("conversation <-part_of- message -references_message_document_chunk-> document_chunk")}
+    WHERE conversation.id = :conversation
+    UNION
+    SELECT document_chunk.id FROM {along('"user" -created->')} JOIN follows ON follows.target = created.target
+    JOIN references_message_document_chunk cited ON cited.source = follows.source
+    JOIN document_chunk ON document_chunk.key = cited.target WHERE "user".id = :user"""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenanceFilter:
+    """Conditions on where passages come from; all that are given are to hold.
+
+    Attributes:
+        source: id, name or address of a source, or id or path of a document; empty for any.
+        newer_than: an ISO 8601 date: documents that were updated after it; empty for any.
+        cited_before: whether only passages count that answers cited, in the conversation or to the user.
+        conversation_id: whose citations count.
+        user_id: whose citations count.
+    """
+
+    source: str = ""
+    newer_than: str = ""
+    cited_before: bool = False
+    conversation_id: str = ""
+    user_id: str = ""
+
+    def __bool__(self) -> bool:
+        """Whether there is any condition."""
+        return bool(self.source or self.newer_than or self.cited_before)
+
+    @property
+    def of_documents(self) -> ProvenanceFilter:
+        """The conditions on documents alone."""
+        return ProvenanceFilter(self.source, self.newer_than)
+
+    @property
+    def of_citations(self) -> ProvenanceFilter:
+        """The condition on citations alone."""
+        return replace(self, source="", newer_than="")
+
+
+def passages_of(record: RelationshipRecord, provenance: ProvenanceFilter) -> frozenset[str]:
+    """Return the ids of the passages that meet all conditions, of which there is at least one.
+
+    Raises:
+        BadInput: the date is none, or neither a conversation nor a user tells whose citations count.
+    """
+    values = {
+        "source": provenance.source,
+        "conversation": provenance.conversation_id,
+        "user": provenance.user_id,
+        "moment": first_moment_after(provenance.newer_than) if provenance.newer_than else "",
+    }
+    if provenance.cited_before and not (provenance.conversation_id or provenance.user_id):
+        raise BadInput("Nothing tells where a passage was cited before", "Give a conversation or a user")
+    wanted = (
+        (provenance.source, _OF_SOURCE),
+        (provenance.newer_than, _SINCE),
+        (provenance.cited_before, _CITED_BEFORE),
+    )
+    return frozenset.intersection(*(_ids(record.execute(query, values)) for given, query in wanted if given))
+
+
+def passages_that_stood(stood: Iterable[Stood], of_documents: ProvenanceFilter) -> frozenset[str]:
+    """Return the ids of those passages that meet the conditions on documents, as the documents were at a moment.
+
+    Args:
+        stood: what stood at the moment.
+        of_documents: the conditions, of which those on citations do not count. A document is newer than a date where a
+            passage of it that stood had come, or had changed, after it.
+
+    Raises:
+        BadInput: the date is none.
+    """
+    moment = first_moment_after(of_documents.newer_than) if of_documents.newer_than else ""
+    passages: dict[str, list[str]] = defaultdict(list)
+    named, newer = set(), set()
+    for each in stood:
+        origin = origin_of(Passage(each.passage_id, "", "", each.source, each.metadata))
+        passages[origin.document].append(each.passage_id)
+        if of_documents.source in _names_of(origin):
+            named.add(origin.document)
+        if moment and each.since != ALWAYS and time_text(datetime.fromisoformat(each.since)) >= moment:
+            newer.add(origin.document)
+    found = set(passages)
+    if of_documents.source:
+        found &= named
+    if moment:
+        found &= newer
+    return frozenset(key for document in found for key in passages[document])
+
+
+def _names_of(origin: Origin) -> Iterator[str]:
+    """Yield what a source or a document may be called by."""
+    yield origin.document
+    yield origin.path
+    if origin.path != origin.document:
+        source = source_node(origin.path)
+        yield from (source.id, str(source.properties["name"]))
+
+
+def first_moment_after(date: str) -> str:
+    """Return the first moment that is newer than a date, as properties of the graph hold times.
+
+    A year, a month or a day is over with its last moment. Raises BadInput where it is no ISO 8601 date.
+    """
+    span = date_span(date)
+    if span is None:
+        raise BadInput(
+            f"{date[:60]!a} is no date", "Give one such as 2025, 2025-01, 2025-01-31 or 2025-01-31T12:00:00Z"
+        )
+    first, following = span
+    microseconds = round(following * 1_000_000) + (first == following)
+    return time_text(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=microseconds))
+
+
+def _ids(rows: Iterable[tuple[str]]) -> frozenset[str]:
+    return frozenset(key for (key,) in rows)

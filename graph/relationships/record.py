@@ -26,9 +26,16 @@ from graph.relationships.schema import (
     check_edge,
     check_node,
 )
-from graph.relationships.tables import create_statements, insert_edge, joined_tables, upsert
-from graph.relationships.tables import table_of_edges as table_of_edges
-from graph.relationships.tables import table_of_nodes as table_of_nodes
+from graph.relationships.tables import (
+    columns_of_edges,
+    columns_of_nodes,
+    create_statements,
+    insert_edge,
+    joined_tables,
+    table_of_edges,
+    table_of_nodes,
+    upsert,
+)
 from graph.storage import database
 from graph.storage.database import Cursor, Database, SqliteDatabase, Values, fault_named, faults_named
 from graph.storage.new_place import place_to_make
@@ -253,33 +260,33 @@ class RelationshipRecord:
 
     def node(self, of: NodeType, key: str) -> Node | None:
         """Return the node of that type and id; None where there is none."""
-        columns = ", ".join(f'"{name}"' for name in ("id", *NODES[of]))
-        row = self.execute(f'SELECT {columns} FROM "{table_of_nodes(of)}" WHERE id = ?', (key,)).fetchone()
-        return Node(of, row[0], dict(zip(NODES[of], row[1:], strict=True))) if row else None
+        return next(self.nodes(of, "WHERE id = ?", (key,)), None)
 
-    def nodes(self, of: NodeType) -> Iterator[Node]:
-        """Yield all nodes of a type, by id."""
-        columns = ", ".join(f'"{name}"' for name in ("id", *NODES[of]))
-        for key, *values in self.execute(f'SELECT {columns} FROM "{table_of_nodes(of)}" ORDER BY id'):
-            yield Node(of, key, dict(zip(NODES[of], values, strict=True)))
+    def nodes(self, of: NodeType, where: str = "ORDER BY id", values: Values = ()) -> Iterator[Node]:
+        """Yield the nodes of a type that a clause of SQL selects: all, by id, without one."""
+        for key, *held in self.execute(f'SELECT {columns_of_nodes(of)} FROM "{table_of_nodes(of)}" {where}', values):
+            yield Node(of, key, dict(zip(NODES[of], held, strict=True)))
 
-    def edges(self, of: EdgeType, source: NodeType, target: NodeType) -> Iterator[Edge]:
-        """Yield all edges of a type between two types of nodes, by the ids of their ends."""
-        names = list(EDGES[of].properties)
-        columns = ", ".join(["a.id", "b.id", *(f'e."{name}"' for name in names)])
-        query = f"SELECT {columns} FROM {joined_tables(of, source, target)} ORDER BY a.id, b.id"
-        for start, end, *values in self.execute(query):
-            yield Edge(of, (source, start), (target, end), dict(zip(names, values, strict=True)))
+    def edges(
+        self,
+        of: EdgeType,
+        source: NodeType,
+        target: NodeType,
+        where: str = "ORDER BY a.id, b.id",
+        values: Values = (),
+    ) -> Iterator[Edge]:
+        """Yield the edges ``e`` of a type from nodes ``a`` to nodes ``b`` that a clause of SQL selects.
+
+        Without one, all of them, by the ids of their ends.
+        """
+        query = f"SELECT a.id, b.id{columns_of_edges(of)} FROM {joined_tables(of, source, target)} {where}"
+        for start, end, *held in self.execute(query, values):
+            yield Edge(of, (source, start), (target, end), dict(zip(EDGES[of].properties, held, strict=True)))
 
     def edge(self, of: EdgeType, source: tuple[NodeType, str], target: tuple[NodeType, str]) -> Edge | None:
         """Return the edge of that type between two nodes; None where there is none."""
-        wanted = Edge(of, source, target)
-        (start, start_id), (end, end_id) = _ends(wanted)
-        names = list(EDGES[of].properties)
-        columns = ", ".join(["1", *(f'e."{name}"' for name in names)])
-        query = f"SELECT {columns} FROM {joined_tables(of, start, end)} WHERE a.id = ? AND b.id = ?"
-        row = self.execute(query, (start_id, end_id)).fetchone()
-        return Edge(of, (start, start_id), (end, end_id), dict(zip(names, row[1:], strict=True))) if row else None
+        (start, start_id), (end, end_id) = _ends(Edge(of, source, target))
+        return next(self.edges(of, start, end, "WHERE a.id = ? AND b.id = ?", (start_id, end_id)), None)
 
     def remove_nodes(self, of: NodeType, keys: Sequence[str]) -> int:
         """Remove nodes with all edges at them, in one transaction; return how many there were."""

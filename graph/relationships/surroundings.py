@@ -9,13 +9,15 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 
-from graph.dates import is_date
 from graph.errors import BadInput
 from graph.relationships.discovery import DOCUMENT_LIMIT, commonness, explaining
+from graph.relationships.provenance import DOCUMENT_OF, SOURCES_OF
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
+from graph.relationships.tables import along
+from graph.text import is_date
 
 SOURCES, CHUNKS, CONCEPTS, RELATED = 3, 8, 12, 8
 """How many sources, chunks, concepts and related documents are read unless another number is asked for."""
@@ -23,32 +25,22 @@ SOURCES, CHUNKS, CONCEPTS, RELATED = 3, 8, 12, 8
 SHARED_LIMIT = 200
 """Concepts by which related documents are looked for, at most: those that the document explains best."""
 
-_BY_CHUNK = """
-    SELECT document.id FROM document_chunk chunk JOIN chunk_of ON chunk_of.source = chunk.key
-    JOIN document ON document.key = chunk_of.target WHERE chunk.id = ?"""
 _BY_PATH = "SELECT id FROM document WHERE path = ? ORDER BY id LIMIT 2"
-_SOURCES = """
-    SELECT source.id FROM document JOIN sourced_from ON sourced_from.source = document.key
-    JOIN source ON source.key = sourced_from.target WHERE document.id = ? ORDER BY source.id LIMIT ?"""
-_CHUNKS = """
-    SELECT chunk.id FROM document JOIN chunk_of ON chunk_of.target = document.key
-    JOIN document_chunk chunk ON chunk.key = chunk_of.source
-    WHERE document.id = ? ORDER BY chunk.chunk_index, chunk.id LIMIT ?"""
-_CHUNK_COUNT = """
-    SELECT count(*) FROM document JOIN chunk_of ON chunk_of.target = document.key WHERE document.id = ?"""
-_EXPLAINED = """
-    SELECT concept.id, concept.name FROM document JOIN explains ON explains.source = document.key
-    JOIN concept ON concept.key = explains.target
+_CHUNKS = f"""
+    SELECT document_chunk.id FROM {along("document <-chunk_of- document_chunk")}
+    WHERE document.id = ? ORDER BY chunk_index, document_chunk.id LIMIT ?"""
+_EXPLAINED = f"""
+    SELECT concept.id, concept.name FROM {along("document -explains-> concept")}
     WHERE document.id = ? ORDER BY explains.relevance_score DESC, concept.id LIMIT ?"""
-_EXPLAINED_COUNT = """
-    SELECT count(*) FROM document JOIN explains ON explains.source = document.key WHERE document.id = ?"""
-_MESSAGES = """
+_CHUNK_COUNT = f"SELECT count(*) FROM {along('document <-chunk_of-')} WHERE document.id = ?"
+_EXPLAINED_COUNT = f"SELECT count(*) FROM {along('document -explains->')} WHERE document.id = ?"
+_MESSAGES = f"""
     SELECT count(*) FROM (
-        SELECT cited.source FROM document JOIN references_message_document cited ON cited.target = document.key
+        SELECT references_message_document.source FROM {along("document <-references_message_document-")}
         WHERE document.id = :id
         UNION
-        SELECT cited.source FROM document JOIN chunk_of ON chunk_of.target = document.key
-        JOIN references_message_document_chunk cited ON cited.target = chunk_of.source WHERE document.id = :id
+        SELECT references_message_document_chunk.source
+        FROM {along("document <-chunk_of- document_chunk <-references_message_document_chunk-")} WHERE document.id = :id
     ) AS found"""
 
 
@@ -114,14 +106,16 @@ def surroundings_of(
         BadInput: the relationship graph knows no such document, or several of that path.
     """
     document = _document(record, name)
+    end = (NodeType.DOCUMENT, document.id)
     explained = [(str(key), str(name)) for key, name in record.execute(_EXPLAINED, (document.id, SHARED_LIMIT))]
     common = {key: commonness(record, key) for key, _ in explained}
     leading = [key for key, name in explained if not is_date(name)]
     shares = _shares(record, document.id, leading, common)
-    best = heapq.nsmallest(related, shares, key=lambda other: (-round(_weight(shares[other], common), 9), other))
+    weights = {other: round(sum(1 / common[concept] for concept in shared), 9) for other, shared in shares.items()}
+    best = heapq.nsmallest(related, weights, key=lambda other: (-weights[other], other))
     wanted = {key for key, _ in explained[:concepts]} | {min(shares[other], key=common.__getitem__) for other in best}
     shown = [key for key, _ in explained if key in wanted]
-    sources = _nodes(record, NodeType.SOURCE, _SOURCES, (document.id, SOURCES))
+    sources = _nodes(record, NodeType.SOURCE, f"{SOURCES_OF} LIMIT ?", (document.id, SOURCES))
     passages = _nodes(record, NodeType.CHUNK, _CHUNKS, (document.id, chunks))
     return Surroundings(
         document=document,
@@ -130,7 +124,8 @@ def surroundings_of(
         concepts=tuple(filter(None, (record.node(NodeType.CONCEPT, key) for key in shown))),
         related=tuple(filter(None, (record.node(NodeType.DOCUMENT, key) for key in best))),
         edges=(
-            *_parts_of(document, sources, passages),
+            *(Edge(EdgeType.SOURCED_FROM, end, (NodeType.SOURCE, source.id)) for source in sources),
+            *(Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, chunk.id), end) for chunk in passages),
             *_explaining(record, [document.id], shown),
             *_explaining(record, best, [key for key in shown if key in leading]),
         ),
@@ -145,7 +140,7 @@ def _document(record: RelationshipRecord, name: str) -> Node:
     """Return the document of an id, of a passage's id, or of a path."""
     if document := record.node(NodeType.DOCUMENT, name):
         return document
-    found = record.execute(_BY_CHUNK, (name,)).fetchall() or record.execute(_BY_PATH, (name,)).fetchall()
+    found = record.execute(DOCUMENT_OF, (name,)).fetchall() or record.execute(_BY_PATH, (name,)).fetchall()
     if len(found) > 1:
         raise BadInput(f"Several documents came from {name!r}", f"Give the id of one, such as {found[0][0]!r}")
     document = record.node(NodeType.DOCUMENT, str(found[0][0])) if found else None
@@ -170,26 +165,12 @@ def _shares(
     return found
 
 
-def _weight(shared: Iterable[str], common: Mapping[str, int]) -> float:
-    return sum(1 / common[concept] for concept in shared)
-
-
 def _nodes(record: RelationshipRecord, of: NodeType, query: str, values: tuple[str, int]) -> tuple[Node, ...]:
     keys = [str(key) for (key,) in record.execute(query, values)]
     return tuple(filter(None, (record.node(of, key) for key in keys)))
 
 
-def _parts_of(document: Node, sources: Iterable[Node], chunks: Iterable[Node]) -> Iterator[Edge]:
-    end = (NodeType.DOCUMENT, document.id)
-    for source in sources:
-        yield Edge(EdgeType.SOURCED_FROM, end, (NodeType.SOURCE, source.id))
-    for chunk in chunks:
-        yield Edge(EdgeType.CHUNK_OF, (NodeType.CHUNK, chunk.id), end)
-
-
 def _explaining(record: RelationshipRecord, documents: Iterable[str], concepts: Iterable[str]) -> Iterator[Edge]:
-    ends = [(NodeType.CONCEPT, key) for key in concepts]
-    for document in documents:
-        for end in ends:
-            if edge := record.edge(EdgeType.EXPLAINS, (NodeType.DOCUMENT, document), end):
-                yield edge
+    for document, concept in product(documents, concepts):
+        if edge := record.edge(EdgeType.EXPLAINS, (NodeType.DOCUMENT, document), (NodeType.CONCEPT, concept)):
+            yield edge

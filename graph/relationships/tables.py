@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from graph.relationships.schema import EDGES, NODES, EdgeSchema, EdgeType, NodeType, Property, PropertyKind
 
@@ -20,12 +21,36 @@ def table_of_edges(of: EdgeType, source: NodeType, target: NodeType) -> str:
     return own if len(EDGES[of].pairs) == 1 else f"{own}_{table_of_nodes(source)}_{table_of_nodes(target)}"
 
 
+def columns_of_nodes(of: NodeType) -> str:
+    """Return the columns of a table of nodes: the id, and the properties as `NODES` has them."""
+    return ", ".join(f'"{name}"' for name in ("id", *NODES[of]))
+
+
+def columns_of_edges(of: EdgeType) -> str:
+    """Return the columns of edges ``e`` that follow others: their properties as `EDGES` has them."""
+    return "".join(f', e."{name}"' for name in EDGES[of].properties)
+
+
 def joined_tables(of: EdgeType, source: NodeType, target: NodeType) -> str:
     """Return what follows FROM for the edges ``e`` of a type with the nodes ``a`` and ``b`` that they link."""
     return (
         f'"{table_of_edges(of, source, target)}" e JOIN "{table_of_nodes(source)}" a ON a.key = e.source'
         f' JOIN "{table_of_nodes(target)}" b ON b.key = e.target'
     )
+
+
+def along(path: str) -> str:
+    """Return what follows FROM for a path such as ``"user" -created-> message``: each table under its own name."""
+    here, *steps = path.split()
+    joined = [here]
+    for edge, there in zip_longest(steps[::2], steps[1::2]):
+        table = edge.strip("<->")
+        near, far = ("target", "source") if edge.startswith("<") else ("source", "target")
+        joined.append(f"JOIN {table} ON {table}.{near} = {here}.key")
+        if there is not None:
+            joined.append(f"JOIN {there} ON {there}.key = {table}.{far}")
+        here = there
+    return " ".join(joined)
 
 
 def create_statements() -> Iterator[str]:

@@ -11,7 +11,7 @@ from graph.errors import BadInput
 from graph.relationships.concept_edges import EXPLAINS, RELATED_TO, EdgeKey, evidence_of
 from graph.relationships.documents import forget_step
 from graph.relationships.record import RelationshipRecord
-from graph.relationships.schema import EDGES, Edge, EdgeType, PropertyValue
+from graph.relationships.schema import Edge, EdgeType
 from graph.relationships.tables import joined_tables, table_of_edges
 
 PRUNABLE: Mapping[EdgeType, EdgeKey] = {key[0]: key for key in (EXPLAINS, RELATED_TO)}
@@ -134,21 +134,14 @@ def _evaluation(record: RelationshipRecord, key: EdgeKey) -> Evaluation:
 
 def _weak(record: RelationshipRecord, key: EdgeKey, below: float) -> tuple[Pruning, list[Edge]]:
     """Return what is worth too little, and the edges themselves, of least value first."""
-    of, start, end = key
-    names = list(EDGES[of].properties)
+    of = key[0]
+    weak = f"WHERE {_VALUE[of]} < ? AND NOT {_IN_USE[of]} ORDER BY {_VALUE[of]}, a.id, b.id"
+    edges = list(record.edges(*key, weak, (below,)))
     first = "a.title" if of is EdgeType.EXPLAINS else "a.name"
-    columns = ", ".join(["a.id", "b.id", first, "b.name", f"{_VALUE[of]} AS value", *(f'e."{name}"' for name in names)])
-    query = (
-        f"SELECT {columns} FROM {joined_tables(*key)} WHERE {_VALUE[of]} < ? AND NOT {_IN_USE[of]}"
-        " ORDER BY value, a.id, b.id"
-    )
-    edges, examples = [], []
-    for source, target, one, other, value, *values in record.execute(query, (below,)).fetchall():
-        properties: dict[str, PropertyValue] = dict(zip(names, values, strict=True))
-        edges.append(Edge(of, (start, source), (end, target), properties))
-        examples.append((one, other, round(value, 4)))
+    query = f"SELECT {first}, b.name, {_VALUE[of]} FROM {joined_tables(*key)} {weak} LIMIT {_SHOWN}"
+    examples = tuple((one, other, round(value, 4)) for one, other, value in record.execute(query, (below,)))
     ((total,),) = record.execute(f'SELECT count(*) FROM "{table_of_edges(*key)}"')
-    return Pruning(of, total, len(edges), tuple(examples[:_SHOWN])), edges
+    return Pruning(of, total, len(edges), examples), edges
 
 
 def _remember(record: RelationshipRecord, edge: Edge) -> None:

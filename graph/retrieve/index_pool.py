@@ -6,7 +6,6 @@ where the open ones would take more than the process may take (`graph.retrieve.o
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from threading import Lock
 
 from graph.construction.knowledge_graph import load_header
 from graph.embedding.embeddings import Embedder
+from graph.environment import environment
 from graph.retrieve.open_cost import OpenCost, Parts, Taken, budget_of_environment, parts_of
 from graph.retrieve.open_index import Index, OpenFiles, open_index
 from graph.storage.workspace import Workspace
@@ -26,7 +26,7 @@ _Place = tuple[Path, str, str]
 
 
 def _place_of(root: Path, embedder: Embedder) -> _Place:
-    return root.absolute(), embedder.model_id, os.environ.get("MARA_CHROMA_URL") or ""
+    return root.absolute(), embedder.model_id, environment().mara_chroma_url or ""
 
 
 def _is_what_stands(workspace: Workspace, index: Index) -> bool:

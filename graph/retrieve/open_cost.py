@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from graph.environment import environment
 from graph.errors import BadInput
 from graph.storage.generation import Layer
 
@@ -160,7 +161,7 @@ def budget_of_environment(sharing: int = 1) -> OpenCost:
     Raises:
         BadInput: ``MARA_OPEN_BYTES`` is no number of bytes.
     """
-    told = os.environ.get(OPEN_BYTES_VARIABLE)
+    told = environment().mara_open_bytes
     memory = _bytes_in(told) if told else _SHARE * _memory() / sharing
     return OpenCost(memory, _SHARE * _files(), _SHARE * _threads() / sharing)
 

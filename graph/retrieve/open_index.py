@@ -23,9 +23,8 @@ from graph.embedding.embeddings import (
     check_dimension,
     check_embedder,
 )
-from graph.errors import BadInput, MaraError, OutOfResources, WorkspaceDamaged, WorkspaceLocked
+from graph.errors import BadInput, MaraError, OutOfResources, WorkspaceDamaged, WorkspaceLocked, shortage_behind
 from graph.metadata_filter import Condition, canonical, read_conditions, to_chroma
-from graph.out_of_resources import shortage_behind
 from graph.publish.derive import is_published, publish
 from graph.publish.layered_store import SearchIndex
 from graph.publish.search_indexes import open_store
@@ -100,7 +99,7 @@ class Index:
         self._sparse = sparse
         self.files = files
         self._questions = QuestionCache(embedder)
-        self._texts = TextCache(embedder)
+        self._texts = TextCache(embedder.embed)
         # Of no method: an index that refers to itself would keep its memory until garbage is looked for.
         scored = partial(_score_passages, graph.passage_vectors, self._questions)
         self._scores = lru_cache(maxsize=_SCORES_KEPT)(scored)
@@ -162,8 +161,8 @@ class Index:
         With a selection, of the facts that it supports, as it shows them.
         """
         found = self._search_facts(self._vector(question, QUESTION_TO_FACT), k, selection)
-        facts = ((self.graph.facts[key] if selection is None else selection.fact(key), cosine) for key, cosine in found)
-        return [(fact, min(1.0, max(0.0, cosine))) for fact, cosine in facts if fact]
+        fact_of = self.graph.facts.get if selection is None else selection.fact
+        return [(fact, min(1.0, max(0.0, cosine))) for key, cosine in found if (fact := fact_of(key))]
 
     def least_fact_score(self, question: str, selection: Selection | None = None) -> float:
         """Return the cosine of the fact farthest from the question: the nearest one to the opposite vector."""

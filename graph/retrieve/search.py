@@ -10,12 +10,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.construction.edges import TypedGraph
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
-from graph.construction.typed_graph import TypedGraph
 from graph.errors import BadInput
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT, Mode, WalkSettings
 from graph.retrieve.open_index import Index
@@ -41,15 +42,24 @@ Ranking = list[tuple[int, float]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seeds:
-    """The seeds of a walk: the weight of each entity seed, by index, and those of passages."""
+class Start:
+    """The description of where a walk starts, from which `restart_of` computes its restart vector.
 
-    entities: dict[int, float]
-    passages: SparseVector
+    Attributes:
+        settings: of the walk.
+        entities: the weight of each entity seed, by index.
+        passages: the weight of each passage seed, by index; None where every passage is one, see `weigh_every_passage`.
+        words: the words that every passage is compared with.
+        passage_weight: the weight of the passage nearest to them.
+        selection: the passages that may be seeds.
+    """
 
-    def __bool__(self) -> bool:
-        """Whether there is anything to start from."""
-        return any(self.entities.values()) or bool(self.passages)
+    settings: WalkSettings
+    entities: Mapping[int, float]
+    passages: Mapping[int, float] | None
+    words: str = ""
+    passage_weight: float = 0.0
+    selection: Selection | None = None
 
 
 def find_facts(
@@ -62,8 +72,9 @@ def find_facts(
     found = index.search_facts(question, settings.fact_candidates, selection)
     if not settings.counts or not found:
         return found
+    # The farthest fact is looked up by another vector: of few facts, rounding may put one that was found below it.
     low, high = index.least_fact_score(question, selection), found[0][1]
-    return [(fact, (score - low) / (high - low) if high > low else 1.0) for fact, score in found]
+    return [(fact, max(0.0, (score - low) / (high - low)) if high > low else 1.0) for fact, score in found]
 
 
 def rank_passages(
@@ -110,7 +121,7 @@ def fuse(dense: Sequence[tuple[int, float]], sparse: Sequence[tuple[int, float]]
         scaled = min_max(np.asarray([score for _, score in ranking]))
         for (passage, _), score in zip(ranking, scaled, strict=True):
             fused[passage] += share * float(score)
-    return sorted(fused.items(), key=lambda item: (-item[1], item[0]))
+    return sorted(sorted(fused.items()), key=itemgetter(1), reverse=True)
 
 
 def seed_passages(
@@ -139,13 +150,13 @@ def weigh_entity_seeds(
     """
     names = _weigh_names(index, question, settings, selection)
     kept = _anchored(index, question, facts, names, settings, selection)
-    passages_of, name_share = _passages_of(index, settings), _name_share(index, settings)
-    total = len(index.graph.passages)
+    passages_of, total, name_shares = _passages_of(index, settings), len(index.graph.passages), index.graph.name_shares
 
     def rarity_of(entity: int) -> float:
-        return settings.entity_rarity.share(passages_of(entity), total) * name_share(entity)
+        rarity = settings.entity_rarity.share(passages_of(entity), total)
+        return rarity * name_shares.item(entity) if settings.name_shares else rarity
 
-    ends = ((fact.subject, fact.object, score) for fact, score in kept)
+    ends = [(fact.subject, fact.object, score) for fact, score in kept]
     seeds = entity_seeds(ends, rarity_of, settings.entity_pooling, settings.entity_seeds)
     for entity, weight in names.items():
         seeds[entity] = seeds.get(entity, 0.0) + weight
@@ -158,8 +169,10 @@ def _weigh_names(index: Index, question: str, settings: WalkSettings, selection:
         return {}
     known = None if selection is None else selection.entities
     found = name_seeds(question, index.graph.names, _passages_of(index, settings), settings.name_weight, known)
-    name_share = _name_share(index, settings)
-    return {entity: weight * max(COMMON_NOUN_SHARE, name_share(entity)) for entity, weight in found.items()}
+    if not settings.name_shares:
+        return found
+    share_of = index.graph.name_shares.item
+    return {entity: weight * max(COMMON_NOUN_SHARE, share_of(entity)) for entity, weight in found.items()}
 
 
 def _anchored(
@@ -189,14 +202,7 @@ def _nearest_cosine(index: Index, question: str, selection: Selection | None) ->
 def _passages_of(index: Index, settings: WalkSettings) -> Callable[[int], int]:
     """Return what counts the passages of an entity."""
     graph = index.graph
-    counts = graph.triple_passages if settings.counts else graph.name_passages
-    return lambda entity: int(counts[entity])
-
-
-def _name_share(index: Index, settings: WalkSettings) -> Callable[[int], float]:
-    """Return what tells how far the corpus writes an entity as a name."""
-    shares = index.graph.name_shares
-    return lambda entity: float(shares[entity]) if settings.name_shares else 1.0
+    return (graph.triple_passages if settings.counts else graph.name_passages).item
 
 
 def trusted_damping(entity_weights: Iterable[float], settings: WalkSettings) -> float:
@@ -210,19 +216,40 @@ def trusted_damping(entity_weights: Iterable[float], settings: WalkSettings) -> 
     return least + (most - least) * anchored
 
 
-def weigh_passage_seeds(ranking: Ranking, settings: WalkSettings, weight: float) -> dict[int, float]:
-    """Return {passage: weight}; ``weight`` is the best passage's, see `effective_passage_weight`."""
-    return passage_seeds(ranking, weight, settings.passage_seeds, settings.seed_sharpness)
+def start_near(
+    index: Index,
+    words: str,
+    entities: Mapping[int, float],
+    weight: float,
+    settings: WalkSettings,
+    selection: Selection | None = None,
+    candidates: Ranking | None = None,
+) -> Start:
+    """Return a start from entities and from the passages nearest to some words: as many as the settings take.
+
+    Args:
+        index: the open generation.
+        words: the words that are searched with.
+        entities: the weight of each entity seed.
+        weight: the best passage's, see `effective_passage_weight`.
+        settings: of the walk.
+        selection: the passages that may be seeds.
+        candidates: the ranking that passage seeds are taken from; by default that of `seed_passages`.
+    """
+    passages = None
+    if settings.passage_seeds:
+        if candidates is None:
+            candidates = seed_passages(index, words, settings, settings.passage_seeds, selection)
+        passages = passage_seeds(candidates, weight, settings.passage_seeds, settings.seed_sharpness)
+    return Start(settings, entities, passages, words, weight, selection)
 
 
-def weigh_every_passage(
-    index: Index, question: str, settings: WalkSettings, weight: float, selection: Selection | None = None
-) -> SparseVector:
-    """Return the weight of every passage where all are seeds; 0 outside the selection."""
-    n_passages = len(index.graph.passages)
+def weigh_every_passage(index: Index, start: Start) -> SparseVector:
+    """Return the weight of every passage by its similarity to the words of a start; 0 outside its selection."""
+    n_passages, selection = len(index.graph.passages), start.selection
     rows = np.arange(n_passages) if selection is None else selection.rows
-    scores = index.score_passages(question, None if selection is None else rows)
-    return SparseVector(n_passages, rows, seed_weights(scores, weight, settings.seed_sharpness))
+    scores = index.score_passages(start.words, None if selection is None else rows)
+    return SparseVector(n_passages, rows, seed_weights(scores, start.passage_weight, start.settings.seed_sharpness))
 
 
 def effective_passage_weight(settings: WalkSettings, adaptive_weight: float | None) -> float:
@@ -252,14 +279,14 @@ def factors_for(beta: RelationFactors | None, settings: WalkSettings, own: Seque
 
 def walk_passages(
     index: Index,
-    seeds: Seeds,
+    restart: SparseVector,
     factors: EdgeFactors,
     settings: WalkSettings,
     k: int,
     engine: Engine = Engine.AUTO,
     selection: Selection | None = None,
 ) -> tuple[Ranking, Walk]:
-    """Walk from the seeds; return the best ``k`` passages by PageRank, and the walk.
+    """Walk from a restart vector, see `restart_of`; return the best ``k`` passages by PageRank, and the walk.
 
     Raises:
         BadInput: there is no seed.
@@ -268,7 +295,7 @@ def walk_passages(
     # Stopping early, an engine sees to the order of the best passages of all: those of a selection may lie below.
     found = walk(
         walked_graph(index.graph, settings),
-        restart_of(index.graph, seeds),
+        restart,
         factors,
         settings.damping,
         engine,
@@ -284,14 +311,18 @@ def walked_graph(graph: KnowledgeGraph, settings: WalkSettings) -> TypedGraph:
     return graph.with_links(titles=settings.title_edges, mentions=settings.mention_edges)
 
 
-def restart_of(graph: KnowledgeGraph, seeds: Seeds) -> SparseVector:
-    """Return the restart vector of seeds, not normalised: entities ascending, and passages after them."""
-    entities, weights = sorted(seeds.entities), seeds.passages.nonzero()
-    order = np.argsort(weights.places)
+def restart_of(index: Index, start: Start) -> SparseVector:
+    """Return the restart vector of a walk, not normalised: entities ascending, and passages after them."""
+    graph = index.graph
+    if start.passages is None:
+        passages = weigh_every_passage(index, start).nonzero()
+    else:
+        passages = SparseVector.of_mapping(len(graph.passages), start.passages).nonzero()
+    entities = SparseVector.of_mapping(graph.n_entities, start.entities)
     return SparseVector(
         graph.n_nodes,
-        np.concatenate([np.array(entities, dtype=np.int64), graph.n_entities + weights.places[order]]),
-        np.concatenate([[seeds.entities[entity] for entity in entities], weights.values[order]]),
+        np.concatenate([entities.places, graph.n_entities + passages.places]),
+        np.concatenate([entities.values, passages.values]),
     )
 
 

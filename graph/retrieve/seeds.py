@@ -6,12 +6,12 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.names import NameMatcher
-from graph.text import token_spans
+from graph.text import NameMatcher, token_spans
 
 COMMON_NOUN_SHARE = 0.25
 """The weight of a common noun that happens to be a known name, relative to a name that is written as one."""
@@ -61,7 +61,7 @@ def entity_seeds(
         for entity in dict.fromkeys((subject, object_)):
             given[entity].append(score * rarity_of(entity))
     pooled = {entity: pooling.pool(scores) for entity, scores in given.items()}
-    return dict(sorted(pooled.items(), key=lambda item: (-item[1], item[0]))[:limit])
+    return dict(sorted(sorted(pooled.items()), key=itemgetter(1), reverse=True)[:limit])
 
 
 def name_seeds(
@@ -87,8 +87,10 @@ def spelled_names(text: str, names: NameMatcher, among: NDArray[np.bool_] | None
     others are unknown.
     """
     spans = token_spans(text)
-    small = [_is_small(text[start:end]) for _, start, end in spans]
-    writes_names = any(_is_written_as_a_name(text[start:end]) for _, start, end in spans[1:])
+    words = [text[start:end] for _, start, end in spans]
+    # A number, or a word of a script without capitals, is not small.
+    small = [word == word.lower() != word.upper() for word in words]
+    writes_names = any(map(_is_written_as_a_name, words[1:]))
     found: dict[int, float] = {}
     for mention in names.find([token for token, _, _ in spans], among):
         is_common = writes_names and all(small[max(1, mention.start) : mention.end])
@@ -100,11 +102,6 @@ def spelled_names(text: str, names: NameMatcher, among: NDArray[np.bool_] | None
 def _is_written_as_a_name(word: str) -> bool:
     """Tell whether a word has a capital, or letters of a script without any."""
     return word != word.lower() or (word.lower() == word.upper() and any(map(str.isalpha, word)))
-
-
-def _is_small(word: str) -> bool:
-    """Tell whether a word is written in small letters; a number, or a script without capitals, is not."""
-    return word == word.lower() != word.upper()
 
 
 def min_max(scores: NDArray[np.float64]) -> NDArray[np.float64]:

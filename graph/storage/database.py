@@ -13,8 +13,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import Any, Protocol
 
-from graph.errors import BadInput, MaraError, WorkspaceDamaged, WorkspaceLocked
-from graph.out_of_resources import shortage_behind
+from graph.errors import BadInput, MaraError, WorkspaceDamaged, WorkspaceLocked, shortage_behind
 
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another one's transaction."""

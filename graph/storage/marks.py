@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from graph.errors import BadInput, MaraError, WorkspaceDamaged, WorkspaceLocked
-from graph.out_of_resources import shortage_behind
+from graph.errors import BadInput, MaraError, WorkspaceDamaged, WorkspaceLocked, shortage_behind
 
 FEEDBACK_FILE = "feedback.sqlite"
 """The marks' file in a workspace."""

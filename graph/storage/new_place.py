@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from graph.environment import environment
 from graph.errors import BadInput
 from graph.storage.place import (
     PLACE_FILE,
@@ -29,7 +29,7 @@ def place_to_make(path: Path) -> Place | None:
         RecordUnavailable: the setting names the record of a new folder, and the server does not answer.
     """
     root = path.parent
-    if not (root / PLACE_FILE).exists() and os.environ.get(RECORD_URL_VARIABLE) and not in_sqlite(root):
+    if not (root / PLACE_FILE).exists() and environment().mara_record_url and not in_sqlite(root):
         place = place_named()
         if given_name():
             _take(root, place)

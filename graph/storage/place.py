@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlunsplit
 
 from graph.endpoints.address import address_parts, unreadable
+from graph.environment import environment
 from graph.errors import BadInput, WorkspaceDamaged
 
 RECORD_URL_VARIABLE = "MARA_RECORD_URL"
@@ -122,7 +123,7 @@ def check_name(name: str) -> None:
 
 def check_chosen(root: Path) -> None:
     """Raise BadInput where a folder's record is in SQLite, and the setting says that records are in Postgres."""
-    if os.environ.get(RECORD_URL_VARIABLE) and (root / RECORD_FILE).exists() and not (root / PLACE_FILE).exists():
+    if environment().mara_record_url and (root / RECORD_FILE).exists() and not (root / PLACE_FILE).exists():
         raise BadInput(
             f"The record of {root} is in SQLite, and {RECORD_URL_VARIABLE} says that records are in Postgres",
             f"Move it: `mara record move`; or unset {RECORD_URL_VARIABLE} for this workspace",
@@ -187,7 +188,7 @@ def _noted(file: Path) -> tuple[str, str]:
 
 def _read(file: Path) -> Place:
     name, _ = _noted(file)
-    if not os.environ.get(RECORD_URL_VARIABLE):
+    if not environment().mara_record_url:
         raise BadInput(
             f"The record of {file.parent} is in Postgres, and {RECORD_URL_VARIABLE} is not set",
             f"Set {RECORD_URL_VARIABLE}=postgresql://USER@HOST/DATABASE to the database that holds it",
@@ -203,7 +204,7 @@ def _read(file: Path) -> Place:
 
 def _configured() -> tuple[str, str]:
     """Return the address of the database, as Postgres reads it, and the name of the record that it gives."""
-    text = os.environ.get(RECORD_URL_VARIABLE, "")
+    text = environment().mara_record_url
     if not text:
         raise BadInput(f"{RECORD_URL_VARIABLE} is not set", f"Set it to {_EXAMPLE}")
     parts = address_parts(text)

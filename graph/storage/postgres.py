@@ -23,8 +23,9 @@ from graph.errors import (
     RecordUnavailable,
     WorkspaceDamaged,
     WorkspaceLocked,
+    disk_full,
+    shortage_behind,
 )
-from graph.out_of_resources import disk_full, shortage_behind
 from graph.storage import database
 from graph.storage.database import Cursor, Values
 from graph.storage.place import RECORD_URL_VARIABLE, Place, unreadable_url

@@ -9,8 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from graph.errors import BadInput, DiskFull
-from graph.out_of_resources import shortage_behind
+from graph.errors import BadInput, DiskFull, shortage_behind
 
 
 def may_write(place: Path) -> bool:

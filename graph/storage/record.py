@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from graph.corrections.apply import Corrections, Stated
 from graph.corrections.kinds import Correction
 from graph.errors import DiskFull, WorkspaceDamaged
+from graph.own_types import OWN_TYPES, OwnTypes
 from graph.storage import correction_table
 from graph.storage.database import Database, faults_named, statements_of
 from graph.storage.entry import (
@@ -34,12 +35,26 @@ from graph.storage.entry import (
     hash_of,
     to_row,
 )
-from graph.storage.held_rows import PAGE, delete, drop_unheld, hold, insert_vectors, pages, unlink
 from graph.storage.new_place import place_to_make
 from graph.storage.place import place_of
 from graph.storage.read_only import may_write, scratch_folder
 from graph.storage.record_files import copy_record, copy_to_file, no_record, open_for_reading, open_for_writing
-from graph.storage.record_tables import HELD_BY, RESTORE, SCHEMA, TEXT_COLUMN, DerivedRows, NewVectors, State
+from graph.storage.record_tables import (
+    HELD_BY,
+    PAGE,
+    RESTORE,
+    SCHEMA,
+    TEXT_COLUMN,
+    DerivedRows,
+    NewVectors,
+    State,
+    delete,
+    drop_unheld,
+    hold,
+    insert_vectors,
+    pages,
+    unlink,
+)
 from graph.storage.versions import Versions
 
 FORMAT_VERSION = 2
@@ -571,3 +586,18 @@ class Record:
 
     def _damage_named(self) -> AbstractContextManager[None]:
         return faults_named(self._db)
+
+
+def declared_types(record: Record) -> OwnTypes:
+    """Return the own types of a workspace. Raises WorkspaceDamaged where its record holds something else."""
+    try:
+        return OwnTypes.from_json(record.note(OWN_TYPES))
+    except ValueError as fault:
+        raise WorkspaceDamaged(
+            f"The own types in the record cannot be read ({fault})", "Index again with --types FILE"
+        ) from fault
+
+
+def declare_types(record: Record, types: OwnTypes) -> None:
+    """Keep other own types, in a commit of its own; what is derived is then derived again."""
+    record.change_setting(OWN_TYPES, types.to_json())

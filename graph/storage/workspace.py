@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
-from graph.out_of_resources import shortage_behind
+from graph.environment import environment
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing, shortage_behind
 from graph.server_clients import serves_clients
 from graph.storage.generation import GenerationHold, Layer
 from graph.storage.lease import LEASE_S, Lease, claim_lease
@@ -51,7 +51,7 @@ _NO_WORKSPACE_HINT = "Index some documents first: `mara index SOURCE...`, or `ma
 
 def default_workspace() -> Path:
     """Return ``MARA_WORKSPACE``, or ``./.mara`` when it is not set."""
-    return Path(os.environ.get("MARA_WORKSPACE") or DEFAULT_WORKSPACE)
+    return Path(environment().mara_workspace or DEFAULT_WORKSPACE)
 
 
 def resolve_workspace(name: str) -> Path:
@@ -136,14 +136,14 @@ def admitted(root: Path) -> Iterator[None]:
 
 def _named_workspaces() -> Path:
     """Return the folder that holds the workspaces which clients name."""
-    if os.environ.get("MARA_WORKSPACE"):
+    if environment().mara_workspace:
         return default_workspace().parent
     return Path(_NAMED_WORKSPACES)
 
 
 def _new_workspaces() -> int:
     """Return up to how many workspaces clients may make more. Raises BadInput where the setting is no number."""
-    text = os.environ.get(NEW_WORKSPACES_VARIABLE) or "0"
+    text = environment().mara_new_workspaces or "0"
     if not text.isdecimal():
         raise BadInput(f"{NEW_WORKSPACES_VARIABLE} is {text!r}", "Set it to a number of workspaces, 0 for none")
     return int(text)
@@ -155,7 +155,7 @@ def keeps_replaced() -> bool:
     Raises:
         BadInput: the setting is neither 0 nor 1.
     """
-    text = os.environ.get(KEEP_REPLACED_VARIABLE) or "0"
+    text = environment().mara_keep_replaced or "0"
     if text not in ("0", "1"):
         raise BadInput(f"{KEEP_REPLACED_VARIABLE} is {text!r}", "Set it to 1, or unset it")
     return text == "1"

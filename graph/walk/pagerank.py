@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import TypedGraph
 from graph.errors import BadInput
 from graph.walk.engines import matrix, push, reference
 from graph.walk.factors import EdgeFactors

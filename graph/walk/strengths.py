@@ -88,7 +88,7 @@ class Tuning:
     @property
     def changes_nothing(self) -> bool:
         """Whether every strength is 1."""
-        return all(strength == 1 for strength in self.strengths.values())
+        return set(self.strengths.values()) == {1}
 
 
 UNTUNED = Tuning(0, dict.fromkeys(TUNED_RELATIONS, 1.0))

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from agents.answerer import REFUSAL, ChatAnswerer, fitting_passages
-from agents.chat.fitting import Room, collected_omissions
+from agents.answerer import Answerer, ChatAnswerer, fitting_passages
+from agents.chat.fitting import Room
 from agents.chat.model import open_chat_model
-from agents.roles import Answer, Answerer, Citation, Feedback, NumberedPassage
+from agents.chat.usage import tallied
+from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage
 from graph.errors import MalformedReply
 from tests.scripted_server import ScriptedServer, scripted
 
@@ -152,9 +153,9 @@ def test_passages_beyond_the_budget_are_neither_shown_nor_citable() -> None:
 def test_passages_without_room_are_dropped_from_the_end_the_first_is_cut_at_a_sentence_and_both_are_told(
     characters: int, shown: tuple[NumberedPassage, ...], told: list[str]
 ) -> None:
-    with collected_omissions() as omissions:
+    with tallied() as tally:
         assert fitting_passages(PASSAGES, Room("answerer", characters)) == shown
-    assert omissions == [f"The answerer was not shown {what}: no more fits into its prompt" for what in told]
+    assert tally.omissions == [f"The answerer was not shown {what}: no more fits into its prompt" for what in told]
 
 
 def test_numbers_need_not_start_at_1() -> None:

@@ -7,25 +7,23 @@ from typing import Any
 import pytest
 
 from agents.answers.claims import Claim
-from agents.chat.fitting import Room, collected_omissions
+from agents.chat.fitting import Room
+from agents.chat.usage import tallied
 from agents.claim_judge import (
     DEFAULT_BUDGET_CHARACTERS,
     JUDGED_COVERAGES,
     MAX_COMPONENTS,
-    ChatClaimJudge,
-    shown_passages,
-)
-from agents.roles import (
     Assessment,
+    ChatClaimJudge,
     ClaimJudge,
     ClaimVerdict,
     Component,
     Coverage,
-    Feedback,
     FollowUp,
-    NumberedPassage,
     Structure,
+    shown_passages,
 )
+from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply, TransportFault
 from tests.chatting import model_on
 from tests.scripted_server import Fault, Reply, ReplyLike, scripted
@@ -284,14 +282,14 @@ class TestRequest:
         passages = [NumberedPassage(number, f"p{number}", "Title", "word " * 2_000) for number in range(1, 9)]
         verdicts = [{"number": claim.number, "supported_by": list(claim.cited), "relevant": True} for claim in claims]
         reply = reply_with(claims=verdicts, follow_ups=[])
-        with scripted([reply]) as server, collected_omissions() as omissions:
+        with scripted([reply]) as server, tallied() as tally:
             ChatClaimJudge(model_on(server)).assess(QUESTION, claims, passages, 3)
         material = json.loads(server.requests[0].text_of(1).splitlines()[2])
         used = [claim["text"] for claim in material["claims"]]
         used += [passage["title"] + passage["text"] for passage in material["passages"]]
         assert 0.9 * DEFAULT_BUDGET_CHARACTERS < sum(map(len, used)) <= DEFAULT_BUDGET_CHARACTERS
         assert [passage["number"] for passage in material["passages"]] == [1, 2, 3, 4, 5, 6]
-        assert omissions == [
+        assert tally.omissions == [
             "The claim judge was not shown the end of 6 claims: no more fits into its prompt",
             "The claim judge was not shown 2 of 8 passages and the end of 6 passages: no more fits into its prompt",
         ]

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from agents.answerer import REFUSAL, refusal
 from agents.answers.citations import MARK, parse_citations, strip_citations
 from agents.answers.claims import split_claims
+from agents.claim_judge import Assessment, ClaimVerdict, Component, Coverage, Structure
 from agents.claim_verdicts import Settled, Verdict, claims_of, nothing_answered, settle_claims
-from agents.roles import Assessment, ClaimVerdict, Component, Coverage, NumberedPassage, Structure
+from agents.roles import REFUSAL, NumberedPassage, refusal
 
 QUESTION = "Who founded the yard at Orsund, and when did it close?"
 YARD = NumberedPassage(3, "p-yard", "Orsund", "Orsund lies on the sound. The yard was founded by Nils Berg in 1881.")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.clarification import asks_nothing, chosen_reading, question_back, readings_in
+from agents.leaning import asks_nothing, chosen_reading, question_back, readings_in
 
 ORLO, EMIL = "When was Orlo Sund born?", "When was Emil Tarn born?"
 BACK = question_back([ORLO, EMIL])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.closed_book import NOT_KNOWN, ClosedBookAnswerer
+from agents.answerer import NOT_KNOWN, ClosedBookAnswerer
 from agents.roles import Answer, NumberedPassage
 from graph.errors import MalformedReply
 from tests.chatting import model_on

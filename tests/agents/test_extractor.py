@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.chat.model import open_chat_model
-from agents.extractor import MAX_ENTITIES, MAX_TRIPLES, ChatExtractor
-from agents.roles import Extractor, Feedback
+from agents.extractor import MAX_ENTITIES, MAX_TRIPLES, ChatExtractor, Extractor
+from agents.roles import Feedback
 from graph.errors import MalformedReply
 from graph.relations import DEFINITIONS
 from graph.schema import ENTITY_RELATIONS, Extraction, Passage, RelationType, Triple

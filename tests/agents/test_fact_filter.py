@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.chat.model import open_chat_model
-from agents.fact_filter import ChatFactFilter
-from agents.roles import FactChoice, FactFilter, Feedback
+from agents.fact_filter import ChatFactFilter, FactChoice, FactFilter
+from agents.roles import Feedback
 from graph.errors import MalformedReply
 from graph.schema import Fact, RelationType, ScoredFact
 from tests.scripted_server import ScriptedServer, scripted

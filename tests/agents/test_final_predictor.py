@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agents.answerer import REFUSAL
-from agents.final_predictor import ChatFinalPredictor
-from agents.roles import Answer, Draft, Feedback, FinalAnswer, FinalPredictor, NumberedPassage
+from agents.final_predictor import ChatFinalPredictor, Draft, FinalAnswer, FinalPredictor
+from agents.roles import REFUSAL, Answer, Feedback, NumberedPassage
 from graph.errors import MalformedReply
 from tests.chatting import model_on
 from tests.scripted_server import Reply, ReplyLike, scripted

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.chat.logprobs import TokenLogprobs
-from agents.judge import LEAST_LOGPROB, ChatJudge, first_token, log_odds_of
-from agents.roles import Feedback, Judge, JudgedBy, Judgement, NumberedPassage
+from agents.chat.replies import TokenLogprobs
+from agents.judge import LEAST_LOGPROB, ChatJudge, Judge, JudgedBy, Judgement, first_token, log_odds_of
+from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply, ModelUnavailable
 from tests.chatting import model_on, served
 from tests.scripted_server import Reply, ReplyLike, scripted

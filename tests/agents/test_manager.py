@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.chat.model import open_chat_model
-from agents.manager import FACTOR_FLOOR, ChatManager, normalise_factors
-from agents.roles import Feedback, Manager, RelationWeights
+from agents.manager import FACTOR_FLOOR, ChatManager, Manager, RelationWeights, normalise_factors
+from agents.roles import Feedback
 from graph.errors import MalformedReply
 from graph.relations import DEFINITIONS
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agents.predictor import NOTHING, ChatPredictor
-from agents.roles import Feedback, NumberedPassage, Predictor
+from agents.predictor import NOTHING, ChatPredictor, Predictor
+from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply, TransportFault
 from tests.chatting import model_on, served
 from tests.scripted_server import Fault, Reply, ReplyLike, scripted

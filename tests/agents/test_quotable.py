@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from agents.answerer import OfflineAnswerer
 from agents.answers.citations import quotable
-from agents.offline.answerer import OfflineAnswerer
 from agents.roles import NumberedPassage
 from tests.growth import grows_with_length_alone
 

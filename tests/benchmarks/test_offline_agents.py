@@ -3,10 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agents.offline.manager import OfflineManager
-from agents.roles import Manager
+from agents.manager import Manager, OfflineManager
 from benchmarks.offline_agents import PROTOTYPES, ProductManager, PrototypeManager, fact_filters, held_out, managers
-from graph.embedding.minilm import MiniLMEmbedder
+from graph.embedding.bert import MiniLMEmbedder
 from graph.schema import ENTITY_RELATIONS, RelationType
 from workflows.evaluation.controls import UniformManager
 

@@ -9,7 +9,7 @@ from importlib.resources import as_file, files
 import pytest
 
 from benchmarks.personal import History, ranks_of, read_histories, write_histories
-from graph.relationships.personal_ranking import REACH
+from graph.relationships.profile import REACH
 from graph.relationships.record import RelationshipRecord
 from graph.retrieve.modes import Mode
 from workflows import retrieval

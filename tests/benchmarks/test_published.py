@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.published import factor_by_relation, published_graph, published_walk
 from benchmarks.synthetic import Counts, draw_questions, synthetic_graph
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import TypedGraph
 from graph.schema import RelationType
 from graph.walk.factors import DIRECTED, edge_factors
 from graph.walk.pagerank import Engine, walk

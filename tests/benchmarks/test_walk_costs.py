@@ -6,7 +6,7 @@ import pytest
 from benchmarks.synthetic import Counts, draw_questions, synthetic_graph
 from benchmarks.walk_costs import find_limits, measure_beta, measure_push_floor
 from benchmarks.walk_timing import UNDIRECTED_SETTING, measure_setting
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import TypedGraph
 
 pytest.importorskip("numba")
 

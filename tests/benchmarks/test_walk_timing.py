@@ -6,7 +6,7 @@ import pytest
 from benchmarks.synthetic import Counts, synthetic_graph
 from benchmarks.walk_timing import SETTINGS, UNDIRECTED_SETTING, Setting, measure_setting
 from benchmarks.walkers import PUBLISHED, REFERENCE, WALKERS
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import TypedGraph
 
 pytest.importorskip("numba")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from graph.environment import NAMES
 from graph.retrieve.modes import DEFAULT_ALPHA, MARA, Mode, WalkSettings
 from tests.docs.pages import ROOT, plain, read, sources, strings_among, table
 from tests.docs.settings_tables import FORMS, MODES, command_flags, mode_table, setting_tables
@@ -16,24 +17,18 @@ from workflows.context import Context
 from workflows.settings.indexing import IndexingContext
 
 PAGE = read(ROOT / "docs" / "settings.md")
-VARIABLE = re.compile(r"(?:MARA|OPENAI|LANGSMITH|LANGCHAIN|LANGGRAPH|CHROMA|OTEL|XDG)(?:_[A-Z0-9]+)+")
+VARIABLE = re.compile(r"(?:MARA|OPENAI|LANGSMITH|LANGCHAIN|LANGGRAPH|LANGSERVE|CHROMA|OTEL|XDG)(?:_[A-Z0-9]+)+")
 OWN = [plain(row["variable"]) for row in table(PAGE, "Environment")]
 
 
-def reads_of_the_environment() -> list[str]:
-    """What is looked up in os.environ as a literal, anywhere in the project's code."""
-    return re.findall(r"(?:environ(?:\.get)?[\[(]|getenv\()\s*\"(\w+)\"", "\n".join(sources().values()))
-
-
 def test_the_environment_table_names_exactly_what_the_code_reads() -> None:
+    assert sorted(OWN) == sorted(NAMES)
+
+
+def test_the_code_names_no_other_variable() -> None:
     naming = [ast.walk(ast.parse(text)) for text in sources().values() if VARIABLE.search(text)]
-    assert set(OWN) == {text for each in naming for text in strings_among(each) if VARIABLE.fullmatch(text)}
-    assert len(OWN) == len(set(OWN))
-
-
-def test_no_variable_has_a_name_that_the_check_would_miss() -> None:
-    assert reads_of_the_environment()
-    assert [name for name in reads_of_the_environment() if not VARIABLE.fullmatch(name)] == []
+    assert {text for each in naming for text in strings_among(each) if VARIABLE.fullmatch(text)} <= set(NAMES)
+    assert [name for name in NAMES if not VARIABLE.fullmatch(name)] == []
 
 
 def test_the_example_environment_names_variables_that_are_documented() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.dates import date_spans, is_date, year_in
+from graph.text import date_spans, is_date, year_in
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.metadata_filter import read_conditions
-from graph.metadata_match import meets
+from graph.metadata_filter import meets, read_conditions
 from graph.retrieve.open_index import Index, open_index
 from graph.schema import Passage
 from tests.builders import HashEmbedder, publish_workspace

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.errors import DiskFull, OutOfResources
-from graph.out_of_resources import check_memory, shortage_behind
+from graph.errors import DiskFull, OutOfResources, check_memory, shortage_behind
 from graph.retrieve.open_index import open_index
 from graph.storage.record import Record
 from tests.builders import HashEmbedder, publish_workspace

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.own_cues import any_cue, any_shape, cue_pattern, shape_pattern
+from graph.own_types import any_cue, any_shape, cue_pattern, shape_pattern
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents.offline.manager import OfflineManager
+from agents.manager import OfflineManager
 from graph.construction.edges import EDGE_KINDS
-from graph.cues import CUES, QUESTION_CUES
 from graph.explain.matrices import matrices_of
 from graph.relations import DEFINITIONS, ENTITY_RELATIONS, PASSAGE_RELATIONS, RELATIONS, Links, RelationType
 from graph.schema import RelationFactors
+from graph.taxonomy import CUES, QUESTION_CUES
 from graph.walk.strengths import TUNED_RELATIONS
 from prompts import load_prompt
 from tests.docs.pages import ROOT, read
@@ -44,13 +44,13 @@ def places_without(relation: RelationType) -> Iterator[str]:
 
 def _facts_places_without(relation: RelationType) -> Iterator[str]:
     if relation not in CUES:
-        yield "graph.cues.CUES: the words of a statement that tell it"
+        yield "graph.taxonomy.CUES: the words of a statement that tell it"
     if relation not in QUESTION_CUES:
-        yield "graph.cues.QUESTION_CUES: the words of a question that ask for it"
+        yield "graph.taxonomy.QUESTION_CUES: the words of a question that ask for it"
     if not RELATIONS[relation].question:
         yield "graph.relations.RELATIONS: a question that asks for it"
     elif relation in QUESTION_CUES and _heaviest(RELATIONS[relation].question) != relation:
-        yield "graph.cues.QUESTION_CUES: a cue that finds its own question"
+        yield "graph.taxonomy.QUESTION_CUES: a cue that finds its own question"
     if f"for {relation}" not in " ".join(load_prompt("manager").template.split()):
         yield "prompts/manager.md: the questions that ask for it"
     if f'"relation": "{relation}"' not in load_prompt("extractor").template:

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from agents.answerer import REFUSAL
+from agents.answerer import NOT_KNOWN, ClosedBookAnswerer
 from agents.answers.claims import Claim
-from agents.claim_judge import ChatClaimJudge
-from agents.closed_book import NOT_KNOWN, ClosedBookAnswerer
-from agents.final_predictor import ChatFinalPredictor
+from agents.claim_judge import ChatClaimJudge, Coverage, Structure
+from agents.final_predictor import ChatFinalPredictor, Draft
 from agents.judge import ChatJudge
 from agents.predictor import NOTHING, ChatPredictor
-from agents.roles import Coverage, Draft, NumberedPassage, Structure
+from agents.roles import REFUSAL, NumberedPassage
 from prompts import fill
 from tests.chatting import model_on
 from tests.scripted_server import ScriptedServer, scripted

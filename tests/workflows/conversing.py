@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.roles import Feedback, Rewriting, Turn
+from agents.rewriter import Rewriting
+from agents.roles import Feedback, Turn
 from tests.scripted_server import Script
 from tests.workflows import small_world
 from workflows.context import Context

@@ -17,7 +17,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from agents.roles import Feedback, Rewriting, Turn
+from agents.rewriter import Rewriting
+from agents.roles import Feedback, Turn
 from graph.errors import BadInput, ModelUnavailable
 from tests.scripted_server import Reply, ScriptedServer
 from tests.trace_server import TraceServer
@@ -30,10 +31,10 @@ from workflows.ask import ask
 from workflows.chat import build
 from workflows.context import Context, make_context
 from workflows.conversation.settings import ChatContext
+from workflows.conversation.state import METADATA
 from workflows.conversation.writing import answer_text
 from workflows.indexing import index_sources
 from workflows.settings.indexing import IndexingContext
-from workflows.states.chat import METADATA
 
 graph: Any = chat.graph
 MakeContext = Callable[..., Context]

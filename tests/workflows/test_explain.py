@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from agents.roles import Turn
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from graph.schema import ENTITY_RELATIONS, RelationType
@@ -23,15 +22,11 @@ from tests.workflows.explanations import PRPACK, check_it_adds_up, check_it_is_t
 from tests.workflows.small_world import QUESTION, run
 from tests.workflows.workspaces import VELM, Indexer
 from workflows import retrieval
-from workflows.ask import ask
 from workflows.context import Context
 from workflows.explain import LEAST_NODES, MOST_NODES, explain, write_explanation
 from workflows.explanation.model import Explanation
 from workflows.explanation.model import Path as ToldPath
 from workflows.runtime.resources import close_indexes
-
-BEFORE = Turn("Who built the Tarn Dam?", "Tarn Dam: The Tarn Dam was built by Ada Brandt in 1866. [1]", ("tarn-dam",))
-LEANING = "And where was she born?"
 
 WALKS: dict[str, dict[str, Any]] = {
     "mara": {},
@@ -253,17 +248,6 @@ class TestTold:
             check_it_adds_up(told)
             over += cited_over_facts(told)
         assert sum(over) > 0.8 * len(over)
-
-
-@pytest.mark.parametrize("mode", Mode)
-def test_a_follow_up_that_was_asked_is_explained(settings: Callable[..., Context], mode: Mode) -> None:
-    context = settings(mode=mode)
-    result = ask(LEANING, context, [BEFORE])
-    assert result["understood"]
-    told = explain(result, context)
-    assert told.question == result["question"]
-    if result["ranked_by"] == "walk":
-        check_it_is_the_walk(told, result)
 
 
 class TestRefused:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import workflows
@@ -38,13 +40,13 @@ def room_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> Iterator[str]:
-    """Yield the rooms that a module imports from, also within functions."""
+def imported_names(path: Path) -> Iterator[list[str]]:
+    """Yield the parts of the names below workflows that a module imports, also within functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{name}" for name in names]
-        yield from (name.split(".")[1] for name in names if name.startswith("workflows."))
+        yield from (name.split(".")[1:] for name in names if name.startswith("workflows."))
 
 
 def test_each_room_imports_only_those_before_it() -> None:
@@ -53,7 +55,18 @@ def test_each_room_imports_only_those_before_it() -> None:
     back = {
         f"{path.relative_to(ROOT)} imports {room}"
         for path in paths
-        for room in imported_rooms(path)
+        for room, *_ in imported_names(path)
         if ORDER.index(room) > ORDER.index(room_of(path))
     }
     assert not back
+
+
+def test_no_folders_within_a_room_import_each_other_in_a_circle() -> None:
+    folders = {path.parent for path in ROOT.rglob("*.py")} - {ROOT}
+    arrows: dict[Path, set[Path]] = defaultdict(set)
+    for path in (path for folder in folders for path in folder.glob("*.py")):
+        for parts in imported_names(path):
+            named = [ROOT.joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+            deepest = max((folder for folder in named if folder in folders), default=path.parent)
+            arrows[path.parent] |= {deepest} - {path.parent}
+    assert {*TopologicalSorter(arrows).static_order()} <= folders

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
-from agents.roles import Rewriting
+from agents.rewriter import Rewriting
 from graph.errors import BadInput, NoAccess
 from graph.relationships.history import HistoryPart, record_turn
 from graph.relationships.record import RELATIONSHIPS_FILE
@@ -364,7 +362,7 @@ class TestSomebodyElse:
 class TestAServer:
     @pytest.fixture(autouse=True)
     def server(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
-        monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+        monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
         monkeypatch.setenv("MARA_WORKSPACE", str(root))
         monkeypatch.delenv("MARA_AUTH", raising=False)
 

@@ -31,12 +31,12 @@ NEED_AN_EXTRA = {
     "workflows/serving/operator_paths.py": {"starlette"},
     "workflows/serving/page/app.py": {"starlette"},
     "workflows/serving/page/endpoints.py": {"starlette"},
-    "workflows/serving/page/guard.py": {"starlette"},
+    "workflows/serving/guard.py": {"starlette"},
     "workflows/serving/page/requests.py": {"starlette"},
     "workflows/serving/page/api.py": {"starlette"},
     "workflows/serving/service.py": {"prometheus_client"},
-    "workflows/serving/supervisor.py": {"uvicorn"},
-    "workflows/serving/workers.py": {"uvicorn"},
+    "workflows/serving/processes/supervisor.py": {"uvicorn"},
+    "workflows/serving/processes/workers.py": {"uvicorn"},
 }
 """The files that are imported only where their package is wanted."""
 MAY_IMPORT = {
@@ -239,6 +239,19 @@ def test_nothing_unpickles_evaluates_or_counts_tokens_by_download(package: str) 
     for path in sources(package):
         calls = [node.func for node in nodes_of(path) if isinstance(node, ast.Call)]
         assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"eval", "exec", "__import__"}, path
+
+
+def reads_environment(path: Path) -> bool:
+    """Whether a file reads the environment, or changes it."""
+    names = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
+    found = [node for node in nodes_of(path) if isinstance(node, ast.Attribute) and node.attr in names]
+    imported = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom) and node.module == "os"]
+    return bool(found) or any(names & {alias.name for alias in node.names} for node in imported)
+
+
+def test_one_module_alone_reads_the_environment() -> None:
+    reading = [path for package in PACKAGES for path in sources(package) if reads_environment(path)]
+    assert [path.relative_to(ROOT).as_posix() for path in reading] == ["graph/environment.py"]
 
 
 def test_the_heavy_packages_are_imported_within_functions_alone() -> None:

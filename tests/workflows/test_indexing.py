@@ -36,6 +36,7 @@ from tests.workflows.workspaces import (
 )
 from workflows import indexing
 from workflows.indexing import index_sources, reembed_workspace
+from workflows.indexing_run import run
 from workflows.indexing_run.report import IndexReport
 
 pytestmark = pytest.mark.usefixtures("embedder")
@@ -204,7 +205,7 @@ def test_a_run_that_breaks_off_before_it_publishes_is_published_by_the_next(
 ) -> None:
     index([VELM])
     with monkeypatch.context() as patch:
-        patch.setattr(indexing, "publish", interrupt)
+        patch.setattr(run, "publish", interrupt)
         with pytest.raises(Interrupted):
             index(ROWS)
     report = index(ROWS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from agents.chat.throttle import Cancelled
 from graph.construction.edge_weights import PassageClasses
-from graph.errors import BadInput, ModelUnavailable, TransportFault
+from graph.errors import BadInput, ModelUnavailable, TransportFault, WorkspaceLocked
 from graph.storage.workspace import Workspace
 from tests.builders import HashEmbedder
 from tests.cases import mostly_slow
@@ -21,9 +22,8 @@ from tests.workflows.small_world import QUICK_RETRIES, write_lines
 from tests.workflows.workspaces import ROWS, VELM, content_of, served_embeddings, texts_in
 from workflows import indexing
 from workflows.admin.inspection import workspace_stats
-from workflows.indexing import build, graph, index_sources
-from workflows.indexing_run import session_registry
-from workflows.indexing_run.session_registry import close_session
+from workflows.indexing import build, config_with, graph, index_sources
+from workflows.indexing_run.run import IndexingRun
 from workflows.settings.indexing import IndexingContext
 
 pytestmark = pytest.mark.usefixtures("embedder")
@@ -42,10 +42,8 @@ def corpus(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def settings(root: Path) -> Iterator[IndexingContext]:
-    yield IndexingContext(workspace=str(root))
-    for run in list(session_registry._SESSIONS):
-        close_session(run)
+def settings(root: Path) -> IndexingContext:
+    return IndexingContext(workspace=str(root))
 
 
 @pytest.fixture
@@ -158,7 +156,7 @@ def test_a_fork_from_any_step_in_the_middle_goes_on_and_ends_right(
     forked = compiled.invoke(None, past.config, context=settings)["report"]
     assert forked["passages"] == 5
     assert content_of(root) == expected
-    assert not session_registry._SESSIONS
+    assert is_free(root)
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -168,8 +166,7 @@ def test_a_run_that_stops_before_a_step_goes_on_in_a_process_that_knows_nothing_
 ) -> None:
     compiled, config = on_a_thread()
     compiled.invoke(asked_for(corpus), config, context=settings, interrupt_before=[step])
-    (run,) = session_registry._SESSIONS
-    close_session(run)
+    assert is_free(root)
     report = compiled.invoke(None, config, context=settings)["report"]
     assert (report["added"], report["passages"], report["unchanged"]) == (5, 5, 0)
     index_sources([corpus], tmp_path / "at once")
@@ -182,8 +179,7 @@ def test_a_document_that_changed_while_the_run_was_stopped_is_extracted_again(
 ) -> None:
     compiled, config = on_a_thread()
     compiled.invoke(asked_for(corpus), config, context=settings, interrupt_before=["embed"])
-    (run,) = session_registry._SESSIONS
-    close_session(run)
+    assert is_free(root)
     write_lines(corpus, [{**VELM, "text": "The Velm is dry. It was diverted in 1920 by Ida Brandt."}, *ROWS[2:]])
     report = compiled.invoke(None, config, context=settings)["report"]
     assert report["passages"] == 4
@@ -237,20 +233,17 @@ class TestEmbeddingEndpoint:
         kind: type[Exception],
         asked: int,
     ) -> None:
-        monkeypatch.setattr(session_registry, "STRAGGLER_S", 0.0)
         monkeypatch.setattr("openai._base_client.BaseClient._calculate_retry_timeout", lambda *_: 0.0)
         endpoint.script({"embeddings": [reply]})
         with pytest.raises(kind, match="embedding endpoint"):
             build(QUICK_RETRIES).compile().invoke(asked_for(corpus), context=settings)
         assert len(endpoint.requests) == asked
         assert texts_of_record(root) == set()
-        with Workspace(root).writing():
-            pass
+        assert is_free(root)
 
     def test_one_that_comes_back_in_time_is_asked_again_and_nothing_is_extracted_twice(
         self, endpoint: ScriptedServer, corpus: Path, settings: IndexingContext, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(session_registry, "STRAGGLER_S", 0.0)
         monkeypatch.setattr("openai._base_client.BaseClient._calculate_retry_timeout", lambda *_: 0.0)
         replies = iter([Reply("later", status=408)] * 4)
         monkeypatch.setattr(ScriptedServer, "next_reply", lambda *_: next(replies, None))
@@ -258,47 +251,90 @@ class TestEmbeddingEndpoint:
         assert (report["added"], report["extracted"]) == (5, 5)
 
 
-class TestSessions:
-    def test_a_run_that_ended_leaves_none_and_frees_the_workspace(self, corpus: Path, root: Path) -> None:
+class TestRun:
+    def test_one_that_ended_frees_the_workspace(self, corpus: Path, root: Path) -> None:
         index_sources([corpus], root)
-        assert not session_registry._SESSIONS
-        with Workspace(root).writing():
-            pass
+        assert is_free(root)
 
-    def test_a_run_that_fails_frees_the_workspace(
+    def test_one_that_fails_frees_the_workspace(
         self, corpus: Path, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(HashEmbedder, "count_windows", fail)
         with pytest.raises(ZeroDivisionError):
             index_sources([corpus], root)
-        with Workspace(root).writing():
-            pass
+        assert is_free(root)
 
     @pytest.mark.usefixtures("small_batches")
-    def test_a_run_that_is_cancelled_ends_before_its_next_step_and_keeps_what_was_committed(
-        self, corpus: Path, root: Path
+    def test_one_that_is_cancelled_ends_before_its_next_step_and_keeps_what_was_committed(
+        self, corpus: Path, settings: IndexingContext, root: Path
     ) -> None:
-        def cancel_in_second_batch(stage: str, done: int, total: int) -> None:
-            if (stage, done) == ("embed", 4):
-                session_registry.cancel_session(*session_registry._SESSIONS)
+        run = IndexingRun()
+
+        def cancel_in_second_batch() -> None:
+            for event in graph.stream(asked_for(corpus), config_with(run), context=settings, stream_mode="custom"):
+                if (event["stage"], event["done"]) == ("embed", 4):
+                    run.cancel()
 
         with pytest.raises(Cancelled, match="stopped"):
-            index_sources([corpus], root, progress=cancel_in_second_batch)
-        assert not session_registry._SESSIONS
-        assert not session_registry._CANCELLED
+            cancel_in_second_batch()
+        assert is_free(root)
         assert index_sources([corpus], root).unchanged in (2, 4)
 
-    @pytest.mark.slow
-    def test_a_paused_run_gives_the_workspace_up_once_it_is_idle_and_then_goes_on_after_the_other(
-        self, corpus: Path, settings: IndexingContext, root: Path, monkeypatch: pytest.MonkeyPatch
+    def test_one_whose_stream_is_left_frees_the_workspace(
+        self, corpus: Path, settings: IndexingContext, root: Path
+    ) -> None:
+        steps: Any = graph.stream(asked_for(corpus), context=settings, stream_mode="updates")
+        assert [*next(steps)] == ["load_documents"]
+        assert [*next(steps)] == ["plan_changes"]
+        assert not is_free(root)
+        steps.close()
+        assert is_free(root)
+
+    def test_one_of_a_server_that_is_cancelled_frees_the_workspace(
+        self, corpus: Path, settings: IndexingContext, root: Path
+    ) -> None:
+        async def index(planned: asyncio.Event) -> None:
+            async for update in graph.astream(asked_for(corpus), context=settings, stream_mode="updates"):
+                if "plan_changes" in update:
+                    planned.set()
+                    await asyncio.Event().wait()
+
+        async def cancel() -> None:
+            planned = asyncio.Event()
+            task = asyncio.create_task(index(planned))
+            await planned.wait()
+            assert not is_free(root)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(cancel())
+        assert is_free(root)
+
+    @pytest.mark.parametrize("step", ["plan_changes", "commit"])
+    def test_one_that_waits_on_its_thread_leaves_the_workspace_to_others_and_then_goes_on(
+        self, corpus: Path, settings: IndexingContext, root: Path, step: str
     ) -> None:
         compiled, config = on_a_thread()
-        compiled.invoke(asked_for(corpus), config, context=settings, interrupt_before=["commit"])
-        monkeypatch.setattr(session_registry, "IDLE_S", 0.3)
+        compiled.invoke(asked_for(corpus), config, context=settings, interrupt_before=[step])
         assert index_sources([corpus], root).added == 5
         report = compiled.invoke(None, config, context=settings)["report"]
         assert (report["added"], report["passages"]) == (0, 5)
         assert len(texts_in(root)) == 5
+
+    def test_what_a_client_puts_in_the_place_of_one_is_none(
+        self, corpus: Path, settings: IndexingContext, root: Path
+    ) -> None:
+        config: Any = {"configurable": {indexing._RUN: "mine"}}
+        assert graph.invoke(asked_for(corpus), config, context=settings)["report"]["added"] == 5
+
+
+def is_free(root: Path) -> bool:
+    try:
+        with Workspace(root).writing():
+            return True
+    except WorkspaceLocked:
+        return False
 
 
 def texts_of_record(root: Path) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.answerer import REFUSAL
+from agents.roles import REFUSAL
 from tests.scripted_server import Reply, ReplyLike, ScriptedServer
 from tests.workflows.small_world import (
     ANSWERED,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from langgraph.graph import END, START
 
-from agents.answerer import REFUSAL
 from agents.answers.citations import parse_citations, strip_citations
+from agents.roles import REFUSAL
 from graph.retrieve.modes import Mode
 from tests.workflows.small_world import QUESTION, QUESTION_PASSAGES, TEXTS, run
 from workflows import mara, retrieval

@@ -18,8 +18,8 @@ from tests.scripted_server import ScriptedServer
 from tests.workflows.command_line import Mara
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import Indexer, ask
-from workflows.admin.doctor import run_doctor
 from workflows.admin.inspection import entity_edges, entity_type, entity_types, workspace_stats
+from workflows.admin.upkeep import run_doctor
 from workflows.context import Context, Question
 from workflows.explain import explain, write_explanation
 from workflows.indexing import index_sources

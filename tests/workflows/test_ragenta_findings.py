@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.final_predictor import ChatFinalPredictor
+from agents.final_predictor import FINAL_PREDICTOR, ChatFinalPredictor
 from graph.errors import BadInput
 from tests.scripted_server import ReplyLike, ScriptedServer
 from tests.workflows.ragenta_world import (
@@ -30,7 +30,6 @@ from tests.workflows.ragenta_world import (
 from tests.workflows.small_world import PASSAGES, Run, run, shown_to_model
 from workflows.ask import ask
 from workflows.nodes import ragenta as ragenta_nodes
-from workflows.runtime.agents import FINAL_PREDICTOR
 
 FULLY, PARTIALLY, NOT = "FULLY ANSWERED", "PARTIALLY ANSWERED", "NOT ANSWERED"
 FOUNDED = "Marn was founded in 1203 [1]."

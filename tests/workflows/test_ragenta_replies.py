@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.answerer import REFUSAL
+from agents.roles import REFUSAL
 from tests.cases import mostly_slow
 from tests.scripted_server import Reply, ReplyLike, ScriptedServer
 from tests.workflows.ragenta_world import (

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from agents.roles import FactChoice, Feedback
+from agents.fact_filter import FactChoice
+from agents.roles import Feedback
 from graph.schema import ScoredFact
 from tests.builders import HashEmbedder
 from tests.cases import mostly_slow

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agents.roles import FactChoice
+from agents.fact_filter import FactChoice
 from graph.errors import BadInput, MaraError, ModelUnavailable, TransportFault, WorkspaceMissing
 from tests.dictation import PATIENCE_S, every, result_in, screens, starts
 from tests.scripted_server import Fault, Reply, ScriptedServer

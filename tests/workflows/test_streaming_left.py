@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agents.roles import FactChoice
+from agents.fact_filter import FactChoice
 from graph.errors import TransportFault
 from tests.chatting import ask_text, messages, model_on
 from tests.dictation import PATIENCE_S, Dictation, every, screens, wait_for_the_end

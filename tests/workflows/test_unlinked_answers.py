@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agents.roles import Answer, Citation, Rewriting, Turn
+from agents.rewriter import Rewriting
+from agents.roles import Answer, Citation, Turn
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows import ragenta_world
 from tests.workflows.command_line import Mara

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -16,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from graph.environment import environment
 from graph.errors import BadInput, NoAccess
 from graph.metadata_filter import canonical, read_conditions
 from graph.storage.workspace import check_workspace_name
@@ -161,7 +161,7 @@ class Keyring:
         Raises:
             BadInput: the file cannot be read or used.
         """
-        named = os.environ.get(AUTH_VARIABLE)
+        named = environment().mara_auth
         if not named:
             return cls()
         path = Path(named)

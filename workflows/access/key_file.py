@@ -17,7 +17,6 @@ where = { tenant = "$claims.tenant" }
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from graph.environment import environment
 from graph.errors import BadInput
 from graph.metadata_filter import read_conditions
 from graph.storage.workspace import is_workspace_name
@@ -141,7 +141,7 @@ class Tokens(Rights):
         return "secret_variable" if self.secret_variable else "key_file"
 
     def _shared_secret(self) -> str:
-        secret = os.environ.get(self.secret_variable, "")
+        secret = environment().value(self.secret_variable)
         if len(secret) < LEAST_SECRET:
             raise BadInput(
                 f"tokens.secret_variable names {self.secret_variable}, which holds {len(secret)} characters",

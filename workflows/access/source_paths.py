@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
+from graph.environment import environment
 from graph.errors import BadInput
 from graph.server_clients import serves_clients
 
@@ -27,7 +27,7 @@ def resolve_source(name: str) -> Path:
     parts = {*plain.parts, *windows.parts}
     if not name or plain.is_absolute() or windows.drive or windows.root or any(part.startswith(".") for part in parts):
         raise _refused(name, "is no path below the folder of sources")
-    base = Path(os.environ.get(SOURCES_VARIABLE) or ".")
+    base = Path(environment().mara_sources or ".")
     path = base / name
     try:
         inside = path.resolve().is_relative_to(base.resolve())

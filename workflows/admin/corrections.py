@@ -22,12 +22,12 @@ from graph.corrections.kinds import (
     what_from_json,
 )
 from graph.embedding.embeddings import configured_embedder
+from graph.environment import refresh_environment
 from graph.errors import BadInput
 from graph.publish.derive import publish
 from graph.schema import ENTITY_RELATIONS, Fact
 from graph.storage.correcting import Plan, Restated, plan_corrections, plan_undoing
-from graph.storage.own_types import declared_types
-from graph.storage.record import Record
+from graph.storage.record import Record, declared_types
 from graph.storage.workspace import Workspace
 from graph.taxonomy import fact_type_of, type_triple
 from workflows.indexing_run.relating import related_if_there
@@ -85,6 +85,7 @@ def list_corrections(root: Path) -> dict[str, Any]:
         WorkspaceMissing: there is no workspace, or it is empty.
         WorkspaceDamaged: it cannot be read.
     """
+    refresh_environment()
     with Workspace(root).open_record() as record:
         Workspace(root).check_passages(record)
         changed = Counter(id for each in record.corrected().values() for id in each.by)
@@ -167,6 +168,7 @@ def pinned(root: Path, text: str, passage: str, relation: str = "") -> Pin:
 
 
 def _carry_out(root: Path, plan_of: Callable[[Record], Plan], *, dry_run: bool) -> dict[str, Any]:
+    refresh_environment()
     workspace = Workspace(root)
     if dry_run:
         with workspace.open_record() as record:

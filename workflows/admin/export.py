@@ -11,13 +11,13 @@ from typing import Any
 from graph.embedding.embeddings import configured_embedder
 from graph.errors import BadInput
 from graph.explain.matrices import MatrixWeights, write_matrices
-from graph.relationships.exchange.graphml import to_graphml
 from graph.relationships.exchange.lines import (
     Part,
     from_json_line,
     from_statement,
     import_lines,
     parts_of,
+    to_graphml,
     to_json_line,
     to_statement,
 )

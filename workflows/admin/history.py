@@ -13,17 +13,19 @@ from graph.errors import BadInput, WorkspaceMissing
 from graph.relationships.conversations import (
     Cited,
     Conversation,
+    Erased,
     Message,
     conversation,
     conversations,
+    erase_user,
     messages,
     messages_beside,
+    questions_of,
     views,
 )
 from graph.relationships.cypher.bolt import ServerSettings
 from graph.relationships.cypher.copies import remove_copies
 from graph.relationships.cypher.mirror import was_mirrored
-from graph.relationships.erasure import Erased, erase_user, questions_of
 from graph.relationships.history import now
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.storage.marks import Mark, erase_marks, read_marks

@@ -18,7 +18,7 @@ from graph.storage.record import Record
 from graph.storage.record_tables import NewVectors
 from graph.storage.versions import Span, of_documents
 from graph.storage.workspace import Workspace
-from workflows.distributed.shard_files import ShardFolder
+from workflows.distributed.shards import ShardFolder
 from workflows.indexing_run.relating import related_if_there
 
 _NAMED_UNKNOWN = 10

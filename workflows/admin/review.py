@@ -9,6 +9,7 @@ from typing import Any
 from graph.construction.edges import IS_SYNONYM_KIND
 from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.corrections.apply import Corrections
+from graph.environment import refresh_environment
 from graph.review.proposals import LEAST_SCORE, Review
 from graph.schema import entity_id
 from graph.storage.record import Record
@@ -31,6 +32,7 @@ def review_names(root: Path, limit: int = 20, least: float = LEAST_SCORE) -> dic
         WorkspaceDamaged: it cannot be read.
         WorkspaceLocked: no generation can be read, and another process is writing.
     """
+    refresh_environment()
     with published_graph(root) as (record, graph):
         corrections = Corrections(record.corrections())
         review = Review(graph, near_names(record, graph), corrections.kept_apart())

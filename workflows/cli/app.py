@@ -23,6 +23,7 @@ from workflows.cli.command import (
     command,
     error_body,
     progress_bars,
+    publish_interrupted,
     told_beside_the_result,
     write,
 )
@@ -180,6 +181,7 @@ def _index(
     if dry_run:
         found = preview_changes(*given, sync=sync, settings=settings, sample=sample)
         return Shown(found, render.preview, REFUSED if found["refused"] else 0)
+    publish_interrupted(given[1])
     with progress_bars(silent=silent) as progress:
         report = index_sources(*given, progress=progress, sync=sync, settings=settings)
 
@@ -261,8 +263,10 @@ def doctor(
     ] = False,
 ) -> Shown:
     """Check that a workspace's record, snapshot and search index are intact and agree."""
-    from workflows.admin.doctor import run_doctor
+    from workflows.admin.upkeep import run_doctor
 
+    if not repair:
+        publish_interrupted(workspace)
     result = run_doctor(workspace, repair=repair)
     return Shown(result, render.doctor, 0 if result["ok"] else WorkspaceDamaged.exit_code)
 
@@ -323,7 +327,7 @@ _Name = Annotated[
 @command
 def join(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
     """Let a folder have a record that is in Postgres, and derive its index; again, to bring it up to date."""
-    from workflows.admin.record_place import join_record
+    from workflows.admin.upkeep import join_record
 
     found = join_record(workspace, name)
     state = "derived" if found["derived"] else "up to date"
@@ -335,7 +339,7 @@ def join(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
 @command
 def move(*, name: _Name = "", workspace: WorkspaceOption) -> Shown:
     """Move a workspace's record and history from SQLite to Postgres; its index stays as it is."""
-    from workflows.admin.record_place import move_record
+    from workflows.admin.upkeep import move_record
 
     found = move_record(workspace, name)
     told = f"Moved to the record [bold]{render.escape(found['record'])}[/]"

@@ -26,8 +26,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from graph.errors import BadInput, MaraError, WorkspaceLocked
-from graph.out_of_resources import out_of_memory, shortage_behind
+from graph.environment import set_variables
+from graph.errors import BadInput, MaraError, WorkspaceLocked, out_of_memory, shortage_behind
 from graph.storage.workspace import Workspace, default_workspace
 from workflows.cli import render
 from workflows.output.printable import VisibleConsole, visible_json
@@ -45,8 +45,6 @@ REFUSED = 5
 
 _ASKING = ("ask", "chat", "walk", "mcp", "serve")
 """Commands that write nothing into a workspace."""
-_WRITE_NOTHING_FIRST = ("dry_run", "repair")
-"""Options that make a command write nothing, or publish as part of its own work."""
 _KEPT = " What was committed is kept; run the same command to go on."
 
 
@@ -64,16 +62,12 @@ def error_body(error: MaraError) -> dict[str, Any]:
 
 
 def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn the project's errors and those of the disk into a message and an exit code.
-
-    A command on a workspace first publishes what an interrupted one left committed.
-    """
+    """Turn the project's errors and those of the disk into a message and an exit code."""
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        set_variables({"LANGSERVE_GRAPHS": None})
         try:
-            if "workspace" in kwargs and not any(kwargs.get(name) for name in _WRITE_NOTHING_FIRST):
-                _publish_what_was_committed(kwargs["workspace"])
             command(*args, **kwargs)
         except MaraError as error:
             _fail(error, as_json=bool(kwargs.get("as_json")))
@@ -95,15 +89,14 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
     return guarded
 
 
-def _publish_what_was_committed(given: object) -> None:
-    """Finish a command that was killed between its commit and its publication; say so on standard error.
+def publish_interrupted(root: Path) -> None:
+    """Publish what a killed command had committed, and say so on standard error.
 
-    Other faults of the workspace are left for the command itself to report.
+    Commands that index, ask or serve begin with it. Other faults of the workspace are theirs to report.
     """
     from graph.publish.derive import is_behind, publish_committed
 
-    workspace = Workspace(given if isinstance(given, Path) else default_workspace())
-    behind = False
+    workspace, behind = Workspace(root), False
     with suppress(MaraError, OSError), workspace.open_record() as record:
         behind = is_behind(workspace, record)
     if not behind:

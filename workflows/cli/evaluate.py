@@ -244,7 +244,7 @@ def _show_run(console: Console, run: Run, pushed: Mapping[str, Experiment], *, a
 
 def _show_answers(console: Console, run: Run) -> None:
     """Print the table of answers, and what was left out of it."""
-    from workflows.evaluation.reports.tables import COLUMNS, SHORT_LEGEND, answer_rows, remarks
+    from workflows.evaluation.tables import COLUMNS, SHORT_LEGEND, answer_rows, remarks
 
     rows = answer_rows(run.metrics["systems"])
     console.print(_table([*COLUMNS.values()], rows, padding=(0, 1, 0, 0)))
@@ -301,7 +301,7 @@ def compare(
     """Compare two runs question by question: differences B - A with intervals and tests, wins and losses."""
     from graph.storage.workspace import write_atomically
     from workflows.evaluation.compare import compare_runs
-    from workflows.evaluation.reports.comparison_page import comparison_page
+    from workflows.evaluation.comparison_page import comparison_page
     from workflows.runs.output_files import check_output
 
     if out:
@@ -315,7 +315,7 @@ def compare(
 
 def _show_comparisons(console: Console, comparisons: Sequence[Comparison], out: Path | None) -> None:
     """Print the metrics of each comparison, and where the rest is."""
-    from workflows.evaluation.reports.comparison_page import main_metric, verdict
+    from workflows.evaluation.comparison_page import main_metric, verdict
     from workflows.output.markdown import figure, interval, p_value, signed
 
     for found in comparisons:

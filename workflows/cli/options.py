@@ -14,7 +14,7 @@ from typer.models import OptionInfo
 
 from graph.errors import BadInput
 from graph.retrieve.modes import Preset
-from workflows.cli.command import Group
+from workflows.cli.command import Group, publish_interrupted
 from workflows.context import Context, context_of_settings
 from workflows.settings.enums import Workflow
 from workflows.settings.indexing import IndexingContext, indexing_context_of_settings
@@ -267,7 +267,9 @@ def asking_settings(
     cited_before: bool | None = False,
     **given: Any,
 ) -> Context:
-    """Return the settings of a question from the options of a command; check the keys of its filter.
+    """Return the settings of a question from the options of a command that asks; check the keys of its filter.
+
+    What a killed command had committed is published first, so that the question finds it.
 
     Raises:
         BadInput: an option cannot be used, or no passage of the workspace has what its filter asks for.
@@ -285,6 +287,7 @@ def asking_settings(
         **given,
     }
     context = context_of_settings(workflow, settings, option_of)
+    publish_interrupted(workspace)
     if where:
         from workflows.runtime.visibility import check_keys
 

@@ -12,6 +12,8 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
+from graph.environment import environment
+
 PROMPT = "> "
 
 
@@ -48,7 +50,7 @@ def kept_history() -> History:
 
 def history_path() -> Path:
     """Return the file of the history: in ``XDG_STATE_HOME``, or ``~/.local/state`` where that names no folder."""
-    given = Path(os.environ.get("XDG_STATE_HOME", ""))
+    given = Path(environment().xdg_state_home)
     return (given if given.is_absolute() else Path("~/.local/state").expanduser()) / "mara" / "chat-history"
 
 

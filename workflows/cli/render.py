@@ -21,8 +21,8 @@ from agents.claim_verdicts import Verdict
 from graph.errors import MaraError
 from graph.text import counted
 from workflows.indexing_run.report import IndexReport
+from workflows.output.quoted import excerpt_of, moved, section_of
 from workflows.results import labelled, understood_as
-from workflows.runtime.quoted import excerpt_of, moved, section_of
 from workflows.runtime.resources import OFFLINE
 from workflows.settings.enums import ResultKind
 

@@ -22,7 +22,7 @@ from rich.console import Console
 from graph.errors import BadInput, DependencyMissing, ServiceUnavailable, WorkspaceMissing
 from graph.metadata_filter import parse_where
 from graph.storage.workspace import Workspace
-from workflows.cli.command import Shown, command, say
+from workflows.cli.command import Shown, command, publish_interrupted, say
 from workflows.cli.options import WorkspaceOption, asking_settings, path_option, text_option
 
 _PREFIX = "mara_"
@@ -73,14 +73,15 @@ def serve(
     """Serve a page in the browser to talk to a workspace."""
     try:
         from workflows.serving.page.markdown import check_installed
-        from workflows.serving.supervisor import Supervisor
-        from workflows.serving.workers import Served, serve_alone
+        from workflows.serving.processes.supervisor import Supervisor
+        from workflows.serving.processes.workers import Served, serve_alone
     except ImportError as fault:
         raise DependencyMissing(
             f"The page needs packages that are not installed ({fault})",
             "Install them with: pip install 'mara-rag[serve]'",
         ) from fault
     check_installed()
+    publish_interrupted(workspace)
     if uploads is None:
         _check_workspace(workspace)
     served = Served(workspace, conversations, uploads, history, at_once, workers)
@@ -109,7 +110,7 @@ def _check_workspace(root: Path) -> None:
 
 def _check_host(host: str, *, is_open: bool) -> None:
     """Raise BadInput where other machines could come in, and nobody has to show a key."""
-    from workflows.serving.page.guard import is_local
+    from workflows.serving.guard import is_local
 
     if is_open and not is_local(host):
         raise BadInput(
@@ -242,6 +243,7 @@ def mcp(
     from workflows.serving.mcp_stdio import serve_stdio
 
     filter_of_all = parse_where(where or [])
+    publish_interrupted(workspace)
     if where or user:
         # Documents may still come, and a server may be about to start: calls report that.
         with suppress(WorkspaceMissing, ServiceUnavailable):

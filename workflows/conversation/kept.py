@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from graph.errors import BadInput, WorkspaceLocked
-from workflows.output.printable import visible
+from workflows.output.printable import shortened
 
 FILE_NAME = "conversations.sqlite"
 """The file within the default workspace."""
@@ -160,11 +160,13 @@ class Conversations:
 
     def rename(self, owner: str, conversation: str, title: str) -> None:
         """Give a conversation another title. Raises NoConversation; BadInput for one of which nothing is seen."""
-        if not _title(title):
+        if not shortened(title, TITLE_LENGTH):
             raise BadInput("A conversation needs a title", "Write a few words")
         with self._writing() as file:
             _found(file, owner, conversation)
-            file.execute("UPDATE conversations SET title = ? WHERE id = ?", (_title(title), conversation))
+            file.execute(
+                "UPDATE conversations SET title = ? WHERE id = ?", (shortened(title, TITLE_LENGTH), conversation)
+            )
             self._change(file, conversation)
 
     def delete(self, owner: str, conversation: str) -> None:
@@ -234,7 +236,7 @@ class Conversations:
             now = self._clock()
             file.execute(
                 "INSERT OR IGNORE INTO conversations VALUES (?, ?, ?, 0, ?)",
-                (conversation, owner, _title(question), now),
+                (conversation, owner, shortened(question, TITLE_LENGTH), now),
             )
             _found(file, owner, conversation)
             if file.execute("SELECT 1 FROM turns WHERE id = ?", (turn,)).fetchone():
@@ -381,8 +383,3 @@ def _turn(row: sqlite3.Row, cut: float) -> KeptTurn:
         None if row["result"] is None else json.loads(row["result"]),
         row["error"],
     )
-
-
-def _title(text: str) -> str:
-    line = " ".join(visible(text).split())
-    return line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1].rstrip()}…"

@@ -18,22 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 
-from workflows.distributed import pipeline
-from workflows.distributed.messages import (
-    Cluster,
-    Event,
-    FilesRead,
-    Job,
-    JobDone,
-    MakeJob,
-    ReadJob,
-    Ready,
-    ShardMade,
-    receive,
-    send,
-)
-from workflows.distributed.shard_files import ShardFolder
-from workflows.distributed.wire import Failed
+from workflows.distributed import pipeline, wire
+from workflows.distributed.shards import ShardFolder
 from workflows.distributed.work import as_error
 
 _TIDYINGS = 10
@@ -42,23 +28,23 @@ _TIDYING_S = 0.1
 
 def main() -> None:
     """Connect to Ray, and do jobs until standard input ends."""
-    cluster = receive(sys.stdin.buffer)
-    assert isinstance(cluster, Cluster)
+    cluster = wire.receive(sys.stdin.buffer)
+    assert isinstance(cluster, wire.Cluster)
     _leave_a_guard(Path(cluster.folder).parent)
     events = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever libraries print goes to the log
-    jobs: SimpleQueue[Job] = SimpleQueue()
+    jobs: SimpleQueue[wire.Job] = SimpleQueue()
     threading.Thread(target=_receive, args=(jobs,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         workers = pipeline.connect(cluster)
-        send(events, Ready(workers))
+        wire.send(events, wire.Ready(workers))
         while True:
             for event in _events_of(jobs.get(), workers):
-                send(events, event)
-            send(events, JobDone())
+                wire.send(events, event)
+            wire.send(events, wire.JobDone())
     except Exception as fault:
-        send(events, Failed.of(as_error(fault)))
+        wire.send(events, wire.Failed.of(as_error(fault)))
 
 
 def _leave_a_guard(folder: Path) -> None:
@@ -82,23 +68,23 @@ def _leave_a_guard(folder: Path) -> None:
     os._exit(0)
 
 
-def _events_of(job: Job, workers: int) -> Iterator[Event]:
-    if isinstance(job, ReadJob):
+def _events_of(job: wire.Job, workers: int) -> Iterator[wire.Event]:
+    if isinstance(job, wire.ReadJob):
         for number, files in pipeline.read_files(job.tasks):
-            yield FilesRead(number, files)
+            yield wire.FilesRead(number, files)
         return
     folder = ShardFolder(Path(job.root))
-    for made in pipeline.make_shards(job, workers):
-        folder.put(made.key, made.content)
-        yield ShardMade(made.key, made.passages, made.failed, made.tokens)
+    for made, content in pipeline.make_shards(job, workers):
+        folder.put(made.key, content)
+        yield made
 
 
-def _receive(jobs: SimpleQueue[Job]) -> None:
+def _receive(jobs: SimpleQueue[wire.Job]) -> None:
     """Take in jobs; when the parent has closed its end, or is gone, end this process, whatever it is doing."""
     with suppress(EOFError):
         while True:
-            job = receive(sys.stdin.buffer)
-            assert isinstance(job, ReadJob | MakeJob)
+            job = wire.receive(sys.stdin.buffer)
+            assert isinstance(job, wire.ReadJob | wire.MakeJob)
             jobs.put(job)
     os._exit(0)
 

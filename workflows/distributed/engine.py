@@ -18,24 +18,11 @@ from tempfile import gettempdir, mkdtemp
 
 from agents.chat.throttle import Cancelled
 from graph.endpoints.address import censored
+from graph.environment import environment
 from graph.errors import BadInput, ClusterUnavailable
 from graph.sources.documents import FileRead, ReadOptions, ToRead, read_each
-from workflows.distributed.messages import (
-    Cluster,
-    FilesRead,
-    Job,
-    JobDone,
-    MakeJob,
-    Message,
-    ReadJob,
-    Ready,
-    ShardMade,
-    receive,
-    send,
-)
-from workflows.distributed.shard_files import check_arrow
-from workflows.distributed.shards import ShardTask
-from workflows.distributed.wire import Failed, files_from_json, reading_to_json, task_to_json, work_to_json
+from workflows.distributed import wire
+from workflows.distributed.shards import ShardTask, check_arrow
 from workflows.distributed.work import ReadTask, Work, read_tasks
 from workflows.settings.indexing import IndexingContext
 
@@ -68,7 +55,7 @@ class Totals:
     failed: int = 0
     tokens: int = 0
 
-    def plus(self, more: Totals | ShardMade) -> Totals:
+    def plus(self, more: Totals | wire.ShardMade) -> Totals:
         """Return the sums."""
         return Totals(self.passages + more.passages, self.failed + more.failed, self.tokens + more.tokens)
 
@@ -93,21 +80,21 @@ class Coordinator:
                 env=_environment(address),
                 start_new_session=True,
             )
-        self._send(Cluster(address, workers, str(self.folder / "r")))
+        self._send(wire.Cluster(address, workers, str(self.folder / "r")))
 
-    def ask(self, job: Job) -> Iterator[FilesRead | ShardMade]:
+    def ask(self, job: wire.Job) -> Iterator[wire.FilesRead | wire.ShardMade]:
         """Have a job done; yield what is told of it. Raises MaraError as told, EOFError where the process ended."""
         self._send(job)
         assert self._process.stdout is not None
         while True:
-            event = receive(self._process.stdout)
-            if isinstance(event, Failed):
+            event = wire.receive(self._process.stdout)
+            if isinstance(event, wire.Failed):
                 raise event.remade()
-            if isinstance(event, Ready):
+            if isinstance(event, wire.Ready):
                 self.workers, self.is_ready = event.workers, True
-            elif isinstance(event, JobDone):
+            elif isinstance(event, wire.JobDone):
                 return
-            elif isinstance(event, FilesRead | ShardMade):
+            elif isinstance(event, wire.FilesRead | wire.ShardMade):
                 yield event
 
     def last_words(self) -> str:
@@ -132,18 +119,18 @@ class Coordinator:
                 self._process.stdout.close()
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: wire.Message) -> None:
         """Send a message; a process that is gone is noticed when it is listened to."""
         assert self._process.stdin is not None
         with suppress(OSError, ValueError):
-            send(self._process.stdin, message)
+            wire.send(self._process.stdin, message)
 
 
 def _environment(address: str) -> dict[str, str]:
     """Return the variables of a coordinator: where our modules are, and what keeps others out of a Ray of its own."""
     own = {} if address else {**_OWN_RAY_SETTINGS, "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     modules = os.pathsep.join(map(os.path.abspath, sys.path))
-    return {**os.environ, **_RAY_SETTINGS, **own, "PYTHONPATH": modules}
+    return {**environment().variables, **_RAY_SETTINGS, **own, "PYTHONPATH": modules}
 
 
 _OWN_RAY_SETTINGS = {
@@ -205,15 +192,15 @@ class RayEngine:
         """Yield what the files of some tasks hold, in order; None for those that workers cannot read."""
         found: dict[int, list[FileRead | None]] = {}
 
-        def next_job() -> Job | None:
+        def next_job() -> wire.Job | None:
             if len(found) == len(tasks):
                 return None
             found.clear()
-            return ReadJob([*map(reading_to_json, tasks)])
+            return wire.ReadJob([*map(wire.reading_to_json, tasks)])
 
-        def take(event: FilesRead | ShardMade) -> None:
-            if isinstance(event, FilesRead):
-                found[event.number] = files_from_json(event.files)
+        def take(event: wire.FilesRead | wire.ShardMade) -> None:
+            if isinstance(event, wire.FilesRead):
+                found[event.number] = wire.files_from_json(event.files)
 
         self._persist(next_job, take)
         for number in range(len(tasks)):
@@ -221,17 +208,17 @@ class RayEngine:
 
     def make(self, work: Work, tasks: Iterable[ShardTask], root: Path, replies: Path | None) -> None:
         """Begin to make shards, wave by wave, whose tasks are then asked for; `wait` tells when one is there."""
-        told = work_to_json(work)
+        told = wire.work_to_json(work)
         left = iter(tasks)
         wave: dict[str, ShardTask] = {}
 
-        def next_job() -> Job | None:
+        def next_job() -> wire.Job | None:
             wave.update((task.key, task) for task in islice(left, max(0, self._shards_a_wave - len(wave))))
-            tasks_told = {key: task_to_json(task) for key, task in wave.items()}
-            return MakeJob(told, work.extractors, tasks_told, str(root), str(replies or "")) if wave else None
+            tasks_told = {key: wire.task_to_json(task) for key, task in wave.items()}
+            return wire.MakeJob(told, work.extractors, tasks_told, str(root), str(replies or "")) if wave else None
 
-        def take(event: FilesRead | ShardMade) -> None:
-            if isinstance(event, ShardMade):
+        def take(event: wire.FilesRead | wire.ShardMade) -> None:
+            if isinstance(event, wire.ShardMade):
                 wave.pop(event.key, None)
                 with self._changed:
                     self._made.add(event.key)
@@ -280,7 +267,9 @@ class RayEngine:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_END_S)
 
-    def _persist(self, next_job: Callable[[], Job | None], take: Callable[[FilesRead | ShardMade], None]) -> None:
+    def _persist(
+        self, next_job: Callable[[], wire.Job | None], take: Callable[[wire.FilesRead | wire.ShardMade], None]
+    ) -> None:
         """Have jobs done until there is none; start Ray again where it ended, unless it does so in vain."""
         in_vain = 0
         while not self._closed and (job := next_job()) is not None:

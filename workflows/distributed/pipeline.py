@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents.chat.reply_cache import KeptReply, ReplyCache
+from agents.chat.reply_cache import ReplyCache
 from graph.errors import ClusterUnavailable
-from workflows.distributed.messages import Cluster, MakeJob
-from workflows.distributed.shard_files import to_parquet
-from workflows.distributed.wire import Failed, files_to_json, reading_from_json, task_from_json, work_from_json
+from workflows.distributed import wire
+from workflows.distributed.shards import to_parquet
 from workflows.distributed.work import Worker, as_error, read_task
 
 if TYPE_CHECKING:
@@ -34,18 +33,7 @@ _ADDRESS_HINT = (
 _START_HINT = "Run it again: finished shards are kept. `--engine local` needs no cluster"
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A finished shard: its key, the content of its file, and its numbers."""
-
-    key: str
-    content: bytes
-    passages: int
-    failed: int
-    tokens: int
-
-
-def connect(cluster: Cluster) -> int:
+def connect(cluster: wire.Cluster) -> int:
     """Connect to a cluster, or start one; return how many workers there are to be.
 
     Raises:
@@ -97,8 +85,8 @@ def read_files(tasks: Sequence[str]) -> Iterator[tuple[int, str]]:
         yield row["number"], row["files"]
 
 
-def make_shards(job: MakeJob, workers: int) -> Iterator[Made]:
-    """Yield the shards of a job, as they finish.
+def make_shards(job: wire.MakeJob, workers: int) -> Iterator[tuple[wire.ShardMade, bytes]]:
+    """Yield the shards of a job, each with the content of its file, as they finish.
 
     Args:
         job: what to make.
@@ -110,25 +98,26 @@ def make_shards(job: MakeJob, workers: int) -> Iterator[Made]:
     """
     data = _dataset([{"key": [key], "task": [task]} for key, task in job.tasks.items()])
     if job.replies:
-        arguments = {"work": job.work, "replies": _reply_keeper(Path(job.replies))}
+        arguments = {"work": job.work, "keeper": _reply_keeper(Path(job.replies))}
         data = _stage(data, Extracting, min(job.extractors, len(job.tasks)), 0, arguments)
     data = _stage(data, Embedding, min(workers, len(job.tasks)), 1, {"work": job.work})
     for row in _run(data):
         _check(row)
-        yield Made(row["key"], row["content"], row["passages"], row["failed"], row["tokens"])
+        yield wire.ShardMade(row["key"], row["passages"], row["failed"], row["tokens"]), row["content"]
 
 
 class Extracting:
     """A stage's actor: asks a model about the passages of shards."""
 
-    def __init__(self, work: str, replies: Any) -> None:
-        self._worker = Worker(work_from_json(work), RemoteReplies(replies))
+    def __init__(self, work: str, keeper: Any) -> None:
+        replies: Any = RemoteReplies(keeper)
+        self._worker = Worker(wire.work_from_json(work), replies)
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
         """Add to a task what was found in its passages."""
 
         def extract(row: dict[str, Any]) -> dict[str, Any]:
-            found = self._worker.extract(task_from_json(row["task"]))
+            found = self._worker.extract(wire.task_from_json(row["task"]))
             return {"key": row["key"], "task": row["task"], "found": json.dumps(found)}
 
         return _told(batch, extract, ("key", "task", "found"))
@@ -138,14 +127,14 @@ class Embedding:
     """A stage's actor: embeds shards and, where no model was asked before, extracts them."""
 
     def __init__(self, work: str) -> None:
-        self._worker = Worker(work_from_json(work))
+        self._worker = Worker(wire.work_from_json(work))
 
     def __call__(self, batch: pyarrow.Table) -> pyarrow.Table:
         """Turn a task into the content of a shard's file."""
 
         def make(row: dict[str, Any]) -> dict[str, Any]:
             _check(row)
-            task = task_from_json(row["task"])
+            task = wire.task_from_json(row["task"])
             found = json.loads(row["found"]) if "found" in row else self._worker.extract(task)
             shard = self._worker.embed(task, found)
             numbers = {"passages": len(shard.found), "failed": shard.failed, "tokens": shard.tokens}
@@ -155,37 +144,15 @@ class Embedding:
 
 
 class RemoteReplies:
-    """The replies that the machine of the run keeps, as a worker anywhere sees them."""
+    """The replies that the machine of the run keeps, as a worker anywhere sees them: see `Replies` for its methods."""
 
     def __init__(self, keeper: Any) -> None:
         self._keeper = keeper
 
-    def get(self, key: bytes) -> KeptReply | None:
-        """Return the reply of a key, None where there is none."""
-        kept: KeptReply | None = self._call("get", key)
-        return kept
-
-    def put(self, key: bytes, extractor: str, reply: KeptReply) -> None:
-        """Keep a reply; it is on the disk when this returns."""
-        self._call("put", key, extractor, reply)
-
-    def reject(self, key: bytes) -> None:
-        """Drop a reply that turned out not to be valid."""
-        self._call("reject", key)
-
-    def known(self, keys: Iterable[bytes]) -> set[bytes]:
-        """Return those of the keys that have a reply."""
-        found: set[bytes] = self._call("known", list(keys))
-        return found
-
-    def knows(self, extractor: str) -> bool:
-        """Tell whether any reply to this extractor was ever kept."""
-        return bool(self._call("knows", extractor))
-
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         import ray
 
-        return ray.get(getattr(self._keeper, name).remote(*arguments))
+        return lambda *arguments: ray.get(getattr(self._keeper, name).remote(*arguments))
 
 
 def _reply_keeper(path: Path) -> Any:
@@ -234,7 +201,7 @@ def _run(data: Any) -> Iterator[dict[str, Any]]:
 
 def _read(batch: pyarrow.Table) -> pyarrow.Table:
     def read(row: dict[str, Any]) -> dict[str, Any]:
-        return {"number": row["number"], "files": files_to_json(read_task(reading_from_json(row["task"])))}
+        return {"number": row["number"], "files": wire.files_to_json(read_task(wire.reading_from_json(row["task"])))}
 
     return _told(batch, read, ("number", "files"))
 
@@ -254,7 +221,7 @@ def _told(
     try:
         values = work(row)
     except Exception as fault:
-        error = json.dumps(asdict(Failed.of(as_error(fault))))
+        error = json.dumps(asdict(wire.Failed.of(as_error(fault))))
     types = {name: pa.type_for_alias(_TYPES.get(name, "large_string")) for name in (*columns, "error")}
     told = {**dict.fromkeys(columns), **values, "error": error}
     return pa.table({name: pa.array([told[name]], kind) for name, kind in types.items()})
@@ -263,4 +230,4 @@ def _told(
 def _check(row: dict[str, Any]) -> None:
     """Raise the error that a row tells, if it does."""
     if row.get("error"):
-        raise Failed(**json.loads(row["error"])).remade()
+        raise wire.Failed(**json.loads(row["error"])).remade()

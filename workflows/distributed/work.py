@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +11,11 @@ from pathlib import Path
 from agents.chat.reply_cache import Replies
 from agents.chat.throttle import Throttle
 from agents.extraction.run import ExtractionRun, Retries
-from agents.extractor import ChatExtractor
-from agents.roles import Extractor
+from agents.extractor import ChatExtractor, Extractor
 from graph.embedding.bert import THREADS_VARIABLE
 from graph.embedding.embeddings import Embedder, TextCache, check_embedder, configured_embedder
 from graph.endpoints.address import censored
+from graph.environment import environment, set_variables
 from graph.errors import BadInput, ClusterUnavailable, MaraError
 from graph.own_types import OwnTypes
 from graph.sources.documents import FileRead, ToRead, read_each
@@ -70,7 +69,7 @@ def environment_of_workers() -> dict[str, str]:
     kept_at_home = (*_OF_STORES, *_OF_SERVERS, THREADS_VARIABLE)
     return {
         name: value
-        for name, value in os.environ.items()
+        for name, value in environment().variables.items()
         if name.startswith(_PASSED_ON) and not name.startswith(kept_at_home)
     }
 
@@ -85,8 +84,7 @@ class Worker:
             work: what all workers are told.
             cache: kept replies of the model.
         """
-        os.environ.update(work.environment)
-        os.environ[THREADS_VARIABLE] = "1"
+        set_variables({**work.environment, THREADS_VARIABLE: "1"})
         self._work = work
         self._cache = cache
 
@@ -142,7 +140,7 @@ class _Remembering:
         self.embed_question = model.embed_question
         self.count_windows = model.count_windows
         self.understands = model.understands
-        self.embed = TextCache(model, _CACHED_TEXTS).embed
+        self.embed = TextCache(model.embed, _CACHED_TEXTS).embed
 
 
 def shared_run(extractor: Extractor, context: IndexingContext, shares: int, cache: Replies | None) -> ExtractionRun:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents.chat.usage import Usage, counted_usage
+from agents.chat.usage import Usage, tallied
 from graph.errors import MaraError, ServiceUnavailable
 from workflows import retrieval
 from workflows.ask import graph_of
@@ -84,20 +84,20 @@ class Asker:
             BadInput: the workspace was indexed again since the run began.
             MaraError: the workspace or a package is at fault.
         """
-        with counted_usage() as spent:
+        with tallied() as spent:
             try:
                 result, total_ms = self._result(question)
             except OF_ALL_QUESTIONS:
                 raise
             except MaraError as fault:
-                timing: Row = {"total_ms": None, "timings_ms": {}, "usage": _counted_on(before, spent())}
+                timing: Row = {"total_ms": None, "timings_ms": {}, "usage": _counted_on(before, spent.usage)}
                 answered = self._answered(question, {}, failure(fault), timing)
                 return answered, fault if isinstance(fault, ServiceUnavailable) else None
         check_generation(result["generation"], self.generation)
         timing = {
             "total_ms": total_ms,
             "timings_ms": result["timings_ms"],
-            "usage": _counted_on(before, spent()),
+            "usage": _counted_on(before, spent.usage),
         }
         return self._answered(question, result, None, timing), None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,16 +95,8 @@ def pair_rows(a: Sequence[Row], b: Sequence[Row]) -> Pairs:
     )
 
 
-def _recall(depth: int) -> Callable[[Row], float | None]:
-    return lambda row: recall_at_k(row["retrieved_ids"], row["gold_ids"], depth) if row["gold_ids"] else None
-
-
-def _reciprocal_rank(row: Row) -> float | None:
-    return reciprocal_rank(row["retrieved_ids"], row["gold_ids"]) if row["gold_ids"] else None
-
-
-def _all_gold(depth: int) -> Callable[[Row], float | None]:
-    return lambda row: float(found_all_at_k(row["retrieved_ids"], row["gold_ids"], depth)) if row["gold_ids"] else None
+def _of_ranking(measure: Callable[[Sequence[str], Sequence[str]], float]) -> Callable[[Row], float | None]:
+    return lambda row: float(measure(row["retrieved_ids"], row["gold_ids"])) if row["gold_ids"] else None
 
 
 def _written(key: str) -> Callable[[Row], float | None]:
@@ -117,9 +110,12 @@ def _claim_support(row: Row) -> float | None:
 
 
 METRICS = {
-    **{f"recall@{depth}": Metric(_recall(depth)) for depth in DEPTHS},
-    **{f"all-gold@{depth}": Metric(_all_gold(depth), binary=True) for depth in ALL_GOLD_DEPTHS},
-    "mrr": Metric(_reciprocal_rank),
+    **{f"recall@{k}": Metric(_of_ranking(partial(recall_at_k, k=k))) for k in DEPTHS},
+    **{
+        f"all-gold@{depth}": Metric(_of_ranking(partial(found_all_at_k, k=depth)), binary=True)
+        for depth in ALL_GOLD_DEPTHS
+    },
+    "mrr": Metric(_of_ranking(reciprocal_rank)),
     "em": Metric(_written("em"), binary=True),
     "f1": Metric(_written("f1")),
     "citation-recall": Metric(_written("citation_recall")),

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from agents.closed_book import ClosedBookAnswerer
-from agents.offline.fact_filter import OfflineFactFilter
-from agents.offline.manager import OfflineManager
-from agents.roles import FactChoice, Feedback, RelationWeights
+from agents.answerer import ClosedBookAnswerer
+from agents.fact_filter import FactChoice, OfflineFactFilter
+from agents.manager import OfflineManager, RelationWeights
+from agents.roles import Feedback
 from graph.construction.knowledge_graph import GraphFact
 from graph.own_types import OwnTypes
 from graph.relations import fact_relations
 from graph.retrieve.modes import DEFAULT_PASSAGE_WEIGHT
-from graph.retrieve.search import factors_for, walk_passages
+from graph.retrieve.search import factors_for, restart_of, walk_passages
 from graph.schema import PASSAGE_RELATIONS, RelationFactors, RelationType, ScoredFact
 from graph.walk.strengths import tuned
 from workflows.context import Context, Question
@@ -27,7 +27,7 @@ from workflows.evaluation.metrics import recall_at_k, reciprocal_rank
 from workflows.evaluation.systems import Control, Given, System
 from workflows.retrieval import graph as retrieval
 from workflows.runtime.resources import chat_model_of, open_workspace_index, selection_of, tuning_for
-from workflows.states.conversion import seeds_of
+from workflows.states.conversion import start_of
 
 DOMINANT_SHARE = 0.6
 """The share that a candidate's preferred type takes of its category; the others share the rest evenly."""
@@ -160,13 +160,12 @@ def best_factors(context: Context, question: str, gold_ids: Sequence[str]) -> Re
         return candidates[0]
     index = open_workspace_index(context, searched["generation"])
     selection = selection_of(context, index)
-    seeds = seeds_of(index, searched, settings, selection)
-
+    restart = restart_of(index, start_of(index, searched, settings, selection)[0])
     tuning = tuning_for(context)
 
     def worth(beta: RelationFactors) -> tuple[float, float]:
         factors = tuned(factors_for(beta, settings, own), tuning, own)
-        ranking, _ = walk_passages(index, seeds, factors, settings, context.top_k, context.engine, selection)
+        ranking, _ = walk_passages(index, restart, factors, settings, context.top_k, context.engine, selection)
         found = [index.graph.passage_ids[place] for place, _ in ranking]
         return recall_at_k(found, gold_ids, _DEPTH), reciprocal_rank(found, gold_ids)
 

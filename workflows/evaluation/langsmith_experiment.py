@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from agents.answers.citations import strip_citations
 from agents.chat.usage import Prices
 from graph.endpoints.address import censored
+from graph.environment import environment
 from graph.errors import BadInput, ServiceUnavailable
 from graph.schema import stable_id
 from workflows.evaluation.metrics import (
@@ -48,7 +48,6 @@ Measure = Callable[[Values, Values], float | None]
 Evaluator = Callable[[Values, Values], Scores]
 Target = Callable[..., Values]
 
-_KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 _FLUSH_S = 60.0
 _SENT_AT_ONCE = 16
 _FAILED = {"output": None}  # what LangSmith gives as the outputs of a target that raised an error
@@ -81,9 +80,9 @@ class Experiment:
 
 def langsmith_key() -> str:
     """Return the key for an upload. Raises BadInput where none is set."""
-    key = _first_set(_KEYS)
-    if key is None:
-        raise BadInput("LangSmith needs a key", f"Set {_KEYS[0]}; without it the run stays in its folder, whole")
+    key = environment().langsmith_key
+    if not key:
+        raise BadInput("LangSmith needs a key", "Set LANGSMITH_API_KEY; without it the run stays in its folder, whole")
     return key
 
 
@@ -380,11 +379,7 @@ def _client(refused: list[Exception]) -> Iterator[Client]:
     except (LangSmithError, RequestException, ValidationError) as fault:
         told = " ".join(censored(str(fault)).split())[:300]
         raise ServiceUnavailable(
-            f"LangSmith did not take the experiment ({told})", f"Check {_KEYS[0]} and LANGSMITH_ENDPOINT"
+            f"LangSmith did not take the experiment ({told})", "Check LANGSMITH_API_KEY and LANGSMITH_ENDPOINT"
         ) from fault
     finally:
         client.close(timeout=0)
-
-
-def _first_set(names: Sequence[str]) -> str | None:
-    return next((os.environ[name] for name in names if os.environ.get(name)), None)

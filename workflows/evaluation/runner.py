@@ -197,6 +197,6 @@ def _finish(folder: RunFolder, rounds: Sequence[Round[GoldQuestion]], prices: Pr
 
 
 def _write_report(run: Run) -> None:
-    from workflows.evaluation.reports.report import write_report
+    from workflows.evaluation.report import write_report
 
     write_report(run)

@@ -7,8 +7,7 @@ import os
 from agents.chat.reply_cache import ReplyCache
 from agents.chat.throttle import Throttle
 from agents.extraction.run import ExtractionRun, Retries
-from agents.extractor import ChatExtractor
-from agents.roles import Extractor
+from agents.extractor import ChatExtractor, Extractor
 from graph.errors import BadInput
 from graph.server_clients import serves_clients
 from workflows.distributed.run import DistributedRun

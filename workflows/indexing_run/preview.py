@@ -17,10 +17,9 @@ from graph.storage.record_reader import RecordReader
 from graph.storage.workspace import REPLY_CACHE
 from workflows.indexing_run.changes import Changes
 from workflows.indexing_run.extracting import extraction_run
-from workflows.indexing_run.session import Session
+from workflows.indexing_run.run import IndexingRun, RunKey
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
-from workflows.states.indexing import RunKey
 
 
 def preview_changes(
@@ -49,14 +48,14 @@ def preview_changes(
         ModelUnavailable: the model cannot be asked for the sample.
     """
     here = (settings or IndexingContext()).model_copy(update={"engine": IndexingEngine.LOCAL})
-    context = here.called_by("preview", str(root), None)
-    names = [str(source) for source in sources]
-    session = Session(RunKey(run="preview", sources=names, triples=str(triples or ""), sync=sync), context)
-    passages = session.documents.passages
+    key = RunKey(sources=[str(source) for source in sources], triples=str(triples or ""), sync=sync)
+    with IndexingRun().lent(key, here.called_by(str(root), None), lambda told: None) as run:
+        run.read()
+    passages = run.documents.passages
     with TemporaryDirectory() as scratch:
-        changes, held = _changes_of(session, Path(scratch))
+        changes, held = _changes_of(run, Path(scratch))
     to_write = {key: passages[key] for key in changes.to_write}
-    asked = [passage for passage in to_write.values() if session.imported_for(passage) is None]
+    asked = [passage for passage in to_write.values() if run.imported_for(passage) is None]
     wanted = {key: passage.source for key, passage in to_write.items()}
     return {
         "workspace": str(root),
@@ -72,39 +71,39 @@ def preview_changes(
             "changed": _sources_of(changes.changed, wanted),
             "removed": _sources_of(changes.removed, held),
         },
-        "refused": [asdict(refused) for refused in session.documents.refused],
-        "skipped": [asdict(skipped) for skipped in first_of_each_reason(session.documents.skipped)],
-        "skipped_counts": by_reason(session.documents.skipped),
-        "own_types": session.own.names,
-        "unfound_types": session.unfound_types,
-        "extractor": session.extractor.name,
-        "extraction": _estimate(session, asked, sample),
+        "refused": [asdict(refused) for refused in run.documents.refused],
+        "skipped": [asdict(skipped) for skipped in first_of_each_reason(run.documents.skipped)],
+        "skipped_counts": by_reason(run.documents.skipped),
+        "own_types": run.own.names,
+        "unfound_types": run.unfound_types,
+        "extractor": run.extractor.name,
+        "extraction": _estimate(run, asked, sample),
     }
 
 
-def _changes_of(session: Session, scratch: Path) -> tuple[Changes, Mapping[str, str]]:
+def _changes_of(run: IndexingRun, scratch: Path) -> tuple[Changes, Mapping[str, str]]:
     """Return what a run would change, and {id: source} of what the workspace holds."""
-    if not session.workspace.record_path.exists():
-        return Changes(tuple(session.documents.passages), (), (), ()), {}
-    session.workspace.open_record().close()
-    with RecordReader(session.workspace.record_path, scratch) as record:
-        return session.plan(record), record.sources()
+    if not run.workspace.record_path.exists():
+        return Changes(tuple(run.documents.passages), (), (), ()), {}
+    run.workspace.open_record().close()
+    with RecordReader(run.workspace.record_path, scratch) as record:
+        return run.plan(record), record.sources()
 
 
 def _sources_of(ids: Collection[str], sources: Mapping[str, str]) -> list[str]:
     return sorted({sources[key] for key in ids})
 
 
-def _estimate(session: Session, passages: Sequence[Passage], sample: int) -> dict[str, Any]:
+def _estimate(run: IndexingRun, passages: Sequence[Passage], sample: int) -> dict[str, Any]:
     """Return what the extraction of some passages would take; without a sample, estimated from kept replies."""
-    asks = isinstance(session.extractor, ChatExtractor)
-    path = session.root / REPLY_CACHE
+    asks = isinstance(run.extractor, ChatExtractor)
+    path = run.root / REPLY_CACHE
     if asks and sample:
-        session.root.mkdir(parents=True, exist_ok=True)
+        run.root.mkdir(parents=True, exist_ok=True)
     cache = ReplyCache(path) if asks and (path.exists() or sample) else None
     try:
-        with extraction_run(session.extractor, session.context, cache) as run:
-            return asdict(estimate_extraction(run, passages, sample=sample, prices=session.prices))
+        with extraction_run(run.extractor, run.context, cache) as extraction:
+            return asdict(estimate_extraction(extraction, passages, sample=sample, prices=run.prices))
     finally:
         if cache is not None:
             cache.close()

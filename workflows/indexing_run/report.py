@@ -13,7 +13,7 @@ from graph.sources.loaders.document import Refused
 from graph.sources.skipped import NAMED_FILES, by_reason, first_of_each_reason
 
 if TYPE_CHECKING:
-    from workflows.indexing_run.session import Session
+    from workflows.indexing_run.run import IndexingRun
     from workflows.states.indexing import IndexingState
 
 
@@ -116,23 +116,23 @@ def _shown(files: Iterable[Refused]) -> tuple[Refused, ...]:
     return tuple(Refused(told(one.source), told(one.reason)) for one in files)
 
 
-def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) -> dict[str, Any]:
+def report_of(run: IndexingRun, state: IndexingState, graph: Mapping[str, int]) -> dict[str, Any]:
     """Return the report of a run that has just published, as plain values.
 
     Args:
-        session: the run's session, still open.
-        state: the run's state, with the totals of all commits.
+        run: still open.
+        state: its state, with the totals of all commits.
         graph: counts of the published graph.
     """
-    documents, counts = session.documents, Counter(state["counts"])
-    asked = documents.passages.values() if session.imported else ()
-    given = [found for passage in asked if (found := session.imported_for(passage))]
+    documents, counts = run.documents, Counter(state["counts"])
+    asked = documents.passages.values() if run.imported else ()
+    given = [found for passage in asked if (found := run.imported_for(passage))]
     added = counts["written"] - counts["replaced"]
     names = ("cached", "requests", "tokens_in", "tokens_out", "tokens_unknown")
     spent: dict[str, Any] = {name: counts[name] for name in names}
     return IndexReport(
-        workspace=told(str(session.root)),
-        passages=session.record.count_passages(),
+        workspace=told(str(run.root)),
+        passages=run.record.count_passages(),
         added=added,
         replaced=counts["replaced"],
         unchanged=len(documents.passages) - added - counts["replaced"],
@@ -141,24 +141,24 @@ def report_of(session: Session, state: IndexingState, graph: Mapping[str, int]) 
         edges=graph["edges"],
         imported=len(given),
         extracted=counts["extracted"],
-        unmatched_triples=session.imported.rows - len(set(map(id, given))) if session.imported else 0,
+        unmatched_triples=run.imported.rows - len(set(map(id, given))) if run.imported else 0,
         long_passages=counts["long_passages"],
         identical=documents.identical,
         refused=_shown(documents.refused[:NAMED_FILES]),
         skipped=_shown(first_of_each_reason(documents.skipped)),
         skipped_counts=by_reason(documents.skipped),
         notes=dict(Counter(documents.notes) + Counter(state["notes"])),
-        models={"extractor": session.extractor.name, "embedding": session.embedder.model_id},
+        models={"extractor": run.extractor.name, "embedding": run.embedder.model_id},
         seconds=seconds_since(state["started"]),
-        generation=session.record.generation,
+        generation=run.record.generation,
         removed=counts["removed"],
-        kept_of_refused=len(session.changes.spared),
+        kept_of_refused=len(run.changes.spared),
         refused_count=len(documents.refused),
         failed=state["failed"],
         failed_count=counts["failed"],
         retries=state["retries"],
-        cost=session.prices.cost(spent["tokens_in"], spent["tokens_out"]) if session.prices else None,
-        own_types=session.own.names,
-        unfound_types=session.unfound_types,
+        cost=run.prices.cost(spent["tokens_in"], spent["tokens_out"]) if run.prices else None,
+        own_types=run.own.names,
+        unfound_types=run.unfound_types,
         **spent,
     ).to_json()

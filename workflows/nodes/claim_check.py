@@ -17,13 +17,13 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import TypeAdapter, ValidationError
 
 from agents.answers.claims import Claim
+from agents.claim_judge import CLAIM_JUDGE, Assessment, Component, OfflineClaimJudge
 from agents.claim_verdicts import Settled, SettledClaim, claims_of, nothing_answered
 from agents.claim_verdicts import settle_claims as settle
-from agents.offline.claim_judge import OfflineClaimJudge
-from agents.roles import Assessment, Component, NumberedPassage
+from agents.roles import NumberedPassage
 from graph.errors import BadInput
 from workflows.nodes.follow_up_budget import why_over
-from workflows.runtime.agents import CLAIM_JUDGE, ask
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.node import EVERY_NODE, node
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name
 from workflows.runtime.tracing import claims_shown
@@ -117,7 +117,7 @@ def check_words(state: ClaimState, run: OpenRun) -> Update:
     return {
         "assessment": _assessment_record(assessment),
         "claims_checked_by": BY_WORDS,
-        **CLAIM_JUDGE.fell_back(state, run, "claims are checked by their words"),
+        **fell_back(CLAIM_JUDGE, state, run),
     }
 
 

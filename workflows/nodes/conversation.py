@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from agents.answers.unlinked import addresses_in, unlinked
-from agents.clarification import ASK_SOMETHING, asks_nothing, chosen_reading, question_back, readings_in
-from agents.roles import Rewriting, Turn
-from workflows.runtime.agents import REWRITER, ask
+from agents.leaning import ASK_SOMETHING, asks_nothing, chosen_reading, question_back, readings_in
+from agents.rewriter import REWRITER, Rewriting
+from agents.roles import Turn
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun, models_of
 from workflows.runtime.visibility import sees
@@ -85,7 +86,7 @@ def complete_question(state: State, run: OpenRun) -> Update:
     rewriting = REWRITER.offline(run).rewrite(state["question"], _turns(state))
     return {
         **_understood(state, run, rewriting, "offline"),
-        **REWRITER.fell_back(state, run, "the question is completed without a model"),
+        **fell_back(REWRITER, state, run),
     }
 
 

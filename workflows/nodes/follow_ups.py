@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from agents.roles import Coverage
+from agents.claim_judge import Coverage
+from agents.final_predictor import FINAL_PREDICTOR
 from graph.errors import BadInput
 from graph.text import normalise_name
 from workflows.nodes.claim_check import NOT_ASKED
@@ -19,7 +20,6 @@ from workflows.nodes.follow_up_budget import (
     now,
     why_over,
 )
-from workflows.runtime.agents import FINAL_PREDICTOR
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import SHOWING

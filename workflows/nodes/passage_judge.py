@@ -11,10 +11,12 @@ from typing import Any
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
 
+from agents.judge import JUDGE
+from agents.predictor import PREDICTOR
 from agents.roles import NumberedPassage
 from graph.errors import BadInput
 from workflows.nodes.follow_up_budget import why_over
-from workflows.runtime.agents import JUDGE, PREDICTOR, ask
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.tracing import passage_shown
@@ -63,8 +65,7 @@ def predict_answer(state: PassageState, run: OpenRun) -> Update:
 @node(*PREDICTING)
 def skip_prediction(state: PassageState, run: OpenRun) -> Update:
     """Fallback of the predictor: the passage is judged without what it answers."""
-    instead = f"{_named(state)} is judged without a prediction"
-    return {"prediction": "", **PREDICTOR.fell_back(state, run, instead)}
+    return {"prediction": "", **fell_back(PREDICTOR, state, run, _named(state))}
 
 
 @node(*SCORING)
@@ -94,8 +95,7 @@ def score_passage(state: PassageState, run: OpenRun) -> Update:
 @node(*SCORING)
 def leave_unjudged(state: PassageState, run: OpenRun) -> Update:
     """Fallback of the judge: the passage has no score, and is not kept while others have one."""
-    instead = f"{_named(state)} is left unjudged"
-    return {"judgements": [_judgement(state, None, UNJUDGED)], **JUDGE.fell_back(state, run, instead)}
+    return {"judgements": [_judgement(state, None, UNJUDGED)], **fell_back(JUDGE, state, run, _named(state))}
 
 
 def build_passage_judge(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agents.answerer import refusal
-from agents.roles import Coverage, Draft, NumberedPassage, Structure
+from agents.claim_judge import Coverage, Structure
+from agents.final_predictor import FINAL_PREDICTOR, Draft
+from agents.roles import NumberedPassage, refusal
 from workflows.nodes.follow_up_budget import CALLS_AT_THE_END, calls_left, calls_of, why_over
 from workflows.nodes.follow_ups import FOUND
 from workflows.nodes.history import RECORDED
 from workflows.nodes.retrieval import unknown_entries
-from workflows.runtime.agents import FINAL_PREDICTOR, ask
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.history import record_answer
 from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
@@ -91,12 +92,12 @@ def quote_passages(state: RagentaState, run: OpenRun) -> Update:
     said = FINAL_PREDICTOR.offline(run).answer(state["question"], passages, draft)
     answer = said.answer if draft is None else replace(said.answer, is_evidence=False)
     left = calls_left(state.get("calls_before"), calls_of(state), RagentaContext.of(run.context))
-    fell_back = FINAL_PREDICTOR.fell_back(state, run, "the answer quotes the best passages")
+    told = fell_back(FINAL_PREDICTOR, state, run)
     return {
         **answer_update(answer, passages),
         "written_from": list(said.written_from),
         "calls_allowed": None if left is None else max(1, left),
-        "errors": [*fell_back["errors"], *notes_of(answer, run.node)],
+        "errors": [*told["errors"], *notes_of(answer, run.node)],
     }
 
 

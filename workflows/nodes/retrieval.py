@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-from agents.clarification import asks_nothing
-from agents.leaning import leaning_of
-from agents.offline.fact_filter import OfflineFactFilter
+from agents.fact_filter import FACT_FILTER, OfflineFactFilter
+from agents.leaning import asks_nothing, leaning_of
+from agents.manager import MANAGER
+from agents.rewriter import REWRITER
 from graph.relationships.history import now
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.modes import Mode
@@ -19,21 +19,20 @@ from graph.retrieve.search import (
     find_facts,
     rank_passages,
     seed_passages,
+    start_near,
     weigh_entity_seeds,
     weigh_every_passage,
-    weigh_passage_seeds,
 )
 from graph.retrieve.selection import Selection
 from graph.schema import ScoredFact
 from workflows.nodes.conversation import ASKS_NOTHING, spoken, visible_turns
-from workflows.runtime.agents import FACT_FILTER, MANAGER, REWRITER, ask
+from workflows.runtime.agents import ask, fell_back
 from workflows.runtime.history import turns_before
 from workflows.runtime.node import node
 from workflows.runtime.personal import personal_of, thread_depth, with_relevance_of_thread, with_seeds_of_thread
 from workflows.runtime.resources import OFFLINE, OpenRun, chat_model_name, models_of
 from workflows.runtime.tracing import (
     about_embedding,
-    about_update,
     fact_documents,
     passage_documents,
     step,
@@ -47,8 +46,9 @@ from workflows.states.conversion import (
     passage_candidates,
     ranking_of,
     seed_set,
+    start_of,
 )
-from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, Update, WalkReport
+from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, Update
 from workflows.states.shared import Asked, State, searched_words
 
 
@@ -173,7 +173,7 @@ def keep_top_facts(state: State, run: OpenRun) -> Update:
     return {
         "fact_outcome": "failed",
         "facts": [FactHit(**{**hit, "kept": rank < most}) for rank, hit in enumerate(facts)],
-        **FACT_FILTER.fell_back(state, run, f"the best {most} candidates are kept"),
+        **fell_back(FACT_FILTER, state, run, most),
     }
 
 
@@ -206,7 +206,7 @@ def weigh_relations(state: State, run: OpenRun) -> Update:
 @node("manager_attempts", "manager_refusal")
 def neutral_relations(state: State, run: OpenRun) -> Update:
     """Fallback of the manager: walk without β."""
-    return MANAGER.fell_back(state, run, "every relation type weighs the same")
+    return fell_back(MANAGER, state, run)
 
 
 @node("understood")
@@ -263,21 +263,22 @@ def seed_graph(state: State, run: OpenRun) -> Update:
     index, selection, settings = run.index, run.selection, run.context.walk_settings()
     if _were_chosen(state, run):
         settings = replace(settings, fact_bar=0.0)
-    kept = facts_of([hit for hit in state.get("facts", []) if hit["kept"]], index, selection)
+    hits, candidates = state.get("facts", []), state.get("passage_candidates", [])
+    kept = facts_of([hit for hit in hits if hit["kept"]], index, selection)
     asked = weigh_entity_seeds(index, searched_words(state), kept, settings, selection)
     entities, unread = with_seeds_of_thread(run, asked)
     weight = effective_passage_weight(settings, state.get("adaptive_passage_weight"))
-    if settings.passage_seeds:
-        candidates = ranking_of(index, state.get("passage_candidates", []))
-        passages = weigh_passage_seeds(candidates, settings, weight)
+    near = ranking_of(index, candidates)
+    start = start_near(index, searched_words(state), entities, weight, settings, selection, near)
+    if start.passages is None:
+        every = best(weigh_every_passage(index, start).dense(), SHOWN_SEEDS, selection)
+        shown = [(passage, share) for passage, share in every if share > 0]
     else:
-        every = weigh_every_passage(index, searched_words(state), settings, weight, selection)
-        passages = {passage: share for passage, share in best(every.dense(), SHOWN_SEEDS, selection) if share > 0}
-    unknown = _unknown_in(state.get("facts", []), index.graph.facts)
-    unknown += _unknown_in(state.get("passage_candidates", []), index.graph.passage_index)
+        shown = list(start.passages.items())
+    unknown = len([hit for hit in hits if hit["id"] not in index.graph.facts]) + len(candidates) - len(near)
     return {
         "passage_weight": weight,
-        "seeds": seed_set(index, entities, passages, selection),
+        "seeds": seed_set(index, entities, shown, selection),
         "errors": [*unknown_entries(run, unknown), *unread],
     }
 
@@ -291,34 +292,22 @@ def walk_graph(state: State, run: OpenRun) -> Update:
     update = _provenance(run)
     if _is_empty(selection):
         return {**update, **_nothing(run)}
-    seeds = state.get("seeds") or SeedSet(entities=[], passages=[])
+    start, unknown = start_of(index, state, settings, selection)
     personal = personal_of(run)
-    found = walk_as_tool(
-        run,
-        {
-            "entity_seeds": seeds["entities"],
-            "passage_seeds": seeds["passages"],
-            "question": None if settings.passage_seeds else searched_words(state),
-            "passage_weight": state.get("passage_weight") or 0.0,
-            "relation_weights": state.get("relation_factors"),
-            "damping": None,
-            "k": personal.depth,
-        },
-        about_update(state),
-    )
-    update["errors"] = [*unknown_entries(run, found["unknown_seeds"]), *personal.errors]
-    if found["engine"] is None:
-        ranking = rank_passages(index, searched_words(state), Mode.DENSE, personal.depth, settings.alpha, selection)
+    walked = walk_as_tool(run, start, state, personal.depth, unknown)
+    update["errors"] = [*unknown_entries(run, unknown), *personal.errors]
+    walk = walked.walk
+    if walk is None:
+        ranking = rank_passages(index, start.words, Mode.DENSE, personal.depth, settings.alpha, selection)
         return {**update, "passages": personal.hits(ranking), "ranked_by": "dense", "walk": None}
-    ranking = [(index.graph.passage_index[hit["id"]], hit["score"]) for hit in found["passages"]]
     update |= {
-        "passages": personal.hits(ranking),
+        "passages": personal.hits(walked.ranking),
         "ranked_by": "walk",
-        "tuning": found["tuning"],
-        "walk": WalkReport(engine=found["engine"], error=found["error"], arcs=found["arcs"], damping=found["damping"]),
+        "tuning": walked.tuning,
+        "walk": {"engine": walk.engine.value, "error": walk.error, "arcs": walk.arcs, "damping": walked.damping},
     }
-    if found["unknown_relations"]:
-        named = ", ".join(found["unknown_relations"])
+    if walked.unknown_relations:
+        named = ", ".join(walked.unknown_relations)
         message = f"β does not name {named}: each weighs as without β, or the mean of its category"
         update["errors"] += [run.error("UnknownRelation", message)]
     return update
@@ -326,16 +315,11 @@ def walk_graph(state: State, run: OpenRun) -> Update:
 
 def _were_chosen(state: State, run: OpenRun) -> bool:
     """Whether a model or the caller's own filter chose the facts: then all of them count, however near they are."""
-    own = run.context.own_fact_filter
+    own = run.context.own_agents.get(FACT_FILTER.name)
     if own is not None:
         return not isinstance(own, OfflineFactFilter)
     is_asked = run.context.filter_facts and chat_model_name(run.context) != OFFLINE
     return is_asked and state.get("fact_outcome") != "failed"
-
-
-def _unknown_in(entries: Iterable[Mapping[str, Any]], known: Container[str]) -> int:
-    """Return how many entries of a state name nothing that the workspace holds."""
-    return sum(entry["id"] not in known for entry in entries)
 
 
 def unknown_entries(run: OpenRun, unknown: int) -> list[ErrorRecord]:

@@ -51,6 +51,12 @@ def _seen(found: regex.Match[str]) -> str:
     return " " if found["line"] else "\ufffd" if found["broken"] else ""
 
 
+def shortened(text: str, length: int) -> str:
+    """Return a text on one line, without hidden characters, of at most that many characters."""
+    shown = " ".join(visible(text).split())
+    return shown if len(shown) <= length else f"{shown[: length - 1].rstrip()}…"
+
+
 def visible_json(value: Any, *, indent: int | None = None) -> str:
     """Return a value as JSON in which every character that `visible` changes stands as an escape: nothing is lost."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)

@@ -6,13 +6,14 @@ assistants, states and forks come from clients, and none of them can say more th
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 from typing import Any
 
 from langgraph.runtime import Runtime, ServerInfo
 
+from graph.environment import environment
 from graph.errors import BadInput, NoAccess
-from graph.server_clients import serves_clients
+from graph.server_clients import serve_clients, serves_clients
 from workflows.access.identity import LOCAL, TOKEN_PREFIX, Identity, Keyring
 from workflows.access.source_paths import SOURCES_VARIABLE
 from workflows.settings.indexing import IndexingContext
@@ -23,6 +24,15 @@ HISTORY_VARIABLE = "MARA_HISTORY"
 
 IDENTITY = "mara_identity"
 """The field of a server's user that holds the identity that a token gave them."""
+
+
+_OF_THE_SERVER = {"graph_id", "langgraph_auth_user"}
+
+
+def heed_server(configurable: Mapping[str, Any]) -> None:
+    """Note that this process serves clients where LangGraph's server configured a run."""
+    if not _OF_THE_SERVER.isdisjoint(configurable):
+        serve_clients()
 
 
 def within_reach(context: Context, info: ServerInfo | None) -> Context:
@@ -51,7 +61,7 @@ def check_history(context: Context) -> None:
 
 def keeps_history() -> bool:
     """Tell whether the operator lets a server keep a history. Raises BadInput for a setting that is no on or off."""
-    setting = os.environ.get(HISTORY_VARIABLE) or "off"
+    setting = environment().mara_history or "off"
     if setting not in ("on", "off"):
         raise BadInput(f"{HISTORY_VARIABLE} is {setting!r}", "Set it to on or off")
     return setting == "on"
@@ -63,17 +73,19 @@ def indexing_context_of(runtime: Runtime[IndexingContext]) -> IndexingContext:
     Raises:
         NoAccess: in a LangGraph server, its clients, or who asks, may not index.
     """
+    info = runtime.server_info
+    if info is not None:
+        serve_clients()
     context = runtime.context or IndexingContext()
-    if context.run or not serves_clients():
+    if context.is_of_python or not serves_clients():
         return context
     check_clients_may_index()
-    info = runtime.server_info
     return identity_of_user(info.user if info else None).indexing(context)
 
 
 def check_clients_may_index() -> None:
     """Raise NoAccess where the operator of a server named no folder whose files its clients may have indexed."""
-    if not os.environ.get(SOURCES_VARIABLE):
+    if not environment().mara_sources:
         raise NoAccess(
             "Clients of this server may not index documents",
             f"Its operator may let them: {SOURCES_VARIABLE} names the folder whose files they may have indexed",

@@ -23,11 +23,7 @@ def interruptibly(work: Callable[[], T], stop: Callable[[], None]) -> T:
         work: runs in a copy of the caller's context.
         stop: called when the caller is interrupted, to tell the work so; what does not end soon is left behind.
     """
-    outcome: Future[T] = Future()
-    thread = threading.Thread(
-        target=contextvars.copy_context().run, args=(_settle, outcome, work), name="interruptible", daemon=True
-    )
-    thread.start()
+    thread, outcome = in_a_thread(work, "interruptible")
     try:
         return outcome.result()
     except BaseException:
@@ -36,6 +32,16 @@ def interruptibly(work: Callable[[], T], stop: Callable[[], None]) -> T:
             leave_behind(thread)
             _await(outcome)
         raise
+
+
+def in_a_thread(work: Callable[[], T], name: str) -> tuple[threading.Thread, Future[T]]:
+    """Begin some work in a thread of that name, in a copy of the caller's context; it keeps no process alive."""
+    outcome: Future[T] = Future()
+    outcome.set_running_or_notify_cancel()
+    run = contextvars.copy_context().run
+    thread = threading.Thread(target=run, args=(_settle, outcome, work), name=name, daemon=True)
+    thread.start()
+    return thread, outcome
 
 
 def leave_behind(thread: threading.Thread) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from graph.environment import environment
 from graph.errors import BadInput, GraphUnavailable, MaraError, WorkspaceMissing
 from graph.relationships.cypher.bolt import URL_VARIABLE, BoltServer, ServerSettings
 from graph.relationships.cypher.dialect import VectorIndex
@@ -45,7 +45,7 @@ def send_to_graph_server(root: Path) -> None:
     Raises:
         MaraError: it cannot be sent; the next call sends it, too.
     """
-    if not os.environ.get(URL_VARIABLE):
+    if not environment().mara_graph_url:
         return
     publish_graph(root)
 

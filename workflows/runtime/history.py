@@ -7,8 +7,14 @@ from pathlib import Path
 
 from agents.roles import Turn
 from graph.errors import MaraError, NoAccess
-from graph.relationships.conversations import Cited, PastTurn, check_open_to, conversation, last_turns
-from graph.relationships.erasure import erase_conversation
+from graph.relationships.conversations import (
+    Cited,
+    PastTurn,
+    check_open_to,
+    conversation,
+    erase_conversation,
+    last_turns,
+)
 from graph.relationships.history import NewTurn, RecordedTurn, now, record_turn
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.server_clients import without_folders
@@ -180,8 +186,3 @@ def _cited(state: State) -> Iterator[Cited]:
     cited = {mark["passage_id"]: mark["number"] for mark in reversed(state.get("citations", []))}
     for passage, number in sorted(cited.items(), key=lambda each: each[1]):
         yield Cited(number, passage)
-
-
-def _own_only(context: Context) -> bool:
-    """Whether who asks may continue only their own conversations: somebody whom a server knows."""
-    return context.is_confined and bool(context.user_id)

@@ -8,8 +8,7 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import Runtime
 
-from agents.chat.fitting import collected_omissions
-from agents.chat.usage import counted_usage
+from graph.server_clients import told_to_clients
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.superseded import with_superseded
 from workflows.runtime.tracing import about_run, about_update, described
@@ -68,28 +67,24 @@ def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
         def run_node(state: State, runtime: Runtime[Context]) -> Update:
             start, tell_stream = time.perf_counter(), runtime.stream_writer
             task = runtime.execution_info.task_id if runtime.execution_info else ""
-            run: OpenRun = runtime.context.run.at(name, task, state)
+            with told_to_clients():
+                run: OpenRun = runtime.context.run.at(name, task, state)
             tell_stream({"node": name, "event": "started"})
-            with (
-                described(lambda: about_run(run)) as tell_trace,
-                run.budget.working(),
-                counted_usage() as used,
-                collected_omissions() as left_out,
-            ):
+            with told_to_clients(), described(lambda: about_run(run)) as tell_trace, run.budget.working() as tally:
                 if run.goes_on:
                     check_shape(state, shape)
-                if run.selection is None:
+                if run.selection is None or not naming:
                     update = work(state, run)
                 else:
                     update = within_filter(naming, state, run, lambda seen: work(cast(State, seen), run))
                 if run.context.as_of:
                     update = with_superseded(update, run)
-                if left_out:
-                    told = [run.error("LeftOut", omission) for omission in dict.fromkeys(left_out)]
+                if tally.omissions:
+                    told = [run.error("LeftOut", omission) for omission in dict.fromkeys(tally.omissions)]
                     update = {**update, "errors": [*(update.get("errors") or ()), *told]}
                 tell_trace(lambda: about_update(update))
             if name != FIRST_NODE:
-                update = {**update, "usage": usage_record(used()), "spent": spent_record(run.budget.spent())}
+                update = {**update, "usage": usage_record(tally.usage), "spent": spent_record(run.budget.spent())}
             ms = round((time.perf_counter() - start) * 1000, 3)
             tell_stream({"node": name, "event": event_of(update), "ms": ms, **figures_of(update)})
             return {**update, "timings_ms": {name: ms}}

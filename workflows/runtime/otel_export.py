@@ -6,9 +6,9 @@ Where the collector is, OpenTelemetry's own variables say (``OTEL_EXPORTER_OTLP_
 from __future__ import annotations
 
 import logging
-import os
 from typing import TYPE_CHECKING
 
+from graph.environment import environment, set_variables
 from graph.errors import BadInput, DependencyMissing
 
 if TYPE_CHECKING:
@@ -18,26 +18,26 @@ MODE_VARIABLE = "LANGSMITH_TRACING_MODE"
 """Says where traces go: ``langsmith``, ``otel``, or ``hybrid`` for both."""
 
 _MODES = ("langsmith", "otel", "hybrid")
-_TIMEOUT_MS = 3_000
+_TIMEOUT_S = 3
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 def tracing_mode() -> str:
     """Return where traces go, as LangSmith's client reads it. Raises BadInput for a mode that there is none of."""
-    mode = (os.environ.get(MODE_VARIABLE) or "").lower()
+    mode = (environment().langsmith_tracing_mode or "").lower()
     if mode and mode not in _MODES:
         raise BadInput(f"{MODE_VARIABLE} is {mode!r}", f"Set it to {', '.join(_MODES)}, or unset it")
     if mode:
         return mode
-    if os.environ.get("LANGSMITH_OTEL_ONLY", "").lower() == "true":
+    if environment().langsmith_otel_only.lower() == "true":
         return "otel"
-    return "hybrid" if os.environ.get("LANGSMITH_OTEL_ENABLED", "").lower() == "true" else "langsmith"
+    return "hybrid" if environment().langsmith_otel_enabled.lower() == "true" else "langsmith"
 
 
 def collector_address() -> str:
     """Return the address of the collector. Raises BadInput where none is set: nothing is sent to a default one."""
     for name in _ENDPOINTS:
-        if address := os.environ.get(name):
+        if address := environment().value(name):
             return address
     raise BadInput(
         f"{MODE_VARIABLE} asks for OpenTelemetry, and no collector is named",
@@ -66,8 +66,8 @@ def open_collector() -> TracerProvider:
             "Install them: pip install 'mara-rag[otel]'",
         ) from fault
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-    os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", str(_TIMEOUT_MS // 1000))
-    name = os.environ.get("OTEL_SERVICE_NAME") or "mara"
+    set_variables({"OTEL_EXPORTER_OTLP_TIMEOUT": environment().otel_exporter_otlp_timeout or str(_TIMEOUT_S)})
+    name = environment().otel_service_name or "mara"
     provider = TracerProvider(resource=Resource.create({SERVICE_NAME: name}), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
@@ -78,4 +78,4 @@ def texts_hidden(variable: str, mode: str) -> bool | None:
 
     A collector gets no texts unless the variable says ``false``.
     """
-    return True if mode == "otel" and not os.environ.get(variable) else None
+    return True if mode == "otel" and not environment().value(variable) else None

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import ensure_config, set_config_context
 
-from workflows.runtime.cancellable import leave_behind
+from workflows.runtime.cancellable import in_a_thread, leave_behind
 
 Arguments = ParamSpec("Arguments")
 Outcome = TypeVar("Outcome")
-
-T = TypeVar("T")
 
 
 def on_its_own(work: Callable[Arguments, Outcome], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Outcome:
@@ -57,36 +53,15 @@ class Brake(BaseCallbackHandler):
     on_llm_new_token = _check
 
 
-async def braked(work: Callable[[Brake], T]) -> T:
+async def braked(work: Callable[[Brake], Outcome]) -> Outcome:
     """Do the work of a run in a thread of its own, in the caller's context, and return what it returns.
 
     Whoever is cancelled while waiting ends the run and waits for nothing; its thread keeps no process alive.
     """
-    loop, brake = asyncio.get_running_loop(), Brake()
-    outcome: asyncio.Future[T] = loop.create_future()
-
-    def settle(value: T | None, fault: BaseException | None) -> None:
-        if outcome.done():
-            return
-        if fault is None:
-            outcome.set_result(value)  # type: ignore[arg-type]
-        else:
-            outcome.set_exception(fault)
-
-    def run() -> None:
-        value: T | None = None
-        fault: BaseException | None = None
-        try:
-            value = work(brake)
-        except BaseException as raised:
-            fault = raised
-        with suppress(RuntimeError):  # The loop is closed: nobody listens any more.
-            loop.call_soon_threadsafe(settle, value, fault)
-
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="question", daemon=True)
-    thread.start()
+    brake = Brake()
+    thread, outcome = in_a_thread(lambda: work(brake), "question")
     try:
-        return await outcome
+        return await asyncio.wrap_future(outcome)
     except asyncio.CancelledError:
         brake.pull()
         leave_behind(thread)

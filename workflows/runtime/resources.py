@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from copy import copy
 from functools import cached_property, lru_cache
@@ -12,19 +11,19 @@ from typing import Any, Protocol
 
 from langgraph.runtime import ServerInfo
 
-from agents.chat.budget import QuestionBudget, Spent
 from agents.chat.local_model import is_local, local_name, open_local_model, refuse_file_of_client
 from agents.chat.model import ChatModel, open_chat_model
-from agents.extractor import ChatExtractor
+from agents.chat.usage import QuestionBudget, Spent
+from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
-from agents.roles import Extractor
 from graph.embedding.embeddings import configured_embedder
 from graph.endpoints.address import Address
 from graph.endpoints.openai_protocol import thinking_tokens, timeout_s
+from graph.environment import environment, refresh_environment
 from graph.moments import last_moment
 from graph.own_types import NO_TYPES, OwnTypes
 from graph.relationships.conversations import check_open_to
-from graph.relationships.provenance_filter import ProvenanceFilter, passages_of, passages_that_stood
+from graph.relationships.provenance import ProvenanceFilter, passages_of, passages_that_stood
 from graph.relationships.record import RelationshipRecord
 from graph.retrieve.index_pool import IndexPool
 from graph.retrieve.modes import Mode
@@ -118,7 +117,13 @@ class OpenRun:
         return self.error("NothingSelected", "No passage meets the conditions of `where`: check its keys and values")
 
 
-def open_run(form: type[Context], given: Any, user: Any, outer: OpenRun | None = None) -> OpenRun:
+def open_run(context: Context) -> OpenRun:
+    """Return a run outside of a workflow, in the environment as it is now."""
+    refresh_environment()
+    return OpenRun(context)
+
+
+def run_of_caller(form: type[Context], given: Any, user: Any, outer: OpenRun | None = None) -> OpenRun:
     """Return a run whose ``context`` has it, with a workflow's settings within what its caller may see.
 
     Args:
@@ -131,6 +136,8 @@ def open_run(form: type[Context], given: Any, user: Any, outer: OpenRun | None =
         BadInput: the settings are another workflow's, or a filter would replace a condition of the caller's.
         NoAccess: in a LangGraph server, the caller is not known, or may not open the workspace.
     """
+    if outer is None:
+        refresh_environment()
     settings = form.model_validate(given) if isinstance(given, Mapping) else form.of(given)
     info = ServerInfo("", "", user) if hasattr(user, "identity") else None
     run = OpenRun(within_reach(settings, info), budget=outer.budget if outer else None)
@@ -196,8 +203,8 @@ def _wanted_model(context: ModelSettings) -> str:
     """Return what names the model: a local one as ``local`` or with its file."""
     if context.model:
         return context.model
-    named = os.environ.get("MARA_CHAT_MODEL", "")
-    if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL") or is_local(named):
+    named = environment().mara_chat_model
+    if environment().openai_api_key or environment().openai_base_url or is_local(named):
         return named or DEFAULT_CHAT_MODEL
     return OFFLINE
 
@@ -233,7 +240,7 @@ def extraction_urls() -> list[str]:
     Raises:
         BadInput: one of them is no address.
     """
-    urls = [url.strip() for url in os.environ.get(EXTRACTION_URLS_VARIABLE, "").split(",") if url.strip()]
+    urls = [url.strip() for url in environment().mara_extraction_urls.split(",") if url.strip()]
     for url in urls:
         Address.parse(url, EXTRACTION_URLS_VARIABLE, "http://localhost:8000/v1,http://localhost:8001/v1")
     return urls
@@ -241,12 +248,12 @@ def extraction_urls() -> list[str]:
 
 def _extraction_models(context: IndexingContext) -> list[ChatModel]:
     """Return the chat models that extract, one for each server; none where the offline extractor does."""
-    named = context.model or os.environ.get("MARA_CHAT_MODEL", "")
+    named = context.model or environment().mara_chat_model
     urls = [] if named == OFFLINE or is_local(named) else extraction_urls()
     if not urls:
         model = chat_model_of(context, context.temperature)
         return [model] if model else []
-    key = os.environ.get("OPENAI_API_KEY") or None
+    key = environment().openai_api_key or None
     limits = timeout_s(), thinking_tokens()
     return [_open_chat_model(named or DEFAULT_CHAT_MODEL, context.temperature, url, key, *limits) for url in urls]
 
@@ -262,8 +269,8 @@ def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | Non
     return _open_chat_model(
         name,
         temperature,
-        os.environ.get("OPENAI_BASE_URL") or None,
-        os.environ.get("OPENAI_API_KEY") or None,
+        environment().openai_base_url or None,
+        environment().openai_api_key or None,
         timeout_s(),
         thinking_tokens(),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import sys
 import threading
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from graph.endpoints.address import Address
+from graph.environment import environment, set_variables
 from graph.errors import BadInput
 from workflows.runtime.otel_export import collector_address, open_collector, texts_hidden, tracing_mode
 
@@ -42,11 +42,11 @@ def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
         BadInput: OpenTelemetry is asked for without an address.
         DependencyMissing: it is asked for, and its packages are not installed.
     """
-    if not any(os.environ.get(name, "").lower() == "true" for name in _SWITCHES):
+    if not any(environment().value(name).lower() == "true" for name in _SWITCHES):
         yield
         return
     # A thread that is no daemon would keep the process alive until the last retry.
-    os.environ.setdefault("LANGSMITH_USE_DAEMON", "true")
+    set_variables({"LANGSMITH_USE_DAEMON": environment().langsmith_use_daemon or "true"})
     from langsmith import Client
     from langsmith.run_helpers import tracing_context
 
@@ -85,11 +85,10 @@ def traces_delivered(wait_s: float = DELIVERY_S) -> Iterator[None]:
 
 def langsmith_endpoint() -> str | None:
     """Return LangSmith's address as it is set, None for its own. Raises BadInput where it cannot be read."""
-    variable = next((name for name in _ENDPOINTS if os.environ.get(name)), None)
-    if variable is None:
-        return None
-    Address.parse(os.environ[variable], variable, _EXAMPLE)
-    return os.environ[variable]
+    for name in filter(environment().value, _ENDPOINTS):
+        Address.parse(address := environment().value(name), name, _EXAMPLE)
+        return address
+    return None
 
 
 def _deliver(client: Client, collector: TracerProvider | None, address: str, wait_s: float) -> str:

@@ -18,16 +18,7 @@ from langsmith.run_trees import RunTree
 from langsmith.utils import tracing_is_enabled
 
 from agents.answers.claims import Claim
-from agents.roles import (
-    Answer,
-    Assessment,
-    FactChoice,
-    FinalAnswer,
-    Judgement,
-    NumberedPassage,
-    RelationWeights,
-    Rewriting,
-)
+from agents.roles import NumberedPassage
 from graph.construction.edges import kinds_with
 from graph.construction.knowledge_graph import GraphFact
 from graph.errors import MalformedReply
@@ -215,55 +206,6 @@ def factors_shown(factors: EdgeFactors, own: Sequence[RelationType] = ()) -> Val
     }
 
 
-def choice_shown(choice: FactChoice) -> Values:
-    """Return what the fact filter chose."""
-    kept = [(chosen.fact.subject, chosen.fact.predicate, chosen.fact.object) for chosen in choice.kept]
-    return {"kept": [" ".join(fact) for fact in kept], "dropped": choice.dropped}
-
-
-def rewriting_shown(rewriting: Rewriting) -> Values:
-    """Return what the rewriter understood."""
-    return {
-        "question": rewriting.question,
-        "names": list(rewriting.names),
-        "choices": list(rewriting.choices),
-    }
-
-
-def weights_shown(weights: RelationWeights) -> Values:
-    """Return what the manager said."""
-    return {
-        "entity_entity": dict(weights.factors.entity_entity),
-        "entity_passage": dict(weights.factors.entity_passage),
-        "passage_weight": weights.passage_weight,
-        "defaulted": list(weights.defaulted),
-    }
-
-
-def answer_shown(answer: Answer) -> Values:
-    """Return what the answerer wrote."""
-    return {
-        "answer": answer.text,
-        "refused": answer.refused,
-        "citations": [{"number": cited.number, "passage_id": cited.passage_id} for cited in answer.citations],
-    }
-
-
-def final_answer_shown(written: FinalAnswer) -> Values:
-    """Return what the final predictor wrote."""
-    return answer_shown(written.answer)
-
-
-def prediction_shown(prediction: str) -> Values:
-    """Return what the predictor answered from a passage."""
-    return {"prediction": prediction}
-
-
-def judgement_shown(judgement: Judgement) -> Values:
-    """Return what the judge said of a passage."""
-    return {"score": judgement.score, "judged_by": judgement.judged_by.value}
-
-
 def passage_shown(question: str, passage: NumberedPassage) -> Values:
     """Return what one passage is asked."""
     return {"question": question, **numbered_documents([passage])}
@@ -273,19 +215,6 @@ def claims_shown(question: str, claims: Sequence[Claim], passages: Sequence[Numb
     """Return what the claim judge is given."""
     said = [{"number": claim.number, "text": claim.text, "cited": list(claim.cited)} for claim in claims]
     return {"question": question, "claims": said, **numbered_documents(passages)}
-
-
-def assessment_shown(assessment: Assessment) -> Values:
-    """Return what the claim judge said."""
-    return {
-        "coverage": assessment.coverage.value,
-        "components": [{"text": each.text, "coverage": each.coverage.value} for each in assessment.components],
-        "claims": [
-            {"number": each.claim, "supported_by": list(each.supported_by), "relevant": each.relevant}
-            for each in assessment.verdicts
-        ],
-        "follow_ups": [each.question for each in assessment.follow_ups],
-    }
 
 
 def _workflow_of(node: RunTree) -> Iterator[RunTree]:

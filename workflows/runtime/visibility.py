@@ -15,7 +15,6 @@ from langgraph.types import Overwrite
 from graph.errors import BadInput
 from graph.retrieve.filter_keys import unknown_keys
 from graph.retrieve.selection import Selection
-from workflows.runtime.agents import AGENTS
 from workflows.runtime.resources import OpenRun, open_workspace_index
 from workflows.settings.mara import Context
 from workflows.states.conversion import fact_hit
@@ -53,7 +52,7 @@ def within_filter(
         respelled = "Entries of the state are spelled as `where` lets them be seen"
         errors.append(run.error(OUTSIDE_FILTER, message if dropped else respelled))
         # A refused reply may quote what is hidden now.
-        seen |= {agent.refusal: None for agent in AGENTS}
+        seen |= {key: None for key in seen if key.endswith("_refusal")}
     if "judgements" in changed:
         changed["bars"] = seen["bars"] = []
     update = work(seen)
@@ -117,7 +116,7 @@ def _keep_passages(hits: list[Any], selection: Selection, key: str = "id") -> li
     return [hit for hit in hits if _is_selected(place.get(hit[key]), selection)]
 
 
-def keep_seeds(seeds: Mapping[str, Any], selection: Selection) -> Update:
+def _keep_seeds(seeds: Mapping[str, Any], selection: Selection) -> Update:
     """Return the seeds of a `SeedSet` that a selection lets be seen, spelled as it shows them."""
     place = selection.graph.entity_index
     entities = [
@@ -167,7 +166,7 @@ _KEEPERS: Mapping[str, Callable[[Any, Selection], Any]] = {
     "facts": _keep_facts,
     "passages": _keep_hits,
     "passage_candidates": _keep_passages,
-    "seeds": keep_seeds,
+    "seeds": _keep_seeds,
 }
 
 NAMING_PASSAGES = frozenset(_KEEPERS)

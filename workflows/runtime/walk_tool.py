@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NotRequired
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
@@ -13,56 +13,32 @@ from typing_extensions import TypedDict
 
 from graph.errors import BadInput
 from graph.relations import fact_relations
-from graph.retrieve.modes import WalkSettings
-from graph.retrieve.open_index import Index
 from graph.retrieve.search import (
-    Seeds,
+    Ranking,
+    Start,
     factors_for,
-    seed_passages,
+    restart_of,
+    start_near,
     trusted_damping,
     walk_passages,
-    weigh_every_passage,
-    weigh_passage_seeds,
 )
-from graph.retrieve.selection import Selection
-from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType, entity_id
-from graph.walk.sparse import SparseVector
+from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType, entity_id
+from graph.server_clients import told_to_clients
+from graph.walk.pagerank import Walk
 from graph.walk.strengths import tuned
 from workflows.runtime.resources import OpenRun, tuning_for
-from workflows.runtime.tracing import describe_current_run, factors_shown, is_watched
-from workflows.runtime.visibility import keep_seeds
+from workflows.runtime.tracing import about_update, describe_current_run, factors_shown, is_watched
 from workflows.settings.forms import Share
-from workflows.settings.mara import SHOWN_SEEDS, QuestionText
+from workflows.settings.mara import QuestionText
 from workflows.states.conversion import beta_of, seeds_named
-from workflows.states.records import Factors
+from workflows.states.records import Factors, SeedSet
+from workflows.states.shared import State
 
 _ENTITY_ID = re.compile(r"entity-[0-9a-f]{24}")
 _DESCRIPTION = (
     "Rank passages by relation-aware Personalized PageRank: walk the knowledge graph from weighted entities and"
     " passages, along the relation types that matter for a question, to the passages that answer it together."
 )
-
-
-class GivenSeed(TypedDict):
-    """An entity or a passage that a walk starts from; the text is for readers of a trace."""
-
-    id: str
-    weight: float
-    text: NotRequired[str]
-
-
-class StateArguments(BaseModel):
-    """The arguments of a walk as the node `walk_graph` takes them from a state, which a person may have edited."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    entity_seeds: list[GivenSeed] = []
-    passage_seeds: list[GivenSeed] = []
-    question: str | None = None
-    passage_weight: float | None = None
-    relation_weights: Factors | None = None
-    damping: float | None = None
-    k: int | None = Field(None, ge=1)
 
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -149,46 +125,92 @@ class AgentArguments(BaseModel):
         return weight
 
 
-def walk_as_tool(run: OpenRun, arguments: dict[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Walk by the tool of `pagerank_tool`; where no callback sees the call, without LangChain's way to call a tool.
+@dataclass(frozen=True, slots=True, eq=False)
+class Walked:
+    """A walk of a run.
 
-    That takes longer than the walk itself on a small workspace.
+    Attributes:
+        ranking: the best passages; empty where nothing was walked.
+        walk: None where no seed was left to walk from.
+        damping: of the walk.
+        tuning: the version of the strengths.
+        unknown_relations: the types that β does not name.
+    """
+
+    ranking: Ranking
+    walk: Walk | None
+    damping: float
+    tuning: int
+    unknown_relations: tuple[str, ...]
+
+
+def walk_from(run: OpenRun, start: Start, beta: RelationFactors | None, damping: float, k: int) -> Walked:
+    """Walk over a run's generation, with the strengths that its workspace was tuned to. Raises as `walk_passages`."""
+    context, index, settings = run.context, run.index, replace(start.settings, damping=damping)
+    tuning, own = tuning_for(context), index.graph.own.relation_types
+    factors = tuned(factors_for(beta, settings, own), tuning, own)
+    describe_current_run(lambda: {"mara_factors": factors_shown(factors, own)})
+    ranking, walk = Ranking(), None
+    if (start.entities or not context.mode.as_published) and (restart := restart_of(index, start)):
+        ranking, walk = walk_passages(index, restart, factors, settings, k, context.engine, run.selection)
+        if run.selection is not None:
+            walk = replace(walk, arcs=None)  # They would tell of hidden passages.
+    return Walked(ranking, walk, damping, tuning.version, factors.unknown)
+
+
+def walk_as_tool(run: OpenRun, start: Start, state: State, k: int, unknown: int) -> Walked:
+    """Walk from where a state says, with the trust that its entity seeds earn; whoever watches sees a call of a tool.
 
     Args:
         run: the run to walk on.
-        arguments: those of `StateArguments`, all of them, from a state whose shape was checked.
-        metadata: of the call, for those who see it.
+        start: where the state's walk starts.
+        state: the state, of which the call's arguments and metadata are told.
+        k: how many passages are ranked.
+        unknown: how many seeds of the state the workspace does not hold.
     """
-    if is_watched():
-        return dict(pagerank_tool(lambda: run).invoke(arguments, {"metadata": dict(metadata)}))
-    return _walker(lambda: run, texts=False)(**arguments)
+    damping = trusted_damping(start.entities.values(), start.settings)
+    if not is_watched():
+        return walk_from(run, start, beta_of(state), damping, k)
+    walked: list[Walked] = []
+
+    def walk(**_: object) -> dict[str, Any]:
+        walked.append(walk_from(run, start, beta_of(state), damping, k))
+        return _told(run, walked[0], unknown, texts=False)
+
+    seeds = state.get("seeds") or SeedSet(entities=[], passages=[])
+    arguments = {
+        "entity_seeds": seeds["entities"],
+        "passage_seeds": seeds["passages"],
+        "question": start.words if start.passages is None else None,
+        "passage_weight": start.passage_weight,
+        "relation_weights": state.get("relation_factors"),
+        "damping": None,
+        "k": k,
+    }
+    _tool(walk, {"type": "object"}).invoke(arguments, {"metadata": about_update(state)})
+    return walked[0]
 
 
-def pagerank_tool(opened: Callable[[], OpenRun]) -> BaseTool:
-    """Return the walk over an open generation as the tool that the node `walk_graph` calls: see `walk_as_tool`.
+def agent_tool(opened: Callable[[], OpenRun]) -> BaseTool:
+    """Return the walk as a tool for agents: one that survives what their models get wrong.
 
-    Its result is plain JSON: ``passages``, best first (``id``, ``title`` and ``score``); the walk's ``engine``,
-    ``error``, ``arcs`` and ``damping``, which follows from the entity seeds where it is not given; ``tuning``, the
-    version of the strengths; ``unknown_seeds``, how many seeds the workspace does not hold or the filter hides;
-    ``unknown_relations``, the types that β does not name. Where no seed is left nothing is walked: ``engine`` is None.
+    Its result is plain JSON: ``passages``, best first (``id``, ``title``, ``score`` and ``text``); the walk's
+    ``engine``, ``error``, ``arcs`` and ``damping``; ``tuning``, the version of the strengths; ``unknown_seeds``, how
+    many seeds the workspace does not hold or the filter hides; ``unknown_relations``, the types that β does not name.
+    Where no seed is left nothing is walked: ``engine`` is None.
+
+    Arguments that the schema refuses raise a ValidationError, which agents pass on to their models. A refusal by the
+    walk itself becomes the text of a failed call. An error that no model can mend is raised, such as a missing
+    workspace or package.
 
     Args:
         opened: opens the run to walk on; called at each call of the tool.
     """
-    return _tool(_walker(opened, texts=False), StateArguments)
-
-
-def agent_tool(opened: Callable[[], OpenRun]) -> BaseTool:
-    """Return the tool of `pagerank_tool`, with texts, for agents: one that survives what their models get wrong.
-
-    What the schema refuses raises a ValidationError, which agents pass on to their models. A refusal by the walk
-    itself becomes the text of a failed call. What no model can mend is raised, such as a missing workspace or package.
-    """
-    walk = _walker(opened, texts=True)
 
     def walk_or_tell(**arguments: Any) -> dict[str, Any]:
         try:
-            return walk(**arguments)
+            with told_to_clients():
+                return _walk_for_agent(opened(), **arguments)
         except BadInput as fault:
             if type(fault) is BadInput:  # its subclasses are about the workspace or the installation
                 raise ToolException(str(fault)) from fault
@@ -197,7 +219,7 @@ def agent_tool(opened: Callable[[], OpenRun]) -> BaseTool:
     return _tool(walk_or_tell, AgentArguments)
 
 
-def _tool(walk: Callable[..., dict[str, Any]], arguments: type[BaseModel]) -> BaseTool:
+def _tool(walk: Callable[..., dict[str, Any]], arguments: type[BaseModel] | dict[str, Any]) -> BaseTool:
     return StructuredTool.from_function(
         walk,
         name="personalized_pagerank",
@@ -208,59 +230,53 @@ def _tool(walk: Callable[..., dict[str, Any]], arguments: type[BaseModel]) -> Ba
     )
 
 
-def _walker(opened: Callable[[], OpenRun], *, texts: bool) -> Callable[..., dict[str, Any]]:
-    def walk(
-        entity_seeds: list[dict[str, Any]],
-        passage_seeds: list[dict[str, Any]],
-        question: str | None,
-        passage_weight: float | None,
-        relation_weights: Factors | None,
-        damping: float | None,
-        k: int | None,
-    ) -> dict[str, Any]:
-        run = opened()
-        context, index, selection = run.context, run.index, run.selection
-        settings = context.walk_settings()
-        tuning = tuning_for(context)
-        own = run.index.graph.own.relation_types
-        if texts and relation_weights:
-            _check_known(relation_weights["entity_entity"], fact_relations(own))
-        factors = tuned(factors_for(beta_of({"relation_factors": relation_weights}), settings, own), tuning, own)
-        describe_current_run(lambda: {"mara_factors": factors_shown(factors, own)})
-        entities = [{**seed, "id": _entity_id(seed["id"])} for seed in entity_seeds]
-        given: dict[str, Any] = {"entities": entities, "passages": passage_seeds}
-        seen = given if selection is None else keep_seeds(given, selection)
-        seeds, known = seeds_named(index, seen)
-        if question is not None:
-            weight = settings.passage_weight if passage_weight is None else passage_weight
-            seeds = _from_similar_passages(seeds, index, question, weight, settings, selection)
-        if damping is None and not texts:
-            damping = trusted_damping(seeds.entities.values(), settings)
-        if damping is not None:
-            settings = replace(settings, damping=damping)
-        found: dict[str, Any] = {
-            "passages": [],
-            "engine": None,
-            "error": None,
-            "arcs": None,
-            "damping": settings.damping,
-            "tuning": tuning.version,
-            "unknown_seeds": len(entity_seeds) + len(passage_seeds) - known,
-            "unknown_relations": list(factors.unknown),
-        }
-        if not seeds or (context.mode.as_published and not seeds.entities):
-            return found
-        ranking, walked = walk_passages(index, seeds, factors, settings, k or context.top_k, context.engine, selection)
-        ranked = ((index.graph.passages[place], score) for place, score in ranking)
-        found["passages"] = [
+def _walk_for_agent(
+    run: OpenRun,
+    entity_seeds: list[dict[str, Any]],
+    passage_seeds: list[dict[str, Any]],
+    question: str | None,
+    passage_weight: float | None,
+    relation_weights: Factors | None,
+    damping: float | None,
+    k: int | None,
+) -> dict[str, Any]:
+    context, index, selection, settings = run.context, run.index, run.selection, run.context.walk_settings()
+    if relation_weights:
+        _check_known(relation_weights["entity_entity"], fact_relations(index.graph.own.relation_types))
+    named = [{**seed, "id": _entity_id(seed["id"])} for seed in entity_seeds]
+    entities, passages, unknown = seeds_named(index, {"entities": named, "passages": passage_seeds}, selection)
+    if question is None:
+        start = Start(settings, entities, passages)
+    else:
+        weight = settings.passage_weight if passage_weight is None else passage_weight
+        start = start_near(index, question, entities, weight, settings, selection)
+    walked = walk_from(
+        run,
+        start,
+        beta_of({"relation_factors": relation_weights}),
+        settings.damping if damping is None else damping,
+        k or context.top_k,
+    )
+    return _told(run, walked, unknown, texts=True)
+
+
+def _told(run: OpenRun, walked: Walked, unknown: int, *, texts: bool) -> dict[str, Any]:
+    """Return a walk as plain JSON, for agents and traces."""
+    passages, walk = run.index.graph.passages, walked.walk
+    ranked = [(passages[place], score) for place, score in walked.ranking]
+    return {
+        "passages": [
             {"id": passage.id, "title": passage.title, "score": score, **({"text": passage.text} if texts else {})}
             for passage, score in ranked
-        ]
-        # Arcs would tell of hidden passages.
-        arcs = walked.arcs if selection is None else None
-        return {**found, "engine": walked.engine.value, "error": walked.error, "arcs": arcs}
-
-    return walk
+        ],
+        "engine": walk and walk.engine.value,
+        "error": walk and walk.error,
+        "arcs": walk and walk.arcs,
+        "damping": walked.damping,
+        "tuning": walked.tuning,
+        "unknown_seeds": unknown,
+        "unknown_relations": list(walked.unknown_relations),
+    }
 
 
 def _check_known(shares: Mapping[str, float], known: Sequence[RelationType]) -> None:
@@ -274,19 +290,3 @@ def _check_known(shares: Mapping[str, float], known: Sequence[RelationType]) -> 
 
 def _entity_id(given: str) -> str:
     return given if _ENTITY_ID.fullmatch(given) else entity_id(given)
-
-
-def _from_similar_passages(
-    seeds: Seeds,
-    index: Index,
-    question: str,
-    weight: float,
-    settings: WalkSettings,
-    selection: Selection | None,
-) -> Seeds:
-    """Return the seeds with the passages most similar to a question as passage seeds: as many as the mode takes."""
-    if not settings.passage_seeds:
-        return replace(seeds, passages=weigh_every_passage(index, question, settings, weight, selection))
-    ranking = seed_passages(index, question, settings, SHOWN_SEEDS, selection)
-    weights = weigh_passage_seeds(ranking, settings, weight)
-    return replace(seeds, passages=SparseVector.of_mapping(seeds.passages.length, weights))

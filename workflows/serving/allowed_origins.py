@@ -7,7 +7,6 @@ machine for any page that its user opens.
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,9 +16,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from graph.environment import environment
 from graph.errors import BadInput, NoAccess
 from workflows.access.identity import AUTH_VARIABLE
-from workflows.serving.page.guard import host_of, is_local, is_of_another_site
+from workflows.serving.guard import host_of, is_local, is_of_another_site
 
 ORIGINS_VARIABLE = "MARA_ORIGINS"
 """Names further origins, with commas between; ``*``: all of them."""
@@ -46,7 +46,7 @@ class AllowedOrigins:
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        cors: dict[str, Any] = json.loads(os.environ.get(PLATFORM_VARIABLE) or "{}").get("cors") or {}
+        cors: dict[str, Any] = json.loads(environment().langgraph_http or "{}").get("cors") or {}
         origins = [*cors.get("allow_origins", ()), *_further_origins()]
         self._cors = CORSMiddleware(app, **{**cors, "allow_origins": origins, "allow_private_network": True})
         self._names = {urlsplit(origin).hostname for origin in origins}
@@ -66,7 +66,7 @@ class AllowedOrigins:
 
     def _check(self, method: str, headers: Headers) -> None:
         """Raise NoAccess where a request is refused."""
-        if os.environ.get(AUTH_VARIABLE) or self._cors.allow_all_origins:
+        if environment().mara_auth or self._cors.allow_all_origins:
             return
         host = host_of(headers)
         if not is_local(host) and host not in self._names:
@@ -84,7 +84,7 @@ def _is_inner(scope: Scope) -> bool:
 
 
 def _further_origins() -> list[str]:
-    named = [origin.strip().rstrip("/") for origin in os.environ.get(ORIGINS_VARIABLE, "").split(",")]
+    named = [origin.strip().rstrip("/") for origin in environment().mara_origins.split(",")]
     origins = [origin.lower() for origin in named if origin]
     for origin in origins:
         if origin != "*" and not _is_origin(origin):

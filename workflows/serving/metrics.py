@@ -6,7 +6,6 @@ them tells of all.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from graph.environment import environment, set_variables
 from workflows.results import TOTAL
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
@@ -126,7 +126,7 @@ class Metrics:
     def text(self) -> bytes:
         """Return all figures in Prometheus' format: of every worker that shares this one's folder."""
         registry = self._own
-        if os.environ.get(FOLDER_VARIABLE):
+        if environment().value(FOLDER_VARIABLE):
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         lines = generate_latest(registry).splitlines(keepends=True)
@@ -140,14 +140,12 @@ class Metrics:
 def shared_folder() -> Iterator[Path]:
     """Let the processes that are started within the block count together; yields the folder of their files."""
     folder = Path(tempfile.mkdtemp(prefix="mara-metrics-"))
-    before = os.environ.get(FOLDER_VARIABLE)
-    os.environ[FOLDER_VARIABLE] = str(folder)
+    before = environment().variables.get(FOLDER_VARIABLE)
+    set_variables({FOLDER_VARIABLE: str(folder)})
     try:
         yield folder
     finally:
-        os.environ.pop(FOLDER_VARIABLE)
-        if before is not None:
-            os.environ[FOLDER_VARIABLE] = before
+        set_variables({FOLDER_VARIABLE: before})
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from workflows.access.identity import AUTH_VARIABLE
+from graph.environment import environment
 
 OPERATORS = frozenset({"internal", "deploy", "profile"})
 """The parts of paths that nothing else has."""
@@ -25,7 +23,7 @@ class OperatorPaths:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
-        if os.environ.get(AUTH_VARIABLE) and OPERATORS.intersection(scope.get("path", "").split("/")):
+        if environment().mara_auth and OPERATORS.intersection(scope.get("path", "").split("/")):
             refusal = "This path is for the operator of the server. Use it on a server without MARA_AUTH"
             await JSONResponse({"detail": refusal}, 403)(scope, receive, send)
         else:

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from graph.metadata_filter import MAX_CHARACTERS
-from graph.relationships.provenance_filter import first_moment_after
+from graph.relationships.provenance import first_moment_after
 
 Temperature = Annotated[float, Field(ge=0, le=2)]
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from agents.chat.usage import Prices, prices_of
-from agents.roles import Extractor
 from graph.construction.edge_weights import PassageClasses
 from graph.sources.documents import ReadOptions
 from graph.sources.loaders.fields import parse_fields
@@ -16,6 +15,9 @@ from graph.sources.splitting import CHUNK_OVERLAP, CHUNK_TOKENS
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.forms import Price, Retries, Temperature, offered_at
 from workflows.settings.problems import filled_in
+
+if TYPE_CHECKING:
+    from agents.extractor import Extractor
 
 SOURCES_LIMIT = 1_000
 """Sources that a run takes; a folder counts as one."""
@@ -213,8 +215,8 @@ class IndexingContext(BaseModel):
         json_schema_extra=offered_at("confirm_removals"),
     )
 
-    _extractor: Extractor | None = PrivateAttr(None)
-    _run: str = PrivateAttr("")
+    _extractor: Any = PrivateAttr(None)
+    _is_of_python: bool = PrivateAttr(False)
 
     def read_options(self) -> ReadOptions:
         """Return how sources are read. Raises BadInput where the settings do not fit together."""
@@ -229,28 +231,28 @@ class IndexingContext(BaseModel):
         """Return the two prices, None without any. Raises BadInput for one alone."""
         return prices_of(self.price_in, self.price_out)
 
-    def called_by(self, run: str, workspace: str, extractor: Extractor | None) -> IndexingContext:
+    def called_by(self, workspace: str, extractor: Extractor | None) -> IndexingContext:
         """Return these settings for a caller in Python, who is not asked to confirm anything.
 
         Args:
-            run: the name that the run is to have.
             workspace: a path, which need not fit into a form.
             extractor: the caller's own, in place of the model's.
         """
         changed = self.model_copy(update={"workspace": workspace, "confirm_removals": False})
         changed._extractor = extractor
-        changed._run = run
+        changed._is_of_python = True
         return changed
 
     @property
     def own_extractor(self) -> Extractor | None:
         """The caller's own extractor."""
-        return self._extractor
+        own: Extractor | None = self._extractor
+        return own
 
     @property
-    def run(self) -> str:
-        """The name that the caller gives the run; empty where it gives none."""
-        return self._run
+    def is_of_python(self) -> bool:
+        """Whether a caller in Python gave them, rather than a client of a server."""
+        return self._is_of_python
 
 
 def indexing_context_of_settings(settings: Mapping[str, Any], spelled: Callable[[str], str]) -> IndexingContext:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
 
-from agents.chat.budget import Limits
-from agents.roles import Answerer, FactFilter, Manager, Rewriter, Turn
+from agents.chat.usage import Limits
+from agents.roles import Turn
 from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput
 from graph.metadata_filter import narrowed, read_conditions, where_schema
@@ -17,7 +17,7 @@ from graph.moments import last_moment
 from graph.relationships.concepts import ConceptExtractor
 from graph.relationships.conversation_search import THREAD_SHARE
 from graph.relationships.history import EVERY_PART, HistoryPart
-from graph.relationships.provenance_filter import ProvenanceFilter
+from graph.relationships.provenance import ProvenanceFilter
 from graph.retrieve.modes import DEFAULT_ALPHA, Mode, Preset, WalkSettings, settings_of
 from graph.retrieve.seeds import EntityPooling, EntityRarity
 from graph.schema import MAX_ID
@@ -36,6 +36,12 @@ from workflows.settings.forms import (
     Temperature,
     offered_at,
 )
+
+if TYPE_CHECKING:
+    from agents.answerer import Answerer
+    from agents.fact_filter import FactFilter
+    from agents.manager import Manager
+    from agents.rewriter import Rewriter
 
 QUESTION_LIMIT = 10_000
 """Characters a question may have."""
@@ -408,10 +414,7 @@ class Context(BaseModel):
         json_schema_extra=offered_at("retrieve_passages"),
     )
 
-    _rewriter: Rewriter | None = PrivateAttr(None)
-    _fact_filter: FactFilter | None = PrivateAttr(None)
-    _manager: Manager | None = PrivateAttr(None)
-    _answerer: Answerer | None = PrivateAttr(None)
+    _agents: Mapping[str, Any] = PrivateAttr({})
     _fixed_where: dict[str, dict[str, Any]] | None = PrivateAttr(None)
     _concept_extractor: ConceptExtractor | None = PrivateAttr(None)
     _turn_key: str = PrivateAttr("")
@@ -461,10 +464,8 @@ class Context(BaseModel):
         Workflow ``ragenta`` has a final predictor in place of the answerer.
         """
         changed = self.model_copy()
-        changed._rewriter = rewriter or self._rewriter
-        changed._fact_filter = fact_filter or self._fact_filter
-        changed._manager = manager or self._manager
-        changed._answerer = answerer or self._answerer
+        given = {"fact_filter": fact_filter, "manager": manager, "answerer": answerer, "rewriter": rewriter}
+        changed._agents = {**self._agents, **{name: agent for name, agent in given.items() if agent}}
         return changed
 
     def of_run(self, run: Any) -> Self:
@@ -520,24 +521,9 @@ class Context(BaseModel):
         return self._fixed_where or {}
 
     @property
-    def own_rewriter(self) -> Rewriter | None:
-        """The caller's own rewriter."""
-        return self._rewriter
-
-    @property
-    def own_fact_filter(self) -> FactFilter | None:
-        """The caller's own fact filter."""
-        return self._fact_filter
-
-    @property
-    def own_manager(self) -> Manager | None:
-        """The caller's own manager."""
-        return self._manager
-
-    @property
-    def own_answerer(self) -> Answerer | None:
-        """The caller's own answerer."""
-        return self._answerer
+    def own_agents(self) -> Mapping[str, Any]:
+        """The caller's own agents, each by its name."""
+        return self._agents
 
     @property
     def own_concept_extractor(self) -> ConceptExtractor | None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agents.answers.unlinked import addresses_of, unlinked
 from agents.roles import Answer, NumberedPassage
@@ -13,10 +17,9 @@ from graph.construction.knowledge_graph import GraphFact
 from graph.errors import BadInput
 from graph.retrieve.modes import WalkSettings
 from graph.retrieve.open_index import Index
-from graph.retrieve.search import Ranking, Seeds, weigh_every_passage
+from graph.retrieve.search import Ranking, Start
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors, entity_id
-from graph.walk.sparse import SparseVector
 from workflows.settings.enums import ResultKind
 from workflows.states.records import (
     EntitySeed,
@@ -47,25 +50,26 @@ def fact_hit(fact: GraphFact, score: float, *, kept: bool) -> FactHit:
 def facts_of(hits: Sequence[FactHit], index: Index, selection: Selection | None) -> list[tuple[GraphFact, float]]:
     """Return the facts of the state with their scores, less what the graph does not know or the filter hides."""
     known = index.graph.facts.get if selection is None else selection.fact
-    found = ((known(hit["id"]), hit["score"]) for hit in hits)
-    return [(fact, score) for fact, score in found if fact]
+    return [(fact, hit["score"]) for hit in hits if (fact := known(hit["id"]))]
 
 
 def passage_hits(index: Index, ranking: Ranking) -> list[PassageHit]:
     """Return a ranking as it stands in the result, numbered from 1."""
-    found = ((index.graph.passages[place], score) for place, score in ranking)
-    return [
-        PassageHit(
-            number=number,
-            id=passage.id,
-            title=passage.title,
-            text=passage.text,
-            source=passage.source,
-            metadata=dict(passage.metadata),
-            score=score,
+    passages, hits = index.graph.passages, []
+    for number, (place, score) in enumerate(ranking, start=1):
+        passage = passages[place]
+        hits.append(
+            PassageHit(
+                number=number,
+                id=passage.id,
+                title=passage.title,
+                text=passage.text,
+                source=passage.source,
+                metadata=dict(passage.metadata),
+                score=score,
+            )
         )
-        for number, (passage, score) in enumerate(found, start=1)
-    ]
+    return hits
 
 
 def kind_of(answer: Answer) -> ResultKind:
@@ -109,7 +113,7 @@ def ranking_of(index: Index, candidates: Sequence[PassageCandidate]) -> Ranking:
 
 
 def seed_set(
-    index: Index, entities: Mapping[int, float], passages: Mapping[int, float], selection: Selection | None
+    index: Index, entities: Mapping[int, float], passages: Iterable[tuple[int, float]], selection: Selection | None
 ) -> SeedSet:
     """Return seeds as they stand in the state: entities heaviest first, passages in their order."""
     graph = index.graph
@@ -117,36 +121,41 @@ def seed_set(
     return SeedSet(
         entities=[
             EntitySeed(id=entity_id(graph.entity_names[entity]), text=labels(entity), weight=weight)
-            for entity, weight in sorted(entities.items(), key=lambda item: (-item[1], item[0]))
+            for entity, weight in sorted(sorted(entities.items()), key=itemgetter(1), reverse=True)
         ],
-        passages=[PassageSeed(id=graph.passage_ids[place], weight=weight) for place, weight in passages.items()],
+        passages=[PassageSeed(id=graph.passage_ids[place], weight=weight) for place, weight in passages],
     )
 
 
-def seeds_of(index: Index, state: State, settings: WalkSettings, selection: Selection | None) -> Seeds:
-    """Return the state's seeds; where every passage is one, the state shows the first of them only.
+def start_of(index: Index, state: State, settings: WalkSettings, selection: Selection | None) -> tuple[Start, int]:
+    """Return where a state's walk starts, and how many of its seeds the graph does not know or the filter hides.
+
+    Where every passage is a seed, the state shows the first of them only.
 
     Raises:
         BadInput: a weight is none.
     """
-    seeds, _ = seeds_named(index, state.get("seeds") or {})
-    if settings.passage_seeds:
-        return seeds
+    entities, passages, unknown = seeds_named(index, state.get("seeds") or {}, selection)
+    given = passages if settings.passage_seeds else None
     weight = state.get("passage_weight") or 0.0
-    return Seeds(seeds.entities, weigh_every_passage(index, searched_words(state), settings, weight, selection))
+    return Start(settings, entities, given, searched_words(state), weight, selection), unknown
 
 
-def seeds_named(index: Index, given: Mapping[str, Any]) -> tuple[Seeds, int]:
-    """Return the seeds of a `SeedSet` that the graph knows, and how many they are.
+def seeds_named(
+    index: Index, given: Mapping[str, Any], selection: Selection | None
+) -> tuple[dict[int, float], dict[int, float], int]:
+    """Return the entities and passages of a `SeedSet`, with their weights, and how many others it names.
+
+    Others are those that the graph does not know or the filter hides.
 
     Raises:
         BadInput: a weight is none.
     """
     graph = index.graph
-    entities = _weights(given.get("entities", []), graph.entity_index)
-    held = _weights(given.get("passages", []), graph.passage_index)
-    passages = SparseVector.of_mapping(len(graph.passages), dict(held))
-    return Seeds(dict(entities), passages), len(entities) + len(held)
+    shown = (None, None) if selection is None else (selection.entities, selection.passages)
+    entities, strange = _weights(given.get("entities", ()), graph.entity_index, shown[0])
+    passages, others = _weights(given.get("passages", ()), graph.passage_index, shown[1])
+    return entities, passages, strange + others
 
 
 def beta_of(state: Mapping[str, Any]) -> RelationFactors | None:
@@ -154,20 +163,30 @@ def beta_of(state: Mapping[str, Any]) -> RelationFactors | None:
     given = state.get("relation_factors")
     if not given:
         return None
-    return RelationFactors(
-        {name: _weight(share, "relation_factors") for name, share in given["entity_entity"].items()},
-        {name: _weight(share, "relation_factors") for name, share in given["entity_passage"].items()},
-    )
+    between, linking = given["entity_entity"], given["entity_passage"]
+    _check_weights(between.values(), "relation_factors")
+    _check_weights(linking.values(), "relation_factors")
+    return RelationFactors(dict(between), dict(linking))
 
 
-def _weights(seeds: Iterable[Mapping[str, Any]], place: Mapping[str, int]) -> list[tuple[int, float]]:
-    """Return (index, weight) of the seeds that the graph knows."""
-    found = ((place.get(seed["id"]), seed["weight"]) for seed in seeds)
-    return [(at, _weight(weight, "seeds")) for at, weight in found if at is not None]
+def _weights(
+    seeds: Iterable[Mapping[str, Any]], place: Mapping[str, int], shown: NDArray[np.bool_] | None
+) -> tuple[dict[int, float], int]:
+    """Return {index: weight} of the seeds that the graph knows and a filter shows, and how many others there are."""
+    weights: dict[int, float] = {}
+    unknown = 0
+    for seed in seeds:
+        at = place.get(seed["id"])
+        if at is None or not (shown is None or shown[at]):
+            unknown += 1
+        else:
+            weights[at] = seed["weight"]
+    _check_weights(weights.values(), "seeds")
+    return weights, unknown
 
 
-def _weight(value: object, where: str) -> float:
-    """Return a weight that stands in the state, where a person may have edited it. Raises BadInput."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise BadInput(f"{where} holds {value!r}", "Give a number that is not negative")
-    return float(value)
+def _check_weights(weights: Iterable[object], where: str) -> None:
+    """Raise BadInput where a weight of the state, which a person may have edited, is none."""
+    for weight in weights:
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+            raise BadInput(f"{where} holds {weight!r}", "Give a number that is not negative")

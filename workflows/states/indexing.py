@@ -1,46 +1,23 @@
-"""The state of the indexing workflow, which checkpoints hold. It is small: large things lie in a session."""
+"""The state of the indexing workflow, which checkpoints hold. It is small: large things lie in its run."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, NotRequired
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
 from agents.chat.usage import Usage
 from agents.extraction.run import Extracted
 from graph.schema import Extraction, Passage, RelationType, Triple
+from graph.server_clients import told
 from graph.storage.entry import content_hash
 
 SHOWN_FAILURES = 50
 """Failed passages listed with their reasons; all are counted, and the record keeps every reason."""
 
 _LONGEST_REASON = 500
-
-
-class Request(TypedDict):
-    """Input of node ``load_documents``, which checks it itself: see `workflows.states.shared.Asked`."""
-
-    sources: list[str]
-    triples: NotRequired[str]
-    sync: NotRequired[bool]
-    run: NotRequired[str]
-
-
-class RunKey(TypedDict):
-    """Key of a run's session, sufficient to make it again where it is gone (a fork, a restart)."""
-
-    run: str
-    sources: list[str]
-    triples: str
-    sync: bool
-
-
-class Slice(RunKey):
-    """Input of a node ``extract``: some passages of a batch."""
-
-    ids: list[str]
 
 
 class FoundInPassage(TypedDict):
@@ -61,57 +38,36 @@ class FoundInPassage(TypedDict):
     retries: dict[str, int]
 
 
-def gather(present: list[FoundInPassage], new: list[FoundInPassage] | None) -> list[FoundInPassage]:
-    """Append; None starts fresh."""
-    return [] if new is None else [*present, *new]
-
-
-class Removals(TypedDict):
-    """What a sync is to remove: how many passages, of which sources (the first ones), and a digest of their ids."""
-
-    passages: int
-    sources: list[str]
-    source_count: int
-    digest: str
-
-
-class IndexingOutput(TypedDict):
-    """Output of indexing: see `workflows.indexing_run.report`."""
-
-    report: NotRequired[dict[str, Any]]
-
-
-class IndexingState(RunKey, IndexingOutput):
+class IndexingState(TypedDict):
     """State of the indexing workflow.
 
     Attributes:
+        report: the output, see `workflows.indexing_run.report`.
         started: when, in seconds since 1970.
         batch: ids of the passages under way.
-        slice_size: how many of them one node extracts.
-        extractions: what was found in them so far.
+        extractions: what was found in them.
         counts: of the whole run, up to the last commit.
         notes: what extraction dropped or defaulted, by reason.
         retries: how often a model was asked again, by what had gone wrong.
         failed: {passage id: reason}, of the first ones.
-        removals: what a person has still to decide on.
+        removals: what a sync is to remove, on which a person has still to decide: how many ``passages``, of which
+            ``sources`` (the first ones, and their ``source_count``), and a ``digest`` of their ids.
         approved: digest of the removals that a person approved.
     """
 
+    sources: list[str]
+    triples: str
+    sync: bool
+    report: NotRequired[dict[str, Any]]
     started: float
     batch: list[str]
-    slice_size: int
-    extractions: Annotated[list[FoundInPassage], gather]
+    extractions: list[FoundInPassage]
     counts: dict[str, int]
     notes: dict[str, int]
     retries: dict[str, int]
     failed: dict[str, str]
-    removals: NotRequired[Removals | None]
+    removals: NotRequired[dict[str, Any] | None]
     approved: NotRequired[str]
-
-
-def run_key(state: RunKey) -> RunKey:
-    """Return the part of a state that names its run."""
-    return RunKey(run=state["run"], sources=state["sources"], triples=state["triples"], sync=state["sync"])
 
 
 def found_in(passage: Passage, extracted: Extracted, extractor: str) -> FoundInPassage:
@@ -176,4 +132,4 @@ def _tally(usage: Usage, *, cached: bool) -> dict[str, int]:
 
 def _reason(extracted: Extracted) -> str:
     reason = f"{extracted.kind}: {extracted.failure}" if extracted.kind else extracted.failure
-    return reason[:_LONGEST_REASON] or "no reason was told"
+    return told(reason)[:_LONGEST_REASON] or "no reason was told"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph.endpoints.address import censored
+from graph.environment import environment
 from graph.errors import BadInput, ServiceUnavailable
 from graph.storage.marks import Mark, MarkKind, add_marks
 from workflows.context import check_question
@@ -207,7 +207,7 @@ def _client(project: str) -> Iterator[Client]:
     from pydantic import ValidationError
     from requests import RequestException
 
-    key = os.environ.get("LANGSMITH_API_KEY") or os.environ.get("LANGCHAIN_API_KEY")
+    key = environment().langsmith_key
     if not key:
         raise ServiceUnavailable("LangSmith needs a key", "Set LANGSMITH_API_KEY to one that may read the project")
     client = Client(api_url=langsmith_endpoint(), api_key=key, auto_batch_tracing=False, timeout_ms=_TIMEOUT_MS)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from graph.errors import BadInput
-from graph.relationships.ratings import rate_views
+from graph.relationships.history import rate_views
 from graph.relationships.record import RelationshipRecord, has_relationships
 from graph.storage.marks import Mark, MarkKind, Recorded, add_marks, forget_marks, read_marks, served_passages
 from graph.storage.record import Record

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from graph.retrieve.open_index import Index
-from graph.retrieve.search import Seeds, factors_for, walk_passages
+from graph.retrieve.search import factors_for, restart_of, walk_passages
 from graph.schema import RelationType
 from graph.storage.marks import Mark, MarkKind, read_marks, served_passages
 from graph.storage.workspace import Workspace, resolve_workspace
 from graph.walk.factors import EdgeFactors
+from graph.walk.sparse import SparseVector
 from graph.walk.strengths import (
     Setting,
     Tuning,
@@ -39,7 +40,7 @@ from graph.walk.strengths import (
 from workflows.context import Context, Question
 from workflows.indexing import Progress, no_progress
 from workflows.runtime.resources import OFFLINE, chat_model_name, open_workspace_index, selection_of
-from workflows.states.conversion import beta_of, seeds_of
+from workflows.states.conversion import beta_of, start_of
 
 DEPTH = 5
 """Recall is measured among so many passages."""
@@ -218,10 +219,10 @@ def _named(strengths: Mapping[RelationType, float]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A marked question as far as the walk: the passages that served it, its seeds, and its factors untuned."""
+    """A marked question as far as the walk: the passages that served it, where it starts, and its factors untuned."""
 
     served: tuple[int, ...]
-    seeds: Seeds
+    restart: SparseVector
     factors: EdgeFactors
 
 
@@ -276,9 +277,9 @@ def gather(
     found: list[Asked] = []
     fallbacks = 0
     for number, (question, result) in enumerate(_retrieve(list(with_passages), context), start=1):
-        seeds = seeds_of(index, result, settings, selection_of(context, index))
-        if seeds:
-            found.append(Asked(with_passages[question], seeds, factors_for(beta_of(result), settings, own)))
+        start, _ = start_of(index, result, settings, selection_of(context, index))
+        if restart := restart_of(index, start):
+            found.append(Asked(with_passages[question], restart, factors_for(beta_of(result), settings, own)))
         fallbacks += sum(record["kind"] == "Fallback" for record in result["errors"])
         progress("questions", number, len(with_passages))
     n = len(with_passages)
@@ -321,7 +322,7 @@ class Walks:
         self._progress("walks", self.count, (1 + (self.count - 1) // self._a_round) * self._a_round)
         factors = strengthened(asked.factors, strengths, self._own)
         ranking, _ = walk_passages(
-            self._index, asked.seeds, factors, self._settings, _RANKED, self._engine, self._selection
+            self._index, asked.restart, factors, self._settings, _RANKED, self._engine, self._selection
         )
         place = {passage: number for number, (passage, _) in enumerate(ranking, start=1)}
         return np.array([place.get(passage, np.inf) for passage in asked.served])

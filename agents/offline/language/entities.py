@@ -12,9 +12,8 @@ from typing import NamedTuple
 import regex
 
 from agents.offline.language.words import FUNCTION_WORDS, word_set
-from graph.dates import date_spans, is_date
 from graph.sentences import KeyValue, key_values, sentence_spans
-from graph.text import is_unspaced
+from graph.text import date_spans, is_date, is_unspaced
 
 LONGEST_NAME = 10
 """Words in the longest name; a longer run of capitalised words is a heading or noise."""
@@ -96,13 +95,17 @@ class NameFinder:
         self._starts = sentence_starts
         self._title = title.casefold()
         self._capital = [
-            token.is_word and not taken and _is_capitalised(token) for token, taken in zip(tokens, blocked, strict=True)
+            token.is_word
+            and not taken
+            and token.text[0] != token.lower[0]
+            and not token.text.endswith(_ADJECTIVE_ENDINGS)
+            for token, taken in zip(tokens, blocked, strict=True)
         ]
         self._numeral = [
             not taken and token.text.isdecimal() and len(token.text) <= 3
             for token, taken in zip(tokens, blocked, strict=True)
         ]
-        opening = [self._opens_sentence(token) for token in tokens]
+        opening = [token.start in sentence_starts or text[token.start - 1 : token.start] in _QUOTES for token in tokens]
         self._opening = opening
         self._lower_words = {token.lower for token in tokens if token.text == token.lower}
         self._inner_capitals = {
@@ -120,7 +123,9 @@ class NameFinder:
             if not self._capital[position]:
                 position += 1
                 continue
-            end = self._run_end(position)
+            end = position + 1
+            while (extended := self._extension(position, end)) > end:
+                end = extended
             first = self._without_rank(self._trimmed(position, end), end)
             if end - first > LONGEST_NAME:
                 overlong += 1
@@ -128,15 +133,6 @@ class NameFinder:
                 names.append((self._tokens[self._with_number(first, end)].start, self._end_offset(end - 1)))
             position = end
         return names, overlong
-
-    def _opens_sentence(self, token: Token) -> bool:
-        return token.start in self._starts or self._text[token.start - 1 : token.start] in _QUOTES
-
-    def _run_end(self, first: int) -> int:
-        end = first + 1
-        while (extended := self._extension(first, end)) > end:
-            end = extended
-        return end
 
     def _extension(self, first: int, end: int) -> int:
         """The end of a run that continues with a capitalised word, a number, or connectors and a capitalised word.
@@ -238,8 +234,10 @@ class NameFinder:
         """
         last = min(end - 2, first + _LONGEST_RANK)
         start = next((at for at in range(last, first, -1) if self._tokens[at - 1].lower in _RANKS), first)
+        if start == first:
+            return first
         words = [token.lower for token in self._tokens[start:end]]
-        if start == first or any(word in GOVERNING_NOUNS or not word[0].isalpha() for word in words):
+        if any(word in GOVERNING_NOUNS or not word[0].isalpha() for word in words):
             return first
         return first if words[0] in CONNECTORS or words[-1] in PLACE_NOUNS else start
 
@@ -266,10 +264,6 @@ class NameFinder:
 
     def _is_plain_space(self, position: int) -> bool:
         return self._text[self._tokens[position - 1].end : self._tokens[position].start] == " "
-
-
-def _is_capitalised(token: Token) -> bool:
-    return token.text[0] != token.lower[0] and not token.text.endswith(_ADJECTIVE_ENDINGS)
 
 
 class SpanKind(Enum):
@@ -381,28 +375,33 @@ def scan_entities(text: str, title: str = "", shapes: re.Pattern[str] | None = N
         title: the name the text is about.
         shapes: finds names of forms that the user says names have.
     """
-    tokens = tuple(
-        Token(word, word.lower(), *match.span(), word[0].isalnum())
-        for match in _TOKEN.finditer(text)
-        if (word := match[0])
-    )
+    tokens = [
+        Token(word := match[0], word.lower(), *match.span(), word[0].isalnum()) for match in _TOKEN.finditer(text)
+    ]
     sentences = tuple(sentence_spans(text))
     titles = _titles(text, title)
     others = _other_scripts(text)
     free = [span for span, taken in zip(others, _blocked(others, titles), strict=True) if not taken]
     addresses = _addresses(text)
     shaped = [EntitySpan(m[0], *m.span(), SpanKind.CODE) for m in shapes.finditer(text)] if shapes else []
-    found = _without_overlap(
-        [*shaped, *titles, *_quoted(text), *_dates(text), *_quantities(text), *_codes(text), *free]
-    )
+    plain = [
+        EntitySpan(text[start:end], start, end, kind)
+        for kind, spans in (
+            (SpanKind.DATE, date_spans(text)),
+            (SpanKind.QUANTITY, _quantity_spans(text)),
+            (SpanKind.CODE, _code_spans(text)),
+        )
+        for start, end in spans
+    ]
+    found = _without_overlap([*shaped, *titles, *_quoted(text), *plain, *free])
     fixed = [span for span, taken in zip(found, _blocked(found, addresses), strict=True) if not taken]
     starts = frozenset(start for start, _ in sentences)
     keys = [pair for start, end in sentences for pair in key_values(text, start, end)]
     taken = _blocked(tokens, sorted([*fixed, *keys, *addresses], key=lambda span: span.start))
     runs, overlong = NameFinder(text, tokens, starts, taken, title).find()
     names = [EntitySpan(text[start:end], start, end, SpanKind.NAME) for start, end in runs]
-    spans = _with_acronyms(text, _with_nicknames(text, _without_overlap([*names, *fixed])))
-    return EntityScan(tokens, sentences, tuple(spans), overlong)
+    entities = _with_acronyms(text, _with_nicknames(text, _without_overlap([*names, *fixed])))
+    return EntityScan(tuple(tokens), sentences, tuple(entities), overlong)
 
 
 def _without_overlap(spans: Iterable[EntitySpan]) -> list[EntitySpan]:
@@ -512,31 +511,23 @@ def _is_work(title: str) -> bool:
     return 2 * sum(word[0].islower() and len(word) > 4 for word in words) < len(words)
 
 
-def _dates(text: str) -> list[EntitySpan]:
-    return [EntitySpan(text[start:end], start, end, SpanKind.DATE) for start, end in date_spans(text)]
-
-
-def _codes(text: str) -> list[EntitySpan]:
+def _code_spans(text: str) -> list[tuple[int, int]]:
     """Code in backticks, and identifiers with underscores: "MAX_RETRIES"."""
-    spans: list[EntitySpan] = []
-    for match in _CODE.finditer(text) if "_" in text or "`" in text else ():
-        start, end = match.span("quoted") if match["quoted"] else match.span()
-        spans.append(EntitySpan(text[start:end], start, end, SpanKind.CODE))
-    return spans
+    found = _CODE.finditer(text) if "_" in text or "`" in text else ()
+    return [match.span("quoted") if match["quoted"] else match.span() for match in found]
 
 
 def _addresses(text: str) -> list[_Address]:
     return [_Address(*match.span()) for match in _ADDRESS.finditer(text)] if "/" in text or "@" in text else []
 
 
-def _quantities(text: str) -> list[EntitySpan]:
+def _quantity_spans(text: str) -> list[tuple[int, int]]:
     """Numbers with a currency, unit, scale, percent sign or counted noun, with thousands or decimals, and times.
 
     A bare number counts where a property stands before it: "a population of 806".
     """
-    found = [match.span() for match in _QUANTITY.finditer(text)]
-    found.extend(match.span("value") for match in _PROPERTY_VALUE.finditer(text))
-    return [EntitySpan(text[start:end], start, end, SpanKind.QUANTITY) for start, end in found]
+    values = [match.span("value") for match in _PROPERTY_VALUE.finditer(text)]
+    return [*map(re.Match.span, _QUANTITY.finditer(text)), *values]
 
 
 def _other_scripts(text: str) -> list[EntitySpan]:

@@ -1,11 +1,18 @@
-"""English word classes that the offline agents share, and the content words of a text in any script."""
+"""Words that the offline agents read: classes and stems of words, and dates.
+
+Classes are of English words; function words, stems and dates are known in several languages.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
+from typing import Any, NamedTuple
 
-from graph.text import tokens
+import regex
+
+from graph.text import token_spans, tokens
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -61,9 +68,11 @@ _SHORTEST_STEM = 4
 
 
 @lru_cache(maxsize=20_000)
-def stem(token: str) -> str:
+def bare_stem(token: str) -> str:
     """Return a token without accents (Latin script) and without a common English ending: "directors" is "direct"."""
-    bare = "".join(mark for mark in unicodedata.normalize("NFKD", token) if not unicodedata.combining(mark))
+    bare = token
+    if not token.isascii():
+        bare = "".join(mark for mark in unicodedata.normalize("NFKD", token) if not unicodedata.combining(mark))
     if not bare or not bare.isascii():
         return token
     for suffix in _SUFFIXES:
@@ -75,4 +84,163 @@ def stem(token: str) -> str:
 
 def content_stems(text: str) -> list[str]:
     """Return the stems of a text's tokens that are no English function words, in order, repeats kept."""
-    return [stem(token) for token in tokens(text) if token not in FUNCTION_WORDS]
+    return [bare_stem(token) for token in tokens(text) if token not in FUNCTION_WORDS]
+
+
+_ASKING = word_set(
+    "who whom whose what which when where why how many much did does do tell me us please give name list show find "
+    "out get got can could will would shall may might must should we our us you your my i it its they them their he "
+    "she his her him there here any all each every also know need want someone somebody person people colleague "
+    "whoever thing come mr mrs ms dr one ones wer wen wem was wann wo warum wieso wie viel viele welche welcher "
+    "welches welchem welchen kann können müssen wir uns unser bitte nenne herr frau qui que quoi quel quelle quels "
+    "quelles combien comment pourquoi où quand faut"
+)
+_CODE = regex.compile(r"\b\p{L}{1,6}[-‑]?\d(?:[\w.-]*\w)?|\b\d+(?:[.,:/'’]\d+)+|\b\d+\p{L}?\b")
+_HYPHEN = str.maketrans("‑", "-")
+
+
+def word_spans(text: str) -> list[tuple[str, int, int]]:
+    """Return (word, start, end) of each word, as `token_spans` does, but with codes and numbers whole: "vx-210"."""
+    codes = [(match[0].casefold().translate(_HYPHEN), *match.span()) for match in _CODE.finditer(text)]
+    if not codes:
+        return token_spans(text)
+    found = []
+    place = 0
+    for token, start, end in token_spans(text):
+        while place < len(codes) and codes[place][2] <= start:
+            found.append(codes[place])
+            place += 1
+        if place == len(codes) or start < codes[place][1]:
+            found.append((token, start, end))
+    return [*found, *codes[place:]]
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of `word_spans`, each once."""
+    return frozenset([word for word, _, _ in word_spans(text)])
+
+
+def language_of(text: str) -> str:
+    """Return the language whose function words a text holds most of; English where none does."""
+    words = tokens(text)
+    held = {language: sum(map(known.__contains__, words)) for language, known in _stop_words().items()}
+    return max(held, key=held.__getitem__)
+
+
+@lru_cache(maxsize=16)
+def function_words(language: str) -> frozenset[str]:
+    """Return the words that say nothing of what is asked: articles, pronouns, question words, ..."""
+    return _ASKING | _stop_words()[language]
+
+
+@lru_cache(maxsize=50_000)
+def stem(word: str, language: str) -> str:
+    """Return a word without its endings (Snowball)."""
+    stemmed: str = _stemmer(language).stemWord(word)
+    return stemmed
+
+
+@lru_cache(maxsize=16)
+def _stemmer(language: str) -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer(language)
+
+
+@lru_cache(maxsize=1)
+def _stop_words() -> dict[str, frozenset[str]]:
+    """The stop words of each language, English first."""
+    from bm25s import stopwords
+
+    return {
+        "english": frozenset(stopwords.STOPWORDS_EN_PLUS),
+        "german": frozenset(stopwords.STOPWORDS_GERMAN),
+        "french": frozenset(stopwords.STOPWORDS_FRENCH),
+        "spanish": frozenset(stopwords.STOPWORDS_SPANISH),
+        "italian": frozenset(stopwords.STOPWORDS_ITALIAN),
+        "portuguese": frozenset(stopwords.STOPWORDS_PORTUGUESE),
+        "dutch": frozenset(stopwords.STOPWORDS_DUTCH),
+        "swedish": frozenset(stopwords.STOPWORDS_SWEDISH),
+        "norwegian": frozenset(stopwords.STOPWORDS_NORWEGIAN),
+        "danish": frozenset(stopwords.STOPWORDS_DANISH),
+        "russian": frozenset(stopwords.STOPWORDS_RUSSIAN),
+    }
+
+
+_MONTHS = (
+    ("jan", "january|jan|januar|jänner|janvier"),
+    ("feb", "february|feb|februar|février"),
+    ("mar", "march|mar|märz|mars"),
+    ("apr", "april|apr|avril"),
+    ("may", "may|mai"),
+    ("jun", "june|jun|juni|juin"),
+    ("jul", "july|jul|juli|juillet"),
+    ("aug", "august|aug|août"),
+    ("sep", "september|sept|sep|septembre"),
+    ("oct", "october|oct|oktober|okt|octobre"),
+    ("nov", "november|nov|novembre"),
+    ("dec", "december|dec|dezember|dez|décembre"),
+)
+_NUMBER_OF = {name: number for number, (_, names) in enumerate(_MONTHS, 1) for name in names.split("|")}
+_MONTH = rf"(?:{'|'.join(sorted(_NUMBER_OF, key=len, reverse=True))})\b\.?"
+_YEAR = r"(?:1[5-9]|20)\d\d"
+_ANY_YEAR = r"(?:1\d|20)\d\d"
+_EARLY_YEAR = "|".join(
+    rf"(?<=\b{word} )1[0-4]\d\d" for word in ("in", "since", "until", "year", "seit", "bis", "jahr", "en")
+)
+_DATE = re.compile(
+    rf"\b(?:(?P<iso>{_YEAR}-\d\d(?:-\d\d)?)(?![-\d])"
+    rf"|(?P<figures>\d{{1,2}}[./-]\d{{1,2}}[./-](?:\d{{4}}|\d\d))(?!\d)"
+    rf"|(?P<day_first>\d{{1,2}}(?:st|nd|rd|th|er|\.)? ?(?:of )?{_MONTH}(?:,? {_ANY_YEAR}\b)?)"
+    rf"|(?P<month_first>{_MONTH} (?:\d{{1,2}}(?:st|nd|rd|th)?\b(?:,? {_ANY_YEAR}\b)?|{_ANY_YEAR}\b))"
+    rf"|(?P<year>(?:{_YEAR}|{_EARLY_YEAR})\b)(?![-./]?\d))",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_FIGURES = re.compile(r"\d+")
+
+
+class Day(NamedTuple):
+    """A date; month and day are 0 where they are not told. Dates compare in time."""
+
+    year: int
+    month: int = 0
+    day: int = 0
+
+
+def date_spans(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of each date of a text, in order; a year alone is one."""
+    return [*map(re.Match.span, _DATE.finditer(text))]
+
+
+def month_number(word: str) -> int:
+    """Return the number of a month's name or abbreviation, from 1; 0 for another word."""
+    return _NUMBER_OF.get(word.casefold(), 0)
+
+
+def month_names(number: int) -> list[str]:
+    """Return the names and abbreviations of a month."""
+    return _MONTHS[number - 1][1].split("|")
+
+
+def days_in(text: str) -> list[Day]:
+    """Return the dates of a text whose year is told, in order. Of 03/04/2024, the day comes first, if it may."""
+    return [day for match in _DATE.finditer(text) if (day := _day(match)) is not None]
+
+
+def _day(match: re.Match[str]) -> Day | None:
+    figures = [int(number) for number in _FIGURES.findall(match[0])]
+    if match["iso"] or match["year"]:
+        return _possible(Day(*figures))
+    if match["figures"]:
+        day, month, year = figures
+        day, month = (month, day) if day <= 12 < month else (day, month)
+        return _possible(Day(year if year > 99 else 2000 + year, month, day))
+    months = [number for word in _WORD.findall(match[0]) if (number := month_number(word))]
+    if not months or figures[-1] < 1000:
+        return None
+    return _possible(Day(figures[-1], months[0], figures[0] if len(figures) > 1 else 0))
+
+
+def _possible(day: Day) -> Day | None:
+    return day if day.month <= 12 and day.day <= 31 else None

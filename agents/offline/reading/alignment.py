@@ -1,22 +1,181 @@
-"""How well sentences hold the terms of a question: by stems, spelling, dates, and the meaning of single words."""
+"""How well sentences hold the terms of a question: by stems, spelling, dates, and the meaning of single words.
+
+The sentences are those of passages, with items and rows, and with the headings that they stand under.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import chain, starmap, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.offline.reading.dates import days_in, month_names, month_number
-from agents.offline.reading.excerpts import Sentence
-from agents.offline.reading.kinds import holds_kind
-from agents.offline.reading.questions import ParsedQuestion, Role, Term
-from agents.offline.reading.words import is_function_word, stem, word_spans
-from graph.embedding.word_vectors import word_vectors
+from agents.answers.citations import quotable, strip_citations
+from agents.offline.language.words import days_in, function_words, month_names, month_number, stem, words_of
+from agents.offline.reading.questions import ParsedQuestion, Role, Term, holds_kind
+from agents.roles import NumberedPassage
+from graph.embedding.bert import word_vectors
+from graph.embedding.embeddings import TextCache
 from graph.errors import DependencyMissing
-from graph.text import title_name
+from graph.sentences import text_units
+from graph.text import title_name, tokens
+
+LONGEST_QUOTE = 1_000
+"""Characters of a sentence that are read and quoted; text without any stop would be a sentence of pages."""
+
+LONGEST_EXCERPT = 300
+"""Characters of a sentence together with its neighbours."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sentence:
+    """A sentence, an item of a list or a row of a table; each is itself alone.
+
+    Attributes:
+        passage: which it stands in.
+        rank: the place of its passage, from 0.
+        start: where it begins in the passage's text.
+        end: where it ends.
+        heading: the heading above it, and the question or the opening of the list that it follows.
+        paragraph: the number of its paragraph, or of its list below an opening.
+        is_row: whether it is a row of named cells, which stands for itself.
+    """
+
+    passage: NumberedPassage
+    rank: int
+    start: int
+    end: int
+    heading: str
+    paragraph: int
+    is_row: bool
+
+    @cached_property
+    def text(self) -> str:
+        """The sentence as it stands in the passage."""
+        return self.passage.text[self.start : self.end]
+
+    @cached_property
+    def context(self) -> str:
+        """The title and heading that it stands under."""
+        return f"{title_name(self.passage.title)}. {self.heading}"
+
+    @cached_property
+    def words(self) -> str:
+        """Its words and those of its context, in lower case, with a space around each."""
+        return f" {' '.join(tokens(f'{self.context} {self.text}'))} "
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """One sentence, or neighbours of one paragraph, as they are quoted."""
+
+    sentences: tuple[Sentence, ...]
+
+    @property
+    def passage(self) -> NumberedPassage:
+        """The passage that it is taken from."""
+        return self.sentences[0].passage
+
+    @property
+    def start(self) -> int:
+        """Where it begins in the passage's text."""
+        return self.sentences[0].start
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.sentences[-1].end
+
+    @property
+    def read(self) -> str:
+        """All that is shown of it, heading included."""
+        return f"{self.sentences[0].context} {self.passage.text[self.start : self.end]}"
+
+    @property
+    def names(self) -> list[str]:
+        """The title and the heading that it stands under, but for those that it says itself.
+
+        A sentence says a title only where it opens with it: "It was founded by Soichiro Honda" says whom, not what.
+        """
+        words, first = tokens(self.passage.text[self.start : self.end]), self.sentences[0]
+        title, heading = title_name(self.passage.title), quotable(first.heading).strip(" :")
+        said = tokens(title)
+        # Two words may stand before a title: "The first Tacoma Narrows Bridge".
+        opens = [words[start : start + len(said)] for start in range(3)]
+        holds_title = set(words).issuperset(said) if first.is_row else said in opens
+        names = [] if holds_title else [title]
+        if heading != title and not set(words).issuperset(tokens(heading)):
+            names.append(heading)
+        return names
+
+    def quote(self, citation: str = "") -> str:
+        """Return what is shown of it: its words behind those names, with the citation after each of its sentences."""
+        return ": ".join([*self.names, " ".join([f"{quotable(each.text)}{citation}" for each in self.sentences])])
+
+
+def passage_sentences(passages: Sequence[NumberedPassage]) -> list[Sentence]:
+    """Return what may be evidence, in order: no headings, questions or openings of lists, no citations alone."""
+    return [*chain.from_iterable(starmap(_sentences, enumerate(passages)))]
+
+
+def _sentences(rank: int, passage: NumberedPassage) -> Iterator[Sentence]:
+    text = passage.text
+    heading = opening = ""
+    paragraph = end = 0
+    units = text_units(text)
+    for unit, following in zip_longest(units, units[1:]):
+        said = text[unit.start : unit.end].rstrip(' *_"”»')
+        is_item = unit.opens != unit.start
+        paragraph += (is_item and not opening.endswith(":")) or "\n\n" in text[end : unit.opens]
+        end = unit.end
+        if unit.is_heading:
+            heading, opening = said, ""
+        elif said.endswith("?") or (said.endswith(":") and following and following.opens != following.start):
+            opening = said
+        elif strip_citations(said).strip():
+            last = _quote_end(text, unit.start, unit.end)
+            is_row = said.count(": ") > 1 and "; " in said
+            around = " ".join(filter(None, (heading, opening)))
+            yield Sentence(passage, rank, unit.start, last, around, paragraph, is_row)
+            opening = said if said.endswith(":") else opening
+
+
+def _quote_end(text: str, start: int, end: int) -> int:
+    """Return where the quote of a sentence ends: between two of its words, where it is too long."""
+    longest = start + LONGEST_QUOTE
+    if end <= longest:
+        return end
+    space = text.rfind(" ", start, longest)
+    return space if space > start else longest
+
+
+def excerpt_around(place: int, sentences: Sequence[Sentence], worth: NDArray[np.float64]) -> Excerpt:
+    """Return a sentence with its neighbours of the same paragraph, the worthier first, up to `LONGEST_EXCERPT`."""
+    first = last = place
+    size = sentences[place].end - sentences[place].start
+    while True:
+        beside = [
+            near
+            for near in (last + 1, first - 1)
+            if 0 <= near < len(sentences)
+            and _belongs(sentences[near], sentences[place])
+            and size + sentences[near].end - sentences[near].start <= LONGEST_EXCERPT
+        ]
+        if not beside:
+            return Excerpt(tuple(sentences[first : last + 1]))
+        near = max(beside, key=worth.__getitem__)
+        size += sentences[near].end - sentences[near].start
+        first, last = min(first, near), max(last, near)
+
+
+def _belongs(one: Sentence, other: Sentence) -> bool:
+    where = (one.passage.id, one.paragraph, one.heading)
+    return not one.is_row and not other.is_row and where == (other.passage.id, other.paragraph, other.heading)
+
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 """Texts to unit vectors, one row a text."""
@@ -55,6 +214,8 @@ _LONG_NAME = 8
 _SHORTEST_NAME = 4
 _SHORTEST_PART = 5
 
+_WORDS = TextCache(word_vectors, 50_000)
+
 
 class Alignment:
     """A question beside the sentences that may answer it.
@@ -62,6 +223,7 @@ class Alignment:
     Attributes:
         question: taken apart.
         sentences: all those at hand.
+        passages: that they stand in, by id.
         weights: of the terms, by their rarity; they sum to 1.
         own: how far each sentence holds each term in its own words, title or heading, shape (sentences, terms).
         spelt: the same by the letters of its own words alone, whatever they mean.
@@ -69,6 +231,7 @@ class Alignment:
         cosines: of each sentence with the question; 0 where it was not embedded.
         of_kind: whether each sentence holds the kind of answer.
         anywhere: the same with all of its passage.
+        ranks: of the sentences' passages.
         worth: how well each sentence bears on the question.
         holding: the words that hold any term.
         misspelt: names of the question that stand spelt otherwise, and how.
@@ -77,17 +240,17 @@ class Alignment:
     def __init__(self, question: ParsedQuestion, sentences: Sequence[Sentence], embed: Embed | None) -> None:
         self.question = question
         self.sentences = sentences
-        told = [_vocabulary(sentence.text) for sentence in sentences]
-        context = [_vocabulary(sentence.context) for sentence in sentences]
-        passages = {sentence.passage.id: sentence.passage for sentence in sentences}
-        around = {key: _vocabulary(f"{p.title} {p.source} {p.text}") for key, p in passages.items()}
+        told = [words_of(sentence.text) for sentence in sentences]
+        context = [words_of(sentence.context) for sentence in sentences]
+        self.passages = {sentence.passage.id: sentence.passage for sentence in sentences}
+        around = {key: words_of(f"{p.title} {p.source} {p.text}") for key, p in self.passages.items()}
         words = sorted(frozenset[str]().union(*around.values(), *context, *told))
         spelt, self.misspelt = _spelt(question, words)
         held = np.maximum(spelt, _likeness(question.terms, words))
         places = {word: place for place, word in enumerate(words)}
 
         def cover(texts: Iterable[frozenset[str]], held: Row = held) -> Row:
-            rows = [held[:, sorted(places[word] for word in text)].max(axis=1, initial=0.0) for text in texts]
+            rows = [held[:, [*map(places.__getitem__, text)]].max(axis=1, initial=0.0) for text in texts]
             return np.array(rows, dtype=np.float64).reshape(len(rows), len(question.terms))
 
         in_text, in_context = cover(told), cover(context)
@@ -107,11 +270,10 @@ class Alignment:
         self.holding = (
             {words[column] for column in np.flatnonzero((held >= ABBREVIATED).any(axis=0))} if words else set()
         )
-        known = question.words | set(self.misspelt.values())
-        says_nothing = [all(w in known or is_function_word(w, question.language) for w in text) for text in told]
-        ranks = np.array([sentence.rank for sentence in sentences], dtype=np.float64)
-        saying_nothing = SAYING_NOTHING * np.array(says_nothing, dtype=bool)
-        self.worth: Row = self.bearing(self.weights) + RANK * ranks + saying_nothing
+        known = question.words.union(self.misspelt.values(), function_words(question.language))
+        says_nothing = np.array([text <= known for text in told], dtype=bool)
+        self.ranks = np.array([sentence.rank for sentence in sentences], dtype=np.float64)
+        self.worth: Row = self.bearing(self.weights) + RANK * self.ranks + SAYING_NOTHING * says_nothing
 
     def lexical(self, weights: Row) -> Row:
         """Return how far each sentence holds the terms, weighed so, its own words counting more."""
@@ -120,10 +282,6 @@ class Alignment:
     def bearing(self, weights: Row) -> Row:
         """Return how well each sentence bears on the question, its terms weighed so, wherever its passage ranks."""
         return np.asarray(self.lexical(weights) + LIKENESS * self.cosines + OF_KIND * self.of_kind)
-
-    def coverage(self, places: Sequence[int]) -> Row:
-        """Return how far some sentences together hold each term, with what stands around them."""
-        return np.asarray(self.near[list(places)].max(axis=0, initial=0.0))
 
     def _add_dates(self, in_text: Row, in_context: Row) -> None:
         """Dates are compared as such, whatever their notation."""
@@ -159,10 +317,6 @@ def _said_of(sentence: Sentence) -> str:
     if _HE_OR_SHE.match(sentence.text):
         return f"{title_name(sentence.passage.title)}: {sentence.text}"
     return sentence.text
-
-
-def _vocabulary(text: str) -> frozenset[str]:
-    return frozenset(word for word, _, _ in word_spans(text))
 
 
 def _before(sentences: Sequence[Sentence], in_text: Row) -> Row:
@@ -211,7 +365,7 @@ def _likeness(terms: Sequence[Term], words: Sequence[str]) -> Row:
     if not terms or not words:
         return np.zeros((len(terms), len(words)))
     try:
-        cosines = word_vectors([term.text for term in terms]) @ word_vectors(words).T
+        cosines = _WORDS.embed([term.text for term in terms]) @ _WORDS.embed(words).T
     except DependencyMissing:
         return np.zeros((len(terms), len(words)))
     cosines[[term.role is not Role.WORD for term in terms]] = 0.0

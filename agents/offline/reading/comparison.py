@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from agents.offline.language.words import AUXILIARIES, FUNCTION_WORDS, word_set
-from agents.offline.reading.dates import date_spans, days_in
+from agents.offline.language.words import (
+    AUXILIARIES,
+    FUNCTION_WORDS,
+    date_spans,
+    days_in,
+    stem,
+    word_set,
+    word_spans,
+    words_of,
+)
 from agents.offline.reading.questions import parse_question
-from agents.offline.reading.words import stem, word_spans
 from graph.sentences import KeyValue, key_values
 
 Attribute = frozenset[str]
@@ -49,7 +56,7 @@ def _attributes(*texts: str) -> tuple[Attribute, ...]:
 
 
 def _stems(text: str) -> set[str]:
-    return {stem(word, "english") for word, _, _ in word_spans(text)}
+    return {stem(word, "english") for word in words_of(text)}
 
 
 _BEGINNINGS = _attributes(
@@ -139,7 +146,7 @@ def _answer(direction: _Direction, sides: Sequence[Side], values: Sequence[_Valu
 
 def _asked(question: str, sides: Sequence[Side]) -> _Asked | None:
     """The comparison that a question asks for; None where it asks for none, or for several."""
-    names = {word for side in sides for word, _, _ in word_spans(side.name)}
+    names = {word for side in sides for word in words_of(side.name)}
     words = [word for word, _, _ in word_spans(question) if word not in names]
     places = [place for place, word in enumerate(words) if word in _DIRECTIONS]
     directions = {_DIRECTIONS[words[place]] for place in places}
@@ -219,9 +226,9 @@ def _is_named(name: str, cells: Sequence[KeyValue]) -> bool:
     It may stand there with as many other words ("Ltd"). A name in another cell is of something that several rows may
     have, such as the manager of customers.
     """
-    words = {word for word, _, _ in word_spans(name)} - FUNCTION_WORDS
+    words = words_of(name) - FUNCTION_WORDS
     naming = cells[: 2 if cells and _CODE.fullmatch(cells[0].value) else 1]
-    called = [{word for word, _, _ in word_spans(cell.value)} for cell in naming]
+    called = [words_of(cell.value) for cell in naming]
     return any(words <= each and 0 < len(each) <= 2 * len(words) for each in called)
 
 

@@ -1,17 +1,123 @@
-"""A question taken apart: the words, names, numbers and dates that evidence has to hold, and the kind of answer."""
+"""A question taken apart: its parts, what evidence has to hold for them, and the kind of answer."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from agents.offline.language.words import word_set
-from agents.offline.reading.dates import Day, date_spans, days_in
-from agents.offline.reading.kinds import AnswerKind, answer_kind
-from agents.offline.reading.words import is_function_word, language_of, stem, word_spans
+from agents.offline.language.entities import scan_entities
+from agents.offline.language.leaning_words import HE, OWNERS, PRONOUNS, SHE
+from agents.offline.language.words import (
+    AUXILIARIES,
+    Day,
+    date_spans,
+    days_in,
+    function_words,
+    language_of,
+    stem,
+    word_set,
+    word_spans,
+    words_of,
+)
 from graph.text import is_unspaced
+
+
+class AnswerKind(Enum):
+    """The kind of answer that a question's words ask for; ANY where they do not tell."""
+
+    EMAIL = "e-mail address"
+    PHONE = "phone number"
+    DATE = "date"
+    COUNT = "number"
+    WEIGHT = "weight"
+    MONEY = "amount of money"
+    MEASURE = "measure"
+    TIME = "time"
+    PERSON = "name"
+    ANY = "answer"
+
+
+_ASKS = (
+    (AnswerKind.EMAIL, r"\be-?mail address\b|\bmail-?adresse\b|\badresse (?:e-?mail|électronique)\b"),
+    (AnswerKind.PHONE, r"\b(?:phone|telephone|mobile|direct|emergency) (?:number|line)\b|\btelefonnummer\b"),
+    (AnswerKind.COUNT, r"\bhow (?:many|often)\b|\bwie ?viele?\b|\bcombien\b"),
+    (AnswerKind.WEIGHT, r"\bhow heavy\b|\bweigh(?:s|t)?\b|\bwie schwer\b"),
+    (
+        AnswerKind.MONEY,
+        r"\bhow much (?:money|rent|(?:do|does|did|is|are|was|were|will) (?:we|you|they|it|one))\b"
+        r"|\bhow much\b.*\b(?:pay|paid|spend|spent)\b"
+        r"|\b(?:costs?|price|rent|fee|hourly rate|salary|deposit)\b|\bkostet\b|\bprix\b",
+    ),
+    (
+        AnswerKind.MEASURE,
+        r"\bhow (?:much|long|tall|high|large|big|old|far|deep|wide|heavy|fast|soon|quickly)\b"
+        r"|\b(?:length|speed|weight|size|height|width|temperature|capacity)\b",
+    ),
+    (
+        AnswerKind.DATE,
+        r"^\W*(?:and )?when\b|\b(?:since|until|till|by) when\b|\bwhen\W*$|\bdate\b|\bdeadline\b"
+        r"|\b(?:what|which) (?:year|date|month|day|decade|century)\b"
+        r"|\bsince (?:when|what)\b|\bwann\b|\bquand\b",
+    ),
+    (AnswerKind.TIME, r"\bwhat time\b|\bwelche[rn]? (?:uhr)?zeit\b|\bquelle heure\b"),
+    (AnswerKind.PERSON, r"\bwho\b|\bwhom\b|\bwer\b|\bqui\b"),
+)
+_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _ASKS)
+_YES_OR_NO = re.compile(r"\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had)\b")
+_FIGURE = re.compile(r"\d+(?:[.,:/'’]\d+)*")
+_NUMBER_WORD = re.compile(
+    r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
+    r"|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|once|twice|zwei|drei|vier|fünf"
+    r"|sechs|sieben|acht|neun|zehn|deux|trois|quatre|cinq|sept|huit|neuf|dix)\b",
+    re.IGNORECASE,
+)
+
+
+_HOLDS = {
+    AnswerKind.EMAIL: re.compile(r"\w@\w"),
+    AnswerKind.PHONE: re.compile(r"\+?\d[\d ()/-]{5,}\d"),
+    AnswerKind.WEIGHT: re.compile(r"\d\s?(?:kg|g|mg|t|lbs?)\b|\b(?:kilo|gram|ton(?:ne)?s?\b|pounds?\b)", re.IGNORECASE),
+    AnswerKind.MONEY: re.compile(
+        r"[$€£¥]|(?<![^\W_])(?:eur|euros?|gbp|chf|usd|sek|nok|dkk|francs?|franken|dollars?|pounds?|cents?|million)(?![^\W_])"
+        r"|\bfree(?: of charge)?\b|\bno charge\b",
+        re.IGNORECASE,
+    ),
+}
+
+
+def answer_kind(question: str) -> AnswerKind:
+    """Return what a question asks for by its question words: English, and a few German and French ones."""
+    plain = " ".join(question.casefold().split())
+    if _YES_OR_NO.match(plain) and language_of(question) == "english":
+        return AnswerKind.ANY
+    return next((kind for kind, pattern in _COMPILED if pattern.search(plain)), AnswerKind.ANY)
+
+
+def holds_kind(text: str, kind: AnswerKind, asked: Set[str]) -> bool:
+    """Tell whether a text holds a date, a number or a name that the question does not; anything holds ANY.
+
+    Args:
+        text: what to look through.
+        kind: what is asked for.
+        asked: the question's words.
+    """
+    if kind is AnswerKind.ANY:
+        return True
+    if kind in _HOLDS and not _HOLDS[kind].search(text):
+        return False
+    if kind in (AnswerKind.EMAIL, AnswerKind.PHONE):
+        return True
+    dates = date_spans(text)
+    if kind is AnswerKind.DATE:
+        return any(not words_of(text[start:end]) <= asked for start, end in dates)
+    if kind is AnswerKind.PERSON:
+        return any(span.is_name and not words_of(span.text) <= asked for span in scan_entities(text).spans)
+    for start, end in reversed(dates):
+        text = f"{text[:start]} {text[end:]}"
+    found = [match[0].casefold() for pattern in (_FIGURE, _NUMBER_WORD) for match in pattern.finditer(text)]
+    return any(number not in asked for number in found)
 
 
 class Role(Enum):
@@ -127,7 +233,7 @@ def parse_question(question: str) -> ParsedQuestion:
     asked = {
         stem(word, language)
         for match in _ASKED.finditer(question)
-        for word, _, _ in word_spans(" ".join(filter(None, match.groups())))
+        for word in words_of(" ".join(filter(None, match.groups())))
     }
     dates = [
         span
@@ -140,7 +246,7 @@ def parse_question(question: str) -> ParsedQuestion:
         terms[text] = Term(text, text, Role.DATE, day=days_in(text)[0])
     for place, (word, start, end) in enumerate(spans):
         has_digit = any(map(str.isdigit, word))
-        if is_function_word(word, language) or any(first <= start < last for first, last in dates):
+        if word in function_words(language) or any(first <= start < last for first, last in dates):
             continue
         if len(word) < 2 and not has_digit and not is_unspaced(word):
             continue
@@ -160,7 +266,7 @@ def parse_question(question: str) -> ParsedQuestion:
         found,
         AnswerKind.ANY if choices and kind is AnswerKind.PERSON else kind,
         choices,
-        frozenset(word for word, _, _ in spans),
+        words_of(question),
     )
 
 
@@ -187,7 +293,7 @@ def _choice(side: str, other: str, terms: tuple[Term, ...]) -> Choice:
     The words behind its last name are not its own: they say what is compared ("Kestrel weigh").
     """
     spans = word_spans(side)
-    known, others = {word for word, _, _ in spans}, {word for word, _, _ in word_spans(other)}
+    known, others = words_of(side), words_of(other)
     held = [place for place, term in enumerate(terms) if term.text in known]
     own = [place for place in held if terms[place].text not in others]
     names = [place for place in own if terms[place].is_name]
@@ -199,3 +305,74 @@ def _choice(side: str, other: str, terms: tuple[Term, ...]) -> Choice:
 
 def _texts(places: Sequence[int], terms: Sequence[Term]) -> set[str]:
     return {terms[place].text for place in places}
+
+
+_PREPOSITION = r"(?:in|on|at|by|to|for|from|of|with|since|seit|für|mit|von|depuis|pour|de|à)"
+_NEXT = re.compile(
+    r"\?\s+(?:and\s+)?|(?:[,;]|(?<!\s))\s+(?:and|und|et)\s+(?:also\s+)?"
+    rf"(?=(?:{_PREPOSITION}\s+)?"
+    r"(?:who|whom|whose|what|which|when|where|why|how|wer|wen|wem|was|wann|wo|warum|wie|welche[mnrs]?"
+    r"|qui|quand|où|pourquoi|combien|comment|quel(?:le)?s?)\b)",
+    re.IGNORECASE,
+)
+_PHRASE = re.compile(
+    rf"(?:{_PREPOSITION}\s+)?(?:whose|what|which|when|where|why|how(?:\s+(?:many|much))?|wann|wo|warum|wie(?:\s+viele?)?"
+    r"|welche[mnrs]?|quand|où|pourquoi|combien(?:\s+de)?|comment|quel(?:le)?s?)"
+    rf"(?:\s+(?!(?:{'|'.join(sorted(AUXILIARIES))})\b)[\w-]+(?<!ed)){{0,2}}",
+    re.IGNORECASE,
+)
+_ASKS_THING = re.compile(rf"\W*(?:which|whose|what)\s+(?!(?:{'|'.join(sorted(AUXILIARIES))})\b)", re.IGNORECASE)
+_ASKS_PERSON = re.compile(
+    r"\W*(?:who|whom)\b(?!\s+(?:is|are|was|were)\s+(?!(?:the|a|an|in|on|at|his|her)\b))", re.IGNORECASE
+)
+_ARTICLE = re.compile(r"\bthe\s+$", re.IGNORECASE)
+_WITHIN_NAME = re.compile(r"\s+|-|\s+&\s+")
+
+
+def split_question(question: str) -> list[str]:
+    """Return the parts of a question that asks several things ("Who founded X, and when did it close?"), or itself.
+
+    A later part that names nothing is asked of what the first part names: in the place of its pronoun, else in brackets
+    behind it. A question stays whole where a part would be a phrase ("and in which city?"), or would have a pronoun
+    that means no name of the first part.
+    """
+    pieces = [piece.strip(" ?,;.\n\t") for piece in _NEXT.split(question)]
+    pieces = [piece for piece in pieces if piece and parse_question(piece).terms]
+    if len(pieces) < 2 or any(_PHRASE.fullmatch(piece) for piece in pieces[1:]):
+        return [question]
+    parts = [f"{pieces[0]}?", *(_asked_of(pieces[0], piece) for piece in pieces[1:])]
+    return [f"{part[:1].upper()}{part[1:]}" for part in parts] if all(parts) else [question]
+
+
+def _asked_of(first: str, piece: str) -> str:
+    """A later part as a question of its own; empty where it cannot be one."""
+    if any(term.is_name for term in parse_question(piece).terms):
+        return f"{piece}?"
+    names, language = _names(first), language_of(piece)
+    known = PRONOUNS.get(language, PRONOUNS["english"])
+    pronoun = next((span for span in word_spans(piece) if span[0] in known), None)
+    if pronoun is None:
+        return f"{piece}? ({', '.join(names)})" if names else f"{piece}?"
+    word, start, end = pronoun
+    means_answer = (_ASKS_PERSON if word in HE | SHE else _ASKS_THING).match(first)
+    if len(names) != 1 or means_answer:
+        return ""
+    if language != "english":
+        return f"{piece}? ({names[0]})"
+    is_owner = word in OWNERS or (word == "her" and piece[end:].lstrip()[:1].islower())
+    return f"{piece[:start]}{names[0]}{chr(39) + 's' if is_owner else ''}{piece[end:]}?"
+
+
+def _names(piece: str) -> list[str]:
+    """The names in a part of a question, each with all of its words and numbers, and the article before it."""
+    roles = {term.text: term for term in parse_question(piece).terms}
+    names = {text for text, term in roles.items() if term.is_name}
+    numbers = {text for text, term in roles.items() if term.role is Role.NUMBER}
+    spans: list[tuple[int, int]] = []
+    for word, start, end in word_spans(piece):
+        if word in names | numbers and spans and _WITHIN_NAME.fullmatch(piece[spans[-1][1] : start]):
+            spans[-1] = (spans[-1][0], end)
+        elif word in names:
+            article = _ARTICLE.search(piece[:start])
+            spans.append((article.start() if article else start, end))
+    return list(dict.fromkeys(piece[start:end] for start, end in spans))

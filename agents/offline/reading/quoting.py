@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agents.answerer import refusal
-from agents.answers.citations import quotable
+from agents.offline.reading.alignment import Excerpt
 from agents.offline.reading.evidence import Evidence
-from agents.offline.reading.excerpts import Excerpt
-from agents.roles import Answer, Citation
+from agents.roles import Answer, Citation, refusal
 
 
 def quote_evidence(found: Sequence[Evidence]) -> Answer:
@@ -24,7 +22,8 @@ def quote_evidence(found: Sequence[Evidence]) -> Answer:
         nothing = refusal()
         return Answer(nothing.text, nothing.plain_text, (), refused=True, notes=notes)
     shown = [(each.short, _cited(each.short, each.compared)) for each in found if each.short]
-    shown += [(excerpt.quote, _quoted(excerpt)) for excerpt in _as_they_stand(_each_once(excerpts))]
+    for excerpt in _as_they_stand(_each_once(excerpts)):
+        shown.append((excerpt.quote(), excerpt.quote(f" [{excerpt.passage.number}]")))
     citations: dict[int, Citation] = {}
     for excerpt in excerpts:
         passage = excerpt.passage
@@ -68,10 +67,3 @@ def _notes(found: Evidence) -> list[str]:
 def _cited(text: str, excerpts: Sequence[Excerpt]) -> str:
     numbers = dict.fromkeys(excerpt.passage.number for excerpt in excerpts)
     return f"{text} {''.join(f'[{number}]' for number in numbers)}"
-
-
-def _quoted(excerpt: Excerpt) -> str:
-    """The excerpt with a citation after each of its sentences, so that none stands without."""
-    number = excerpt.passage.number
-    quotes = [f"{quotable(sentence.text)} [{number}]" for sentence in excerpt.sentences]
-    return ": ".join([*excerpt.names, " ".join(quotes)])

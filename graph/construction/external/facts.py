@@ -12,7 +12,7 @@ from graph.construction.columns import TextTable
 from graph.construction.external.arrays import ArrayWriter, TextWriter, join_arrays, joined, strings_of
 from graph.construction.external.layout import Layout, ids_of, rows_of, slices_of_ids
 from graph.construction.external.scan import statement_key
-from graph.construction.fact_table import BUILT_IN
+from graph.construction.knowledge_graph import BUILT_IN
 from graph.schema import Fact
 
 _NAME = "facts"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.construction.columns import load_array
-from graph.construction.external.ids import Ids
+from graph.construction.external.arrays import Ids
 from graph.construction.near_names import PAIR_FILES, ROUNDING, NearPairs, exact_cosines, find_near_names
 from graph.synonyms import SYNONYM_COSINE
 

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.external.arrays import Array, Columns
-from graph.construction.external.ids import Ids, cuts
+from graph.construction.external.arrays import Array, Columns, Ids, cuts
 
 _FILE = "layout.json"
 

@@ -16,8 +16,8 @@ from graph.construction.external.arrays import Columns, read_array
 from graph.construction.external.layout import Layout
 from graph.construction.external.scan import IN_ADDRESS, IN_SMALL_LETTERS, stored_passage
 from graph.construction.external.spellings import Matches, SpellingTree
-from graph.construction.names import Mention
 from graph.storage.workspace import Workspace
+from graph.text import Mention
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]

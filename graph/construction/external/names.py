@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from graph.construction.columns import TextTable
 from graph.construction.corrected_names import CorrectedNames
-from graph.construction.external.arrays import ArrayWriter, Columns, TextWriter, join_arrays, joined, strings_of
-from graph.construction.external.ids import Ids
+from graph.construction.external.arrays import ArrayWriter, Columns, Ids, TextWriter, join_arrays, joined, strings_of
 from graph.construction.external.layout import Layout, Slice, ids_of, rows_of, slices_of_ids
-from graph.construction.names import findable
 from graph.embedding.embeddings import understanding_of
 from graph.storage.workspace import Workspace
 from graph.synonyms import may_have_synonyms
+from graph.text import findable
 
 Rows = NDArray[np.intp]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from graph.environment import environment
 from graph.errors import BadInput
 from graph.storage.record import Record
 
@@ -21,7 +22,7 @@ def is_built_on_disk(record: Record) -> bool:
 
     Raises BadInput where the setting is neither ``memory`` nor ``disk``.
     """
-    place = os.environ.get(PLACE_VARIABLE) or ""
+    place = environment().mara_build or ""
     if place and place not in _PLACES:
         raise BadInput(f"{PLACE_VARIABLE} is {place!r}", f"Set it to one of {', '.join(_PLACES)}, or leave it out")
     return place == "disk" if place else record.count_passages() >= LARGE
@@ -32,7 +33,7 @@ def build_processes() -> int:
 
     With 1, the one that asks builds alone. Raises BadInput where the setting is no number.
     """
-    text = os.environ.get(PROCESSES_VARIABLE) or str(os.cpu_count() or 1)
+    text = environment().mara_build_processes or str(os.cpu_count() or 1)
     if not text.isdecimal() or not int(text):
         raise BadInput(f"{PROCESSES_VARIABLE} is {text!r}", "Set it to a number of processes, 1 for none beside it")
     return int(text) if int(text) > 1 else 0

@@ -18,8 +18,7 @@ from graph.construction.edge_weights import (
     link_terms,
 )
 from graph.construction.edges import EDGE_KINDS
-from graph.construction.external.arrays import ArrayWriter, Columns, join_arrays, read_array
-from graph.construction.external.ids import Ids
+from graph.construction.external.arrays import ArrayWriter, Columns, Ids, join_arrays, read_array
 from graph.construction.external.layout import Layout
 from graph.storage.workspace import Workspace
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from graph.endpoints.address import address_parts
+from graph.environment import environment
 from graph.errors import BadInput, DependencyMissing, GraphUnavailable, faults_behind
 from graph.relationships.cypher.dialect import DIALECT_VARIABLE, VECTOR_INDEX, dialect_of
-from graph.relationships.cypher.queries import NearChunk, check_vector, near_chunks
-from graph.relationships.cypher.reading import CellValue, Rows, check_limit, check_reads_only
+from graph.relationships.cypher.reading import CellValue, Queryable, Rows, took_too_long
 from graph.relationships.schema import NODES
 
 T = TypeVar("T")
@@ -55,9 +53,13 @@ class ServerSettings:
     @classmethod
     def from_environment(cls) -> Self | None:
         """Return the settings of the variables ``MARA_GRAPH_...``; None where no server is named. Raises BadInput."""
-        url = os.environ.get(URL_VARIABLE)
-        names = (USER_VARIABLE, PASSWORD_VARIABLE, DATABASE_VARIABLE, DIALECT_VARIABLE)
-        return cls(server_url(url), *(os.environ.get(name, "") for name in names)) if url else None
+        read = environment()
+        if not read.mara_graph_url:
+            return None
+        url = server_url(read.mara_graph_url)
+        return cls(
+            url, read.mara_graph_user, read.mara_graph_password, read.mara_graph_database, read.mara_graph_dialect
+        )
 
 
 def server_url(text: str) -> str:
@@ -83,8 +85,8 @@ def server_url(text: str) -> str:
     return f"{address.scheme}://{f'[{host}]' if ':' in host else host}:{address.port or _PORT}"
 
 
-class BoltServer:
-    """A connection to a graph server; one belongs to one thread."""
+class BoltServer(Queryable):
+    """A connection to a graph server."""
 
     def __init__(self, settings: ServerSettings) -> None:
         """Connect.
@@ -115,42 +117,9 @@ class BoltServer:
             self._connection.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-
-    def query(
-        self,
-        query: str,
-        parameters: Mapping[str, CellValue] | None = None,
-        *,
-        limit: int = 100,
-        timeout_s: float = 10.0,
-    ) -> Rows:
-        """Return what a query that only reads finds; its transaction is for reading, and is never committed.
-
-        Raises:
-            BadInput: the query may do more than read, cannot be run, or takes longer than ``timeout_s`` seconds.
-            GraphUnavailable: the server does not answer as it should.
-        """
-        check_limit(limit)
-        return self._read(check_reads_only(query, parameters or {}), parameters or {}, limit, timeout_s)
-
-    def search_chunks(
-        self, vector: Sequence[float], k: int = 5, index_name: str = VECTOR_INDEX, *, timeout_s: float = 10.0
-    ) -> list[NearChunk]:
-        """Return the ``k`` chunks nearest to a unit vector, nearest first; raises as `query` does."""
-        check_vector(vector, k)
-        check_limit(k)
-        statement = self.dialect.vector_search()
-        given = {"vector": list(vector), "k": k, "index": index_name}
-        return near_chunks(self._read(statement, given, k, timeout_s))
 
     def rows(self, query: str, **parameters: object) -> list[tuple[Any, ...]]:
         """Return all rows of a query of ours. Raises GraphUnavailable."""
@@ -177,7 +146,12 @@ class BoltServer:
                 if "already exist" not in str(fault).lower():
                     raise
 
-    def _read(self, query: str, parameters: Mapping[str, object], limit: int, timeout_s: float) -> Rows:
+    def _search(self, vector: Sequence[float]) -> tuple[str, dict[str, CellValue]]:
+        return self.dialect.search, {"index": VECTOR_INDEX}
+
+    def _read(self, query: str, parameters: Mapping[str, CellValue], limit: int, timeout_s: float) -> Rows:
+        """Return what a query finds; its transaction is for reading, and is never committed."""
+
         def read() -> Rows:
             with self._session(read_only=True) as session, session.begin_transaction(timeout=timeout_s) as transaction:
                 result = transaction.run(query, dict(parameters))
@@ -205,7 +179,7 @@ class BoltServer:
         try:
             yield
         except TimeoutError as fault:
-            raise BadInput(f"The query took longer than {timeout_s:g} s", "Ask for less, or raise --timeout") from fault
+            raise took_too_long(timeout_s) from fault
         except (neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError, ValueError, OSError) as fault:
             refused = isinstance(fault, neo4j.exceptions.ClientError | neo4j.exceptions.DatabaseError)
             elsewhere = isinstance(fault, neo4j.exceptions.AuthError) or "DatabaseNotFound" in str(fault)
@@ -242,7 +216,7 @@ def unavailable(settings: ServerSettings, fault: BaseException) -> GraphUnavaila
 def _refused_query(fault: BaseException, timeout_s: float) -> BadInput:
     code = str(getattr(fault, "code", ""))
     if "Timeout" in code or "TimedOut" in code:
-        return BadInput(f"The query took longer than {timeout_s:g} s", "Ask for less, or raise --timeout")
+        return took_too_long(timeout_s)
     said = " ".join(str(getattr(fault, "message", "") or fault).split())[:200]
     return BadInput(f"The server cannot run the query ({said})", "The schema is in docs/relationships.md")
 

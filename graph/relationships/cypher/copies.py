@@ -6,20 +6,24 @@ and is never written again.
 
 from __future__ import annotations
 
+import glob
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
-from graph.relationships.cypher.embedded import STAMP_FILE, EmbeddedCopy, package, read_stamp
-from graph.relationships.cypher.filling import fill, stamp_of
-from graph.relationships.cypher.tables import passages_of
+from graph.relationships.cypher import embedded, tables
 from graph.relationships.record import RelationshipRecord
+from graph.relationships.schema import EDGES, NODES, PropertyKind
+from graph.schema import stable_id
 from graph.storage.generation import GenerationHold
 from graph.storage.read_only import may_write
+from graph.storage.record import Record
 from graph.storage.workspace import write_atomically
 
 COPIES = "cypher"
@@ -34,7 +38,7 @@ Say = Callable[[str], None]
 """Tells people what is done for them beside what they asked for."""
 
 
-def open_copy(root: Path, *, with_vectors: bool = False, say: Say | None = None) -> EmbeddedCopy:
+def open_copy(root: Path, *, with_vectors: bool = False, say: Say | None = None) -> embedded.EmbeddedCopy:
     """Open the copy of a workspace's relationship graph; where there is none, or it is behind, it is made first.
 
     Args:
@@ -47,17 +51,17 @@ def open_copy(root: Path, *, with_vectors: bool = False, say: Say | None = None)
         BadInput: the workspace has no relationship graph, or may not be written and its copy is behind.
         WorkspaceLocked: another process has been making a copy for ten minutes.
     """
-    package()
+    embedded.package()
     for _ in range(3):
         folder = _current(root)
         if folder is None or not _is_good(root, folder, with_vectors=with_vectors):
             folder = _renew(root, with_vectors=with_vectors, say=say)
         try:
-            return EmbeddedCopy(folder)
+            return embedded.EmbeddedCopy(folder)
         except FileNotFoundError:
             continue  # a newer one took its place meanwhile
         except WorkspaceDamaged:
-            (folder / STAMP_FILE).unlink(missing_ok=True)
+            (folder / embedded.STAMP_FILE).unlink(missing_ok=True)
     raise WorkspaceDamaged(f"No copy below {root / COPIES} can be read", f"Delete {root / COPIES}: it is made anew")
 
 
@@ -99,10 +103,10 @@ def _renew(root: Path, *, with_vectors: bool, say: Say | None) -> Path:
 
 def _is_good(root: Path, folder: Path, *, with_vectors: bool) -> bool:
     """Tell whether a copy holds what the records hold now, and vectors if they are wanted."""
-    found = read_stamp(folder)
+    found = embedded.read_stamp(folder)
     if found is None:
         return False
-    with RelationshipRecord.of(root) as record, passages_of(root) as passages:
+    with RelationshipRecord.of(root) as record, tables.passages_of(root) as passages:
         wanted = stamp_of(record, passages, with_vectors=with_vectors)
     if not with_vectors:
         found["dimension"] = 0
@@ -139,3 +143,108 @@ def _making(root: Path) -> Iterator[None]:
             yield
     except Timeout as fault:
         raise WorkspaceLocked(f"Another process makes a copy in {root / COPIES}", "Wait until it is done") from fault
+
+
+_PAGE = 1_000
+_TYPES = {PropertyKind.INTEGER: "INT64", PropertyKind.REAL: "DOUBLE"}
+_OPTIONS = "HEADER=false, PARALLEL=false, AUTO_DETECT=false, DELIM=',', QUOTE='\"', ESCAPE='\"', NULL_STRINGS=['']"
+
+
+def fill(record: RelationshipRecord, root: Path, folder: Path, *, with_vectors: bool) -> None:
+    """Make a copy of a record as it stands now in an empty folder.
+
+    Args:
+        record: of relationships.
+        root: the workspace, whose passages give chunks their texts.
+        folder: for the copy.
+        with_vectors: whether the passages' vectors are copied.
+
+    Raises:
+        BadInput: the disk refuses.
+    """
+    with (
+        tables.passages_of(root) as passages,
+        _package_faults(),
+        embedded.open_database(folder / embedded.GRAPH_FILE, read_only=False) as database,
+        embedded.package().Connection(database) as connection,
+        record.as_it_stands(),
+    ):
+        stamp = stamp_of(record, passages, with_vectors=with_vectors)
+        for statement in _tables(stamp["dimension"]):
+            connection.execute(statement).close()
+        connection.execute(f"CREATE (:`{tables.STAMP_LABEL}` {{id: 'stamp', revision: {stamp['revision']}}})").close()
+        for table, rows, of_pair in _contents(record, passages, with_vectors=bool(stamp["dimension"])):
+            _copy(connection, table, rows, of_pair, folder / "rows.csv")
+        connection.execute("CHECKPOINT").close()
+    write_atomically(folder / embedded.STAMP_FILE, json.dumps(stamp))
+
+
+def stamp_of(record: RelationshipRecord, passages: Record | None, *, with_vectors: bool) -> dict[str, Any]:
+    """Return what tells a copy of this state from others."""
+    return {
+        "revision": record.revision,
+        "commit": passages.commit_id if passages else "",
+        "tables": stable_id("tables", *_tables(0)),
+        "dimension": passages.dimension if passages and with_vectors else 0,
+    }
+
+
+def _copy(connection: Any, table: str, rows: Iterator[tables.Row], of_pair: str, path: Path) -> None:
+    """Fill a table through a file: the one way that takes tens of thousands of rows a second."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        count = 0
+        for page in tables.pages(rows, _PAGE):
+            file.writelines(",".join(map(_cell, row)) + "\n" for row in page)
+            count += len(page)
+    if count:
+        place = glob.escape(str(path.absolute())).replace("\\", "\\\\").replace("'", "\\'")
+        connection.execute(f"COPY `{table}` FROM '{place}' ({of_pair}{_OPTIONS})").close()
+    path.unlink()
+
+
+def _contents(
+    record: RelationshipRecord, passages: Record | None, *, with_vectors: bool
+) -> Iterator[tuple[str, Iterator[tables.Row], str]]:
+    """Yield each table's name, its rows, and the option that names the pair of an edge."""
+    for of in NODES:
+        yield of, tables.copied_rows(record, of, passages, with_vectors=with_vectors), ""
+    for link in tables.links():
+        yield link.name, tables.edge_rows(record, link), f"from='{link.source}', to='{link.target}', "
+
+
+def _tables(dimension: int) -> Iterator[str]:
+    """Yield the statements of the tables and of what queries may call; without vectors where the dimension is 0."""
+    yield f"CREATE NODE TABLE `{tables.STAMP_LABEL}`(`id` STRING PRIMARY KEY, `revision` INT64)"
+    for of, declared in NODES.items():
+        kinds = {name: _TYPES.get(each.kind, "STRING") for name, each in declared.items()}
+        kinds["embedding"] = f"FLOAT[{dimension}]"
+        names = tables.copied_columns(of, with_vectors=bool(dimension))[1:]
+        columns = "".join(f", `{name}` {kinds.get(name, 'STRING')}" for name in names)
+        yield f"CREATE NODE TABLE `{of}`(`id` STRING PRIMARY KEY{columns})"
+    pairs: dict[str, list[tables.Link]] = {}
+    for link in tables.links():
+        pairs.setdefault(link.name, []).append(link)
+    for name, each in pairs.items():
+        declared = EDGES[each[0].type].properties
+        columns = "".join(f", `{key}` {_TYPES.get(value.kind, 'STRING')}" for key, value in declared.items())
+        ends = ", ".join(f"FROM `{link.source}` TO `{link.target}`" for link in each)
+        yield f"CREATE REL TABLE `{name}`({ends}{columns})"
+    yield "CREATE MACRO type(edge) AS label(edge)"  # Cypher's own name of it, which graph servers have alone
+
+
+def _cell(value: str | int | float | list[float] | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return '"[' + ",".join(map(repr, value)) + ']"'
+    return '"' + value.replace('"', '""') + '"' if isinstance(value, str) else repr(value)
+
+
+@contextmanager
+def _package_faults() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as fault:
+        raise BadInput(
+            f"The copy for Cypher cannot be made ({embedded.first_line(fault)})", "Check the disk"
+        ) from fault

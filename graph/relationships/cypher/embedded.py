@@ -8,15 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graph.embedding.embeddings import check_dimension
 from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged
-from graph.relationships.cypher.queries import NearChunk, check_vector, near_chunks, nearest_chunks
-from graph.relationships.cypher.reading import CellValue, Rows, check_limit, check_reads_only
+from graph.relationships.cypher.queries import nearest_chunks
+from graph.relationships.cypher.reading import CellValue, Queryable, Rows, took_too_long
 from graph.storage.generation import GenerationHold
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ _MAPPED_BYTES = 2**38
 """Of address space for one copy: the package's own choice, 8 TB, leaves room for 15 in a process."""
 
 
-class EmbeddedCopy:
+class EmbeddedCopy(Queryable):
     """An open copy. Any number may be open at once, in any number of processes; one belongs to one thread."""
 
     def __init__(self, folder: Path) -> None:
@@ -56,42 +55,16 @@ class EmbeddedCopy:
             self._hold.release()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the copy; it may then be removed."""
         self._connection.close()
         self._database.close()
         self._hold.release()
 
-    def query(
-        self,
-        query: str,
-        parameters: Mapping[str, CellValue] | None = None,
-        *,
-        limit: int = 100,
-        timeout_s: float = 10.0,
-    ) -> Rows:
-        """Return what a query that only reads finds.
-
-        Args:
-            query: in Cypher.
-            parameters: the values of its ``$names``.
-            limit: rows that are returned at most.
-            timeout_s: seconds after which it is stopped.
-
-        Raises:
-            BadInput: the query may do more than read, cannot be run, or takes longer.
-        """
-        check_limit(limit)
-        asked = check_reads_only(query, parameters or {})
+    def _read(self, query: str, parameters: Mapping[str, CellValue], limit: int, timeout_s: float) -> Rows:
         self._connection.set_query_timeout(max(1, round(timeout_s * 1000)))
         try:
-            result = self._connection.execute(asked, dict(parameters or {}))
+            result = self._connection.execute(query, dict(parameters))
         except RuntimeError as fault:
             raise _refused(fault, timeout_s) from fault
         assert not isinstance(result, list)  # it is one statement
@@ -103,20 +76,12 @@ class EmbeddedCopy:
                 rows.append(tuple(map(_plain, values)))
             return Rows(tuple(map(_column, result.get_column_names())), tuple(rows), result.has_next())
 
-    def search_chunks(self, vector: Sequence[float], k: int = 5, *, timeout_s: float = 10.0) -> list[NearChunk]:
-        """Return the ``k`` chunks nearest to a unit vector, nearest first; every vector is looked at.
-
-        Raises:
-            BadInput: the copy holds no vectors, or the query takes longer.
-            EmbeddingMismatch: its vectors have another dimension.
-        """
-        check_vector(vector, k)
+    def _search(self, vector: Sequence[float]) -> tuple[str, dict[str, CellValue]]:
+        """Return a search that looks at every vector."""
         if not self._dimension:
             raise BadInput("This copy holds no vectors", "Open one with vectors")
         check_dimension(np.asarray(vector), self._dimension)
-        similarity = f"array_cosine_similarity(v.embedding, CAST($vector, 'FLOAT[{self._dimension}]'))"
-        found = self.query(nearest_chunks(similarity), {"vector": list(vector), "k": k}, limit=k, timeout_s=timeout_s)
-        return near_chunks(found)
+        return nearest_chunks(f"array_cosine_similarity(v.embedding, CAST($vector, 'FLOAT[{self._dimension}]'))"), {}
 
 
 def read_stamp(folder: Path) -> dict[str, Any] | None:
@@ -149,7 +114,7 @@ def package() -> Any:
 def _refused(fault: RuntimeError, timeout_s: float) -> BadInput:
     said = first_line(fault)
     if "Interrupted" in said:
-        return BadInput(f"The query took longer than {timeout_s:g} s", "Ask for less, or raise --timeout")
+        return took_too_long(timeout_s)
     if "buffer pool is full" in said:
         return BadInput("The query needs more memory than it may take", "Ask for less: narrow what it matches")
     return BadInput(f"The query cannot be run ({said})", "The schema is in docs/relationships.md")

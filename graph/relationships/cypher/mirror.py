@@ -8,26 +8,16 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from graph.errors import BadInput, WorkspaceLocked
+from graph.relationships.cypher import tables
 from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.cypher.dialect import VectorIndex
-from graph.relationships.cypher.tables import (
-    STAMP_LABEL,
-    Link,
-    Row,
-    edge_rows,
-    links,
-    node_rows,
-    pages,
-    passages_of,
-    snapshot,
-    with_passages,
-)
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, NodeType
 from graph.relationships.tables import table_of_edges, table_of_nodes
@@ -92,7 +82,7 @@ def mirror(root: Path, server: BoltServer, *, whole: bool = False, vectors: Vect
     """
     with RelationshipRecord.of(root) as record, _sending(root):
         identity = _identity(record)
-        with passages_of(root) as passages, snapshot(record):
+        with tables.passages_of(root) as passages, record.as_it_stands():
             run = _Run(record, passages, server, identity)
             return run.complete(whole=whole, vectors=vectors)
 
@@ -100,6 +90,31 @@ def mirror(root: Path, server: BoltServer, *, whole: bool = False, vectors: Vect
 def was_mirrored(record: RelationshipRecord) -> bool:
     """Tell whether a relationship graph was ever sent to a server."""
     return bool(record.note(_IDENTITY))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A type of nodes, or of edges between two types of nodes, and how it is sent.
+
+    Attributes:
+        key: tells it from others in a stamp.
+        table: of the record.
+        rows: returns what a later revision than a number wrote, as the statements take it.
+        held: returns all that the record holds; what tells them apart comes first.
+        merge: ends the statement that writes rows.
+        remove: ends the statement that removes what rows name.
+        pattern: matches all that the server holds of it.
+        ids: {the name of what tells them apart: where the pattern has it}.
+    """
+
+    key: str
+    table: str
+    rows: Callable[[int], Iterator[dict[str, object]]]
+    held: Callable[[], Iterator[tables.Row]]
+    merge: str
+    remove: str
+    pattern: str
+    ids: Mapping[str, str]
 
 
 class _Run:
@@ -130,10 +145,7 @@ class _Run:
         if stamp is not None:
             # What a run that breaks off has sent may be removed here before the next one, which then compares all.
             self._set_stamp(replace(stamp, counts={}))
-        counts = {
-            **{of.value: self._send_nodes(of, since, before, with_vectors=with_vectors) for of in NODES},
-            **{_key(link): self._send_edges(link, since, before) for link in links()},
-        }
+        counts = {kind.key: self._send(kind, since, before) for kind in self._kinds(with_vectors=with_vectors)}
         revision = self._record.revision
         self._set_stamp(_Stamp(self._identity, _FORMAT, revision, counts, with_vectors))
         return Mirrored(revision, self._written, self._removed, again)
@@ -141,7 +153,7 @@ class _Run:
     def _stamp(self) -> _Stamp | None:
         """Return what the server holds; None where it holds nothing. Raises BadInput where that is something else."""
         columns = "s.of, s.format, s.revision, s.counts, s.vectors"
-        found = self._server.rows(f"MATCH (s:`{STAMP_LABEL}` {{id: 'stamp'}}) RETURN {columns}")
+        found = self._server.rows(f"MATCH (s:`{tables.STAMP_LABEL}` {{id: 'stamp'}}) RETURN {columns}")
         if not found:
             self._refuse_foreign_nodes()
             return None
@@ -163,98 +175,78 @@ class _Run:
 
     def _prepare(self, stamp: _Stamp | None) -> None:
         """Make the constraints by which ids are found; a stamp first, so that all that follows is known as ours."""
-        for label in (STAMP_LABEL, *NODES):
+        for label in (tables.STAMP_LABEL, *NODES):
             self._server.define(self._server.dialect.constraint(label))
         if stamp is None:
             self._set_stamp(_Stamp(self._identity, 0, 0, {}, vectors=False))
 
     def _set_stamp(self, stamp: _Stamp) -> None:
-        values = {
-            "of": stamp.of,
-            "format": stamp.format,
-            "revision": stamp.revision,
-            "counts": json.dumps(stamp.counts),
-            "vectors": stamp.vectors,
-        }
-        self._server.write(f"MERGE (s:`{STAMP_LABEL}` {{id: 'stamp'}}) SET s += $values", values=values)
+        values = {**asdict(stamp), "counts": json.dumps(stamp.counts)}
+        self._server.write(f"MERGE (s:`{tables.STAMP_LABEL}` {{id: 'stamp'}}) SET s += $values", values=values)
 
-    def _send_nodes(self, of: NodeType, since: int, before: dict[str, int], *, with_vectors: bool) -> int:
-        """Bring the nodes of a type up to date; return how many there are."""
-        names = ["id", *NODES[of]]
-        rows = node_rows(self._record, of, since)
-        if of is NodeType.CHUNK:
-            names.append("content")
-            rows = with_passages(rows, 0, self._passages, lambda entry: entry.passage.text)
-        if of is NodeType.VECTOR and with_vectors:
-            names.append("embedding")
-            rows = with_passages(rows, 1, self._passages, lambda entry: entry.vector.tolist())
-        statement = f"UNWIND $rows AS row MERGE (n:`{of}`{_EXTRA_LABELS.get(of, '')} {{id: row.id}}) SET n += row"
+    def _kinds(self, *, with_vectors: bool) -> Iterator[_Kind]:
+        """Yield what is sent: nodes first, as edges are matched by them."""
+        for of in NODES:
+            yield _nodes(self._record, self._passages, of, with_vectors=with_vectors)
+        for link in tables.links():
+            yield _edges(self._record, link)
+
+    def _send(self, kind: _Kind, since: int, before: Mapping[str, int]) -> int:
+        """Bring the nodes or edges of a kind up to date; return how many there are."""
         sent = 0
-        for page in pages(rows, _PAGE):
-            self._server.write(statement, rows=[dict(zip(names, row, strict=True)) for row in page])
+        for page in tables.pages(kind.rows(since), _PAGE):
+            self._server.write(f"UNWIND $rows AS row {kind.merge}", rows=page)
             sent += len(page)
         self._written += sent
-        count = self._count(table_of_nodes(of))
-        if of.value not in before or sent != count - before[of.value]:
-            self._remove_nodes(of, count)
+        count = int(self._record.execute(f'SELECT count(*) FROM "{kind.table}"').fetchone()[0])
+        if kind.key not in before or sent != count - before[kind.key]:
+            self._remove(kind, count)
         return count
 
-    def _send_edges(self, link: Link, since: int, before: dict[str, int]) -> int:
-        """Bring the edges of a type between two types of nodes up to date; return how many there are."""
-        statement = (
-            f"UNWIND $rows AS row MATCH (a:`{link.source}` {{id: row.source}})"
-            f" MATCH (b:`{link.target}` {{id: row.target}}) MERGE (a)-[e:`{link.name}`]->(b) SET e += row.properties"
-        )
-        sent = 0
-        for page in pages(edge_rows(self._record, link, since), _PAGE):
-            self._server.write(statement, rows=[_edge(link, row) for row in page])
-            sent += len(page)
-        self._written += sent
-        ends = (link.target, link.source) if link.backwards else (link.source, link.target)
-        count = self._count(table_of_edges(link.type, *ends))
-        key = _key(link)
-        if key not in before or sent != count - before[key]:
-            self._remove_edges(link, count)
-        return count
-
-    def _remove_nodes(self, of: NodeType, count: int) -> None:
-        """Remove what the record does not hold any more, if the server has more nodes than it."""
-        if self._server.rows(f"MATCH (n:`{of}`) RETURN count(n)")[0][0] <= count:
+    def _remove(self, kind: _Kind, count: int) -> None:
+        """Remove what the record does not hold any more, if the server has more of a kind than it."""
+        if self._server.rows(f"MATCH {kind.pattern} RETURN count(*)")[0][0] <= count:
             return
-        held = {key for key, *_ in node_rows(self._record, of)}
-        there = (row[0] for row in self._server.rows(f"MATCH (n:`{of}`) RETURN n.id"))
-        gone = [key for key in there if key not in held]
+        held = {row[: len(kind.ids)] for row in kind.held()}
+        there = self._server.rows(f"MATCH {kind.pattern} RETURN {', '.join(kind.ids.values())}")
+        gone = [dict(zip(kind.ids, key, strict=True)) for key in there if key not in held]
         for start in range(0, len(gone), _PAGE):
-            page = gone[start : start + _PAGE]
-            self._server.write(f"UNWIND $ids AS id MATCH (n:`{of}` {{id: id}}) DETACH DELETE n", ids=page)
+            self._server.write(f"UNWIND $rows AS row {kind.remove}", rows=gone[start : start + _PAGE])
         self._removed += len(gone)
 
-    def _remove_edges(self, link: Link, count: int) -> None:
-        pattern = f"MATCH (a:`{link.source}`)-[e:`{link.name}`]->(b:`{link.target}`)"
-        if self._server.rows(f"{pattern} RETURN count(e)")[0][0] <= count:
-            return
-        held = {(source, target) for source, target, *_ in edge_rows(self._record, link)}
-        there = self._server.rows(f"{pattern} RETURN a.id, b.id")
-        gone = [{"source": source, "target": target} for source, target in there if (source, target) not in held]
-        statement = (
-            f"UNWIND $rows AS row MATCH (a:`{link.source}` {{id: row.source}})"
-            f"-[e:`{link.name}`]->(b:`{link.target}` {{id: row.target}}) DELETE e"
-        )
-        for start in range(0, len(gone), _PAGE):
-            self._server.write(statement, rows=gone[start : start + _PAGE])
-        self._removed += len(gone)
 
-    def _count(self, table: str) -> int:
-        return int(self._record.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])
+def _nodes(record: RelationshipRecord, passages: Record | None, of: NodeType, *, with_vectors: bool) -> _Kind:
+    names = tables.copied_columns(of, with_vectors=with_vectors)
+    rows = partial(tables.copied_rows, record, of, passages, with_vectors=with_vectors)
+    return _Kind(
+        of.value,
+        table_of_nodes(of),
+        rows=lambda since: (dict(zip(names, row, strict=True)) for row in rows(since)),
+        held=lambda: tables.node_rows(record, of),
+        merge=f"MERGE (n:`{of}`{_EXTRA_LABELS.get(of, '')} {{id: row.id}}) SET n += row",
+        remove=f"MATCH (n:`{of}` {{id: row.id}}) DETACH DELETE n",
+        pattern=f"(n:`{of}`)",
+        ids={"id": "n.id"},
+    )
 
 
-def _edge(link: Link, row: Row) -> dict[str, object]:
+def _edges(record: RelationshipRecord, link: tables.Link) -> _Kind:
+    source, target = f"(a:`{link.source}` {{id: row.source}})", f"(b:`{link.target}` {{id: row.target}})"
+    return _Kind(
+        f"{link.name} {link.source} {link.target}",
+        table_of_edges(*link.kept),
+        rows=lambda since: (_edge(link, row) for row in tables.edge_rows(record, link, since)),
+        held=lambda: tables.edge_rows(record, link),
+        merge=f"MATCH {source} MATCH {target} MERGE (a)-[e:`{link.name}`]->(b) SET e += row.properties",
+        remove=f"MATCH {source}-[e:`{link.name}`]->{target} DELETE e",
+        pattern=f"(a:`{link.source}`)-[e:`{link.name}`]->(b:`{link.target}`)",
+        ids={"source": "a.id", "target": "b.id"},
+    )
+
+
+def _edge(link: tables.Link, row: tables.Row) -> dict[str, object]:
     source, target, *values = row
     return {"source": source, "target": target, "properties": dict(zip(link.properties, values, strict=True))}
-
-
-def _key(link: Link) -> str:
-    return f"{link.name} {link.source} {link.target}"
 
 
 def _identity(record: RelationshipRecord) -> str:

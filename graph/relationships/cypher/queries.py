@@ -6,13 +6,7 @@ directions, so it is matched without an arrow, and no path may end where it bega
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from graph.errors import BadInput
 from graph.relationships.conversation_search import SIMILARITY_SHARE
-from graph.relationships.cypher.reading import Rows
 from graph.relationships.discovery import STEPS
 
 _MOST = """\
@@ -94,39 +88,3 @@ WITH c, {similarity} AS similarity
 RETURN c.id AS id, c.content AS content, 1 - similarity AS distance, similarity
 ORDER BY similarity DESC, id LIMIT $k
 """
-
-
-@dataclass(frozen=True, slots=True)
-class NearChunk:
-    """A chunk that a search by vector found.
-
-    Attributes:
-        distance: 1 - similarity.
-        similarity: the cosine, in [-1, 1].
-    """
-
-    id: str
-    content: str | None
-    distance: float
-    similarity: float
-
-
-def check_vector(vector: Sequence[float], k: int) -> None:
-    """Raise BadInput where nothing can be searched for with a vector, or for so many chunks."""
-    if not vector or not all(map(math.isfinite, vector)) or not any(vector):
-        raise BadInput("The vector has no direction", "Give finite numbers that are not all 0")
-    if k < 1:
-        raise BadInput(f"{k} chunks are asked for", "Ask for at least one")
-
-
-def near_chunks(found: Rows) -> list[NearChunk]:
-    """Return the rows of a search by vector as chunks."""
-    return [
-        NearChunk(str(key), None if content is None else str(content), _number(distance), _number(similarity))
-        for key, content, distance, similarity in found.rows
-    ]
-
-
-def _number(value: object) -> float:
-    assert isinstance(value, int | float)
-    return float(value)

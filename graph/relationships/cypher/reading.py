@@ -6,10 +6,12 @@ refused, so that no store takes for a clause what is a text or a comment here.
 
 from __future__ import annotations
 
+import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Self
 
 from graph.errors import BadInput
 from graph.text import has_controls
@@ -73,8 +75,33 @@ class Rows:
     cut: bool
 
 
-class Queryable(Protocol):
-    """A store that answers queries which only read: the embedded copy, or a server."""
+@dataclass(frozen=True, slots=True)
+class NearChunk:
+    """A chunk that a search by vector found.
+
+    Attributes:
+        distance: 1 - similarity.
+        similarity: the cosine, in [-1, 1].
+    """
+
+    id: str
+    content: str | None
+    distance: float
+    similarity: float
+
+
+class Queryable(ABC):
+    """An open store that answers queries which only read: the embedded copy, or a server. It belongs to one thread."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it."""
 
     def query(
         self,
@@ -84,7 +111,50 @@ class Queryable(Protocol):
         limit: int = 100,
         timeout_s: float = 10.0,
     ) -> Rows:
-        """Return what a query finds, at most ``limit`` rows; raises BadInput for one that may do more than read."""
+        """Return what a query that only reads finds.
+
+        Args:
+            query: in Cypher.
+            parameters: the values of its ``$names``.
+            limit: rows that are returned at most.
+            timeout_s: seconds after which it is stopped.
+
+        Raises:
+            BadInput: the query may do more than read, cannot be run, or takes longer.
+            GraphUnavailable: the server does not answer as it should.
+        """
+        check_limit(limit)
+        return self._read(check_reads_only(query, parameters or {}), parameters or {}, limit, timeout_s)
+
+    def search_chunks(self, vector: Sequence[float], k: int = 5, *, timeout_s: float = 10.0) -> list[NearChunk]:
+        """Return the ``k`` chunks nearest to a unit vector, nearest first.
+
+        Raises:
+            BadInput: the copy holds no vectors, or the query takes longer.
+            EmbeddingMismatch: its vectors have another dimension.
+            GraphUnavailable: the server does not answer as it should.
+        """
+        if not vector or not all(map(math.isfinite, vector)) or not any(vector):
+            raise BadInput("The vector has no direction", "Give finite numbers that are not all 0")
+        if k < 1:
+            raise BadInput(f"{k} chunks are asked for", "Ask for at least one")
+        check_limit(k)
+        query, parameters = self._search(vector)
+        rows: Any = self._read(query, {**parameters, "vector": list(vector), "k": k}, k, timeout_s).rows
+        return [NearChunk(*row) for row in rows]
+
+    @abstractmethod
+    def _read(self, query: str, parameters: Mapping[str, CellValue], limit: int, timeout_s: float) -> Rows:
+        """Return what a query finds that was looked at."""
+
+    @abstractmethod
+    def _search(self, vector: Sequence[float]) -> tuple[str, dict[str, CellValue]]:
+        """Return the query for the chunks nearest to ``$vector``, ``$k`` of them, and its other parameters."""
+
+
+def took_too_long(timeout_s: float) -> BadInput:
+    """Return the error for a query that was stopped."""
+    return BadInput(f"The query took longer than {timeout_s:g} s", "Ask for less, or raise --timeout")
 
 
 def check_reads_only(query: str, parameters: Mapping[str, object] | None = None) -> str:

@@ -7,17 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from graph.errors import WorkspaceMissing
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, EdgeType, NodeType
-from graph.relationships.tables import table_of_edges, table_of_nodes
+from graph.relationships.tables import columns_of_edges, columns_of_nodes, joined_tables, table_of_nodes
 from graph.storage.entry import Entry
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
 
 _PASSAGES = 1_000
 
@@ -51,6 +52,11 @@ class Link:
         """The names of the edges' properties."""
         return tuple(EDGES[self.type].properties)
 
+    @property
+    def kept(self) -> tuple[EdgeType, NodeType, NodeType]:
+        """The type and the ends of the edges in the record."""
+        return (self.type, self.target, self.source) if self.backwards else (self.type, self.source, self.target)
+
 
 def links() -> Iterator[Link]:
     """Yield each type of edge with each pair of types of nodes that it links."""
@@ -63,24 +69,36 @@ def links() -> Iterator[Link]:
 
 def node_rows(record: RelationshipRecord, of: NodeType, since: int = -1) -> Iterator[Row]:
     """Yield the nodes of a type that a later revision than ``since`` wrote: id and properties, as `NODES` has them."""
-    columns = ", ".join(f'"{name}"' for name in ("id", *NODES[of]))
-    yield from record.execute(f'SELECT {columns} FROM "{table_of_nodes(of)}" WHERE revision > ?', (since,))
+    query = f'SELECT {columns_of_nodes(of)} FROM "{table_of_nodes(of)}" WHERE revision > ?'
+    yield from record.execute(query, (since,))
 
 
 def edge_rows(record: RelationshipRecord, link: Link, since: int = -1) -> Iterator[Row]:
     """Yield edges as `node_rows` does nodes: the ids of their ends, and properties as `EDGES` has them."""
-    ends = ("b.id", "a.id") if link.backwards else ("a.id", "b.id")
-    columns = ", ".join([*ends, *(f'e."{name}"' for name in link.properties)])
-    source, target = (link.target, link.source) if link.backwards else (link.source, link.target)
-    yield from record.execute(
-        f'SELECT {columns} FROM "{table_of_edges(link.type, source, target)}" e'
-        f' JOIN "{table_of_nodes(source)}" a ON a.key = e.source'
-        f' JOIN "{table_of_nodes(target)}" b ON b.key = e.target WHERE e.revision > ?',
-        (since,),
-    )
+    ends = "b.id, a.id" if link.backwards else "a.id, b.id"
+    query = f"SELECT {ends}{columns_of_edges(link.type)} FROM {joined_tables(*link.kept)} WHERE e.revision > ?"
+    yield from record.execute(query, (since,))
 
 
-def pages(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
+def copied_rows(
+    record: RelationshipRecord, of: NodeType, passages: Record | None, since: int = -1, *, with_vectors: bool
+) -> Iterator[Row]:
+    """Yield nodes as `node_rows` does, with all that a copy holds of them, see `copied_columns`."""
+    rows = node_rows(record, of, since)
+    if of is NodeType.CHUNK:
+        return _with_passages(rows, 0, passages, lambda entry: entry.passage.text)
+    if of is NodeType.VECTOR and with_vectors:
+        return _with_passages(rows, 1, passages, lambda entry: entry.vector.tolist())
+    return rows
+
+
+def copied_columns(of: NodeType, *, with_vectors: bool) -> list[str]:
+    """Return the names of the values of `copied_rows`: those of `node_rows`, a chunk's text, and a vector's numbers."""
+    more = {NodeType.CHUNK: ["content"], NodeType.VECTOR: ["embedding"] if with_vectors else []}
+    return ["id", *NODES[of], *more.get(of, ())]
+
+
+def pages(rows: Iterator[T], size: int) -> Iterator[list[T]]:
     """Yield rows ``size`` at a time."""
     while page := list(islice(rows, size)):
         yield page
@@ -98,14 +116,7 @@ def passages_of(root: Path) -> Iterator[Record | None]:
         yield record
 
 
-@contextmanager
-def snapshot(record: RelationshipRecord) -> Iterator[None]:
-    """Read the record as it stands now, whatever is written meanwhile."""
-    with record.as_it_stands():
-        yield
-
-
-def with_passages(
+def _with_passages(
     rows: Iterator[Row], place: int, passages: Record | None, value: Callable[[Entry], Any]
 ) -> Iterator[Row]:
     """Append to each row a value of the passage that it names at that place; null where there is no such passage."""

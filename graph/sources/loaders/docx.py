@@ -22,7 +22,7 @@ from graph.sources.loaders.document import Document, TextBuilder, first_heading,
 from graph.sources.loaders.files import MAX_TEXT_BYTES, open_file, readable_path
 from graph.sources.loaders.html import normalised_address
 from graph.sources.loaders.page_text import PageText
-from graph.sources.loaders.table_rows import are_names
+from graph.sources.loaders.table import are_names
 
 MAX_PACKED_BYTES = 256 * 2**20
 """Size of a .docx."""

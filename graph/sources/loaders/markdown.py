@@ -16,7 +16,7 @@ from graph.sentences import unclosed
 from graph.sources.loaders.document import Document, Heading, first_heading
 from graph.sources.loaders.fields import PLACE_KEYS, scalar, within_limits
 from graph.sources.loaders.files import MAX_TEXT_BYTES, read_text
-from graph.sources.loaders.table_rows import row_lines
+from graph.sources.loaders.table import row_lines
 
 FRONT_MATTER_LEFT = "front matter entries that are no metadata"
 """The note that counts entries of front matter that are nested, have a reserved name or cannot be read."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graph.sources.loaders.document import TextBuilder
-from graph.sources.loaders.table_rows import MOST_COLUMNS_SPANNED, row_lines
+from graph.sources.loaders.table import MOST_COLUMNS_SPANNED, row_lines
 
 _HEADINGS = {f"h{level}": level for level in range(1, 10)}
 """Of web pages, which have six, and of Word, which has nine."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import TypedGraph
 from graph.walk.engines.transition import arriving_weights, degrees
 from graph.walk.factors import EdgeFactors
 

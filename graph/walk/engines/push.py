@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import TypedGraph
 from graph.errors import DependencyMissing, WorkspaceDamaged
 from graph.walk.factors import EdgeFactors
 from graph.walk.sparse import SparseVector

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.answers.citations import MARK, parse_citations, strip_citations
+from agents.answers.citations import MARK, locate_quote, parse_citations, strip_citations
 from agents.answers.claims import (
     Claim,
     citing_sentences,
@@ -17,7 +17,6 @@ from agents.answers.claims import (
     split_claims,
     strip_marks,
 )
-from agents.answers.span_locator import locate_quote
 from tests.growth import grows_with_length_alone
 
 KNOWN = frozenset({1, 2, 4, 12})

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.answers.span_locator import MIN_OVERLAP, locate_quote
+from agents.answers.citations import MIN_OVERLAP, locate_quote
 
 
 def test_a_quote_is_the_sentence_that_shares_most_words_the_earlier_on_a_tie() -> None:

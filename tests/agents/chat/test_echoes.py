@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from langchain_core.messages import BaseMessage
 
-from agents.answerer import REFUSAL, ChatAnswerer, passages_material
+from agents.answerer import ChatAnswerer, passages_material
 from agents.answers.claims import Claim
 from agents.chat.agent import ChatAgent, feedback_messages
 from agents.chat.echoes import RUN, check_no_echo, check_says_something
@@ -23,7 +23,7 @@ from agents.final_predictor import ChatFinalPredictor
 from agents.judge import ChatJudge
 from agents.manager import ChatManager
 from agents.predictor import NOTHING, ChatPredictor
-from agents.roles import Feedback, NumberedPassage
+from agents.roles import REFUSAL, Feedback, NumberedPassage
 from graph.errors import MalformedReply
 from graph.schema import Fact, Passage, RelationType, ScoredFact
 from graph.sentences import sentence_spans

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from agents.chat.budget import Limits, QuestionBudget, Spent
 from agents.chat.model import ChatModel
-from agents.chat.usage import Usage, counted_usage
+from agents.chat.usage import Limits, QuestionBudget, Spent, Usage, tallied
 from graph.errors import BudgetSpent, MaraError, SlowReply, TransportFault
 from tests.chatting import messages, model_on
 from tests.scripted_server import Fault, Reply, ReplyLike, ScriptedServer, scripted
@@ -150,12 +149,12 @@ NOTHING = Spent()
 def spending(model: ChatModel, limits: Limits, before: Spent = NOTHING) -> Any:
     budget = QuestionBudget()
     budget.begin(limits, before)
-    with budget.working(), counted_usage() as used:
+    with budget.working(), tallied() as used:
         try:
             model.ask(messages())
         except BudgetSpent as fault:
-            return fault, budget.spent(), used()
-    return None, budget.spent(), used()
+            return fault, budget.spent(), used.usage
+    return None, budget.spent(), used.usage
 
 
 def test_a_request_under_way_is_broken_off_when_the_questions_seconds_are_over() -> None:

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from agents.chat.model import CHARACTERS_A_TOKEN, ChatModel
 from agents.chat.replies import without_thinking
-from agents.chat.usage import Usage, counted_usage
+from agents.chat.usage import Usage, tallied
 from graph.errors import MalformedReply, ModelUnavailable, TransportFault
 from tests import chatting
 from tests.chatting import TEXT, Verdict, ask_object, ask_text, messages, model_on, served
@@ -59,30 +59,30 @@ def test_a_reply_that_is_no_answer_is_told_to_no_stream_and_comes_in_pieces_all_
 
 def test_the_tokens_of_a_streamed_reply_are_told() -> None:
     told = {"prompt_tokens": 70, "completion_tokens": 3, "total_tokens": 73}
-    with scripted([Reply(TEXT, usage=told)]) as server, counted_usage() as spent:
+    with scripted([Reply(TEXT, usage=told)]) as server, tallied() as spent:
         streamed(model_on(server), as_object=False)
-    assert spent() == Usage(1, 70, 3)
+    assert spent.usage == Usage(1, 70, 3)
 
 
 def test_a_server_that_refuses_to_tell_them_is_asked_without_from_then_on() -> None:
-    with scripted([TEXT], refuses=["stream_options"]) as server, counted_usage() as spent:
+    with scripted([TEXT], refuses=["stream_options"]) as server, tallied() as spent:
         model = model_on(server)
         assert ["".join(streamed(model, as_object=True)) for _ in range(2)] == [TEXT, TEXT]
     assert ["stream_options" in request.body for request in server.requests] == [True, False, False]
-    assert spent() == Usage(2, unknown=2), "the refused request is no call"
+    assert spent.usage == Usage(2, unknown=2), "the refused request is no call"
 
 
 def test_a_reply_that_is_broken_off_is_a_call_without_tokens() -> None:
     endless = itertools.repeat("and " * 5_000)
-    with served(Reply(pieces=endless)) as model, counted_usage() as spent, pytest.raises(MalformedReply):
+    with served(Reply(pieces=endless)) as model, tallied() as spent, pytest.raises(MalformedReply):
         streamed(model, as_object=False)
-    assert spent() == Usage(1, unknown=1)
+    assert spent.usage == Usage(1, unknown=1)
 
 
 def test_a_request_without_reply_is_no_call() -> None:
-    with served(Reply("oops", status=500)) as model, counted_usage() as spent, pytest.raises(TransportFault):
+    with served(Reply("oops", status=500)) as model, tallied() as spent, pytest.raises(TransportFault):
         streamed(model, as_object=False)
-    assert spent() == Usage()
+    assert spent.usage == Usage()
 
 
 def test_a_reply_asked_for_in_one_piece_is_streamed_to_nobody_and_traced_all_the_same() -> None:

@@ -9,20 +9,19 @@ from contextlib import suppress
 import jsonschema_rs
 import pytest
 
-from agents.answerer import ChatAnswerer
+from agents.answerer import ChatAnswerer, ClosedBookAnswerer
 from agents.answers.claims import Claim
 from agents.chat.context_window import most_tokens
-from agents.chat.fitting import collected_omissions
 from agents.chat.model import ChatModel
+from agents.chat.usage import tallied
 from agents.claim_judge import ChatClaimJudge
-from agents.closed_book import ClosedBookAnswerer
 from agents.extractor import ChatExtractor
 from agents.fact_filter import ChatFactFilter
-from agents.final_predictor import ChatFinalPredictor
+from agents.final_predictor import ChatFinalPredictor, Draft
 from agents.judge import ChatJudge
 from agents.manager import ChatManager
 from agents.predictor import ChatPredictor
-from agents.roles import Draft, NumberedPassage
+from agents.roles import NumberedPassage
 from graph.errors import MalformedReply
 from graph.schema import Fact, Passage, RelationType, ScoredFact
 from prompts import load_prompt
@@ -125,7 +124,7 @@ def test_material_is_fitted_to_the_window_whole_the_best_first_and_what_is_left_
     monkeypatch: pytest.MonkeyPatch, role: str, window: int, told: str
 ) -> None:
     monkeypatch.setenv("MARA_CONTEXT_TOKENS", str(window))
-    with collected_omissions() as omissions:
+    with tallied() as tally:
         system, material = asked("x", role, "When did the guild of Karv close?", 4)
     assert most_tokens(system) + most_tokens(material) < window
     shown = json.loads(material.splitlines()[2])
@@ -134,8 +133,8 @@ def test_material_is_fitted_to_the_window_whole_the_best_first_and_what_is_left_
     if "text" in shown:
         assert shown["text"].endswith("that year.")
         assert SENTENCE * 2 < shown["text"] < SENTENCE * 12
-    assert [line.partition(":")[0] for line in omissions] == [told]
-    assert f"no more fits into the context window of {window:,} tokens" in omissions[0]
+    assert [line.partition(":")[0] for line in tally.omissions] == [told]
+    assert f"no more fits into the context window of {window:,} tokens" in tally.omissions[0]
 
 
 @pytest.mark.parametrize("role", ["answerer", "predictor", "claim judge", "fact filter"])
@@ -143,13 +142,13 @@ def test_the_first_sentence_or_fact_is_shown_in_the_smallest_window_and_the_serv
     monkeypatch: pytest.MonkeyPatch, role: str
 ) -> None:
     monkeypatch.setenv("MARA_CONTEXT_TOKENS", "256")
-    with collected_omissions() as omissions:
+    with tallied() as tally:
         shown = json.loads(asked("x", role, "When?", 1)[1].splitlines()[2])
     if role == "fact filter":
         assert shown["facts"] == [[1, "Karv 1", "lies on", "Lake 1"]]
     else:
         assert (shown.get("text") or shown["passages"][0]["text"]) == SENTENCE.strip()
-    assert len(omissions) == 1
+    assert len(tally.omissions) == 1
 
 
 def test_an_extractor_notes_that_it_did_not_see_the_end_of_a_passage(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,6 +167,6 @@ def test_an_extractor_notes_that_it_did_not_see_the_end_of_a_passage(monkeypatch
 
 
 def test_without_a_known_window_everything_is_shown_as_before() -> None:
-    with collected_omissions() as omissions:
+    with tallied() as tally:
         assert len(json.loads(asked("x", "answerer", "When?", 5)[1].splitlines()[2])["passages"]) == 5
-    assert omissions == []
+    assert tally.omissions == []

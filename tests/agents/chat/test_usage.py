@@ -5,7 +5,7 @@ from contextvars import copy_context
 
 import pytest
 
-from agents.chat.usage import Prices, Usage, count_usage, counted_usage, prices_of
+from agents.chat.usage import Prices, Usage, count_usage, prices_of, tallied
 from graph.errors import BadInput
 
 
@@ -25,20 +25,20 @@ def test_a_sum_that_would_be_short_has_no_cost() -> None:
 
 def test_usage_is_counted_within_a_block_and_within_all_around_it() -> None:
     count_usage(Usage(1, 5, 5))
-    with counted_usage() as whole:
+    with tallied() as whole:
         count_usage(Usage(1, 20, 3))
-        with counted_usage() as part:
+        with tallied() as part:
             count_usage(Usage(1, 10, 1, unknown=1))
         count_usage(Usage(1))
     count_usage(Usage(1, 5, 5))
-    assert (part(), whole()) == (Usage(1, 10, 1, 1), Usage(3, 30, 4, 1))
+    assert (part.usage, whole.usage) == (Usage(1, 10, 1, 1), Usage(3, 30, 4, 1))
 
 
 def test_usage_of_many_threads_is_counted_whole() -> None:
-    with counted_usage() as spent, ThreadPoolExecutor(8) as pool:
+    with tallied() as spent, ThreadPoolExecutor(8) as pool:
         scopes = [copy_context() for _ in range(200)]
         list(pool.map(lambda scope: scope.run(count_usage, Usage(1, 10, 1)), scopes))
-    assert spent() == Usage(200, 2_000, 200)
+    assert spent.usage == Usage(200, 2_000, 200)
 
 
 def test_without_prices_there_is_no_cost() -> None:

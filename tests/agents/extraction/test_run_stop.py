@@ -11,9 +11,8 @@ from agents.chat.reply_cache import KeptReply, ReplyCache
 from agents.chat.throttle import Cancelled, Throttle
 from agents.chat.usage import Usage
 from agents.extraction.run import ExtractionRun, ExtractionTotals, Retries
-from agents.roles import Feedback
 from graph.errors import ModelUnavailable, TransportFault
-from graph.schema import Extraction, Passage
+from graph.schema import Passage
 from tests.extracting import PASSAGES, FakeExtractor, InstantClock, extractor_on, passages, raising, run_on
 from tests.scripted_server import Reply, scripted
 
@@ -85,34 +84,6 @@ class TestStopping:
         assert "p5" in extractor.asked
         assert len(extractor.asked) <= 6 + 2 * concurrency
 
-    def test_calls_side_by_side_are_told_the_one_reason_why_the_run_stopped(self) -> None:
-        together = threading.Barrier(2)
-        stopped = threading.Event()
-
-        def act(passage: Passage) -> None:
-            together.wait(timeout=5)
-            if passage.id == "p0":
-                raise ModelUnavailable("no key", status=401)
-            stopped.wait(5)
-            raise TransportFault("x", cause="timeout")
-
-        run = ExtractionRun(FakeExtractor(act))
-        told: list[Exception] = []
-
-        def extract(passage: Passage) -> None:
-            try:
-                run.extract_all([passage])
-            except Exception as error:
-                told.append(error)
-            stopped.set()
-
-        threads = [threading.Thread(target=extract, args=(passage,)) for passage in PASSAGES[:2]]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=10)
-        assert [str(error) for error in told] == ["no key", "no key"]
-
     def test_a_cancelled_run_wakes_those_who_wait_and_asks_nothing(self) -> None:
         run = ExtractionRun(FakeExtractor(raising(TransportFault("x", retry_after_s=100, cause="rate limit"))))
         thread = threading.Timer(0.02, run.cancel)
@@ -123,34 +94,3 @@ class TestStopping:
             run.extract(PASSAGES[1])
         assert isinstance(run.extractor, FakeExtractor)
         assert run.extractor.asked == ["p0"]
-
-
-class _Refused:
-    """An extractor whose endpoint refuses the key."""
-
-    name = "refused"
-
-    def extract(self, passage: Passage, feedback: Feedback | None = None) -> Extraction:
-        raise ModelUnavailable("The chat endpoint refused the key")
-
-
-@pytest.mark.parametrize("attempt", range(10))
-def test_leaving_a_run_lets_nobody_wait_who_shares_it(attempt: int) -> None:
-    """Calls beside the one that left still have passages that no worker took up."""
-    run = ExtractionRun(_Refused(), concurrency=2)
-    outcomes: list[BaseException] = []
-
-    def ask(first: int) -> None:
-        try:
-            run.extract_all([Passage(f"p{n}", "", f"text {n}") for n in range(first, first + 9)])
-        except BaseException as error:
-            run.__exit__(None, None, None)
-            outcomes.append(error)
-
-    threads = [threading.Thread(target=ask, args=(first,), daemon=True) for first in (0, 100, 200)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert len(outcomes) == 3
-    assert ModelUnavailable in {type(error) for error in outcomes}

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graph.checks.doctor import examine_workspace, repair_workspace
+from graph.checks.doctor import RELATIONSHIPS, examine_workspace, repair_workspace
 from graph.checks.findings import Finding
-from graph.checks.relationship_checks import RELATIONSHIPS
 from graph.relationships.documents import relate
 from graph.relationships.record import RELATIONSHIPS_FILE, RelationshipRecord
 from graph.relationships.schema import NodeType

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from graph.construction import arcs
 from graph.construction.arcs import Arcs, NodeArcs, load_arcs, write_arcs
-from graph.construction.edges import EDGE_KINDS
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import EDGE_KINDS, TypedGraph
 from tests.random_walks import graphs
 
 COLUMNS = ("source", "target", "kind", "weight")

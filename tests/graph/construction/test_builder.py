@@ -11,11 +11,10 @@ from graph.construction import edge_weights
 from graph.construction.builder import GraphBuilder
 from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.construction.names import IncrementalMatcher
 from graph.schema import PASSAGE_RELATIONS, Extraction, Passage, RelationType, entity_id
 from graph.storage.record import Record
 from graph.storage.writer import Writer
-from graph.text import normalise_name
+from graph.text import IncrementalMatcher, normalise_name
 from tests.builders import DIMENSION, HashEmbedder, TripleParts, extraction_of, passage_of, write_passages
 
 TEMPORAL, SPATIAL = RelationType.TEMPORAL, RelationType.SPATIAL

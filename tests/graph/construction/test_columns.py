@@ -3,7 +3,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -149,6 +149,13 @@ def mapping_of(content: dict[str, int]) -> SortedMapping[int]:
 
 
 class TestSortedMapping:
+    @pytest.fixture(params=[0, 4096], ids=["many", "few"], autouse=True, scope="class")
+    @classmethod
+    def kept(cls, request: pytest.FixtureRequest) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(columns, "_KEPT_KEYS", request.param)
+            yield
+
     @given(st.dictionaries(strings, st.integers(), max_size=12), strings)
     def test_it_is_the_mapping_in_the_order_of_its_keys(self, content: dict[str, int], other: str) -> None:
         mapping = mapping_of(content)

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction import columns, knowledge_graph, stored_passages
+from graph.construction import columns, knowledge_graph
 from graph.construction.builder import GraphBuilder
-from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges
+from graph.construction.edges import EDGE_KINDS, KIND_INDEX, EdgeKind, Edges, TypedGraph
 from graph.construction.knowledge_graph import (
+    _NUMBERED,
     SNAPSHOT_VERSION,
     FactTable,
     GraphFact,
@@ -24,11 +25,9 @@ from graph.construction.knowledge_graph import (
     load_header,
     save,
 )
-from graph.construction.names import IncrementalMatcher
-from graph.construction.typed_graph import TypedGraph
 from graph.schema import Fact, Passage, RelationType, entity_id
 from graph.storage.record import Record
-from graph.text import normalise_name, tokens
+from graph.text import IncrementalMatcher, normalise_name, tokens
 from tests.builders import HashEmbedder, TripleParts, passage_of, typed_graph, write_passages
 from tests.random_walks import graphs as random_graphs
 
@@ -320,7 +319,7 @@ class TestDamage:
         + [{name: count} for name in ("passages", "entities", "facts", "edges") for count in (0, 1000, -1, "3", None)]
         + [{"generation": "1"}, {"commit_id": None}, {"embedding_model": 3}]
         + [{"relations": [*RelationType][::-1]}, {"relations": [*RelationType, "NEW"]}, {"relations": None}]
-        + [{"edge_kinds": [kind.name for kind in EDGE_KINDS][:-1]}, {"edge_kinds": None}],
+        + [{"edge_kinds": _NUMBERED["edge_kinds"][:-1]}, {"edge_kinds": None}],
     )
     def test_another_version_or_another_count_is_refused(self, folder: Path, change: dict[str, object]) -> None:
         path = folder / "snapshot.json"
@@ -368,7 +367,7 @@ class TestLookUps:
             held, read = load(Path(name)), load(Path(name))
             assert isinstance(held.passage_index, dict)
             patch.setattr(knowledge_graph, "_HELD_IDS", 0)
-            patch.setattr(stored_passages, "_MOST_REMEMBERED", 3)
+            patch.setattr(knowledge_graph, "_MOST_REMEMBERED", 3)
             assert not isinstance(read.passage_index, dict)
             assert list(read.passage_ids) == [read.passage_ids[place] for place in range(len(ids))] == sorted(ids)
             for _ in range(2):

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.construction.columns import IntLists, SortedMapping, TextTable
-from graph.construction.names import IncrementalMatcher, Mention, NameMatcher, find_name
-from graph.text import tokens
+from graph.text import IncrementalMatcher, Mention, NameMatcher, find_name, tokens
 
 SENTENCES = {
     "Latin": ("Nissan Motor", "In 1933 the Nissan Motor company began."),

@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 from graph.construction.builder import GraphBuilder
 from graph.construction.edges import EDGE_KINDS, EdgeKind
 from graph.construction.knowledge_graph import KnowledgeGraph, load, load_header, save
-from graph.explain.edge_facts import EdgeFacts
+from graph.explain.flows import EdgeFacts
 from graph.explain.matrices import formula_of, matrices_of, relation_matrices
 from graph.own_types import NO_TYPES, OwnTypes, own_types_of
 from graph.schema import Extraction, RelationFactors, RelationType, Triple
-from graph.storage.own_types import declare_types, declared_types
-from graph.storage.record import Record
+from graph.storage.record import Record, declare_types, declared_types
 from graph.storage.writer import Writer
 from graph.walk.factors import edge_factors
 from graph.walk.pagerank import Engine, walk

@@ -7,8 +7,7 @@ import pytest
 
 from benchmarks.machine import bytes_of_arrays
 from graph.construction.arcs import Arcs
-from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGraph
 from graph.schema import RelationType
 from tests.builders import typed_graph
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graph.embedding.bert import MiniLMEmbedder
 from graph.embedding.e5 import E5Embedder
 from graph.embedding.embeddings import (
     QUESTION_TO_FACT,
@@ -24,7 +25,6 @@ from graph.embedding.embeddings import (
     configured_embedder,
     prefixes_of,
 )
-from graph.embedding.minilm import MiniLMEmbedder
 from graph.errors import BadInput, EmbeddingMismatch, ModelUnavailable, TransportFault
 from graph.storage.record import Record
 from graph.storage.writer import Writer
@@ -356,7 +356,7 @@ class TestQuestionCache:
 
 class TestTextCache:
     def test_a_text_is_embedded_once_while_it_is_kept(self, hash_embedder: HashEmbedder) -> None:
-        cache = TextCache(hash_embedder)
+        cache = TextCache(hash_embedder.embed)
         first = cache.embed(["a river", "a lake", "a river"])
         again = cache.embed(["a lake", "a town"])
         assert hash_embedder.asked == ["a river", "a lake", "a town"]
@@ -364,13 +364,13 @@ class TestTextCache:
         assert again[0].tolist() == first[1].tolist()
 
     def test_the_oldest_go_first(self, hash_embedder: HashEmbedder) -> None:
-        cache = TextCache(hash_embedder, limit=2)
+        cache = TextCache(hash_embedder.embed, limit=2)
         for texts in (["a", "b"], ["a", "c"], ["a", "b"]):
             cache.embed(texts)
         assert hash_embedder.asked == ["a", "b", "c", "b"]
 
     def test_more_texts_than_are_kept_are_embedded_all_the_same(self, hash_embedder: HashEmbedder) -> None:
-        assert len(TextCache(hash_embedder, limit=1).embed(["a", "b", "c"])) == 3
+        assert len(TextCache(hash_embedder.embed, limit=1).embed(["a", "b", "c"])) == 3
 
     def test_no_text_has_no_vector(self, hash_embedder: HashEmbedder) -> None:
-        assert TextCache(hash_embedder).embed([]).shape[0] == 0
+        assert TextCache(hash_embedder.embed).embed([]).shape[0] == 0

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graph.embedding import minilm as module
-from graph.embedding.bert import DIMENSION, THREADS_VARIABLE, unit_rows
-from graph.embedding.minilm import MiniLMEmbedder, model_folder
+from graph.embedding import bert as module
+from graph.embedding.bert import DIMENSION, THREADS_VARIABLE, MiniLMEmbedder, model_folder, unit_rows
 from graph.errors import BadInput, DependencyMissing, WorkspaceDamaged
 from tests.graph.embedding.bert_reference import Array, Reference
 

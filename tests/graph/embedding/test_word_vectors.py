@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph.embedding import word_vectors as module
-from graph.embedding.bert import DIMENSION
-from graph.embedding.word_vectors import word_vectors
+from graph.embedding import bert as module
+from graph.embedding.bert import DIMENSION, word_vectors
 from graph.errors import DependencyMissing
 
 
@@ -43,9 +42,8 @@ def test_no_words_are_no_vectors() -> None:
 
 
 def test_without_the_packaged_model_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph.embedding.minilm.find_spec", lambda name: None)
+    monkeypatch.setattr("graph.embedding.bert.find_spec", lambda name: None)
     module._token_table.cache_clear()
-    module._vector.cache_clear()
     with pytest.raises(DependencyMissing, match="pip install"):
         word_vectors(["boat"])
     module._token_table.cache_clear()

@@ -47,7 +47,7 @@ class TestFaults:
             workspace = publish_workspace(tmp_path / "workspace", CARS, BUILT)
             index = open_index(workspace.root, HashEmbedder())
             with monkeypatch.context() as patch:
-                patch.setattr("graph.publish.chroma_collections._PAGE", 5)
+                patch.setattr("graph.publish.vector_store._PAGE", 5)
                 upsert, calls = chromadb.Collection.upsert, iter(range(99))
 
                 def killing(self: chromadb.Collection, **content: Any) -> None:

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind
+from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
 from graph.construction.knowledge_graph import FactTable
-from graph.construction.typed_graph import TypedGraph
-from graph.explain.edge_facts import EdgeFacts
 from graph.explain.flow_subgraph import EDGES_PER_NODE, Visible, choose_subgraph, visible_part
-from graph.explain.flows import Flows
+from graph.explain.flows import EdgeFacts, Flows
 from graph.retrieve.open_index import Index, open_index
 from graph.retrieve.selection import Selection
 from graph.schema import RelationType, entity_id

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
 from graph.explain.flows import Flows
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors
 from graph.walk.factors import DIRECTED, UNDIRECTED, EdgeFactors, FactorPolicy, SynonymyPolicy, edge_factors

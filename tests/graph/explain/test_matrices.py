@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink
+from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGraph
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.construction.typed_graph import TypedGraph
 from graph.errors import BadInput
 from graph.explain import matrices
 from graph.explain.matrices import METADATA_FILE, MatrixWeights, matrices_of, relation_matrices, write_matrices

@@ -13,7 +13,7 @@ import pytest
 
 from graph.checks.doctor import examine_workspace, repair_workspace
 from graph.errors import BadInput, DependencyMissing
-from graph.publish import mapped_writing, near_vectors
+from graph.publish import mapped_store, near_vectors
 from graph.publish.derive import forget_derivations, publish
 from graph.publish.mapped_store import FOLDER
 from graph.publish.search_indexes import open_store, store_name
@@ -172,8 +172,8 @@ class TestLayers:
     def test_a_large_index_takes_more_that_is_new_but_hides_no_more(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(mapped_writing, "_MOST_GONE", 0)
-        monkeypatch.setattr(mapped_writing, "_SHARE_OF_NEW", 4)
+        monkeypatch.setattr(mapped_store, "_MOST_GONE", 0)
+        monkeypatch.setattr(mapped_store, "_SHARE_OF_NEW", 4)
         write(workspace.root, {"x": 1, "y": 1})
         assert (layer_of(workspace).base, workspace.current()) == (1, 2)
         assert assert_opens(workspace, {**FIRST, "x": 1, "y": 1}) == 2

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.metadata_filter import read_conditions, to_chroma
-from graph.metadata_match import meets
-from graph.publish.metadata_columns import MetadataColumns
+from graph.metadata_filter import meets, read_conditions, to_chroma
+from graph.publish.mapped_store import MetadataColumns
 from graph.schema import MetadataValue, Passage
 
 VALUES = st.one_of(

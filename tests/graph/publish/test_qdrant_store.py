@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from graph.checks.doctor import examine_workspace, repair_workspace
 from graph.errors import BadInput, DependencyMissing, StoreUnavailable
-from graph.metadata_filter import read_conditions, to_chroma
-from graph.metadata_match import meets
+from graph.metadata_filter import meets, read_conditions, to_chroma
 from graph.publish import qdrant_collections
 from graph.publish.derive import publish, publish_committed
 from graph.publish.search_indexes import open_store, store_name

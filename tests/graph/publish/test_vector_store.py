@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from graph.errors import MaraError, StoreUnavailable, WorkspaceDamaged
 from graph.publish import sharded_collections
-from graph.publish.chroma_collections import _PAGE
 from graph.publish.chroma_files import wipe_unused
-from graph.publish.vector_store import VectorStore
+from graph.publish.vector_store import _PAGE, VectorStore
 from graph.publish.vectors import Stamp, Vectors, passage_metadata
 from tests.cases import EITHER_CHROMA
 
@@ -99,7 +98,7 @@ class TestSynchronising:
     def test_it_pages_through_more_ids_than_chroma_takes_at_once(
         self, store: VectorStore, calls: dict[str, list[list[str]]], monkeypatch: pytest.MonkeyPatch, page: int
     ) -> None:
-        monkeypatch.setattr("graph.publish.chroma_collections._PAGE", page)
+        monkeypatch.setattr("graph.publish.vector_store._PAGE", page)
         ids = [f"id-{i}" for i in range(page + 50)]
         wanted = Vectors(ids, unit_vectors(len(ids)))
         store.synchronise("facts", wanted, "m")
@@ -188,7 +187,7 @@ class TestSearching:
 
     @EITHER_CHROMA
     def test_a_selection_is_read_page_by_page(self, store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("graph.publish.chroma_collections._PAGE", 10)
+        monkeypatch.setattr("graph.publish.vector_store._PAGE", 10)
         ids = [f"p{i}" for i in range(45)]
         metadata = [passage_metadata("1", "a.txt", {"odd": i % 2 == 1}) for i in range(45)]
         store.synchronise("passages", Vectors(ids, unit_vectors(45), metadata), "m")
@@ -332,14 +331,14 @@ class TestListing:
 
     @EITHER_CHROMA
     def test_every_id_with_its_fingerprint(self, store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("graph.publish.chroma_collections._PAGE", 2)
+        monkeypatch.setattr("graph.publish.vector_store._PAGE", 2)
         store.synchronise("passages", passages(a="1", b="2", c="3", d="4", e="5"), "m")
         store.synchronise("facts", facts("f", "g", "h"), "m")
         assert store.fingerprints("passages") == {"a": "2:1", "b": "2:2", "c": "2:3", "d": "2:4", "e": "2:5"}
         assert store.fingerprints("facts") == {"f": None, "g": None, "h": None}
 
     def test_vectors_are_read_back(self, store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("graph.publish.chroma_collections._PAGE", 2)
+        monkeypatch.setattr("graph.publish.vector_store._PAGE", 2)
         wanted = facts("a", "b", "c")
         store.synchronise("facts", wanted, "m")
         read = store.vectors("facts", ["c", "unheard of", "a", "b"])
@@ -377,7 +376,7 @@ class TestKeeping:
         self, store: VectorStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as older:
-            older.setattr("graph.publish.chroma_collections.EF_SEARCH", 100)
+            older.setattr("graph.publish.vector_store.EF_SEARCH", 100)
             store.synchronise("facts", facts("a"), "m")
         for _ in range(2):
             store.synchronise("facts", facts("a", "b"), "m", commit="one")

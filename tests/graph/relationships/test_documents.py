@@ -16,8 +16,7 @@ from graph.construction.builder import GraphBuilder
 from graph.errors import BadInput
 from graph.moments import first_moment
 from graph.relationships import concept_edges
-from graph.relationships.document_step import METRIC, InStep
-from graph.relationships.documents import bring_in_step, forget_step, is_in_step, relate
+from graph.relationships.documents import METRIC, InStep, bring_in_step, forget_step, is_in_step, relate
 from graph.relationships.provenance import source_id
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, Edge, EdgeType, Node, NodeType, PropertyValue, time_text

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graph.relationships import conversations as past
-from graph.relationships.erasure import Erased, erase_conversation, erase_messages, erase_user, questions_of
+from graph.relationships.conversations import Erased, erase_conversation, erase_messages, erase_user, questions_of
 from graph.relationships.history import HistoryPart, NewTurn, record_turn
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType

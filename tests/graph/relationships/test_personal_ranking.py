@@ -10,8 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.construction.edges import EdgeKind, PassageLink
-from graph.relationships.personal_ranking import REACH, Candidate, Placed, candidates_of, nearness, personal_ranking
-from graph.relationships.profile import Did, Evidence, Interest, Profile, View
+from graph.relationships.profile import (
+    REACH,
+    Candidate,
+    Did,
+    Evidence,
+    Interest,
+    Placed,
+    Profile,
+    View,
+    candidates_of,
+    nearness,
+    personal_ranking,
+)
 from graph.schema import RelationType, entity_id
 from tests.builders import typed_graph
 

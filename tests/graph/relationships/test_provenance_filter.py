@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from graph.errors import BadInput
-from graph.relationships.provenance_filter import ProvenanceFilter, first_moment_after, passages_of
+from graph.relationships.provenance import ProvenanceFilter, first_moment_after, passages_of
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
 from tests.graph.relationships.small_graph import NOON, Properties, conversation, document, say, user

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from graph.relationships import conversations as past
-from graph.relationships.history import NewTurn, record_turn
-from graph.relationships.ratings import rate_views
+from graph.relationships.history import NewTurn, rate_views, record_turn
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, NodeType
 from graph.storage.marks import Mark, MarkKind

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from graph.errors import MissingEndpoint
+from graph.relationships.history import keep_search
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EdgeType, NodeType
-from graph.relationships.searches import keep_search
 from tests.graph.relationships.small_graph import small_record
 
 AT = "2026-01-01T00:00:00.000000+00:00"

@@ -272,7 +272,7 @@ class TestReadersInOtherProcesses:
     @pytest.fixture
     def asked_at_every_write(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
         """Takes what is to be done before each request that writes to Chroma or deletes from it, in small pages."""
-        monkeypatch.setattr("graph.publish.chroma_collections._PAGE", 20)
+        monkeypatch.setattr("graph.publish.vector_store._PAGE", 20)
 
         def before_each(ask: Callable[[], None]) -> None:
             for name in ("upsert", "delete", "modify"):

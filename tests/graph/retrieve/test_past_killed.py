@@ -24,7 +24,7 @@ STEPS = (
     Step(_RECORD, "copy_to"),
     Step(_RECORD, "part_from"),
     Step("graph/storage/writer.py", "restore"),
-    Step("graph/storage/held_rows.py", "drop_unheld"),
+    Step("graph/storage/record_tables.py", "drop_unheld"),
     Step(_DERIVE, "publish"),
     Step("graph/construction/knowledge_graph.py", "save"),
     Step("graph/publish/vector_store.py", "synchronise", 2),

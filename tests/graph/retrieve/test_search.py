@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from graph.construction.edges import KIND_INDEX, EdgeKind
 from graph.construction.knowledge_graph import GraphFact
@@ -16,7 +17,7 @@ from graph.errors import BadInput
 from graph.retrieve.modes import HIPPORAG2, MARA, SEED, WALKING_MODES, Mode
 from graph.retrieve.open_index import Index, open_index
 from graph.retrieve.search import (
-    Seeds,
+    Start,
     best,
     best_reached,
     effective_passage_weight,
@@ -24,12 +25,12 @@ from graph.retrieve.search import (
     find_facts,
     fuse,
     rank_passages,
+    restart_of,
     seed_passages,
+    start_near,
     trusted_damping,
     walk_passages,
     weigh_entity_seeds,
-    weigh_every_passage,
-    weigh_passage_seeds,
 )
 from graph.retrieve.seeds import COMMON_NOUN_SHARE, EntityRarity, min_max
 from graph.retrieve.selection import Selection
@@ -56,8 +57,8 @@ TRIPLES: dict[str, list[TripleParts]] = {
     "marn": [("Marn", "is", "town", RelationType.HIERARCHICAL), ("Marn", "near", "Nissan", RelationType.SPATIAL)],
 }
 WORDS = ("Nissan", "harbour", "Yokohama", "Marn", "town", "is", "Orlo", "日産自動車", "xylophone")
-NO_PASSAGES = SparseVector.of(np.zeros(len(PASSAGES)))
-ALL_PASSAGES = SparseVector.of(np.ones(len(PASSAGES)))
+ALL_PASSAGES = Start(MARA, {}, dict.fromkeys(range(len(PASSAGES)), 1.0))
+"""A start from every passage alike."""
 TEMPORAL_ALONE = RelationFactors(
     {"HIERARCHICAL": 0, "TEMPORAL": 1, "SPATIAL": 0, "CAUSALITY": 0, "ATTRIBUTION": 0},
     RelationFactors.uniform().entity_passage,
@@ -75,6 +76,11 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
 
 def ids(index: Index, ranking: list[tuple[int, float]]) -> list[str]:
     return [index.graph.passages[passage].id for passage, _ in ranking]
+
+
+def passages_of(index: Index, start: Start) -> NDArray[np.float64]:
+    """The weights of all passages in a start's restart vector."""
+    return restart_of(index, start).dense()[index.graph.n_entities :]
 
 
 def names(index: Index, seeds: dict[int, float]) -> dict[str, float]:
@@ -146,6 +152,14 @@ class TestFacts:
         for (_, score), (_, cosine) in zip(scaled, plain, strict=True):
             if cosine > 0:
                 assert score == pytest.approx((cosine - low) / (plain[0][1] - low), abs=1e-4)
+
+    def test_no_score_of_the_baseline_is_below_zero_where_rounding_puts_a_fact_below_the_farthest(
+        self, index: Index, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        last = find_facts(index, "marn is town", replace(MARA, fact_candidates=99))[-1]
+        monkeypatch.setattr(index, "least_fact_score", lambda *_: last[1] + 1e-6)
+        scaled = find_facts(index, "marn is town", replace(HIPPORAG2, fact_candidates=99))
+        assert scaled[-1] == (last[0], 0.0)
 
 
 class TestRanking:
@@ -289,17 +303,33 @@ class TestSeeds:
 
     def test_passage_seeds_are_weighed_and_sharpened_as_the_settings_say(self, index: Index) -> None:
         ranking = [(0, 1.0), (1, 0.5), (2, 0.0)]
-        assert weigh_passage_seeds(ranking, SEED, 0.05) == pytest.approx({0: 0.05, 1: 0.025})
-        assert weigh_passage_seeds(ranking, replace(MARA, seed_sharpness=2.0), 1.0) == pytest.approx({0: 1.0, 1: 0.25})
+        for sharpness, second in ((1.0, 0.5), (2.0, 0.25)):
+            settings = replace(MARA, seed_sharpness=sharpness)
+            start = start_near(index, "?", {}, 0.05, settings, candidates=ranking)
+            assert start.passages == pytest.approx({0: 0.05, 1: second * 0.05})
+
+    def test_without_candidates_they_are_the_passages_nearest_to_the_words(self, index: Index) -> None:
+        given = seed_passages(index, "Marn", MARA, 99)
+        start = start_near(index, "Marn", {}, 1.0, MARA)
+        assert start.passages == start_near(index, "Marn", {}, 1.0, MARA, candidates=given).passages
+        nearest = list(start.passages or ())
+        assert nearest == [passage for passage, _ in given][: len(nearest)] != []
+
+    def test_entities_come_before_passages_in_a_restart_vector(self, index: Index) -> None:
+        restart = restart_of(index, Start(MARA, {2: 1.0, 0: 0.75}, {3: 0.5, 1: 0.05}))
+        first = index.graph.n_entities
+        assert restart.places.tolist() == [0, 2, first + 1, first + 3]
+        assert restart.values.tolist() == [0.75, 1.0, 0.05, 0.5]
+        assert restart.length == index.graph.n_nodes
 
     @pytest.mark.parametrize("sharpness", [1.0, 3.0])
     def test_where_every_passage_is_a_seed_they_weigh_as_their_ranking_says(
         self, index: Index, sharpness: float
     ) -> None:
         settings = replace(SEED, seed_sharpness=sharpness)
-        every = weigh_every_passage(index, "Marn", settings, 0.05).dense()
-        ranking = seed_passages(index, "Marn", settings, 99)
-        assert {p: w for p, w in enumerate(every) if w} == pytest.approx(weigh_passage_seeds(ranking, settings, 0.05))
+        every = passages_of(index, start_near(index, "Marn", {}, 0.05, settings))
+        ranked = passages_of(index, start_near(index, "Marn", {}, 0.05, replace(settings, passage_seeds=99)))
+        assert every.tolist() == pytest.approx(ranked.tolist())
         assert every.max() == 0.05
 
 
@@ -357,7 +387,8 @@ class TestWalking:
     def walked(self, index: Index, entities: dict[str, float], settings: Any, **more: Any) -> dict[str, float]:
         places = {index.graph.entity_index[entity_id(name)]: weight for name, weight in entities.items()}
         factors = factors_for(more.pop("beta", None), settings)
-        ranking, _ = walk_passages(index, Seeds(places, NO_PASSAGES), factors, settings, more.pop("k", 99), **more)
+        restart = restart_of(index, Start(settings, places, {}))
+        ranking, _ = walk_passages(index, restart, factors, settings, more.pop("k", 99), **more)
         return {index.graph.passages[passage].id: score for passage, score in ranking}
 
     @pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2], ids=["mara", "seed", "hipporag2"])
@@ -400,20 +431,20 @@ class TestWalking:
 
     def test_a_passage_may_be_a_seed_by_itself(self, index: Index) -> None:
         marn = index.graph.passage_index["marn"]
-        seeds = Seeds({}, SparseVector.of_mapping(len(PASSAGES), {marn: 0.05}))
-        ranking, _ = walk_passages(index, seeds, factors_for(None, MARA), MARA, 9)
+        restart = restart_of(index, Start(MARA, {}, {marn: 0.05}))
+        ranking, _ = walk_passages(index, restart, factors_for(None, MARA), MARA, 9)
         assert ids(index, ranking)[0] == "marn"
         assert sum(score for _, score in ranking) < 1
 
     def test_without_a_seed_it_is_refused(self, index: Index) -> None:
         with pytest.raises(BadInput, match="no seed"):
-            walk_passages(index, Seeds({}, NO_PASSAGES), factors_for(None, MARA), MARA, 5)
+            walk_passages(index, restart_of(index, Start(MARA, {}, {})), factors_for(None, MARA), MARA, 5)
 
-    @pytest.mark.parametrize("seeds", [Seeds({0: 0.5}, NO_PASSAGES), Seeds({}, ALL_PASSAGES)])
-    def test_seeds_count_by_their_weights(self, seeds: Seeds) -> None:
-        assert seeds
-        weightless = replace(seeds.passages, values=0 * seeds.passages.values)
-        assert not Seeds(dict.fromkeys(seeds.entities, 0.0), weightless)
+    @pytest.mark.parametrize("start", [Start(MARA, {0: 0.5}, {}), ALL_PASSAGES], ids=["entity", "passages"])
+    def test_seeds_count_by_their_weights(self, index: Index, start: Start) -> None:
+        assert restart_of(index, start)
+        entities, passages = dict.fromkeys(start.entities, 0.0), dict.fromkeys(start.passages or (), 0.0)
+        assert not restart_of(index, replace(start, entities=entities, passages=passages))
 
     @pytest.mark.parametrize("settings", [MARA, SEED, HIPPORAG2], ids=["mara", "seed", "hipporag2"])
     @pytest.mark.parametrize("engine", [Engine.MATRIX, Engine.PUSH])
@@ -423,9 +454,9 @@ class TestWalking:
         assert self.walked(index, seeds, settings, engine=engine) == pytest.approx(reference, abs=1e-3)
 
     def test_the_walk_says_which_engine_it_was_and_how_exact(self, index: Index) -> None:
-        seeds = Seeds({}, ALL_PASSAGES)
+        restart = restart_of(index, ALL_PASSAGES)
         for engine, expected in ((Engine.AUTO, Engine.IGRAPH), (Engine.PUSH, Engine.PUSH)):
-            _, found = walk_passages(index, seeds, factors_for(None, MARA), MARA, 5, engine)
+            _, found = walk_passages(index, restart, factors_for(None, MARA), MARA, 5, engine)
             assert found.engine is expected
             assert 0 <= found.error < 0.1
 
@@ -440,7 +471,8 @@ class TestWalking:
 
         monkeypatch.setattr("graph.retrieve.search.walk", watched)
         for selection in (None, Selection.of(index.graph, ["marn"])):
-            walk_passages(index, Seeds({}, ALL_PASSAGES), factors_for(None, MARA), MARA, 5, selection=selection)
+            restart = restart_of(index, ALL_PASSAGES)
+            walk_passages(index, restart, factors_for(None, MARA), MARA, 5, selection=selection)
         assert asked == [5, None]
 
     def test_synonyms_are_bridges(self, index: Index) -> None:
@@ -506,7 +538,7 @@ class TestWithinASelection:
     @pytest.mark.parametrize("settings", [SEED, MARA], ids=["all", "best"])
     def test_passage_seeds_are_selected_ones(self, index: Index, shown: Selection, settings: Any) -> None:
         assert {*ids(index, seed_passages(index, "Nissan", settings, 99, shown))} == {"marn", "orlo"}
-        every = weigh_every_passage(index, "Nissan", settings, 1.0, shown).dense()
+        every = passages_of(index, start_near(index, "Nissan", {}, 1.0, settings, shown))
         assert not every[~shown.passages].any()
         assert every[shown.rows].tolist() == pytest.approx([1.0, 0.0] if every[shown.rows[0]] else [0.0, 1.0], abs=1e-6)
 
@@ -514,8 +546,8 @@ class TestWithinASelection:
     def test_the_walk_crosses_hidden_passages_and_returns_none(
         self, index: Index, shown: Selection, engine: Engine
     ) -> None:
-        start = Seeds({index.graph.entity_index[entity_id("1933")]: 1.0}, NO_PASSAGES)
-        ranking, _ = walk_passages(index, start, factors_for(None, MARA), MARA, 99, engine, shown)
+        start = Start(MARA, {index.graph.entity_index[entity_id("1933")]: 1.0}, {})
+        ranking, _ = walk_passages(index, restart_of(index, start), factors_for(None, MARA), MARA, 99, engine, shown)
         assert ids(index, ranking) == ["marn", "orlo"]
         assert ranking[0][1] > 0, "reached through Nissan's passage"
 
@@ -525,7 +557,7 @@ class TestWithinASelection:
         for settings in (MARA, HIPPORAG2):
             assert find_facts(index, "Nissan", settings, nothing) == []
             assert seed_passages(index, "Nissan", settings, 9, nothing) == []
+            assert not restart_of(index, start_near(index, "Nissan", {}, 1.0, settings, nothing))
         for mode in (Mode.DENSE, Mode.SPARSE, Mode.HYBRID):
             assert rank_passages(index, "Nissan", mode, 9, 0.5, nothing) == []
         assert weigh_entity_seeds(index, "Nissan", [], MARA, nothing) == {}
-        assert not weigh_every_passage(index, "Nissan", SEED, 1.0, nothing)

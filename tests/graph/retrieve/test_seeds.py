@@ -5,8 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.names import IncrementalMatcher
-from graph.retrieve.search import Seeds, restart_of
 from graph.retrieve.seeds import (
     EntityPooling,
     EntityRarity,
@@ -15,8 +13,7 @@ from graph.retrieve.seeds import (
     name_seeds,
     passage_seeds,
 )
-from graph.walk.sparse import SparseVector
-from tests.builders import typed_graph
+from graph.text import IncrementalMatcher
 
 MEAN, NOISY_OR = EntityPooling.MEAN, EntityPooling.NOISY_OR
 
@@ -153,12 +150,3 @@ class TestPassageSeeds:
     def test_equal_passages_are_equal_seeds_and_no_passage_is_none(self) -> None:
         assert passage_seeds([(2, 0.4), (1, 0.4)], 0.05, 0, 8.0) == {2: 0.05, 1: 0.05}
         assert passage_seeds([], 0.05, 0, 1.0) == {}
-
-
-class TestRestart:
-    def test_entities_come_before_passages(self) -> None:
-        seeds = Seeds({2: 1.0, 0: 0.75}, SparseVector.of(np.array([0, 0.05])))
-        assert restart_of(typed_graph(3, 2, []), seeds).dense().tolist() == [0.75, 0.0, 1.0, 0.0, 0.05]
-
-    def test_without_seeds_it_is_zero(self) -> None:
-        assert not restart_of(typed_graph(2, 2, []), Seeds({}, SparseVector.of(np.zeros(2))))

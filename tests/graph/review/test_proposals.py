@@ -9,8 +9,7 @@ import pytest
 
 from graph.construction.builder import GraphBuilder
 from graph.construction.knowledge_graph import KnowledgeGraph
-from graph.review.likeness import Likeness, alike_pairs
-from graph.review.proposals import Review
+from graph.review.proposals import Likeness, Review, alike_pairs
 from graph.schema import RelationType
 from graph.storage.record import Record
 from tests.builders import HashEmbedder, TripleParts, passage_of, write_passages

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from graph.errors import DiskFull
 from graph.schema import Passage
-from graph.sources import passages_read
-from graph.sources.passages_read import PassagesRead
+from graph.sources import documents
+from graph.sources.documents import PassagesRead
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)
 METADATA = st.dictionaries(
@@ -34,7 +34,7 @@ PASSAGES = st.lists(
 @pytest.fixture(params=["in memory", "in a file"])
 def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "in a file":
-        monkeypatch.setattr(passages_read, "_IN_MEMORY", 1)
+        monkeypatch.setattr(documents, "_IN_MEMORY", 1)
 
 
 def read_in(passages: list[Passage]) -> PassagesRead:
@@ -82,7 +82,7 @@ def test_any_thread_may_read_them() -> None:
 
 
 def test_memory_holds_ids_and_no_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passages_read, "_IN_MEMORY", 1)
+    monkeypatch.setattr(documents, "_IN_MEMORY", 1)
     tracemalloc.start()
     try:
         read = read_in(passages_of(500, length=20_000))
@@ -105,13 +105,13 @@ def small_files() -> Iterator[None]:
 @pytest.mark.parametrize("length", [100, 50_000])
 @pytest.mark.usefixtures("small_files")
 def test_without_room_it_says_where_and_what_to_do(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
-    monkeypatch.setattr(passages_read, "_IN_MEMORY", 1)
+    monkeypatch.setattr(documents, "_IN_MEMORY", 1)
     with pytest.raises(DiskFull, match=r"There is no room in .* for the passages that are read .*TMPDIR"):
         [*read_in(passages_of(1_000, length)).values()]
 
 
 def test_the_file_is_closed_with_the_last_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passages_read, "_IN_MEMORY", 1)
+    monkeypatch.setattr(documents, "_IN_MEMORY", 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read = read_in(passages_of(3))

@@ -68,7 +68,9 @@ def test_above_it_the_record_holds_none_and_the_graph_has_them_all_the_same(reco
 
 
 def test_a_first_batch_above_it_finds_none(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graph.storage.name_vectors.NameVectors.add", lambda *_: pytest.fail("compared each with each"))
+    monkeypatch.setattr(
+        "graph.storage.synonym_pairs.NameVectors.add", lambda *_: pytest.fail("compared each with each")
+    )
     write(Writer(record, HashEmbedder()), *range(FEW + 3))
     assert edges_of(record) == pairs_of(*range(FEW + 3))
 

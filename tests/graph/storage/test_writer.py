@@ -183,7 +183,7 @@ class TestSynonyms:
                 unit: NDArray[np.float64] = vector / np.linalg.norm(vector)
                 return unit
 
-        monkeypatch.setattr("graph.storage.name_vectors._BLOCK_ROWS", 32)
+        monkeypatch.setattr("graph.storage.synonym_pairs._BLOCK_ROWS", 32)
         for start, end in ((0, 90), (90, 91), (91, 150)):
             names = tuple(f"name {number}" for number in range(start, end))
             Writer(record, AroundTheBar()).write([(passage_of(f"p{start}", "", "."), extraction_of((), names))])

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import EDGE_KINDS, TypedGraph
 from graph.schema import RelationFactors
 from graph.walk.factors import DIRECTED, EdgeFactors, edge_factors
 from graph.walk.pagerank import Engine, Walk

@@ -11,12 +11,11 @@ from graph.errors import BadInput, ClusterUnavailable, DependencyMissing, ModelU
 from graph.own_types import NO_TYPES
 from graph.sources.documents import ToRead, read_documents
 from tests.builders import passage_of
-from workflows.distributed import engine, shard_files
+from workflows.distributed import engine, shards
 from workflows.distributed.engine import RayEngine, Totals
-from workflows.distributed.messages import FilesRead, Job, MakeJob, ReadJob, ShardMade
 from workflows.distributed.run import DistributedRun
 from workflows.distributed.shards import SHARD_PASSAGES, ShardTask, plan_shards
-from workflows.distributed.wire import files_to_json, reading_from_json
+from workflows.distributed.wire import FilesRead, Job, MakeJob, ReadJob, ShardMade, files_to_json, reading_from_json
 from workflows.distributed.work import Work, read_task
 from workflows.indexing_run.extracting import workers_of
 from workflows.settings.enums import IndexingEngine
@@ -176,7 +175,7 @@ def test_the_engine_says_which_package_it_lacks(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.undo()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(DependencyMissing, match=r"needs the package ray.*mara-rag\[ray\]"):
-        shard_files.check_arrow()
+        shards.check_arrow()
 
 
 def test_a_caller_s_own_extractor_and_a_client_s_cluster_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +184,7 @@ def test_a_caller_s_own_extractor_and_a_client_s_cluster_are_refused(monkeypatch
 
     assert workers_of(IndexingContext()) is None
     with pytest.raises(BadInput, match="extractor of a caller"):
-        DistributedRun(CONTEXT.called_by("run", "w", OfflineExtractor()))
+        DistributedRun(CONTEXT.called_by("w", OfflineExtractor()))
     monkeypatch.setattr(extracting, "serves_clients", lambda: True)
     with pytest.raises(BadInput, match="A client may not name a Ray cluster"):
         workers_of(CONTEXT.model_copy(update={"address": "elsewhere:6379"}))

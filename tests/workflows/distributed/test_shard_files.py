@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from tests.builders import HashEmbedder, extraction_of, passage_of
-from workflows.distributed.shard_files import ShardFolder, from_parquet, to_parquet
-from workflows.distributed.shards import Shard, embedded, plan_shards
+from workflows.distributed.shards import Shard, ShardFolder, embedded, from_parquet, plan_shards, to_parquet
 from workflows.states.indexing import found_in_file
 
 pytestmark = [

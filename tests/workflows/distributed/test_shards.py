@@ -16,8 +16,8 @@ from graph.schema import Extraction, Passage
 from graph.storage.record import Record
 from graph.storage.writer import Writer
 from tests.builders import HashEmbedder, extraction_of, passage_of
+from workflows.distributed.run import ShardVectors
 from workflows.distributed.shards import SHARD_PASSAGES, Shard, ShardTask, embedded, plan_shards
-from workflows.distributed.vectors import ShardVectors
 from workflows.states.indexing import FoundInPassage, found_in_file
 
 NOTHING: dict[str, Extraction] = {}

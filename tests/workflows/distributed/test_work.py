@@ -15,14 +15,19 @@ from graph.schema import Passage
 from graph.sources.documents import FileRead, ToRead, read_each
 from tests.builders import extraction_of, passage_of
 from tests.docs.pages import ROOT, plain, read, table
-from workflows.distributed.messages import MakeJob, Message, ReadJob, ShardMade, receive, send
 from workflows.distributed.shards import plan_shards
 from workflows.distributed.wire import (
     Failed,
+    MakeJob,
+    Message,
+    ReadJob,
+    ShardMade,
     files_from_json,
     files_to_json,
     reading_from_json,
     reading_to_json,
+    receive,
+    send,
     task_from_json,
     task_to_json,
     work_from_json,

@@ -22,7 +22,7 @@ from workflows.evaluation.compare import (
     pair_rows,
     paired_differences,
 )
-from workflows.evaluation.reports.comparison_page import comparison_page, verdict
+from workflows.evaluation.comparison_page import comparison_page, verdict
 from workflows.output.markdown import code, plain
 
 # Of gold a and b: the first system finds one in q1, both in q2, none in q3; the second both, one, and one at rank 6.

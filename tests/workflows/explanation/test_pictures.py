@@ -28,8 +28,9 @@ from workflows.explanation.pictures.structure import (
     relation_counts,
     relations_figure,
 )
-from workflows.explanation.pictures.style import picture_format, save_picture, shortened
+from workflows.explanation.pictures.style import picture_format, save_picture
 from workflows.explanation.pictures.walk import draw_walk, walk_figure
+from workflows.output.printable import shortened
 
 pytest.importorskip("matplotlib")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ from graph.errors import BadInput
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import KARV, ROWS, SUND, VELM, texts_in
 from workflows.indexing import build, graph, index_sources
-from workflows.indexing_run import session_registry
-from workflows.indexing_run.session_registry import close_session
 from workflows.settings.indexing import IndexingContext
 
 pytestmark = pytest.mark.usefixtures("embedder")
@@ -46,16 +43,14 @@ def request_in(result: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, root: Path) -> Iterator[Path]:
+def folder(tmp_path: Path, root: Path) -> Path:
     """A folder whose rows are all indexed, and of which only two are left."""
     place = tmp_path / "documents"
     place.mkdir()
     write_lines(place / "corpus.jsonl", list(ROWS))
     index_sources([place], root)
     write_lines(place / "corpus.jsonl", [VELM, KARV])
-    yield place
-    for run in list(session_registry._SESSIONS):
-        close_session(run)
+    return place
 
 
 def test_what_would_be_removed_is_shown_in_the_shape_that_chat_interfaces_draw(folder: Path, root: Path) -> None:
@@ -113,8 +108,6 @@ def test_an_approval_is_for_what_was_shown_alone(folder: Path, root: Path) -> No
     sync.start()
     stopped = sync.graph.stream(Command(resume=APPROVE), sync.thread, context=sync.context, interrupt_before=["commit"])
     assert [step for update in stopped for step in update][-1] == "__interrupt__"
-    for run in list(session_registry._SESSIONS):
-        close_session(run)
     write_lines(folder / "corpus.jsonl", [VELM])
     with pytest.raises(BadInput, match=r"The 4 passages to remove are not those that were approved"):
         sync.graph.invoke(None, sync.thread, context=sync.context)

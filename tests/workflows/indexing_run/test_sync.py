@@ -19,12 +19,12 @@ from tests.cases import mostly_slow
 from tests.workflows.small_world import write_lines
 from tests.workflows.workspaces import KARV, ROWS, SUND, VELM, ask, content_of, texts_in, use_embedder
 from workflows.admin import removal
-from workflows.admin.doctor import run_doctor
 from workflows.admin.inspection import workspace_stats
 from workflows.admin.removal import remove_passages
-from workflows.distributed.shard_files import SHARDS
+from workflows.admin.upkeep import run_doctor
+from workflows.distributed.shards import SHARDS
 from workflows.indexing import index_sources
-from workflows.indexing_run import session
+from workflows.indexing_run import run
 from workflows.indexing_run.preview import preview_changes
 from workflows.runtime.resources import close_indexes
 from workflows.settings.indexing import IndexingContext
@@ -130,7 +130,7 @@ def test_a_folder_that_holds_nothing_of_a_workspace_is_refused_unless_everything
     with pytest.raises(BadInput, match=r"None of the 5 passages.*--replace-all"):
         index_sources([folder], root, sync=True)
     with monkeypatch.context() as server:
-        server.setattr(session, "serves_clients", lambda: True)
+        server.setattr(run, "serves_clients", lambda: True)
         with pytest.raises(BadInput, match=r"None of the 5 passages") as refused:
             index_sources([folder], root, sync=True)
     assert "replace" not in str(refused.value)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -46,7 +44,7 @@ def info(name: str, told: str = "") -> ServerInfo:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process be one that serves clients."""
-    monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+    monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
 
 
 @pytest.fixture
@@ -128,7 +126,7 @@ class TestServer:
 
     def test_python_code_in_a_server_indexes_as_it_likes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("MARA_SOURCES", raising=False)
-        called = IndexingContext().called_by("run", "anywhere", None)
+        called = IndexingContext().called_by("anywhere", None)
         assert indexing_context_of(Runtime(context=called)) is called
 
     @pytest.mark.usefixtures("keys")

@@ -17,7 +17,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy, Send
 from typing_extensions import TypedDict
 
-from agents.chat.usage import Usage, count_usage, counted_usage
+from agents.chat.usage import Usage, count_usage, tallied
 from graph.errors import BadInput, TransportFault
 from tests.trace_server import TraceServer
 from workflows.context import Context
@@ -121,12 +121,12 @@ def test_calls_that_are_counted_within_one_node_are_its_own(ask: Ask) -> None:
     together = threading.Barrier(4, timeout=10)
 
     def work(state: Seen, runtime: Runtime[Context]) -> dict[str, Any]:
-        with counted_usage() as spent:
+        with tallied() as spent:
             together.wait()
             for _ in range(state["number"]):
                 count_usage(Usage(1))
             together.wait()
-        return {"seen": [(state["number"], spent().requests)]}
+        return {"seen": [(state["number"], spent.usage.requests)]}
 
     assert sorted(ask(of(work, fanned_out=4))["seen"]) == [(number, number) for number in range(4)]
 

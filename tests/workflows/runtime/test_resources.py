@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from agents.answerer import ChatAnswerer
+from agents.answerer import ANSWERER, ChatAnswerer, OfflineAnswerer
 from agents.chat import local_model, local_server
-from agents.fact_filter import ChatFactFilter
-from agents.manager import ChatManager
-from agents.offline.answerer import OfflineAnswerer
+from agents.fact_filter import FACT_FILTER, ChatFactFilter, KeepAllFacts, OfflineFactFilter
+from agents.manager import MANAGER, ChatManager, OfflineManager
 from agents.offline.extractor import OFFLINE_EXTRACTOR
-from agents.offline.fact_filter import OfflineFactFilter
-from agents.offline.manager import OfflineManager
 from graph.errors import BadInput, DependencyMissing, EmbeddingMismatch, ModelUnavailable, WorkspaceMissing
 from graph.schema import Fact, RelationType, ScoredFact
 from tests.extracting import PASSAGES, proper_reply
@@ -26,7 +21,7 @@ from tests.scripted_server import ScriptedServer
 from tests.workflows.small_world import QUESTION, run, well_behaved, write_lines
 from workflows.context import Context
 from workflows.indexing import index_sources
-from workflows.runtime.agents import ANSWERER, FACT_FILTER, MANAGER, KeepAllFacts
+from workflows.runtime.agents import agent_of
 from workflows.runtime.resources import (
     DEFAULT_CHAT_MODEL,
     OFFLINE,
@@ -88,20 +83,20 @@ def test_the_context_names_the_chat_model_then_the_environment_then_none(
 def test_the_filter_is_the_offline_one_the_models_or_none(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], offline: type, on_a_model: type
 ) -> None:
-    assert type(FACT_FILTER.of(OpenRun(Context(**changes)))) is offline
+    assert type(agent_of(FACT_FILTER, OpenRun(Context(**changes)))) is offline
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
-    assert type(FACT_FILTER.of(OpenRun(Context(**changes)))) is on_a_model
+    assert type(agent_of(FACT_FILTER, OpenRun(Context(**changes)))) is on_a_model
 
 
 def test_the_manager_and_the_answerer_are_offline_without_a_model(
     monkeypatch: pytest.MonkeyPatch, settings: MakeContext
 ) -> None:
     run = OpenRun(settings())
-    assert type(MANAGER.of(run)) is OfflineManager
-    assert type(ANSWERER.of(run)) is OfflineAnswerer
+    assert type(agent_of(MANAGER, run)) is OfflineManager
+    assert type(agent_of(ANSWERER, run)) is OfflineAnswerer
     monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key")
-    assert type(MANAGER.of(run)) is ChatManager
-    assert type(ANSWERER.of(run)) is ChatAnswerer
+    assert type(agent_of(MANAGER, run)) is ChatManager
+    assert type(agent_of(ANSWERER, run)) is ChatAnswerer
 
 
 def test_a_callers_own_agents_win_over_the_configured_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,8 +104,8 @@ def test_a_callers_own_agents_win_over_the_configured_ones(monkeypatch: pytest.M
     own_filter, own_manager = KeepAllFacts(), OfflineManager()
     context = Context(filter_facts=False)
     changed = context.with_agents(fact_filter=own_filter).with_agents(manager=own_manager)
-    assert (FACT_FILTER.of(OpenRun(changed)), MANAGER.of(OpenRun(changed))) == (own_filter, own_manager)
-    assert (context.own_fact_filter, context.own_manager) == (None, None)
+    assert (agent_of(FACT_FILTER, OpenRun(changed)), agent_of(MANAGER, OpenRun(changed))) == (own_filter, own_manager)
+    assert not context.own_agents
     assert changed.model_dump() == context.model_dump()
 
 
@@ -121,7 +116,7 @@ def test_keeping_all_facts_keeps_them_whatever_the_limit() -> None:
 
 def test_a_model_that_is_named_without_a_key_or_a_server_is_unavailable() -> None:
     with pytest.raises(ModelUnavailable, match="OPENAI_API_KEY"):
-        MANAGER.of(OpenRun(Context(model="given-model")))
+        agent_of(MANAGER, OpenRun(Context(model="given-model")))
 
 
 def test_several_servers_extract_in_turns_and_are_one_extractor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +144,7 @@ def test_a_client_of_a_server_may_name_no_model_file_but_its_operator_may(
     (tmp_path / "own.gguf").write_bytes(b"GGUF")
     file = f"local:{tmp_path / 'own.gguf'}"
     monkeypatch.setattr(local_model, "check_packages", lambda: None)
-    monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+    monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
     for context in (Context(model=file), IndexingContext(model=file)):
         with pytest.raises(BadInput, match="may not name a model file"):
             chat_model_of(context, 0.0)

@@ -16,6 +16,15 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from agents.agent import Agent
+from agents.answerer import ANSWERER
+from agents.claim_judge import CLAIM_JUDGE
+from agents.fact_filter import FACT_FILTER
+from agents.final_predictor import FINAL_PREDICTOR
+from agents.judge import JUDGE
+from agents.manager import MANAGER
+from agents.predictor import PREDICTOR
+from agents.rewriter import REWRITER
 from graph.errors import BadInput
 from graph.retrieve.modes import Mode
 from graph.schema import Passage, entity_id
@@ -38,13 +47,13 @@ from tests.workflows.workspaces import use_embedder
 from workflows import retrieval
 from workflows.context import Context
 from workflows.retriever import MaraRetriever, retrieval_tool
-from workflows.runtime.agents import AGENTS, AgentStep
 from workflows.runtime.resources import OpenRun, close_indexes
 from workflows.runtime.visibility import within_filter
 from workflows.streaming import ask_stream, event_json
 
 QUESTION = "Where does Lake Sund of Project Orlo lie, and who founded Marn in 1203?"
 REFUSAL = "NOT IN THE PASSAGES"
+AGENTS = (ANSWERER, CLAIM_JUDGE, FACT_FILTER, FINAL_PREDICTOR, JUDGE, MANAGER, PREDICTOR, REWRITER)
 ANN, BOB = {"owner": "ann"}, {"owner": "bob"}
 
 PASSAGES = [
@@ -392,7 +401,7 @@ class TestForks:
 
     @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
     def test_no_agent_is_told_of_a_refused_reply_to_passages_that_are_hidden_now(
-        self, root: Path, agent: AgentStep[Any, Any]
+        self, root: Path, agent: Agent[Any, Any]
     ) -> None:
         refused = {"reason": "not JSON", "raw": "Ida Brandt", "final": False}
         (hidden,) = [hit for hit in run(context(root, BOB), QUESTION).result["passages"] if hit["id"] == "bob-2"]

@@ -22,8 +22,7 @@ from tests.workflows.small_world import QUESTION, quick_graph
 from workflows.ask import ask
 from workflows.context import QUESTION_LIMIT, Context, asking
 from workflows.retriever import walk_tool
-from workflows.runtime.resources import OpenRun
-from workflows.runtime.walk_tool import AgentArguments, pagerank_tool
+from workflows.runtime.walk_tool import AgentArguments
 
 MakeContext = Callable[..., Context]
 
@@ -120,22 +119,6 @@ def test_what_β_does_not_name_is_told(settings: MakeContext) -> None:
         {"entity_seeds": [{"id": "Velm", "weight": 1}], "relation_weights": beta, "damping": 0.3}
     )
     assert found["unknown_relations"] == [relation for relation in ENTITY_RELATIONS if relation != "TEMPORAL"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"damping": 1.0}, "Damping is 1.0"),
-        ({"entity_seeds": [{"id": "Velm", "weight": -1}]}, "seeds holds -1"),
-        ({"relation_weights": {"entity_entity": {"TEMPORAL": -1}, "entity_passage": {}}}, "relation_factors holds -1"),
-    ],
-)
-def test_the_node_gets_a_number_out_of_range_as_an_error_with_a_hint(
-    settings: MakeContext, arguments: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(BadInput, match=said) as refused:
-        pagerank_tool(lambda: OpenRun(settings())).invoke({"entity_seeds": VELM, **arguments})
-    assert refused.value.hint
 
 
 def call(arguments: dict[str, Any], context: Context) -> Any:

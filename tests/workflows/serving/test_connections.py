@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.dictation import PATIENCE_S
-from workflows.serving import workers
-from workflows.serving.workers import Served, Server
+from workflows.serving.processes import workers
+from workflows.serving.processes.workers import Served, Server
 
 
 class Ticked(Server):

@@ -22,14 +22,14 @@ from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.hashed_world import hashed_world
 from tests.workflows.small_world import ANSWERED, MALFORMED, QUESTION, QUESTION_PASSAGES, well_behaved
 from workflows.ask import ask
-from workflows.cli.app import mcp
+from workflows.cli.serve import mcp
 from workflows.context import Context
 from workflows.runtime.resources import close_indexes
 from workflows.serving.mcp_server import make_server
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-SERVE = "import typer; from workflows.cli.app import mcp; typer.run(mcp)"
+SERVE = "import typer; from workflows.cli.serve import mcp; typer.run(mcp)"
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from tests.builders import HashEmbedder, TripleParts, passage_of, publish_worksp
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import MALFORMED, well_behaved
 from tests.workflows.workspaces import use_embedder
-from workflows.cli.app import mcp
+from workflows.cli.serve import mcp
 from workflows.runtime.resources import close_indexes
 from workflows.serving import mcp_stdio
 from workflows.serving.mcp_server import make_server

@@ -15,6 +15,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from agents.chat.usage import Usage
 from graph.errors import BadInput, MalformedReply
+from graph.schema import entity_id
 from tests.scripted_server import Reply, ScriptedServer
 from tests.workflows.small_world import (
     ANSWERED,
@@ -246,6 +247,7 @@ def test_a_fork_under_other_settings_says_so_in_its_result(settings: MakeContext
         {"relation_factors": {"entity_entity": {"TEMPORAL": float("nan")}, "entity_passage": {}}},
         {"relation_factors": {"entity_entity": {"TEMPORAL": "x"}, "entity_passage": {}}},
         {"seeds": {"entities": [], "passages": [{"id": "glass", "weight": -1.0}]}},
+        {"seeds": {"entities": [{"id": entity_id("Velm"), "text": "Velm", "weight": -1.0}], "passages": []}},
     ],
 )
 def test_an_edit_that_no_walk_can_use_is_refused_by_name(settings: MakeContext, edit: dict[str, Any]) -> None:

@@ -87,7 +87,7 @@ def rankings(root: Path) -> list[list[tuple[int, float]]]:
     asked = gather(*marked_questions(marks, index), index, context, lambda *told: None).asked
     current = workspace_tuning(root)
     return [
-        walk_passages(index, one.seeds, tuned(factors_for(None, settings), current), settings, 10)[0] for one in asked
+        walk_passages(index, one.restart, tuned(factors_for(None, settings), current), settings, 10)[0] for one in asked
     ]
 
 

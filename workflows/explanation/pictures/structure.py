@@ -13,8 +13,9 @@ from graph.construction.knowledge_graph import KnowledgeGraph
 from graph.schema import PASSAGE_RELATIONS, RelationType
 from workflows.admin.inspection import edges_by_node, published_graph
 from workflows.explanation.palette import looks_of
-from workflows.explanation.pictures.style import picture_format, save_picture, shortened
+from workflows.explanation.pictures.style import picture_format, save_picture
 from workflows.output.plotting import COLOURS
+from workflows.output.printable import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from graph.errors import BadInput, DependencyMissing
 from workflows.explanation.palette import DASHED_WIDTH, Look
 from workflows.output.plotting import DPI, can_plot
-from workflows.output.printable import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -148,9 +147,3 @@ def _rank_of(family: str) -> tuple[int, str]:
     if family in _PREFERRED_FONTS:
         return _PREFERRED_FONTS.index(family), family
     return len(_PREFERRED_FONTS) + (family in _LAST_FONTS), family
-
-
-def shortened(text: str, length: int) -> str:
-    """Return a text on one line, without hidden characters, of at most that many characters."""
-    shown = " ".join(visible(text).split())
-    return shown if len(shown) <= length else f"{shown[: length - 1].rstrip()}…"

@@ -10,14 +10,15 @@ from unicodedata import east_asian_width
 
 from graph.errors import BadInput
 from graph.relationships.discovery import COMMON
-from graph.relationships.exchange.graphml import to_graphml
+from graph.relationships.exchange.lines import to_graphml
 from graph.relationships.explanations import ExplanationType
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
 from graph.relationships.surroundings import CHUNKS, CONCEPTS, RELATED, Surroundings, surroundings_of
 from workflows.admin.export import write_lines
-from workflows.explanation.pictures.style import FORMATS, picture_format, save_picture, shortened
+from workflows.explanation.pictures.style import FORMATS, picture_format, save_picture
 from workflows.output.plotting import COLOURS
+from workflows.output.printable import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from graph.errors import BadInput
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS
 from workflows.explanation.palette import Look, looks_of
-from workflows.explanation.pictures.style import line_style, picture_format, save_picture, shortened
+from workflows.explanation.pictures.style import line_style, picture_format, save_picture
+from workflows.output.printable import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from workflows.context import Context
 from workflows.conversation.kept import NoConversation
 from workflows.discovery import related_documents
 from workflows.output.printable import visible
-from workflows.runtime.resources import OpenRun
+from workflows.runtime.resources import open_run
 from workflows.runtime.visibility import sees
 from workflows.serving.page.requests import Asked
 
@@ -109,7 +109,7 @@ def view_passage(context: Context, passage_id: str, seconds: int) -> bool:
 def _document_of(context: Context, passage_id: str) -> str:
     if not context.user_id:
         raise BadInput("Nobody is known to read", "Name a user: `user_id`")
-    run = OpenRun(context)
+    run = open_run(context)
     if not sees(passage_id, run):
         raise BadInput("The workspace does not hold this passage any more", "Ask again")
     graph = run.index.graph

@@ -7,8 +7,8 @@ from typing import Any
 
 from workflows.conversation.kept import KeptTurn
 from workflows.output.printable import visible
+from workflows.output.quoted import moved, section_of
 from workflows.results import TOTAL, label_of
-from workflows.runtime.quoted import moved, section_of
 from workflows.serving.page.markdown import to_html
 from workflows.settings.enums import ResultKind
 

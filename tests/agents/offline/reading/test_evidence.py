@@ -10,9 +10,15 @@ from numpy.typing import NDArray
 
 from agents.answers.citations import quotable
 from agents.offline.reading import alignment
-from agents.offline.reading.evidence import best_sentence, find_each_evidence, find_evidence, holds_anything
-from agents.offline.reading.parts import split_question
-from agents.offline.reading.sentence_choice import MOST_LISTED
+from agents.offline.reading.evidence import (
+    MOST_LISTED,
+    best_sentence,
+    find_each_evidence,
+    find_evidence,
+    holds_anything,
+)
+from agents.offline.reading.questions import split_question
+from graph.embedding.embeddings import TextCache
 from graph.errors import DependencyMissing
 from tests.agents.offline.reading.office import (
     BOATS,
@@ -70,7 +76,7 @@ def test_the_sentence_that_bears_on_a_question_comes_first(question: str, source
     found = read(question)
     assert found.refusal == ""
     assert found.excerpts[0].passage.source == source
-    assert words in found.excerpts[0].quote
+    assert words in found.excerpts[0].quote()
 
 
 class TestRefusal:
@@ -220,7 +226,7 @@ class TestParts:
         rising, excepted = find_each_evidence(question, [self.MINUTES], like_a_rise, 0.3)
         assert find_evidence(excepted.question, [self.MINUTES], like_a_rise, 0.3).refusal
         assert (rising.refusal, excepted.refusal) == ("", "")
-        assert [excerpt.quote for excerpt in excepted.excerpts] == ["minutes.md: Masts are excepted."]
+        assert [excerpt.quote() for excerpt in excepted.excerpts] == ["minutes.md: Masts are excepted."]
 
     def test_a_part_of_which_no_quoted_sentence_tells_is_refused(self) -> None:
         question = "When do all prices rise by 3 %, and what is postponed?"
@@ -232,7 +238,7 @@ class TestTwoSteps:
     def test_a_person_named_in_one_document_is_looked_up_in_another(self) -> None:
         found = read("What is the phone number of the person who runs the paint shop?")
         assert [excerpt.passage for excerpt in found.excerpts[:2]] == [TEAM, PHONES]
-        assert "+49 431 555 217" in found.excerpts[1].quote
+        assert "+49 431 555 217" in found.excerpts[1].quote()
         assert "230" not in quoted(found)
 
     def test_what_does_not_name_it_is_no_second_step(self) -> None:
@@ -256,8 +262,8 @@ class TestComparison:
 
     def test_what_wins_is_quoted_first(self) -> None:
         found = read("Which was launched later, the Kestrel or the Alcyon?")
-        assert "2021-08-20" in found.excerpts[0].quote
-        assert "3 May 2019" in found.excerpts[1].quote
+        assert "2021-08-20" in found.excerpts[0].quote()
+        assert "3 May 2019" in found.excerpts[1].quote()
         assert found.compared == found.excerpts[:2]
 
     def test_both_sides_may_stand_in_one_row(self) -> None:
@@ -299,12 +305,12 @@ class TestSuperseded:
         old = passage(1, "a.md", "# Crane rules\n\nValid from 1 May 2020.\n\nThe crane lifts 6 tonnes at most.")
         new = passage(2, "b.md", "# Crane rules\n\nStand: 3. Juni 2023\n\nThe crane lifts 8 tonnes at most.")
         found = read("How many tonnes does the crane lift at most?", old, new)
-        assert "8 tonnes" in found.excerpts[0].quote
+        assert "8 tonnes" in found.excerpts[0].quote()
 
     def test_without_dates_the_order_of_passages_decides(self) -> None:
         one = passage(1, "a.md", "The crane lifts 6 tonnes at most.")
         other = passage(2, "b.md", "The crane lifts 8 tonnes at most.")
-        assert "6 tonnes" in read("How many tonnes does the crane lift?", one, other).excerpts[0].quote
+        assert "6 tonnes" in read("How many tonnes does the crane lift?", one, other).excerpts[0].quote()
 
     def test_the_year_that_is_asked_for_goes_before_the_newer_one(self) -> None:
         assert sources("What was the hourly rate of a rigger in 2023?")[0] == "prices_2023-01.md"
@@ -322,7 +328,7 @@ class TestMisspelt:
     def test_a_misspelt_name_is_found_and_told(self, question: str, misspelt: tuple[str, str]) -> None:
         found = read(question)
         assert found.misspelt == (misspelt,)
-        assert misspelt[1].title() in found.excerpts[0].quote
+        assert misspelt[1].title() in found.excerpts[0].quote()
 
     def test_a_name_that_stands_is_never_read_as_another(self) -> None:
         assert read("What does Hedda Lunt run?").misspelt == ()
@@ -357,7 +363,7 @@ def test_without_the_packaged_vectors_it_still_reads(question: str, monkeypatch:
         raise DependencyMissing("the packaged model is not installed")
 
     before = read(question)
-    monkeypatch.setattr(alignment, "word_vectors", absent)
+    monkeypatch.setattr(alignment, "_WORDS", TextCache(absent))
     after = read(question)
     assert [each.passage for each in after.excerpts[:1]] == [each.passage for each in before.excerpts[:1]]
     assert after.refusal == before.refusal
@@ -423,10 +429,10 @@ def test_whatever_it_is_asked_it_quotes_what_stands_there_or_says_why_not(questi
     assert set(found.compared) <= set(found.excerpts)
     for excerpt in found.excerpts:
         assert excerpt.passage in passages
-        assert quotable(excerpt.passage.text[excerpt.start : excerpt.end]) in excerpt.quote or all(
-            quotable(sentence.text) in excerpt.quote for sentence in excerpt.sentences
+        assert quotable(excerpt.passage.text[excerpt.start : excerpt.end]) in excerpt.quote() or all(
+            quotable(sentence.text) in excerpt.quote() for sentence in excerpt.sentences
         )
         assert all(sentence.text in excerpt.passage.text for sentence in excerpt.sentences)
     again = find_evidence(question, passages, None)
-    assert [each.quote for each in again.excerpts] == [each.quote for each in found.excerpts]
+    assert [each.quote() for each in again.excerpts] == [each.quote() for each in found.excerpts]
     assert (again.refusal, again.short, again.misspelt) == (found.refusal, found.short, found.misspelt)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.offline.reading.excerpts import LONGEST_EXCERPT, LONGEST_QUOTE, Excerpt, excerpt_around, passage_sentences
+from agents.offline.reading.alignment import LONGEST_EXCERPT, LONGEST_QUOTE, Excerpt, excerpt_around, passage_sentences
 from tests.agents.offline.reading.office import ENGINES, FAQ, LEASE, TOOLS, passage
 
 
@@ -14,7 +14,7 @@ def texts(*args: str) -> list[str]:
 
 def around(text: str, place: int, worth: list[float] | None = None) -> str:
     sentences = passage_sentences([passage(1, "a.md", text)])
-    return excerpt_around(place, sentences, np.array(worth or [0.0] * len(sentences))).quote
+    return excerpt_around(place, sentences, np.array(worth or [0.0] * len(sentences))).quote()
 
 
 def test_headings_are_no_sentences_but_what_those_below_them_stand_under() -> None:
@@ -92,14 +92,14 @@ def test_text_without_a_stop_is_cut_between_two_words() -> None:
 
 def test_a_quote_names_what_it_stands_under_unless_its_words_do() -> None:
     (sentence,) = passage_sentences([passage(1, "a.md", "## Mast\n\nThe mast is new.", "Kestrel (boat)")])
-    assert Excerpt((sentence,)).quote == "Kestrel: The mast is new."
+    assert Excerpt((sentence,)).quote() == "Kestrel: The mast is new."
     (sentence,) = passage_sentences([passage(1, "a.md", "## Spars\n\nThe mast is new.", "Kestrel (boat)")])
-    assert Excerpt((sentence,)).quote == "Kestrel: Spars: The mast is new."
+    assert Excerpt((sentence,)).quote() == "Kestrel: Spars: The mast is new."
 
 
 def test_a_title_is_left_out_only_where_a_quote_opens_with_it() -> None:
     def quote(text: str, title: str = "Honda (company)") -> str:
-        return Excerpt(tuple(passage_sentences([passage(1, "a.md", text, title)]))).quote
+        return Excerpt(tuple(passage_sentences([passage(1, "a.md", text, title)]))).quote()
 
     assert quote("It was founded by Soichiro Honda.") == "Honda: It was founded by Soichiro Honda."
     assert quote("It is large. Honda makes cars.") == "Honda: It is large. Honda makes cars."

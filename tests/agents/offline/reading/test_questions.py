@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.offline.reading.dates import Day
-from agents.offline.reading.kinds import AnswerKind
-from agents.offline.reading.questions import Role, parse_question
+from agents.offline.language.words import Day
+from agents.offline.reading.questions import AnswerKind, Role, parse_question
 
 
 def roles(question: str) -> dict[str, Role]:

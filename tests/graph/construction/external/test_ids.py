@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.construction.external.ids import Ids, cuts
+from graph.construction.external.arrays import Ids, cuts
 from graph.schema import stable_id
 
 hashes = st.sampled_from([f"{high:016x}{low:08x}" for high in (0, 1, 2**63, 2**64 - 1) for low in (0, 1, 2**32 - 1)])

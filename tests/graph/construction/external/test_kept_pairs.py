@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graph.construction.external import kept_pairs
-from graph.construction.external.ids import Ids
+from graph.construction.external.arrays import Ids
 from graph.construction.external.kept_pairs import near_pairs
 from tests.graph.construction.test_near_names import Floats, exact_pairs, families
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from graph.construction.external.arrays import Columns
 from graph.construction.external.spellings import SpellingTree, write_spellings
-from graph.construction.names import IncrementalMatcher
+from graph.text import IncrementalMatcher
 
 WORDS = ["ada", "bob", "cyd", "日", "x1"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from graph.errors import BadInput, DependencyMissing, GraphUnavailable
-from graph.relationships.cypher import mirror as mirroring
+from graph.relationships.cypher import tables
 from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_url
 from graph.relationships.cypher.copies import open_copy
 from graph.relationships.cypher.dialect import VectorIndex
@@ -153,7 +153,7 @@ class TestReading:
     def test_nothing_is_committed_even_if_a_query_gets_past_the_check(
         self, server: BoltServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("graph.relationships.cypher.bolt.check_reads_only", lambda query, parameters: query)
+        monkeypatch.setattr("graph.relationships.cypher.reading.check_reads_only", lambda query, parameters: query)
         server.query("CREATE (n:Concept {id: 'x'}) RETURN n.id")
         assert server.rows("MATCH (n:Concept) RETURN n.id") == []
 
@@ -214,7 +214,7 @@ class TestMirroring:
         mirror(tmp_path, server)
         record.put_node(user("gone"))
         with monkeypatch.context() as patch:
-            patch.setattr(mirroring, "links", broken_links)
+            patch.setattr(tables, "links", broken_links)
             with pytest.raises(GraphUnavailable):
                 mirror(tmp_path, server)
         assert server.rows("MATCH (u:User {id: 'gone'}) RETURN u.id") == [("gone",)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graph.errors import BadInput
-from graph.relationships.cypher.dialect import Dialect, Memgraph, Neo4j, VectorIndex, dialect_of
+from graph.relationships.cypher.dialect import VectorIndex, dialect_of
 
 
 @pytest.mark.parametrize(
@@ -30,37 +30,21 @@ def test_a_dialect_that_nobody_speaks_is_refused() -> None:
 
 
 def test_memgraph_makes_its_vector_index_as_003_does() -> None:
-    index = VectorIndex(dimension=384, capacity=1000, metric="cos", resize_coefficient=2)
-    assert Memgraph().vector_index(index) == (
+    memgraph = dialect_of("", "memgraph")
+    assert memgraph.vector_index(VectorIndex(dimension=384, capacity=1000)) == (
         "CREATE VECTOR INDEX vector_embedding_index ON :`Vector`(embedding) WITH CONFIG"
         ' {"dimension": 384, "capacity": 1000, "metric": "cos", "resize_coefficient": 2}'
     )
-    assert Memgraph().constraint("User") == "CREATE CONSTRAINT ON (n:`User`) ASSERT n.id IS UNIQUE"
+    assert memgraph.constraint("User") == "CREATE CONSTRAINT ON (n:`User`) ASSERT n.id IS UNIQUE"
 
 
 def test_neo4j_makes_its_own() -> None:
-    assert Neo4j().vector_index(VectorIndex(dimension=3)) == (
+    assert dialect_of("", "neo4j").vector_index(VectorIndex(dimension=3)) == (
         "CREATE VECTOR INDEX `vector_embedding_index` IF NOT EXISTS FOR (v:`Vector`) ON (v.`embedding`)"
         " OPTIONS {indexConfig: {`vector.dimensions`: 3, `vector.similarity_function`: 'cosine'}}"
     )
-    with pytest.raises(BadInput, match="inner product"):
-        Neo4j().vector_index(VectorIndex(dimension=3, metric="ip"))
 
 
 def test_others_have_none_and_compare_each_vector() -> None:
-    assert Dialect().vector_index(VectorIndex(dimension=3)) is None
-    assert "reduce(" in Dialect().vector_search()
-
-
-@pytest.mark.parametrize("name", ["a b", "x`", "", "1x", "x; DROP", "é"])
-def test_the_name_of_an_index_is_a_plain_word(name: str) -> None:
-    with pytest.raises(BadInput, match="cannot be the name"):
-        VectorIndex(dimension=3, name=name)
-    with pytest.raises(BadInput, match="cannot be the name"):
-        VectorIndex(dimension=3, property_name=name)
-
-
-@pytest.mark.parametrize("odd", [{"dimension": 0}, {"capacity": 0}, {"resize_coefficient": 1}, {"metric": "x"}])
-def test_settings_that_no_index_has_are_refused(odd: dict[str, object]) -> None:
-    with pytest.raises(BadInput):
-        VectorIndex(**{"dimension": 3, **odd})  # type: ignore[arg-type]
+    assert dialect_of("").vector_index(VectorIndex(dimension=3)) == ""
+    assert "reduce(" in dialect_of("").search

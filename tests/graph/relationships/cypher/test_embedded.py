@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from graph.errors import BadInput, DependencyMissing, EmbeddingMismatch
-from graph.relationships.cypher import copies, filling
+from graph.relationships.cypher import copies
 from graph.relationships.cypher.copies import COPIES, open_copy, remove_copies
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, Edge, EdgeType, Node, NodeType, Property, PropertyKind
@@ -238,7 +238,7 @@ class TestMakingIt:
         self, record: RelationshipRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(filling, "_cell", lambda value: "'")
+            patch.setattr(copies, "_cell", lambda value: "'")
             with pytest.raises(BadInput, match="cannot be made"):
                 open_copy(tmp_path)
         assert not any(path.is_dir() for path in (tmp_path / COPIES).iterdir())

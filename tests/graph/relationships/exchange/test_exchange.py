@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.errors import BadInput, MissingEndpoint, NotInSchema
-from graph.relationships.exchange.graphml import to_graphml
 from graph.relationships.exchange.lines import (
     from_json_line,
     from_statement,
     import_lines,
     parts_of,
+    to_graphml,
     to_json_line,
     to_statement,
 )

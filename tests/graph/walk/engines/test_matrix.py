@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGraph
 from graph.schema import RelationType
 from graph.walk.engines import matrix
 from graph.walk.factors import EdgeFactors, edge_factors

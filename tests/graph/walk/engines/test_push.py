@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import EDGE_KINDS, EdgeKind, PassageLink, TypedGraph
 from graph.errors import WorkspaceDamaged
 from graph.schema import RelationType
 from graph.walk.engines import matrix, push

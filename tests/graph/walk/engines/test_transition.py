@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graph.construction.edges import IS_PASSAGE_KIND, KIND_INDEX, EdgeKind, PassageLink
-from graph.construction.typed_graph import TypedGraph
+from graph.construction.edges import IS_PASSAGE_KIND, KIND_INDEX, EdgeKind, PassageLink, TypedGraph
 from graph.schema import RelationType
 from graph.walk.engines.transition import arc_weights, arriving_weights, degrees
 from graph.walk.factors import DIRECTED, EdgeFactors, edge_factors

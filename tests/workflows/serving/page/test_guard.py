@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 
 from tests.workflows.serving.page.site import Visitor, visitor
 from workflows.access.identity import Keyring
+from workflows.serving.guard import is_local
 from workflows.serving.page.app import make_app
-from workflows.serving.page.guard import is_local
 from workflows.serving.page.site import Site
 
 

@@ -1,0 +1,176 @@
+"""The environment of this process, which no other module reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Environment:
+    """The variables as they stood when they were read, each by its name in small letters; empty where it is not set.
+
+    It holds keys and passwords, and shows nothing of itself.
+
+    Attributes:
+        variables: all that there are, for child processes and for names that a setting gives.
+        openai_api_key: turns the chat model on; the key for chat and embeddings.
+        openai_base_url: turns the chat model on, too; the address of another server than OpenAI's.
+        openai_api_base: LangChain's own: the address where ``OPENAI_BASE_URL`` is not set.
+        openai_proxy: LangChain's own: a proxy for the requests to the chat and embedding endpoints.
+        mara_chat_model: the chat model's name, where the run names none; ``local`` is one of this machine.
+        mara_context_tokens: the chat model's context window, in tokens; by default what the server tells.
+        mara_embedding_model: the embedding model's name; by default the embedded one.
+        mara_embedding_base_url: its server, where that is another one than the chat model's.
+        mara_embedding_query_prefix: what goes before questions that are embedded; by default by the model's name.
+        mara_embedding_passage_prefix: what goes before passages, facts and names.
+        mara_embedding_threads: threads of an embedding model of this process; by default one a core.
+        mara_extraction_urls: servers that extract side by side while documents are indexed, with commas between.
+        mara_timeout_s: seconds in which a chat model may send no token, and that any other request may take; 60.
+        mara_question_s: seconds of work on a question; 300 by default, 0 for no limit.
+        mara_thinking_tokens: tokens that a model may think before each reply.
+        mara_price_in: the price of a million input tokens.
+        mara_price_out: the price of a million output tokens.
+        mara_workspace: the workspace of runs and commands that name none; ``./.mara`` by default.
+        xdg_state_home: the folder below which the terminal's history is kept; ``~/.local/state`` by default.
+        mara_auth: the file of keys and tokens; without it everybody may do all.
+        mara_origins: sites whose pages may call a LangGraph server, with commas between; ``*`` for all.
+        langgraph_http: the part ``http`` of langgraph.json, as the platform hands it to its server.
+        langserve_graphs: the graphs, as the platform hands them to its server: `graph.server_clients`.
+        mara_sources: the folder whose files the clients of a LangGraph server may have indexed; none by default.
+        mara_new_workspaces: up to how many workspaces, beside the default one, clients may make more; 0 by default.
+        mara_open_bytes: the memory that open workspaces may take together; by default half of what there is.
+        mara_keep_replaced: with 1, the generation that a publication replaces stays until the next one begins.
+        mara_build: where a generation is built, ``memory`` or ``disk``; by default by its size.
+        mara_build_processes: processes that build a generation on disk; by default one a core.
+        mara_vectors: what holds the vectors of generations that are published from now on.
+        mara_qdrant_url: the address of a Qdrant server.
+        mara_qdrant_key: its key.
+        mara_record_url: the Postgres database that holds records and history; by default each has SQLite files.
+        mara_chroma_url: the address of a Chroma server; by default the embedded one.
+        mara_history: ``on`` lets the clients of a LangGraph server keep a history; ``off`` by default.
+        mara_graph_url: the address of a graph server that follows the relationship graph.
+        mara_graph_user: the name to sign in there with.
+        mara_graph_password: the password.
+        mara_graph_database: the database of the server, where it has several.
+        mara_graph_dialect: its dialect, where what the server says of itself does not tell.
+        chroma_client_auth_provider: Chroma's own: how to send a token to the Chroma server.
+        chroma_client_auth_credentials: Chroma's own: the token.
+        langsmith_api_key: the key of LangSmith.
+        langchain_api_key: its older name.
+        langsmith_endpoint: the address of another LangSmith.
+        langchain_endpoint: its older name.
+        langsmith_tracing: ``true`` sends each run to LangSmith.
+        langchain_tracing_v2: one of its older names.
+        langsmith_tracing_v2: one of its older names.
+        langchain_tracing: one of its older names.
+        langsmith_use_daemon: LangSmith's own: ``true`` waits for none of its threads as the process ends.
+        langsmith_hide_inputs: LangSmith's own: ``true`` leaves inputs out of traces.
+        langsmith_hide_outputs: LangSmith's own: ``true`` leaves outputs out of traces.
+        langsmith_tracing_mode: where traces go: ``langsmith``, ``otel``, or ``hybrid`` for both.
+        langsmith_otel_only: ``true`` is an older way to say ``otel``.
+        langsmith_otel_enabled: ``true`` is an older way to say ``hybrid``.
+        otel_exporter_otlp_endpoint: OpenTelemetry's own: the address of the collector.
+        otel_exporter_otlp_traces_endpoint: OpenTelemetry's own: the address for traces, whole.
+        otel_exporter_otlp_timeout: OpenTelemetry's own: seconds that sending to the collector may take.
+        otel_service_name: OpenTelemetry's own: the service's name in its traces; ``mara`` by default.
+    """
+
+    variables: Mapping[str, str]
+    openai_api_key: str
+    openai_base_url: str
+    openai_api_base: str
+    openai_proxy: str
+    mara_chat_model: str
+    mara_context_tokens: str
+    mara_embedding_model: str
+    mara_embedding_base_url: str
+    mara_embedding_query_prefix: str
+    mara_embedding_passage_prefix: str
+    mara_embedding_threads: str
+    mara_extraction_urls: str
+    mara_timeout_s: str
+    mara_question_s: str
+    mara_thinking_tokens: str
+    mara_price_in: str
+    mara_price_out: str
+    mara_workspace: str
+    xdg_state_home: str
+    mara_auth: str
+    mara_origins: str
+    langgraph_http: str
+    langserve_graphs: str
+    mara_sources: str
+    mara_new_workspaces: str
+    mara_open_bytes: str
+    mara_keep_replaced: str
+    mara_build: str
+    mara_build_processes: str
+    mara_vectors: str
+    mara_qdrant_url: str
+    mara_qdrant_key: str
+    mara_record_url: str
+    mara_chroma_url: str
+    mara_history: str
+    mara_graph_url: str
+    mara_graph_user: str
+    mara_graph_password: str
+    mara_graph_database: str
+    mara_graph_dialect: str
+    chroma_client_auth_provider: str
+    chroma_client_auth_credentials: str
+    langsmith_api_key: str
+    langchain_api_key: str
+    langsmith_endpoint: str
+    langchain_endpoint: str
+    langsmith_tracing: str
+    langchain_tracing_v2: str
+    langsmith_tracing_v2: str
+    langchain_tracing: str
+    langsmith_use_daemon: str
+    langsmith_hide_inputs: str
+    langsmith_hide_outputs: str
+    langsmith_tracing_mode: str
+    langsmith_otel_only: str
+    langsmith_otel_enabled: str
+    otel_exporter_otlp_endpoint: str
+    otel_exporter_otlp_traces_endpoint: str
+    otel_exporter_otlp_timeout: str
+    otel_service_name: str
+
+    @property
+    def langsmith_key(self) -> str:
+        """The key of LangSmith, by whichever name."""
+        return self.langsmith_api_key or self.langchain_api_key
+
+    def value(self, name: str) -> str:
+        """Return a variable by its own name; empty where it is not set."""
+        return self.variables.get(name, "")
+
+
+NAMES = tuple(field.name.upper() for field in fields(Environment)[1:])
+"""The variables that have a field."""
+
+
+@cache
+def environment() -> Environment:
+    """Return the variables as they stood when the command, the run or the server began."""
+    variables = dict(os.environ)
+    return Environment(variables, *(variables.get(name, "") for name in NAMES))
+
+
+def refresh_environment() -> None:
+    """Let the variables be read again: a command, a run or a server begins."""
+    environment.cache_clear()
+
+
+def set_variables(variables: Mapping[str, str | None]) -> None:
+    """Set variables, or unset them with None: for libraries that read the environment, and for child processes."""
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    refresh_environment()

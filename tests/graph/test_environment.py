@@ -1,0 +1,41 @@
+"""The environment: read once, and read again when it is told to."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from graph.environment import NAMES, environment, refresh_environment, set_variables
+
+
+def test_a_variable_that_is_not_set_is_empty() -> None:
+    assert (environment().mara_chat_model, environment().value("SOME_OTHER")) == ("", "")
+
+
+def test_it_stands_as_it_was_read_until_it_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARA_CHAT_MODEL", "one")
+    assert environment().mara_chat_model == "one"
+    os.environ["MARA_CHAT_MODEL"] = "two"
+    assert environment().mara_chat_model == "one"
+    refresh_environment()
+    assert environment().mara_chat_model == environment().value("MARA_CHAT_MODEL") == "two"
+
+
+def test_what_is_set_or_unset_counts_at_once_for_child_processes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARA_VECTORS", "chroma")
+    set_variables({"MARA_VECTORS": "mapped"})
+    assert environment().mara_vectors == os.environ["MARA_VECTORS"] == "mapped"
+    set_variables({"MARA_VECTORS": None})
+    assert environment().mara_vectors == ""
+    assert "MARA_VECTORS" not in os.environ
+
+
+def test_it_shows_none_of_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-the-key")
+    assert "sk-the-key" not in repr(environment())
+
+
+def test_each_variable_says_what_it_is_for() -> None:
+    told = environment().__doc__ or ""
+    assert [name for name in NAMES if f"        {name.lower()}: " not in told] == []

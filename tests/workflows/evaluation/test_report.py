@@ -1,0 +1,242 @@
+"""The report of a run, as its reader finds it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cases import refuse_warnings
+from tests.workflows.evaluation.compared_rows import TEMPORAL, beta, row, write_run
+from workflows.evaluation import plots
+from workflows.evaluation import report as report_module
+from workflows.evaluation.report import write_report
+
+GOOD = [row(f"q{n}", "a b x", type="bridge" if n < 6 else "comparison") for n in range(12)]
+POOR = [{**each, "retrieved_ids": ["x", "a", "y"], "relation_factors": None} for each in GOOD]
+
+
+@pytest.fixture(autouse=True)
+def no_warning_is_raised() -> None:
+    refuse_warnings()
+
+
+@pytest.fixture(autouse=True)
+def fast_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write an empty file in place of each plot; what they draw is told in their own tests."""
+    for name in ("draw_recall", "draw_differences", "draw_latency"):
+        monkeypatch.setattr(plots, name, lambda path, *_: path.touch())
+    monkeypatch.setattr(report_module, "can_plot", lambda: True)
+
+
+def report(folder: Path, systems: dict[str, list[dict[str, Any]]], **given: Any) -> str:
+    return write_report(write_run(folder, systems, **given)).read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """Return a section without those that follow on the same or a higher level."""
+    level = heading.split()[0]
+    own = text.split(f"\n{heading}", 1)[1].split("\n", 1)[1]
+    higher = tuple("#" * depth + " " for depth in range(1, len(level) + 1))
+    lines = own.splitlines()
+    end = next((n for n, line in enumerate(lines) if line.startswith(higher)), len(lines))
+    return "\n".join(lines[:end])
+
+
+def test_it_opens_with_what_was_run_and_what_was_best(tmp_path: Path) -> None:
+    text = report(tmp_path, {"mara": GOOD, "dense": POOR})
+    assert text.startswith("# Evaluation on questions.jsonl: 12 questions, 2 systems\n")
+    assert "The highest recall@5 is **1.000**, of `mara`." in text
+    run = section(text, "## What was run")
+    for told in ("`c0ffee`", "`w1`, generation 3", "chat `offline`", "python `3.11`", "retrieval alone, 20 passages"):
+        assert told in run
+
+
+def test_retrieval_has_a_row_a_system_with_the_best_in_bold(tmp_path: Path) -> None:
+    table = section(report(tmp_path, {"mara": GOOD, "dense": POOR}), "## Retrieval")
+    assert "| system | R@1 | R@2 | R@5 | R@10 | R@20 | all@2 | all@5 | all@10 | MRR | MRR@5 |" in table
+    assert f"| `mara` | **0.500** | {' | '.join(['**1.000**'] * 9)} |" in table
+    recall, all_gold = " | ".join(["0.500"] * 4), " | ".join(["0.000"] * 3)
+    assert f"| `dense` | 0.000 | {recall} | {all_gold} | 0.500 | 0.500 |" in table
+    precision = section(report(tmp_path / "b", {"mara": GOOD, "dense": POOR}), "### Precision and F1")
+    assert "| system | P@1 | P@2 | P@5 | P@10 | P@20 | F1@1 | F1@2 | F1@5 | F1@10 | F1@20 |" in precision
+    poor = "0.000 | 0.500 | 0.200 | 0.100 | 0.050 | 0.000 | 0.500 | 0.286 | 0.167 | 0.091"
+    assert f"| `dense` | {poor} |" in precision
+
+
+def test_recall_is_told_by_kind_where_there_are_several(tmp_path: Path) -> None:
+    second = [*GOOD[:6], *POOR[6:]]
+    kinds = section(report(tmp_path / "a", {"mara": GOOD, "dense": second}), "### Recall@5 by kind")
+    assert "| system | bridge (6) | comparison (6) |" in kinds
+    assert "| `dense` | 1.000 | 0.500 |" in kinds
+    assert "Recall@5 by kind" not in report(tmp_path / "b", {"mara": GOOD[:6], "dense": POOR[:6]})
+
+
+def test_controls_stand_apart_and_are_never_the_best(tmp_path: Path) -> None:
+    text = report(tmp_path, {"dense": POOR, "mara+oracle-filter": GOOD})
+    assert "Controls aside, the highest recall@5 is **0.500**, of `dense`." in text
+    controls = section(text, "### Controls")
+    assert "These are not results" in controls
+    assert "`mara+oracle-filter`" in controls
+    assert "\n| `dense`" not in controls
+    assert "mara+oracle-filter" not in section(text, "## Retrieval").split("### Controls")[0]
+    assert section(text, "## Differences").index("Controls, which are not") < section(text, "## Differences").index(
+        "| `mara+oracle-filter` |"
+    )
+
+
+def test_without_hybrid_differences_are_to_the_first_system_with_interval_and_corrected_p(tmp_path: Path) -> None:
+    text = report(tmp_path, {"mara": GOOD, "dense": POOR, "sparse": GOOD})
+    differences = section(text, "## Differences to `mara`")
+    # 12 of 12 flips the same way: p is 2 / 4096 alone. All nine metrics of retrieval differ as clearly.
+    assert "| `dense` | **-0.500 [-0.500, -0.500] p 0.004** |" in differences
+    assert "| `sparse` | +0.000 [+0.000, +0.000] p 1.000 |" in differences
+    assert "mara compare" in differences
+    assert "over the 2 systems" in section(text, "## What these figures")
+
+
+def test_the_table_of_systems_has_the_paired_intervals_to_hybrid(tmp_path: Path) -> None:
+    half = [*GOOD[:6], *POOR[6:]]
+    text = report(tmp_path, {"mara": GOOD, "hybrid": half, "mara+oracle-beta": POOR})
+    table = section(text, "## Retrieval").split("### ")[0]
+    assert "| MRR@5 | R@5 − `hybrid` | all@5 − `hybrid` |" in table
+    mara, hybrid = (next(line for line in table.splitlines() if f"| `{name}`" in line) for name in ("mara", "hybrid"))
+    assert mara.endswith("| +0.250 [+0.125, +0.375] | +0.500 [+0.250, +0.750] |")
+    assert hybrid.endswith("| – | – |")
+    assert "-0.250 [-0.375, -0.125]" in section(text, "### Controls")
+    assert "## Differences to `hybrid`" in text
+
+
+def test_one_system_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
+    text = report(tmp_path, {"mara": GOOD})
+    assert "MRR@5 |\n" in section(text, "## Retrieval")
+    assert "one system alone" in section(text, "## Differences")
+    assert not (tmp_path / "differences.png").exists()
+    assert "differences.png" not in text
+
+
+def test_what_beta_brings_is_told_where_the_same_system_ran_with_uniform_beta(tmp_path: Path) -> None:
+    with_beta = [{**each, "relation_factors": beta(TEMPORAL) if n < 10 else None} for n, each in enumerate(GOOD)]
+    text = report(tmp_path / "a", {"mara": with_beta, "mara+uniform-beta": POOR})
+    brings = section(text, "## What β brings to `mara`")
+    assert "| all questions | 12 | 0.500, 1.000, +0.500 [+0.500, +0.500] |" in brings
+    assert "| TEMPORAL | 10 | 0.500, 1.000, +0.500 [+0.500, +0.500] |" in brings
+    assert "| none | 2 | 0.500, 1.000, +0.500 |" in brings
+    assert "**B is better on recall@5" in brings
+    assert "What β brings" not in report(tmp_path / "b", {"mara": GOOD, "dense": POOR})
+
+
+def test_answers_are_told_where_they_were_written(tmp_path: Path) -> None:
+    citation = {"number": 1, "passage_id": "a", "supported": True, "gold": False}
+    answered = [{**each, "em": 1.0, "f1": 1.0, "refused": False, "citations": [citation]} for each in GOOD]
+    refused = [{**each, "em": 0.0, "f1": 0.0, "refused": True} for each in GOOD]
+    text = report(tmp_path, {"mara": answered, "dense": refused}, retrieval_only=False)
+    answers = section(text, "## Answers")
+    assert "| `mara` | 1.000 | 1.000 | 1.000 | 0.000 | 0.000 | 1.000 | 0.000 |" in answers
+    assert "| `dense` | 0.000 | 0.000 | 0.000 | 0.000 | 1.000 | – | – |" in answers
+    assert "| system | recall@2 | recall@5 | recall@10 | all-gold@5 | mrr | em | f1 |" in text
+    assert "## Answers" not in report(tmp_path / "b", {"mara": GOOD})
+
+
+def test_citations_are_told_where_answers_were_written(tmp_path: Path) -> None:
+    cited = {"citation_recall": 1.0, "citation_precision": 0.5, "gold_citation_recall": 0.5}
+    rows = [{**each, "refused": False, **cited, "written_from": ["a", "x", "y", "b"]} for each in GOOD]
+    text = report(tmp_path, {"mara": rows}, retrieval_only=False)
+    assert "| `mara` | 1.000 | 0.500 | 0.500 | – | 4.000 | 1.000 | 0.500 |" in section(text, "### Citations")
+    assert "### Judged passages" not in text
+
+
+def test_judged_passages_and_checked_claims_are_told_of_systems_that_have_them(tmp_path: Path) -> None:
+    claims = {"claims": 4, "supported": 3, "quoted": 0, "unsupported": 1, "irrelevant": 0, "checked_by": "model"}
+    found = {"claims": claims, "coverage": "FULLY ANSWERED", "judge_outcome": "kept", "follow_ups": ["found"]}
+    empty = {"coverage": "NOT ANSWERED", "judge_outcome": "nothing supports"}
+    rows = [{**each, **(found if n else empty)} for n, each in enumerate(GOOD)]
+    checked = section(
+        report(tmp_path, {"ragenta": rows, "dense": POOR}, retrieval_only=False), "### Judged passages and checked"
+    )
+    counts = "FULLY ANSWERED 11, NOT ANSWERED 1 | kept 11, nothing supports 1 | found 11"
+    assert f"| `ragenta` | 44 | 0.750 | {counts} |" in checked
+    assert "`dense`" not in checked
+
+
+def test_latency_is_told_in_whole_and_by_node(tmp_path: Path) -> None:
+    latency = section(report(tmp_path, {"mara": GOOD}), "## Latency")
+    assert "| `mara` | 12.0 | 12.0 |" in latency
+    assert "| system | encode question | walk graph |" in latency
+    assert "| `mara` | 4.0 / 4.0 | 6.0 / 6.0 |" in latency
+
+
+def test_fallbacks_and_failures_are_counted(tmp_path: Path) -> None:
+    fallback = {"node": "keep_top_facts", "kind": "Fallback", "message": "no JSON", "attempt": 3}
+    failure = {"kind": "WorkspaceLocked", "message": "locked"}
+    rows = [{**GOOD[0], "errors": [fallback]}, {**GOOD[1], "failed": failure, "retrieved_ids": []}, *GOOD[2:]]
+    trouble = section(report(tmp_path, {"mara": rows}), "## Fallbacks")
+    assert r"| `mara` | 1 | WorkspaceLocked 1 | keep\_top\_facts 1 | Fallback 1 | kept 12 | walk 12 |" in trouble
+
+
+def test_tokens_and_cost_are_told_where_a_model_was_asked(tmp_path: Path) -> None:
+    assert "No chat model was asked" in section(report(tmp_path / "a", {"mara": GOOD}), "## Tokens")
+    tokens = {"calls": 2, "prompt_tokens": 1000, "completion_tokens": 100, "unknown": 0}
+    spent = section(report(tmp_path / "b", {"mara": GOOD}, tokens=tokens), "## Tokens")
+    assert "| `mara` | 24 | 12,000 | 1,200 | 0 | – | 2.0 | 1,000.0 | 100.0 |" in spent
+    assert "no prices were given" in spent
+
+
+def test_the_command_that_makes_the_run_again_can_be_read_by_a_shell(tmp_path: Path) -> None:
+    about = {"file": "my questions.json", "seed": 7, "limit": 12, "count": 100}
+    text = report(tmp_path / "run 1", {"mara": GOOD, "mara+model=a;b": POOR}, questions=about)
+    command = section(text, "## How to reproduce").split("```")[1]
+    assert shlex.split(command.replace("\\\n", " ")) == [
+        *("mara", "eval", "my questions.json", "--workspace", "WORKSPACE", "--seed", "7", "--limit", "12"),
+        *("--retrieval-only", "--model", "offline", "--out", "run 1", "--mode", "mara", "--mode", "mara+model=a;b"),
+    ]
+
+
+def test_the_caveats_are_those_of_this_run(tmp_path: Path) -> None:
+    half = [*GOOD[:6], *POOR[6:]]
+    caveats = section(
+        report(tmp_path / "a", {"mara": GOOD, "dense": half}, questions={"unresolved_gold": 4, "without_gold": 2}),
+        "## What these figures do not say",
+    )
+    assert "4 gold passages of the file were not found in the workspace, and count as not retrieved;" in caveats
+    assert "2 questions have no gold passage" in caveats
+    assert "12 questions tell recall@5 of two systems apart to about ±0.1" in caveats
+    assert "No language model took part" in caveats
+    models = {"chat": "gpt-x", "embedding": "small", "store": "embedded"}
+    other = report(tmp_path / "b", {"mara": GOOD}, models=models)
+    assert "No language model" not in other
+    assert "gold passages of the file" not in other
+
+
+def test_a_run_without_gold_or_answers_is_reported_without_figures(tmp_path: Path) -> None:
+    rows = [{**each, "gold_ids": []} for each in GOOD]
+    text = report(tmp_path, {"mara": rows, "dense": rows}, questions={"without_gold": 12})
+    assert "Means over the 0 questions" in text
+    assert "| `mara` | – | – | – | – | – | – | – |" in text
+    assert "| `dense` | – | – | – | – |" in section(text, "## Differences")
+    assert not (tmp_path / "recall.png").exists()
+    assert " nan" not in text
+
+
+def test_without_matplotlib_the_report_says_so_and_old_plots_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "](recall.png)" in report(tmp_path, {"mara": GOOD, "dense": POOR})
+    assert (tmp_path / "recall.png").exists()
+    monkeypatch.setattr(report_module, "can_plot", lambda: False)
+    text = report(tmp_path, {"mara": GOOD, "dense": POOR})
+    assert "matplotlib is not installed" in text
+    assert ".png" not in text
+    assert not list(tmp_path.glob("*.png"))
+
+
+def test_plots_show_as_many_systems_as_can_be_told_apart_and_say_so(tmp_path: Path) -> None:
+    text = report(tmp_path, {f"mara+damping=0.{n}": GOOD for n in range(1, 10)})
+    assert "The plot shows the first 8 systems; 1 more are in the table." in text
+
+
+def test_the_same_run_gives_the_same_report(tmp_path: Path) -> None:
+    systems = {"mara": GOOD, "dense": [*GOOD[:7], *POOR[7:]]}
+    assert report(tmp_path, systems) == report(tmp_path, systems)

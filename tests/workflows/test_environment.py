@@ -1,0 +1,76 @@
+"""A run, whatever begins it, has the variables of the environment as they are then."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.environment import environment
+from graph.errors import BadInput, MaraError, WorkspaceMissing
+from tests.workflows.command_line import Mara
+from tests.workflows.small_world import QUESTION
+from workflows import discovery, document_search, mara, retriever, streaming
+from workflows.ask import ask
+from workflows.context import Context, asking
+from workflows.explain import explain
+from workflows.indexing import index_sources, reembed_workspace
+
+WAYS: dict[str, Callable[[], Any]] = {
+    "ask": lambda: ask(QUESTION, Context()),
+    "stream": lambda: list(streaming.ask_stream(QUESTION, Context())),
+    "graph": lambda: mara.graph.invoke(asking(QUESTION), context=Context()),
+    "coroutine": lambda: asyncio.run(mara.graph.ainvoke(asking(QUESTION), context=Context())),
+    "retriever": lambda: retriever.MaraRetriever().invoke(QUESTION),
+    "walk tool": lambda: retriever.walk_tool().invoke({"question": QUESTION}),
+    "documents": lambda: document_search.search_documents(Context(), QUESTION),
+    "discovery": lambda: discovery.what_to_read(Context(), QUESTION),
+    "provenance": lambda: discovery.passage_provenance(Context(), "p"),
+    "reading": lambda: reading.read_beside(Context(user_id="u"), "p"),
+}
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small_workspace: Path) -> Path:
+    """Another workspace, which is none: the user names it after a first question."""
+    monkeypatch.setenv("MARA_WORKSPACE", str(small_workspace))
+    assert environment().mara_workspace == str(small_workspace)
+    monkeypatch.setitem(os.environ, "MARA_WORKSPACE", str(tmp_path / "elsewhere"))
+    return tmp_path / "elsewhere"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_set_after_the_last_question_counts_in_the_next(way: str, elsewhere: Path) -> None:
+    with pytest.raises(WorkspaceMissing, match="elsewhere"):
+        WAYS[way]()
+
+
+def test_a_command_has_the_variables_as_they_are(elsewhere: Path, mara: Mara) -> None:
+    assert "elsewhere" in mara("stats").err
+
+
+def test_so_has_an_explanation(settings: Callable[..., Context], elsewhere: Path) -> None:
+    result = ask(QUESTION, settings())
+    with pytest.raises(MaraError, match="elsewhere"):
+        explain(result, Context())
+
+
+def test_so_has_indexing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert environment().mara_price_in == ""
+    monkeypatch.setitem(os.environ, "MARA_PRICE_IN", "dear")
+    (tmp_path / "a.txt").write_text("Marn lies on Lake Sund.")
+    with pytest.raises(BadInput, match="MARA_PRICE_IN"):
+        index_sources([tmp_path / "a.txt"], tmp_path / "workspace")
+
+
+def test_so_has_embedding_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, small_workspace: Path, settings: Callable[..., Context]
+) -> None:
+    ask(QUESTION, settings())
+    monkeypatch.setitem(os.environ, "MARA_RECORD_URL", "postgresql://nowhere.invalid/mara")
+    with pytest.raises(BadInput, match="MARA_RECORD_URL"):
+        reembed_workspace(small_workspace)

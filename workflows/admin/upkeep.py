@@ -1,0 +1,109 @@
+"""The upkeep of a workspace, told as plain values: examining and repairing it, and its record in Postgres."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from graph.checks.doctor import Examination, examine_workspace, repair_workspace
+from graph.errors import BadInput, MaraError
+from graph.publish.derive import publish_committed
+from graph.relationships.moving import move_to_postgres
+from graph.storage.place import PLACE_FILE, given_name, name_record, place_name
+from graph.storage.workspace import Workspace
+from workflows.context import Context
+from workflows.runtime.resources import OFFLINE, chat_model_name, chat_model_of
+
+
+def run_doctor(root: Path, *, repair: bool = False) -> dict[str, Any]:
+    """Return what is right and wrong with a workspace; with ``repair``, what was done about it, and what was before.
+
+    The chat model is told beside it, as far as that can be seen without a request.
+
+    Raises:
+        WorkspaceMissing: there is none.
+        WorkspaceLocked: it is to be repaired, and another process is writing.
+        StoreUnavailable: the Chroma server does not take what is written.
+    """
+    if not repair:
+        return {"workspace": str(root), **_told(examine_workspace(root)), "chat_model": _chat_model()}
+    before, done, after = repair_workspace(root)
+    return {
+        "workspace": str(root),
+        **_told(after),
+        "done": done,
+        "before": _told(before),
+        "chat_model": _chat_model(),
+    }
+
+
+def _told(found: Examination) -> dict[str, Any]:
+    return {
+        "ok": found.ok,
+        "generation": found.generation,
+        "findings": [{**asdict(finding), "examples": list(finding.examples)} for finding in found.findings],
+    }
+
+
+def _chat_model() -> dict[str, Any]:
+    """Return the chat model that runs get by default, and whether it can be had; nothing is asked of it."""
+    context = Context()
+    name = chat_model_name(context)
+    try:
+        chat_model_of(context, context.temperature)
+    except MaraError as fault:
+        return {"name": name, "ok": False, "message": fault.message, "advice": fault.hint}
+    message = "none is configured, the offline agents answer" if name == OFFLINE else f"{name} is configured"
+    return {"name": name, "ok": True, "message": message, "advice": ""}
+
+
+def join_record(root: Path, name: str = "") -> dict[str, Any]:
+    """Let a folder have a record that is in Postgres, and derive its index from the record as it stands.
+
+    A folder that has it already is brought up to date.
+
+    Args:
+        root: the folder, which is made where there is none.
+        name: of the record; by default the one that the folder or ``MARA_RECORD_URL`` names.
+
+    Raises:
+        BadInput: no record is named, or the folder has another one.
+        WorkspaceDamaged: there is no record of that name.
+        WorkspaceLocked: a writer is at work; it derives its own index, and this one can be derived afterwards.
+        RecordUnavailable: the server does not answer.
+    """
+    workspace = Workspace(root)
+    is_new = not (root / PLACE_FILE).exists()
+    if not is_new and name not in ("", place_name(root)):
+        raise BadInput(f"{root} has another record: {place_name(root)!r}", "Name another folder")
+    if is_new:
+        given = given_name()
+        _name(root, name or given)
+    try:
+        (root / "index").mkdir(exist_ok=True)
+        workspace.open_record().close()
+    except MaraError:
+        if is_new:
+            (root / PLACE_FILE).unlink()
+        raise
+    published = publish_committed(workspace)
+    return {"record": place_name(root), "generation": workspace.current(), "derived": published is not None}
+
+
+def move_record(root: Path, name: str = "") -> dict[str, Any]:
+    """Move a workspace's record and history from SQLite to Postgres; raises as `move_to_postgres` does."""
+    moved, files = move_to_postgres(root, name)
+    return {"record": moved, "set_aside": files}
+
+
+def _name(root: Path, name: str) -> None:
+    if not name:
+        raise BadInput(
+            "No record is named", "Give the name that `mara stats` shows of it, or ?workspace=NAME in the address"
+        )
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise BadInput(f"{root} cannot be made ({fault.strerror})", "Choose another folder") from fault
+    name_record(root, name, joins=True)

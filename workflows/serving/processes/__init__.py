@@ -1,0 +1,1 @@
+"""The processes of `mara serve`: one that serves a site, or several under a supervisor."""
