@@ -54,11 +54,13 @@ class MaraRetriever(BaseRetriever):
         ]
 
 
-class _Asked(BaseModel):
-    """The arguments of the tool: an unknown one is refused, not ignored."""
+class _Arguments(BaseModel):
+    """The arguments of a tool: an unknown one is refused, not ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
+
+class _Asked(_Arguments):
     question: QuestionText = Field(description="A question in plain words.")
 
 
@@ -101,11 +103,7 @@ def answer_tool(context: Context | None = None) -> BaseTool:
     return ask_documents
 
 
-class _Discovering(BaseModel):
-    """The arguments of the tool: an unknown one is refused, not ignored."""
-
-    model_config = ConfigDict(extra="forbid")
-
+class _Discovering(_Arguments):
     topic: str = Field(
         default="",
         max_length=QUESTION_LIMIT,
@@ -133,11 +131,7 @@ def discovery_tool(context: Context | None = None) -> BaseTool:
     return discover_documents
 
 
-class _Tracing(BaseModel):
-    """The arguments of the tool: an unknown one is refused, not ignored."""
-
-    model_config = ConfigDict(extra="forbid")
-
+class _Tracing(_Arguments):
     passage_id: str = Field(max_length=MAX_ID, description="The id of a passage, as the other tools give it.")
 
 

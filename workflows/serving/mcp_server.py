@@ -259,13 +259,7 @@ def _told_to_the_client(workspace: Path) -> Iterator[None]:
 
 
 def _context(
-    workspace: Path,
-    fixed: Mapping[str, Any],
-    user: str,
-    mode: Mode,
-    top_k: int,
-    where: Mapping[str, Any],
-    as_of: str,
+    workspace: Path, fixed: Mapping[str, Any], user: str, mode: Mode, top_k: int, where: Mapping[str, Any], as_of: str
 ) -> Context:
     given = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of, user_id=user)
     context = given.within(fixed)

@@ -26,18 +26,17 @@ from workflows.serving.page.api import Admitted, ask_once, health, in_a_thread, 
 from workflows.serving.page.endpoints import (
     add_document,
     ask,
-    count_view,
     delete_conversation,
     explanation,
     filters,
     index_documents,
     list_conversations,
     read_conversation,
-    read_source,
     read_turn,
     rename_conversation,
     setup,
 )
+from workflows.serving.page.reading import count_view, read_source
 from workflows.serving.page.requests import Endpoint, plain, told
 from workflows.serving.page.site import Site
 from workflows.serving.service import Service
