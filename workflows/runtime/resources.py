@@ -13,7 +13,10 @@ from langgraph.runtime import ServerInfo
 
 from agents.chat.local_model import is_local, local_name, open_local_model, refuse_file_of_client
 from agents.chat.model import ChatModel, open_chat_model
+from agents.chat.reply_cache import Replies
+from agents.chat.throttle import Throttle
 from agents.chat.usage import QuestionBudget, Spent
+from agents.extraction.run import ExtractionRun, Retries
 from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
 from graph.embedding.embeddings import configured_embedder
@@ -196,7 +199,7 @@ class ModelSettings(Protocol):
 def chat_model_name(context: ModelSettings) -> str:
     """Return the chat model's name, or ``offline`` where neither the context nor the environment gives one."""
     model = _wanted_model(context)
-    return local_name(model) if is_local(model) else model
+    return local_name(model) if model != OFFLINE and is_local(model) else model
 
 
 def _wanted_model(context: ModelSettings) -> str:
@@ -204,7 +207,7 @@ def _wanted_model(context: ModelSettings) -> str:
     if context.model:
         return context.model
     named = environment().mara_chat_model
-    if environment().openai_api_key or environment().openai_base_url or is_local(named):
+    if environment().openai_api_key or environment().openai_base_url or (named and is_local(named)):
         return named or DEFAULT_CHAT_MODEL
     return OFFLINE
 
@@ -234,6 +237,27 @@ def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extract
     return ChatExtractor(models[0], own, models[1:]) if models else OfflineExtractor(own)
 
 
+def extraction_run(
+    extractor: Extractor, context: IndexingContext, cache: Replies | None, shares: int = 1
+) -> ExtractionRun:
+    """Return an extractor's run under its share of a run's limits; one that asks no model works in the caller's thread.
+
+    Args:
+        extractor: who extracts.
+        context: the settings of the run.
+        cache: kept replies of the model.
+        shares: how many extract side by side within these limits.
+    """
+    requests, tokens = (limit and limit / shares for limit in (context.requests_per_minute, context.tokens_per_minute))
+    return ExtractionRun(
+        extractor,
+        concurrency=max(1, context.concurrency // shares) if isinstance(extractor, ChatExtractor) else 1,
+        cache=cache,
+        throttle=Throttle(requests_per_minute=requests, tokens_per_minute=tokens),
+        retries=Retries(malformed=context.max_json_retries),
+    )
+
+
 def extraction_urls() -> list[str]:
     """Return the servers that extract side by side: ``MARA_EXTRACTION_URLS``, with commas between; none by default.
 
@@ -260,10 +284,10 @@ def _extraction_models(context: IndexingContext) -> list[ChatModel]:
 
 def chat_model_of(context: ModelSettings, temperature: float) -> ChatModel | None:
     """Return the chat model of a run; None where the offline agents answer. Raises ModelUnavailable."""
-    refuse_file_of_client(context.model)
     name = _wanted_model(context)
     if name == OFFLINE:
         return None
+    refuse_file_of_client(context.model)
     if is_local(name):
         return _open_local_model(name, temperature, timeout_s(), thinking_tokens())
     return _open_chat_model(
@@ -304,6 +328,8 @@ def passages_by_provenance(context: Context) -> frozenset[str] | None:
         BadInput: there is no relationship graph, or nothing tells whose citations count.
         NoAccess: the conversation is not open to who asks.
     """
+    if not context.provenance.model_fields_set:
+        return None
     wanted = context.provenance_filter
     if not wanted:
         return None
