@@ -26,6 +26,9 @@ NOT_KNOWN = "NOT KNOWN"
 
 DEFAULT_BUDGET_CHARACTERS = 12_000
 
+LEAST_LIKENESS = 0.37
+"""The least cosine of evidence with the packaged embedding model; that of other models lies elsewhere."""
+
 _MAX_LISTED = 10
 _LINE_MARKER = re.compile(r"^\s*(?:[-+*•>#]+|[0-9]{1,3}[.)])\s+")
 
@@ -203,10 +206,6 @@ class OfflineAnswerer:
         Each sentence stands as in its passage, less any citation of its own, which would read as one of this answer.
         """
         return quote_evidence(find_each_evidence(question, passages, self._embed, self._least_likeness))
-
-
-LEAST_LIKENESS = 0.37
-"""The least cosine of evidence with the packaged embedding model; that of other models lies elsewhere."""
 
 
 def comparing_sentences(twin: Callable[[Embed, float], Role]) -> Callable[[Run], Role]:

@@ -38,6 +38,7 @@ class Environment:
         mara_auth: the file of keys and tokens; without it everybody may do all.
         mara_origins: sites whose pages may call a LangGraph server, with commas between; ``*`` for all.
         langgraph_http: the part ``http`` of langgraph.json, as the platform hands it to its server.
+        langserve_graphs: the graphs, as the platform hands them to its server: `graph.server_clients`.
         mara_sources: the folder whose files the clients of a LangGraph server may have indexed; none by default.
         mara_new_workspaces: up to how many workspaces, beside the default one, clients may make more; 0 by default.
         mara_open_bytes: the memory that open workspaces may take together; by default half of what there is.
@@ -100,6 +101,7 @@ class Environment:
     mara_auth: str
     mara_origins: str
     langgraph_http: str
+    langserve_graphs: str
     mara_sources: str
     mara_new_workspaces: str
     mara_open_bytes: str

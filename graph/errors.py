@@ -9,16 +9,14 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from graph.server_clients import told
-
 
 class MaraError(RuntimeError):
-    """Root of every error this project raises on purpose. In a LangGraph server, it names no folder of the machine.
+    """Root of every error this project raises on purpose.
 
     Attributes:
         exit_code: what the command line exits with.
@@ -28,10 +26,13 @@ class MaraError(RuntimeError):
     exit_code = 1
 
     def __init__(self, message: str, hint: str = "") -> None:
-        message, hint = told(message), told(hint)
         super().__init__(f"{message}. {hint}" if hint else message)
         self.message = message
         self.hint = hint
+
+    def reword(self, words: Callable[[str], str]) -> None:
+        """Put other words in place of the message and the hint, for a reader who may not see all that they tell."""
+        MaraError.__init__(self, words(self.message), words(self.hint))
 
     @property
     def kind(self) -> str:

@@ -1,4 +1,10 @@
-"""The clients of a LangGraph server: tells whether this process has any, and keeps paths of its machine from them."""
+"""The clients of a LangGraph server: whether this process serves any, and what of its machine they are told.
+
+It is told that it does by what starts it: the page that langgraph.json names, as the server opens it
+(`workflows.serving.page.app`); LangGraph, by what it says of its server with each run (`workflows.runtime.access`); and
+``LANGSERVE_GRAPHS``, by which the platform hands the graphs to its server, whatever else its configuration names. A
+command serves nobody but its user.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +12,40 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from graph.environment import environment
+from graph.errors import MaraError
+
+_SERVES = False
+
+
+def serve_clients() -> None:
+    """Say that this process serves clients, to its end."""
+    global _SERVES
+    _SERVES = True
 
 
 def serves_clients() -> bool:
     """Tell whether names and settings come from the clients of a LangGraph server, rather than from its operator."""
-    return "langgraph_api" in sys.modules
+    return _SERVES or bool(environment().langserve_graphs)
 
 
 def told(text: str) -> str:
-    """Return a message or a result as whoever asked may see it: a client of a server sees names in place of paths."""
+    """Return a message or a result as the caller may see it: a client of a server sees names in place of paths."""
     return without_folders(text) if serves_clients() else text
+
+
+@contextmanager
+def told_to_clients() -> Iterator[None]:
+    """Let an error of ours that leaves the block name no path to the client of a server."""
+    try:
+        yield
+    except MaraError as fault:
+        fault.reword(told)
+        raise
 
 
 def without_folders(text: str, *folders: Path) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from graph import server_clients
 from graph.embedding import bert as bert_module
 from graph.embedding.bert import MiniLMEmbedder
 from graph.environment import refresh_environment
@@ -119,6 +120,7 @@ def unconfigured(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith(CONFIGURING):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    monkeypatch.setattr(server_clients, "_SERVES", False)
 
 
 @pytest.fixture

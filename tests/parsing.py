@@ -12,10 +12,9 @@ from pydantic import SecretStr
 from agents.answerer import ChatAnswerer, OfflineAnswerer
 from agents.answers.citations import locate_quote, parse_citations, quotable, strip_citations, without_marks
 from agents.answers.claims import citing_sentences, join_claims, plain_text, split_claims, strip_marks
-from agents.chat.logprobs import TokenLogprobs
 from agents.chat.model import ChatModel, ChatReply
 from agents.chat.quoting import quoted
-from agents.chat.replies import ThinkFilter, parse_object, without_thinking
+from agents.chat.replies import ThinkFilter, TokenLogprobs, parse_object, without_thinking
 from agents.chat.usage import Usage
 from agents.claim_judge import ChatClaimJudge, is_supported
 from agents.claim_verdicts import claims_of

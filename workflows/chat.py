@@ -13,7 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from workflows.conversation.nodes import Answer, choose_reading
 from workflows.conversation.reading import choices_of
 from workflows.conversation.settings import ANSWER, ChatContext
-from workflows.states.chat import Conversation
+from workflows.conversation.state import Conversation
 
 WORKFLOW = "chat"
 

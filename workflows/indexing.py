@@ -15,6 +15,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from contextlib import aclosing, closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +31,21 @@ from graph.embedding.embeddings import configured_embedder
 from graph.environment import refresh_environment
 from graph.errors import BadInput
 from graph.publish import derive
+from graph.server_clients import told_to_clients
 from graph.storage.workspace import Workspace
 from graph.storage.writer import reembed as replace_vectors
 from workflows.indexing_run.relating import related, related_if_there
 from workflows.indexing_run.removal_review import are_approved, check_approved, rejection_of, removals_of
 from workflows.indexing_run.report import IndexReport, report_of, seconds_since
-from workflows.indexing_run.run import IndexingRun
+from workflows.indexing_run.run import IndexingRun, RunKey
 from workflows.indexing_run.run import Progress as Progress
 from workflows.runtime.access import indexing_context_of
 from workflows.runtime.cancellable import interruptibly
 from workflows.runtime.tracing import about_indexing, described
 from workflows.runtime.workflow_graph import TRANSPORT_RETRIES
 from workflows.settings.indexing import SOURCES_LIMIT, IndexingContext, Sources
-from workflows.states.indexing import IndexingOutput, IndexingState, RunKey, added_up, first_failures
+from workflows.states.indexing import IndexingState, added_up, first_failures
+from workflows.states.shared import part_of
 
 COMMIT_PASSAGES = 64
 """Passages in one commit: what a crash can cost."""
@@ -64,14 +67,15 @@ def node(work: Work) -> Callable[..., Update]:
     """Make a node of LangGraph from a function of a state and of the run: named in traces, telling progress as it."""
 
     def run_node(state: IndexingState, runtime: Runtime[IndexingContext]) -> Update:
-        context, key = indexing_context_of(runtime), key_in(state)
         run: IndexingRun = get_config()["configurable"][_RUN]
 
         def emit(told: dict[str, Any]) -> None:
             runtime.stream_writer({"node": name, **told})
 
-        with described(lambda: about_indexing(context)), run.lent(key, context, emit):
-            return work(state, run)
+        with told_to_clients():
+            context, key = indexing_context_of(runtime), key_in(state)
+            with described(lambda: about_indexing(context)), run.lent(key, context, emit):
+                return work(state, run)
 
     name = run_node.__name__ = run_node.__qualname__ = work.__name__
     run_node.__doc__ = work.__doc__
@@ -84,7 +88,7 @@ def load_documents(state: IndexingState, run: IndexingRun) -> Update:
     started = time.time()
     run.read()
     return {
-        **key_in(state),
+        **asdict(key_in(state)),
         "started": started,
         "batch": [],
         "extractions": [],
@@ -208,7 +212,7 @@ def next_step(state: IndexingState) -> str:
     return A_BATCH if state["batch"] else ALL_COMMITTED
 
 
-class IndexingGraph(CompiledStateGraph[IndexingState, IndexingContext, Sources, IndexingOutput]):
+class IndexingGraph(CompiledStateGraph[IndexingState, IndexingContext, Sources, Any]):
     """The compiled workflow: each stream of it is one run, which it hands to the nodes and closes at its end."""
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
@@ -240,7 +244,7 @@ def _run_in(config: RunnableConfig | None) -> IndexingRun:
     return given if isinstance(given, IndexingRun) else IndexingRun()
 
 
-class IndexingBuilder(StateGraph[IndexingState, IndexingContext, Sources, IndexingOutput]):
+class IndexingBuilder(StateGraph[IndexingState, IndexingContext, Sources, Any]):
     """Builds the workflow, to compile with a checkpointer of one's own."""
 
     def compile(self, *args: Any, **kwargs: Any) -> IndexingGraph:
@@ -252,7 +256,10 @@ class IndexingBuilder(StateGraph[IndexingState, IndexingContext, Sources, Indexi
 def build(transport_retries: RetryPolicy = TRANSPORT_RETRIES) -> IndexingBuilder:
     """Return the builder of the indexing workflow."""
     builder = IndexingBuilder(
-        IndexingState, context_schema=IndexingContext, input_schema=Sources, output_schema=IndexingOutput
+        IndexingState,
+        context_schema=IndexingContext,
+        input_schema=Sources,
+        output_schema=part_of(IndexingState, ("report",), "IndexingOutput"),
     )
     for each in (load_documents, plan_changes, extract, embed, commit, publish, relate, confirm_removals):
         builder.add_node(each, retry_policy=transport_retries if each is embed else None)

@@ -181,9 +181,9 @@ def to_searches(state: RagentaState) -> list[Send] | str:
 
 def build(
     transport_retries: RetryPolicy = TRANSPORT_RETRIES,
-) -> StateGraph[RagentaState, Context, Question | Asked, RagentaOutput]:
+) -> StateGraph[RagentaState, Context, Question | Asked, Any]:
     """Return the builder of the workflow, to compile with a checkpointer of one's own."""
-    builder: WorkflowBuilder[RagentaState, Context, Question | Asked, RagentaOutput] = WorkflowBuilder(
+    builder: WorkflowBuilder[RagentaState, Context, Question | Asked, Any] = WorkflowBuilder(
         RagentaState,
         transport_retries,
         context_schema=RagentaContext,

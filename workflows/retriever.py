@@ -15,17 +15,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from graph.errors import BadInput
 from graph.relationships.discovery import PROPOSED
 from graph.schema import MAX_ID
+from graph.server_clients import told_to_clients
 from workflows.ask import ask
 from workflows.context import Context, asking
+from workflows.conversation.state import AnswerMetadata
 from workflows.conversation.writing import answer_metadata
 from workflows.discovery import passage_provenance, what_to_read
 from workflows.results import labelled
 from workflows.retrieval import graph
 from workflows.runtime.own_run import on_its_own
-from workflows.runtime.resources import open_run
+from workflows.runtime.resources import OpenRun
 from workflows.runtime.walk_tool import agent_tool
 from workflows.settings.mara import QUESTION_LIMIT, QuestionText
-from workflows.states.chat import AnswerMetadata
 
 Found = TypeVar("Found")
 
@@ -53,11 +54,13 @@ class MaraRetriever(BaseRetriever):
         ]
 
 
-class _Asked(BaseModel):
-    """The arguments of the tool: an unknown one is refused, not ignored."""
+class _Arguments(BaseModel):
+    """The arguments of a tool: an unknown one is refused, not ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
+
+class _Asked(_Arguments):
     question: QuestionText = Field(description="A question in plain words.")
 
 
@@ -85,7 +88,7 @@ def answer_tool(context: Context | None = None) -> BaseTool:
     """Return a tool that answers a question with the context's workflow, for an agent of one's own.
 
     The tool's content is the answer with its numbered sources; its artifact tells of them as the messages of graph
-    ``chat`` do (`workflows.states.chat.AnswerMetadata`). An agent's thread keeps no more of the workflow than these.
+    ``chat`` do (`workflows.conversation.state.AnswerMetadata`). An agent's thread keeps no more of the workflow.
     """
     asked_with = context or Context()
 
@@ -100,11 +103,7 @@ def answer_tool(context: Context | None = None) -> BaseTool:
     return ask_documents
 
 
-class _Discovering(BaseModel):
-    """The arguments of the tool: an unknown one is refused, not ignored."""
-
-    model_config = ConfigDict(extra="forbid")
-
+class _Discovering(_Arguments):
     topic: str = Field(
         default="",
         max_length=QUESTION_LIMIT,
@@ -132,11 +131,7 @@ def discovery_tool(context: Context | None = None) -> BaseTool:
     return discover_documents
 
 
-class _Tracing(BaseModel):
-    """The arguments of the tool: an unknown one is refused, not ignored."""
-
-    model_config = ConfigDict(extra="forbid")
-
+class _Tracing(_Arguments):
     passage_id: str = Field(max_length=MAX_ID, description="The id of a passage, as the other tools give it.")
 
 
@@ -160,7 +155,8 @@ def provenance_tool(context: Context | None = None) -> BaseTool:
 def _told_to_agent(work: Callable[[], Found]) -> Found:
     """Do a tool's work; what its caller can mend becomes the text of a failed call."""
     try:
-        return work()
+        with told_to_clients():
+            return work()
     except BadInput as fault:
         if type(fault) is BadInput:  # its subclasses are about the workspace or the installation
             raise ToolException(str(fault)) from fault
@@ -180,4 +176,4 @@ def walk_tool(context: Context | None = None) -> BaseTool:
     if not walked.mode.walks:
         raise BadInput(f"Mode {walked.mode} does not walk", "Choose mode mara, hipporag2 or mara-matrix")
 
-    return agent_tool(lambda: open_run(walked))
+    return agent_tool(lambda: OpenRun(walked))

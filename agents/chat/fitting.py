@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agents.chat.budget import tell_omission
 from agents.chat.context_window import most_tokens
 from agents.chat.quoting import quoted_line
+from agents.chat.usage import tell_omission
 from graph.sentences import sentence_spans
 
 _TOKENS_OF_A_PIECE = 24

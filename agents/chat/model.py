@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from agents.answers.unlinked import NO_ADDRESSES, Addresses, Unlinking
-from agents.chat.budget import budget_of_question, count_usage
 from agents.chat.client import (
     MAX_REPLY_CHARACTERS,
     UnderWay,
@@ -25,8 +24,8 @@ from agents.chat.client import (
     usage_of,
 )
 from agents.chat.context_window import configured_context_tokens, told_context_tokens
-from agents.chat.logprobs import TokenLogprobs, read_logprobs
-from agents.chat.usage import Usage
+from agents.chat.replies import TokenLogprobs, read_logprobs
+from agents.chat.usage import Usage, budget_of_question, count_usage
 from graph.endpoints.address import Address, censored
 from graph.endpoints.openai_protocol import as_mara_error, endpoint_address
 from graph.endpoints.patience import Patience

@@ -1,4 +1,4 @@
-"""Reading replies: one valid object or none, and never the model's thinking.
+"""Reading replies: one valid object or none, never the model's thinking, and how sure the model was of each token.
 
 Replies are parsed strictly: what is not exactly one valid object is refused with a reason that can be fed back, and
 never repaired.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -19,6 +21,9 @@ T = TypeVar("T", bound=BaseModel)
 
 MAX_SPOKEN_CHARACTERS = 100_000
 """A reply that says more beside its thinking is refused."""
+
+LEAST = -9999.0
+"""The value that the protocol gives in place of minus infinity; no log-probability is lower."""
 
 _MAX_REASONS = 3
 _FENCE = re.compile(r"^```([\w-]*)[ \t]*$", re.MULTILINE)
@@ -187,3 +192,56 @@ class ThinkFilter:
 def _begun(text: str, tags: tuple[str, ...]) -> int:
     """How many characters at the text's end may be the beginning of a tag."""
     return max(length for tag in tags for length in range(len(tag)) if text.endswith(tag[:length]))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """One token of a reply, and what might have stood in its place.
+
+    Attributes:
+        text: the token as it came, with its spaces.
+        top: (text, natural log-probability) of the likeliest tokens at this place, the chosen one included; from
+            `LEAST` to 0, or NaN where the server told no number.
+    """
+
+    text: str
+    top: tuple[tuple[str, float], ...]
+
+
+def read_logprobs(metadata: Mapping[str, Any]) -> tuple[TokenLogprobs, ...]:
+    """Return the tokens of a reply in order, from its ``response_metadata``; none where the server tells none.
+
+    What is not of the protocol's form counts as told by nobody: the legacy form of completions, for one.
+    """
+    told = metadata.get("logprobs")
+    content = told.get("content") if isinstance(told, dict) else None
+    if not isinstance(content, list):
+        return ()
+    tokens = [_token(item) for item in content]
+    known = tuple(token for token in tokens if token is not None)
+    return known if len(known) == len(tokens) else ()
+
+
+def _token(item: object) -> TokenLogprobs | None:
+    chosen = _alternative(item)
+    if chosen is None or not isinstance(item, dict):
+        return None
+    listed = item.get("top_logprobs")
+    top = [_alternative(other) for other in listed] if isinstance(listed, list) else []
+    known = tuple(other for other in top if other is not None)
+    if len(known) < len(top):
+        return None
+    texts = {text for text, _ in known}
+    return TokenLogprobs(chosen[0], known if chosen[0] in texts else (*known, chosen))
+
+
+def _alternative(item: object) -> tuple[str, float] | None:
+    if not isinstance(item, dict) or not isinstance(item.get("token"), str):
+        return None
+    return item["token"], _logprob(item.get("logprob"))
+
+
+def _logprob(told: object) -> float:
+    if not isinstance(told, int | float) or isinstance(told, bool) or told != told:
+        return math.nan
+    return float(max(LEAST, min(0.0, told)))

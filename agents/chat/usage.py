@@ -1,12 +1,17 @@
-"""Usage of chat models: requests, tokens and time, and their cost at the user's prices."""
+"""What chat models take: requests, tokens and time, their cost at the user's prices, and the budget of a question."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 from graph.environment import environment
-from graph.errors import BadInput
+from graph.errors import BadInput, BudgetSpent
 
 _TOKENS_PER_PRICE = 1_000_000
 
@@ -81,3 +86,170 @@ def _price(variable: str) -> float | None:
         return float(text) if text else None
     except ValueError:
         raise BadInput(f"{variable} is {text!r}, not a price", "Set what a million tokens cost, 0 or more") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a question may take; 0 is no limit.
+
+    Attributes:
+        seconds: of work; a pause in which no node works does not count.
+        calls: replies of the chat model.
+        tokens: of prompts and replies.
+    """
+
+    seconds: float = 0.0
+    calls: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a question has taken so far."""
+
+    seconds: float = 0.0
+    calls: int = 0
+    tokens: int = 0
+
+
+class QuestionBudget:
+    """What is left for one question; shared by the nodes that work on it side by side, and safe to.
+
+    A call is taken before it is made, so that calls side by side never pass the limit together; one without a reply is
+    given back. Tokens are known with the reply: the limit is passed by what is on its way.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._limits: Limits | None = None
+        self._before = Spent()
+        self._calls = self._tokens = self._at_work = 0
+        self._seconds = self._since = 0.0
+
+    def begin(self, limits: Limits, before: Spent) -> None:
+        """Set the limits, and what an earlier run of the same question took; what comes first counts."""
+        with self._lock:
+            if self._limits is None:
+                self._limits, self._before = limits, before
+
+    @contextmanager
+    def working(self) -> Iterator[Tally]:
+        """Count the seconds of the block, once for all that work at the same time, and let its requests be charged.
+
+        Yields the tally of the block.
+        """
+        with self._lock:
+            self._since = self._since if self._at_work else time.monotonic()
+            self._at_work += 1
+        tally = Tally(self, _TALLY.get())
+        token = _TALLY.set(tally)
+        try:
+            yield tally
+        finally:
+            _TALLY.reset(token)
+            with self._lock:
+                self._at_work -= 1
+                if not self._at_work:
+                    self._seconds += time.monotonic() - self._since
+
+    def spent(self) -> Spent:
+        """Return what the question has taken so far."""
+        with self._lock:
+            before, running = self._before, time.monotonic() - self._since if self._at_work else 0.0
+            return Spent(
+                before.seconds + self._seconds + running, before.calls + self._calls, before.tokens + self._tokens
+            )
+
+    def left_s(self) -> float:
+        """Return the seconds that are left; infinity without a limit."""
+        with self._lock:
+            limit = self._limits.seconds if self._limits else 0
+            return limit - self.spent().seconds if limit else float("inf")
+
+    def calls_left(self) -> int | None:
+        """Return the calls that are left; None without a limit."""
+        with self._lock:
+            limit = self._limits.calls if self._limits else 0
+            return max(0, limit - self.spent().calls) if limit else None
+
+    def fault(self) -> BudgetSpent | None:
+        """Return the error that says what is used up; None while something of everything is left."""
+        with self._lock:
+            limits, spent = self._limits or Limits(), self.spent()
+        if limits.seconds and spent.seconds >= limits.seconds:
+            return BudgetSpent(f"The question's {limits.seconds:g} s are over", "Raise question_s or MARA_QUESTION_S")
+        if limits.calls and spent.calls >= limits.calls:
+            return BudgetSpent(f"The question's {limits.calls} model calls are used up", "Raise max_model_calls")
+        if limits.tokens and spent.tokens >= limits.tokens:
+            return BudgetSpent(f"The question's {limits.tokens:,} tokens are used up", "Raise max_model_tokens")
+        return None
+
+    def take_call(self) -> None:
+        """Take a call. Raises BudgetSpent."""
+        with self._lock:
+            if fault := self.fault():
+                raise fault
+            self._calls += 1
+
+    def give_back_call(self) -> None:
+        """Take no call after all: there was no reply."""
+        with self._lock:
+            self._calls -= 1
+
+    def charge(self, tokens: int) -> None:
+        """Charge the tokens of a request and its reply."""
+        with self._lock:
+            self._tokens += tokens
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the work within a block takes of chat models, and what it tells.
+
+    Attributes:
+        budget: what its requests are charged to.
+        outer: the tally of the block around it, for which its usage counts, too.
+        usage: of its requests so far.
+        omissions: the material that their prompts had no room for, in words.
+    """
+
+    budget: QuestionBudget
+    outer: Tally | None
+    usage: Usage = field(default_factory=Usage)
+    omissions: list[str] = field(default_factory=list)
+
+
+_TALLY: ContextVar[Tally | None] = ContextVar("tally", default=None)
+_COUNTING = threading.Lock()
+
+
+@contextmanager
+def tallied() -> Iterator[Tally]:
+    """Keep a tally of the block, in this context and its copies; its requests are charged as those around it."""
+    tally = Tally(budget_of_question(), _TALLY.get())
+    token = _TALLY.set(tally)
+    try:
+        yield tally
+    finally:
+        _TALLY.reset(token)
+
+
+def count_usage(usage: Usage) -> None:
+    """Add a reply to all tallies under way: a request that brought none, not even a part of one, is not counted."""
+    tally = _TALLY.get()
+    with _COUNTING:
+        while tally is not None:
+            tally.usage += usage
+            tally = tally.outer
+
+
+def tell_omission(omission: str) -> None:
+    """Tell the tally of the block what material a prompt has no room for."""
+    if (tally := _TALLY.get()) is not None:
+        tally.omissions.append(omission)
+
+
+def budget_of_question() -> QuestionBudget:
+    """Return the budget that requests of this context are charged to; one without limits where there is none."""
+    tally = _TALLY.get()
+    return QuestionBudget() if tally is None else tally.budget

@@ -2,7 +2,8 @@
 
 It begins as a copy of the record, from which is taken what did not stand then, and into which is put what stood there
 instead; published, it is an index like any other. Its name is a hash of what stood: moments between which nothing
-changed share one, and a commit makes a new one only where it changes what stood then.
+changed share one, and a commit makes a new one only where it changes what stood then. Here stands, too, when what stood
+at a moment ended.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import os
 import shutil
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.embedding.embeddings import Embedder, check_embedder
-from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
+from graph.metadata_filter import meets, read_conditions
 from graph.moments import last_moment, shown
 from graph.own_types import OWN_TYPES
 from graph.publish.derive import is_published, publish
@@ -31,8 +33,10 @@ from graph.retrieve.open_index import Index
 from graph.schema import stable_id
 from graph.storage.entry import Entry
 from graph.storage.generation import GenerationHold, Layer
+from graph.storage.lease import alone
 from graph.storage.read_only import may_write, scratch_folder
 from graph.storage.record import Record
+from graph.storage.versions import Span, Versions
 from graph.storage.workspace import PAST_MARK, Workspace
 from graph.storage.writer import Writer
 
@@ -139,6 +143,30 @@ class PastIndexes:
             return Path(self._scratch[root].name)
 
 
+def superseded_passages(
+    versions: Versions, passage_ids: Iterable[str], moment: str, where: Mapping[str, Any]
+) -> dict[str, str | None]:
+    """Return {passage id: the date on which its words ended that stood at a moment; None where they still stand}.
+
+    Args:
+        versions: of the workspace.
+        passage_ids: passages that stood then.
+        moment: when.
+        where: filter; of passages outside of it nothing is told.
+    """
+    return {key: _end(_same_words(_seen(versions.spans([key]), where), moment), moment) for key in passage_ids}
+
+
+def superseded_facts(
+    versions: Versions, fact_ids: Iterable[str], moment: str, where: Mapping[str, Any]
+) -> dict[str, str | None]:
+    """Return {fact id: the date from which on no passage said it any more; None where one still does}.
+
+    The arguments are those of `superseded_passages`.
+    """
+    return {key: _end(_seen(versions.spans_of_fact(key), where), moment) for key in fact_ids}
+
+
 def _name_of(record: Record, moment: str, as_of: str) -> str:
     """Return the name of what stood at a moment. Raises BadInput where nothing did, or nobody knows."""
     versions = record.versions
@@ -237,18 +265,10 @@ def _embedded(entry: Entry, model: str, embedder: Embedder) -> Entry:
     return replace(entry, vector=vector, windows=windows)
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(folder: Path) -> AbstractContextManager[None]:
     """Let no other process or thread derive anything in a folder meanwhile. Raises WorkspaceLocked."""
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(folder / ".lock", timeout=_WAIT_S, thread_local=False):
-            yield
-    except Timeout as fault:
-        raise WorkspaceLocked(
-            f"Another process has been deriving an index in {folder} for {_WAIT_S:g} s", "Ask again, or stop it"
-        ) from fault
+    told = f"Another process has been deriving an index in {folder} for {_WAIT_S:g} s"
+    return alone(folder / ".lock", _WAIT_S, told, "Ask again, or stop it")
 
 
 def _prune(kept: Path) -> None:
@@ -277,3 +297,28 @@ def _remember(held: OrderedDict[K, V], key: K, value: V, most: int) -> list[K]:
     held[key] = value
     held.move_to_end(key)
     return [held.popitem(last=False)[0] for _ in range(len(held) - most)]
+
+
+def _seen(spans: Iterable[Span], where: Mapping[str, Any]) -> list[Span]:
+    conditions = read_conditions(where)
+    return [span for span in spans if meets(conditions, span.source, span.metadata)]
+
+
+def _same_words(spans: Sequence[Span], moment: str) -> Iterator[Span]:
+    then = {span.words for span in spans if span.stands_at(moment)}
+    return (span for span in spans if span.words in then)
+
+
+def _end(spans: Iterable[Span], moment: str) -> str | None:
+    """Return the first moment from a given one on at which none of some spans stands, if there is one."""
+    spans = list(spans)
+    if not any(span.stands_at(moment) for span in spans):
+        return None
+    end = moment
+    for span in sorted(spans, key=lambda span: span.since):
+        if span.since > end:
+            break
+        if span.until is None:
+            return None
+        end = max(end, span.until)
+    return shown(end)

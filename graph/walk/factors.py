@@ -153,7 +153,7 @@ def _factor_by_type(
         (between_entities, beta.entity_entity if beta else None),
         (PASSAGE_RELATIONS, beta.entity_passage if beta and passages_weighed else None),
     ):
-        weighed = sum(not relation.is_own or relation in (given or {}) for relation in relations)
+        weighed = len([relation for relation in relations if not relation.is_own or relation in (given or {})])
         for relation in relations:
             if given is None:
                 factors[relation] = 1.0

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from agents.answerer import Answerer, ChatAnswerer, fitting_passages
-from agents.chat.budget import tallied
 from agents.chat.fitting import Room
 from agents.chat.model import open_chat_model
+from agents.chat.usage import tallied
 from agents.roles import REFUSAL, Answer, Citation, Feedback, NumberedPassage
 from graph.errors import MalformedReply
 from tests.scripted_server import ScriptedServer, scripted

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agents.answers.claims import Claim
-from agents.chat.budget import tallied
 from agents.chat.fitting import Room
+from agents.chat.usage import tallied
 from agents.claim_judge import (
     DEFAULT_BUDGET_CHARACTERS,
     JUDGED_COVERAGES,

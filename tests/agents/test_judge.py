@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.chat.logprobs import TokenLogprobs
+from agents.chat.replies import TokenLogprobs
 from agents.judge import LEAST_LOGPROB, ChatJudge, Judge, JudgedBy, Judgement, first_token, log_odds_of
 from agents.roles import Feedback, NumberedPassage
 from graph.errors import MalformedReply, ModelUnavailable

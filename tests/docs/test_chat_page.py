@@ -8,10 +8,10 @@ from typing import Any
 from agents.leaning import chosen_reading
 from tests.docs.pages import ROOT, blocks, inline_code, plain, read, table
 from workflows.conversation.nodes import CHOOSE, _words_of
+from workflows.conversation.state import AnswerMetadata, SourceRecord
 from workflows.conversation.writing import EXCERPT_LIMIT
 from workflows.runtime.human_review import review_of
 from workflows.settings.mara import QUESTION_LIMIT
-from workflows.states.chat import AnswerMetadata, SourceRecord
 
 PAGE = read(ROOT / "docs" / "chat.md")
 READINGS = ("Where was Yoshisuke Aikawa born?", "Where was Carlos Ghosn born?")

@@ -17,7 +17,7 @@ from workflows.context import Context
 from workflows.settings.indexing import IndexingContext
 
 PAGE = read(ROOT / "docs" / "settings.md")
-VARIABLE = re.compile(r"(?:MARA|OPENAI|LANGSMITH|LANGCHAIN|LANGGRAPH|CHROMA|OTEL|XDG)(?:_[A-Z0-9]+)+")
+VARIABLE = re.compile(r"(?:MARA|OPENAI|LANGSMITH|LANGCHAIN|LANGGRAPH|LANGSERVE|CHROMA|OTEL|XDG)(?:_[A-Z0-9]+)+")
 OWN = [plain(row["variable"]) for row in table(PAGE, "Environment")]
 
 

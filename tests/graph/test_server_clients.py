@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from graph.errors import BadInput, WorkspaceMissing
-from graph.server_clients import without_folders
+from graph.errors import MalformedReply, MaraError, NoAccess, TransportFault, WorkspaceMissing
+from graph.server_clients import serve_clients, serves_clients, told_to_clients, without_folders
 
 
 @pytest.mark.parametrize(
@@ -41,11 +42,40 @@ def test_a_folder_may_be_named_by_the_caller_and_the_root_of_all_names_nothing()
     assert without_folders("/srv/mara/CURRENT", Path("/srv"), Path("/")) == "mara/CURRENT"
 
 
-def test_an_error_names_paths_to_whoever_runs_the_program_and_names_to_a_server_s_clients(
-    monkeypatch: pytest.MonkeyPatch,
+class TestWhoTells:
+    def test_a_process_serves_nobody_until_it_is_told(self) -> None:
+        assert not serves_clients()
+        serve_clients()
+        assert serves_clients()
+
+    def test_an_imported_server_tells_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+        assert not serves_clients()
+
+    def test_the_platform_tells_by_the_graphs_that_it_hands_to_its_server(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
+        assert serves_clients()
+
+
+@pytest.mark.parametrize("error", [WorkspaceMissing, TransportFault, NoAccess, MalformedReply])
+def test_an_error_says_what_it_was_raised_with_and_leaves_a_server_without_paths(
+    error: Callable[[str], MaraError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MARA_WORKSPACE", "/data/spaces/mara")
-    assert str(BadInput("/data/spaces/a", "See /data/spaces/b")) == "/data/spaces/a. See /data/spaces/b"
-    monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
-    error = WorkspaceMissing("/data/spaces/a", "See /data/spaces/b")
-    assert (str(error), error.message, error.hint) == ("a. See b", "a", "See b")
+    with pytest.raises(MaraError, match=r"^/data/spaces/a$"), told_to_clients():
+        raise error("/data/spaces/a")
+    serve_clients()
+    assert str(error("/data/spaces/a")) == "/data/spaces/a"
+    with pytest.raises(MaraError, match=r"^a$") as left, told_to_clients():
+        raise error("/data/spaces/a")
+    assert (left.value.message, left.value.kind) == ("a", left.type.__name__)
+
+
+def test_so_does_its_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MARA_WORKSPACE", "/data/spaces/mara")
+    serve_clients()
+    with pytest.raises(NoAccess) as left, told_to_clients():
+        raise NoAccess("/data/spaces/a", "See /data/spaces/b", status=401)
+    assert (str(left.value), left.value.message, left.value.hint, left.value.status) == ("a. See b", "a", "See b", 401)

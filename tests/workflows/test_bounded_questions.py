@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agents.answerer import ChatAnswerer
-from agents.chat import budget as budget_module
+from agents.chat import usage as budget_module
 from agents.chat.model import CHARACTERS_A_TOKEN
 from agents.claim_judge import ChatClaimJudge
 from agents.fact_filter import ChatFactFilter

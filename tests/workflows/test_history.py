@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -364,7 +362,7 @@ class TestSomebodyElse:
 class TestAServer:
     @pytest.fixture(autouse=True)
     def server(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
-        monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+        monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
         monkeypatch.setenv("MARA_WORKSPACE", str(root))
         monkeypatch.delenv("MARA_AUTH", raising=False)
 

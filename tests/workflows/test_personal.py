@@ -24,7 +24,6 @@ from workflows.runtime.personal import RELATIONSHIPS_UNREAD
 from workflows.runtime.resources import OpenRun, close_indexes
 from workflows.runtime.visibility import within_filter
 from workflows.settings.enums import Workflow
-from workflows.states.records import PersonalPlace, PersonalReason
 
 QUESTION = "What happened at the lake?"
 
@@ -104,9 +103,9 @@ class TestPersonalRanking:
 
     def test_a_fork_with_another_filter_drops_the_reasons_that_it_hides(self, root: Path) -> None:
         hit = next(hit for hit in found(root)["passages"] if hit["id"] == "of-a-one")
-        shown = PersonalReason(told="you asked about lake sund", weight=0.5, concept="", document="of-a-two")
-        hidden = PersonalReason(told="you read Project Zember, ...", weight=0.5, concept="", document="of-b-two")
-        state = {"passages": [{**hit, "personal": PersonalPlace(before=2, shift=2.0, reasons=[hidden, shown])}]}
+        shown = {"told": "you asked about lake sund", "weight": 0.5, "concept": "", "document": "of-a-two"}
+        hidden = {"told": "you read Project Zember, ...", "weight": 0.5, "concept": "", "document": "of-b-two"}
+        state = {"passages": [{**hit, "personal": {"before": 2, "shift": 2.0, "reasons": [hidden, shown]}}]}
         run = OpenRun(Context(workspace=str(root), where={"tenant": "a"}))
         kept = within_filter(("passages",), state, run, dict)["passages"]
         assert kept[0]["personal"]["reasons"] == [shown]

@@ -26,7 +26,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from graph.environment import refresh_environment
+from graph.environment import set_variables
 from graph.errors import BadInput, MaraError, WorkspaceLocked, out_of_memory, shortage_behind
 from graph.storage.workspace import Workspace, default_workspace
 from workflows.cli import render
@@ -66,7 +66,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        refresh_environment()
+        set_variables({"LANGSERVE_GRAPHS": None})
         try:
             command(*args, **kwargs)
         except MaraError as error:

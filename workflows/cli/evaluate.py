@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -118,11 +118,12 @@ def evaluate(
     side_by_side = answer_systems(chat_model_name(context)) if answers else []
     systems = list(mode or (side_by_side if answers else Mode))
     prices = prices_of(price_in, price_out)
+    others = [*side_by_side, *(ABLATIONS if ablations else ())]
     order = Order(
-        questions=questions,
-        out=out,
-        systems=_with(systems, [*side_by_side, *(ABLATIONS if ablations else ())]),
-        context=context,
+        questions,
+        out,
+        [*systems, *(name for name in dict.fromkeys(others) if name not in systems)],
+        context,
         limit=limit,
         seed=seed,
         retrieval_only=retrieval_only,
@@ -132,8 +133,13 @@ def evaluate(
         restart=restart,
     )
     console = VisibleConsole(stderr=True, emoji=False, highlight=False, soft_wrap=True)
+
+    def tell(answered: Answered) -> None:
+        if verbose:
+            console.print(escape(told_of(answered)))
+
     with progress_bars(console) as progress:
-        run = run_evaluation(order, progress, _teller(console) if verbose else lambda answered: None)
+        run = run_evaluation(order, progress, tell)
     pushed = push_run(run, prices=prices) if langsmith else {}
     body = {"folder": str(run.folder), **run.metrics}
     if langsmith:
@@ -179,13 +185,6 @@ def _show_trec(console: Console, done: Row) -> None:
             console.print(f"[yellow]{told}[/]")
 
 
-def _teller(console: Console) -> Callable[[Answered], None]:
-    def tell(answered: Answered) -> None:
-        console.print(escape(told_of(answered)))
-
-    return tell
-
-
 def told_of(answered: Answered) -> str:
     """Return one line on how a question was answered: β, kept facts, seeds, the walk's milliseconds, the gold found."""
     row, times = answered.row, answered.timing["timings_ms"]
@@ -214,11 +213,6 @@ def told_of(answered: Answered) -> str:
     return "  ".join((*parts, f"{answered.timing['total_ms']:.0f} ms in all"))
 
 
-def _with(systems: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return systems as they were given, and those of others that are not among them."""
-    return [*systems, *(name for name in dict.fromkeys(others) if name not in systems)]
-
-
 def _show_run(console: Console, run: Run, pushed: Mapping[str, Experiment], *, answers: bool) -> None:
     """Print a line for each system, what went wrong, and where the rest is."""
     systems = run.metrics["systems"]
@@ -227,16 +221,18 @@ def _show_run(console: Console, run: Run, pushed: Mapping[str, Experiment], *, a
     if answers:
         _show_answers(console, run)
     else:
-        console.print(_table(systems))
+        console.print(_measures(systems))
         console.print("[dim]all@k: share of questions with all their gold passages among the first k[/]")
         if about["asked"] > about["without_gold"] and run.metrics["differences"]:
             console.print(f"less {escape(run.metrics['baseline'])}, with 95 % intervals:")
             console.print(_differences(run.metrics["differences"]))
     for system, figures in systems.items():
         if figures["failed"]:
-            console.print(f"[red]{escape(system)}: {figures['failed']} failed ({_kinds(figures['failures'])})[/]")
+            console.print(
+                f"[red]{escape(system)}: {figures['failed']} failed ({_listed(figures['failures'], _NAMED_KINDS)})[/]"
+            )
         if figures["fallbacks"]:
-            console.print(f"[yellow]{escape(system)}: fallbacks {_kinds(figures['fallbacks'])}[/]")
+            console.print(f"[yellow]{escape(system)}: fallbacks {_listed(figures['fallbacks'], _NAMED_KINDS)}[/]")
     if about["without_gold"]:
         console.print(f"[yellow]{about['without_gold']} questions without gold passages are not in recall and MRR[/]")
     if about["unresolved_gold"]:
@@ -250,58 +246,47 @@ def _show_answers(console: Console, run: Run) -> None:
     """Print the table of answers, and what was left out of it."""
     from workflows.evaluation.tables import COLUMNS, SHORT_LEGEND, answer_rows, remarks
 
-    model = run.settings["models"]["chat"]
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    system, *headings = COLUMNS.values()
-    table.add_column(system, overflow="fold")
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, *cells in answer_rows(run.metrics["systems"]):
-        table.add_row(escape(name), *cells)
-    console.print(table)
+    rows = answer_rows(run.metrics["systems"])
+    console.print(_table([*COLUMNS.values()], rows, padding=(0, 1, 0, 0)))
     console.print(f"[dim]{SHORT_LEGEND}[/]")
-    for remark in remarks(model):
+    for remark in remarks(run.settings["models"]["chat"]):
         console.print(f"[yellow]{escape(remark)}[/]")
 
 
-def _table(systems: Mapping[str, Row]) -> Table:
-    answers = any(figures["f1"]["mean"] is not None for figures in systems.values())
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("system", overflow="fold")
-    recall, all_gold = ([f"{name}@{depth}" for depth in _SHOWN_DEPTHS] for name in ("R", "all"))
-    for heading in (*recall, *all_gold, "MRR", *(("EM", "F1") if answers else ()), "p50 ms"):
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], **layout: Any) -> Table:
+    """Return a table of systems: each row begins with its name, which may fold; the others are figures."""
+    table = Table(box=None, pad_edge=False, header_style="dim", **layout)
+    table.add_column(headings[0], overflow="fold")
+    for heading in headings[1:]:
         table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _measures(systems: Mapping[str, Row]) -> Table:
+    answers = any(figures["f1"]["mean"] is not None for figures in systems.values())
+    recall, all_gold = ([f"{name}@{depth}" for depth in _SHOWN_DEPTHS] for name in ("R", "all"))
+    headings = ["system", *recall, *all_gold, "MRR", *(("EM", "F1") if answers else ()), "p50 ms"]
+    rows = []
     for system, figures in systems.items():
         measured = [figures[name][depth] for name in ("recall", "all_gold") for depth in _SHOWN_DEPTHS]
         measured += [figures["mrr"], *((figures["em"], figures["f1"]["mean"]) if answers else ())]
         latency = figures["latency_ms"]["total"]
-        cells = [_figure(value) for value in measured]
-        table.add_row(escape(system), *cells, f"{latency['p50']:.1f}" if latency else "-")
-    return table
+        cells = ["-" if value is None else f"{value:.3f}" for value in measured]
+        rows.append([system, *cells, f"{latency['p50']:.1f}" if latency else "-"])
+    return _table(headings, rows)
 
 
 def _differences(differences: Mapping[str, Row]) -> Table:
     """Return the differences of each system to the baseline, with their intervals."""
     from workflows.output.markdown import interval, signed
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("system", overflow="fold")
-    for heading in _SHOWN_DIFFERENCES.values():
-        table.add_column(heading, justify="right", no_wrap=True)
+    rows = []
     for system, found in differences.items():
         each = [found[metric] for metric in _SHOWN_DIFFERENCES]
-        cells = [f"{signed(one['difference'])} {interval(one['low'], one['high'])}" for one in each]
-        table.add_row(escape(system), *map(escape, cells))
-    return table
-
-
-def _figure(value: Any) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _kinds(counts: Mapping[str, int]) -> str:
-    named: Sequence[str] = [f"{kind} {count}" for kind, count in list(counts.items())[:_NAMED_KINDS]]
-    return ", ".join(named)
+        rows.append([system, *(f"{signed(one['difference'])} {interval(one['low'], one['high'])}" for one in each)])
+    return _table(["system", *_SHOWN_DIFFERENCES.values()], rows)
 
 
 @command
@@ -335,14 +320,15 @@ def _show_comparisons(console: Console, comparisons: Sequence[Comparison], out: 
 
     for found in comparisons:
         console.print(f"A [bold]{escape(found.a)}[/]  B [bold]{escape(found.b)}[/]  {found.paired} questions")
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for heading in ("metric", "questions", "A", "B", "B - A", "95 % interval", "p (Holm)"):
-            table.add_column(heading, justify="left" if heading == "metric" else "right", no_wrap=True)
-        for each in found.metrics:
-            bounds = escape(interval(each.low, each.high))
-            cells = (figure(each.a), figure(each.b), signed(each.difference), bounds, p_value(each.p_holm))
-            table.add_row(each.metric, str(each.n), *cells)
-        console.print(table)
+        rows = [
+            (
+                *(each.metric, str(each.n), figure(each.a), figure(each.b), signed(each.difference)),
+                *(interval(each.low, each.high), p_value(each.p_holm)),
+            )
+            for each in found.metrics
+        ]
+        headings = ("metric", "questions", "A", "B", "B - A", "95 % interval", "p (Holm)")
+        console.print(_table(headings, rows))
         console.print(f"B wins {len(found.won)} questions, loses {len(found.lost)}, {found.equal} are equal")
         left_out = len(found.only_a) + len(found.only_b)
         if left_out:
@@ -384,16 +370,7 @@ def batch(
     from workflows.runs.batch import Order, run_batch
 
     context = asking_settings(workspace, workflow=workflow, **asked.given)
-    order = Order(
-        out=out,
-        questions=questions,
-        single_question=single_question,
-        context=context,
-        form=form,
-        limit=limit,
-        concurrency=concurrency,
-        restart=restart,
-    )
+    order = Order(out, questions, single_question, context, form, limit, concurrency, restart)
     with progress_bars(VisibleConsole(stderr=True, emoji=False, highlight=False, soft_wrap=True)) as progress:
         done = run_batch(order, progress)
     return Shown(done.summary(), show_summary)
@@ -418,5 +395,5 @@ def show_summary(console: Console, summary: Mapping[str, Any]) -> None:
     console.print(f"[dim]{escape(summary['file'])}[/]")
 
 
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{escape(kind)} {count}" for kind, count in counts.items())
+def _listed(counts: Mapping[str, int], most: int | None = None) -> str:
+    return ", ".join(f"{escape(kind)} {count}" for kind, count in [*counts.items()][:most])

@@ -22,7 +22,7 @@ from rich.console import Console
 from graph.errors import BadInput, DependencyMissing, ServiceUnavailable, WorkspaceMissing
 from graph.metadata_filter import parse_where
 from graph.storage.workspace import Workspace
-from workflows.cli.command import Shown, command, publish_interrupted
+from workflows.cli.command import Shown, command, publish_interrupted, say
 from workflows.cli.options import WorkspaceOption, asking_settings, path_option, text_option
 
 _PREFIX = "mara_"
@@ -90,15 +90,15 @@ def serve(
     address = f"http://{_shown(host)}:{listening.getsockname()[1]}/"
 
     def tell() -> None:
-        _say(f"Serving {workspace} at {address} (Ctrl-C to stop)")
+        say(f"Serving {workspace} at {address} (Ctrl-C to stop)")
         if open_page:
             webbrowser.open(address)
 
     if workers == 1:
         serve_alone(served, listening, tell)
     else:
-        Supervisor(served, listening, _say, tell).run()
-    _say("Stopped.")
+        Supervisor(served, listening, say, tell).run()
+    say("Stopped.")
 
 
 def _check_workspace(root: Path) -> None:
@@ -135,10 +135,6 @@ def _listening(host: str, port: int) -> socket.socket:
 
 def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
 @command

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 
+from workflows.conversation.state import METADATA, AnswerMetadata, SourceRecord
 from workflows.results import Result, label_of
 from workflows.settings.enums import ResultKind
-from workflows.states.chat import METADATA, AnswerMetadata, SourceRecord
 from workflows.states.records import CitationMark, PassageHit
 
 EXCERPT_LIMIT = 300

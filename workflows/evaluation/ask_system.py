@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents.chat.budget import tallied
-from agents.chat.usage import Usage
+from agents.chat.usage import Usage, tallied
 from graph.errors import MaraError, ServiceUnavailable
 from workflows import retrieval
 from workflows.ask import graph_of

@@ -18,7 +18,7 @@ from graph.retrieve.search import factors_for, restart_of, walked_graph
 from graph.retrieve.selection import Selection
 from graph.schema import RelationFactors
 from graph.storage.workspace import resolve_workspace
-from graph.walk.factors import EdgeFactors, FactorPolicy
+from graph.walk.factors import FactorPolicy
 from graph.walk.pagerank import Engine, walk
 from graph.walk.strengths import UNTUNED, tuned, workspace_tuning
 from workflows.context import Context
@@ -165,11 +165,13 @@ def compare_walks(answered: Answered) -> ComparedWalks:
     start, _ = start_of(answered.index, state, settings, answered.selection)
     restart = restart_of(answered.index, start)
     typed = walked_graph(graph, settings)
-    stops = _stops(answered, beta)
-    damping = answered.damping
+    stops, damping, own = _stops(answered, beta), answered.damping, graph.own.relation_types
+    version = answered.result.get("tuning")
+    tuning = workspace_tuning(resolve_workspace(answered.context.workspace), version) if version else UNTUNED
 
     def flows(stop: Stop) -> Flows:
-        factors = _factors(answered, beta, stop)
+        scaled = replace(settings, relation_strength=settings.relation_strength * stop.strength)
+        factors = tuned(factors_for(beta if stop.strength else None, scaled, own), tuning, own)
         found = walk(typed, restart, factors, damping, Engine.IGRAPH)
         return flows_of(typed, found.scores, restart.dense(), factors, damping)
 
@@ -188,15 +190,6 @@ def _stops(answered: Answered, beta: RelationFactors | None) -> tuple[Stop, ...]
     return tuple(
         Stop(strength, labels.get(strength, f"{strength:.0%} of β".replace("%", " %"))) for strength in strengths
     )
-
-
-def _factors(answered: Answered, beta: RelationFactors | None, stop: Stop) -> EdgeFactors:
-    settings = answered.settings
-    scaled = replace(settings, relation_strength=settings.relation_strength * stop.strength)
-    version = answered.result.get("tuning")
-    tuning = workspace_tuning(resolve_workspace(answered.context.workspace), version) if version else UNTUNED
-    own = answered.index.graph.own.relation_types
-    return tuned(factors_for(beta if stop.strength else None, scaled, own), tuning, own)
 
 
 def _check_scores(answered: Answered, flows: Flows) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from graph.errors import MaraError, WorkspaceDamaged
 from graph.relationships.documents import relate
 from graph.relationships.record import has_relationships
+from graph.server_clients import told
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 
@@ -23,9 +24,9 @@ def related(workspace: Workspace, record: Record) -> dict[str, Any]:
     try:
         return asdict(relate(workspace, record))
     except WorkspaceDamaged as fault:
-        return {"problem": f"{fault.message}. {fault.hint}"}
+        return {"problem": told(f"{fault.message}. {fault.hint}")}
     except MaraError as fault:
-        return {"problem": f"{fault.message}. {MENDING}"}
+        return {"problem": told(f"{fault.message}. {MENDING}")}
 
 
 def related_if_there(workspace: Workspace, record: Record) -> dict[str, Any]:

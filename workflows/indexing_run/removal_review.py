@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from typing import Any
 
 from langgraph.types import interrupt
 
 from graph.errors import BadInput
 from workflows.indexing_run.run import IndexingRun
 from workflows.runtime.human_review import can_wait, decision_in, review_of
-from workflows.states.indexing import Removals
 
 REMOVE = "remove_passages"
 """The action that is to be approved."""
@@ -19,19 +19,22 @@ SHOWN_SOURCES = 50
 """Sources of removed passages that are shown; all are counted."""
 
 
-def removals_of(run: IndexingRun) -> Removals | None:
+def removals_of(run: IndexingRun) -> dict[str, Any] | None:
     """Return what a run is to remove, in a few words and with a digest of all of it; None where nothing."""
     ids = run.to_remove
     if not ids:
         return None
     held = run.record.sources()
     sources = sorted({held[key] for key in ids})
-    return Removals(
-        passages=len(ids), sources=sources[:SHOWN_SOURCES], source_count=len(sources), digest=_digest_of(ids)
-    )
+    return {
+        "passages": len(ids),
+        "sources": sources[:SHOWN_SOURCES],
+        "source_count": len(sources),
+        "digest": _digest_of(ids),
+    }
 
 
-def are_approved(removals: Removals) -> bool:
+def are_approved(removals: Mapping[str, Any]) -> bool:
     """Interrupt until a person has decided; tell whether they approved.
 
     Raises:
@@ -59,12 +62,12 @@ def check_approved(run: IndexingRun, approved: str) -> None:
         )
 
 
-def rejection_of(removals: Removals) -> str:
+def rejection_of(removals: Mapping[str, Any]) -> str:
     """Return what the report of a run says whose removals were rejected."""
     return f"The removal of {_told(removals)} was rejected: nothing was changed"
 
 
-def _told(removals: Removals) -> str:
+def _told(removals: Mapping[str, Any]) -> str:
     shown = ", ".join(removals["sources"])
     more = removals["source_count"] - len(removals["sources"])
     return f"{removals['passages']} passages of {shown}{f' and {more} more sources' if more else ''}"

@@ -47,7 +47,7 @@ from workflows.indexing_run.dating import check_date, keep_versions
 from workflows.runtime.resources import extraction_run, extractor_for, fresh_generations
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
-from workflows.states.indexing import FoundInPassage, RunKey, extraction_of, found_in, found_in_file
+from workflows.states.indexing import FoundInPassage, extraction_of, found_in, found_in_file
 
 NO_OWN_TYPES = "none"
 """In place of a file of types: the workspace is to have none any more."""
@@ -72,6 +72,15 @@ class Committed:
     notes: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """The part of a state that names a run, from which it is made again where it is gone (a fork, an interrupt)."""
+
+    sources: list[str]
+    triples: str
+    sync: bool
+
+
 class IndexingRun:
     """One run, for as long as it is under way in this process; once it is open, the sole writer of its workspace.
 
@@ -91,6 +100,7 @@ class IndexingRun:
     changes: Changes
 
     def __init__(self) -> None:
+        refresh_environment()
         self._lent = Lock()
         self._held = ExitStack()
         self._is_read = self._is_open = self._is_stopped = False
@@ -115,7 +125,6 @@ class IndexingRun:
         if self._is_read:
             return
         context, key = self.context, self._key
-        refresh_environment()
         if context.replace_all and serves_clients():
             raise BadInput("A client may not replace everything", "Leave replace_all out: it is for the command line")
         if (workers := workers_of(context)) is not None:
@@ -124,12 +133,12 @@ class IndexingRun:
         self.prices = context.prices()
         self.root = resolve_workspace(context.workspace)
         check_may_be_written(self.root)
-        self._sources = [resolve_source(name) for name in key["sources"]]
+        self._sources = [resolve_source(name) for name in key.sources]
         read_files = None if workers is None else workers.engine.read
         self.documents = read_documents(self._sources, context.read_options(), read_files)
         self.workspace = Workspace(self.root)
         self.own = self._own_types()
-        self.imported = read_triples(resolve_source(key["triples"]), self.own) if key["triples"] else None
+        self.imported = read_triples(resolve_source(key.triples), self.own) if key.triples else None
         if not self.documents.passages:
             raise BadInput(nothing_found(self._sources, self.documents), READABLE_HINT)
         self.embedder = configured_embedder() if workers is None else workers.embedder
@@ -198,11 +207,11 @@ class IndexingRun:
             self.documents.passages,
             self.extractor.name,
             self.imported,
-            remove_others=self._key["sync"],
+            remove_others=self._key.sync,
             keep_sources=refused_sources(self.documents, self._sources),
         )
         if changes.removed and len(changes.removed) == record.count_passages() and not self.context.replace_all:
-            places = ", ".join(self._key["sources"])
+            places = ", ".join(self._key.sources)
             otherwise = "" if serves_clients() else ", or replace everything with --replace-all"
             raise BadInput(
                 f"None of the {len(changes.removed)} passages in {self.root} is named as a file in {places[:500]}:"
@@ -292,7 +301,7 @@ class IndexingRun:
         if not self.record.complete:
             self.record.mark_complete(True)
         documents = self.documents
-        keep_skipped(self.record, self._sources, documents.refused, documents.skipped, alone=self._key["sync"])
+        keep_skipped(self.record, self._sources, documents.refused, documents.skipped, alone=self._key.sync)
         if not is_published(self.workspace, self.record):
             publish(self.workspace, self.record)
             fresh_generations().catch_up(self.root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agents.chat.budget import budget_of_question
+from agents.chat.usage import budget_of_question
 from workflows.runtime.resources import OFFLINE, chat_model_name
 from workflows.settings.mara import Context
 from workflows.settings.ragenta import RagentaContext

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from agents.answers.judge_threshold import adaptive_threshold, passing_places
 from workflows.nodes.follow_up_budget import why_over
@@ -11,7 +12,7 @@ from workflows.runtime.node import node
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.visibility import SHOWING
 from workflows.settings.ragenta import RagentaContext
-from workflows.states.ragenta import BarRecord, JudgementRecord, RagentaState
+from workflows.states.ragenta import JudgementRecord, RagentaState
 from workflows.states.records import Update
 
 NOT_JUDGED = "not judged"
@@ -88,7 +89,7 @@ def _judged_for(state: RagentaState, question: str) -> list[JudgementRecord]:
 
 def _pass_the_bar(
     judged: Sequence[JudgementRecord], question: str, context: RagentaContext
-) -> tuple[list[JudgementRecord], list[BarRecord]]:
+) -> tuple[list[JudgementRecord], list[dict[str, Any]]]:
     """Return the judgements that pass, the best first, marked as kept, and where the bar lay; no bar without scores."""
     scored = sorted(
         ((each["score"], each) for each in judged if each["score"] is not None), key=lambda it: it[1]["number"]
@@ -100,13 +101,13 @@ def _pass_the_bar(
         scores, context.n, floor=context.judge_floor, least=context.min_kept, most=context.answer_passages
     )
     bar = adaptive_threshold(scores, context.n)
-    record = BarRecord(
-        question=question,
-        tau=bar.tau,
-        sigma=bar.sigma,
-        bar=bar.value,
-        floor=context.judge_floor,
-        judged=len(scores),
-        kept=len(places),
-    )
+    record = {
+        "question": question,
+        "tau": bar.tau,
+        "sigma": bar.sigma,
+        "bar": bar.value,
+        "floor": context.judge_floor,
+        "judged": len(scores),
+        "kept": len(places),
+    }
     return [JudgementRecord(**{**scored[place][1], "kept": True}) for place in places], [record]

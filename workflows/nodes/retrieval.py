@@ -48,7 +48,7 @@ from workflows.states.conversion import (
     seed_set,
     start_of,
 )
-from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, Update, WalkReport
+from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, Update
 from workflows.states.shared import Asked, State, searched_words
 
 
@@ -304,7 +304,7 @@ def walk_graph(state: State, run: OpenRun) -> Update:
         "passages": personal.hits(walked.ranking),
         "ranked_by": "walk",
         "tuning": walked.tuning,
-        "walk": WalkReport(engine=walk.engine.value, error=walk.error, arcs=walk.arcs, damping=walked.damping),
+        "walk": {"engine": walk.engine.value, "error": walk.error, "arcs": walk.arcs, "damping": walked.damping},
     }
     if walked.unknown_relations:
         named = ", ".join(walked.unknown_relations)

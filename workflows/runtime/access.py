@@ -6,13 +6,14 @@ assistants, states and forks come from clients, and none of them can say more th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from langgraph.runtime import Runtime, ServerInfo
 
 from graph.environment import environment
 from graph.errors import BadInput, NoAccess
-from graph.server_clients import serves_clients
+from graph.server_clients import serve_clients, serves_clients
 from workflows.access.identity import LOCAL, TOKEN_PREFIX, Identity, Keyring
 from workflows.access.source_paths import SOURCES_VARIABLE
 from workflows.settings.indexing import IndexingContext
@@ -23,6 +24,15 @@ HISTORY_VARIABLE = "MARA_HISTORY"
 
 IDENTITY = "mara_identity"
 """The field of a server's user that holds the identity that a token gave them."""
+
+
+_OF_THE_SERVER = {"graph_id", "langgraph_auth_user"}
+
+
+def heed_server(configurable: Mapping[str, Any]) -> None:
+    """Note that this process serves clients where LangGraph's server configured a run."""
+    if not _OF_THE_SERVER.isdisjoint(configurable):
+        serve_clients()
 
 
 def within_reach(context: Context, info: ServerInfo | None) -> Context:
@@ -63,11 +73,13 @@ def indexing_context_of(runtime: Runtime[IndexingContext]) -> IndexingContext:
     Raises:
         NoAccess: in a LangGraph server, its clients, or who asks, may not index.
     """
+    info = runtime.server_info
+    if info is not None:
+        serve_clients()
     context = runtime.context or IndexingContext()
     if context.is_of_python or not serves_clients():
         return context
     check_clients_may_index()
-    info = runtime.server_info
     return identity_of_user(info.user if info else None).indexing(context)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 from langgraph.runtime import Runtime
 
+from graph.server_clients import told_to_clients
 from workflows.runtime.resources import OpenRun
 from workflows.runtime.superseded import with_superseded
 from workflows.runtime.tracing import about_run, about_update, described
@@ -66,9 +67,10 @@ def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
         def run_node(state: State, runtime: Runtime[Context]) -> Update:
             start, tell_stream = time.perf_counter(), runtime.stream_writer
             task = runtime.execution_info.task_id if runtime.execution_info else ""
-            run: OpenRun = runtime.context.run.at(name, task, state)
+            with told_to_clients():
+                run: OpenRun = runtime.context.run.at(name, task, state)
             tell_stream({"node": name, "event": "started"})
-            with described(lambda: about_run(run)) as tell_trace, run.budget.working() as tally:
+            with told_to_clients(), described(lambda: about_run(run)) as tell_trace, run.budget.working() as tally:
                 if run.goes_on:
                     check_shape(state, shape)
                 if run.selection is None or not naming:

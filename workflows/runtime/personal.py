@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
 from graph.errors import BadInput, MaraError, NoAccess
 from graph.relationships.conversation_search import (
@@ -23,7 +23,7 @@ from graph.storage.workspace import resolve_workspace
 from workflows.runtime.history import told
 from workflows.runtime.resources import OpenRun
 from workflows.states.conversion import passage_hits
-from workflows.states.records import ErrorRecord, PassageHit, PersonalPlace, PersonalReason
+from workflows.states.records import ErrorRecord, PassageHit
 
 RELATIONSHIPS_UNREAD = "RelationshipsUnread"
 """The kind of an error that tells that the relationship graph could not be read, and so did not count."""
@@ -138,9 +138,6 @@ def _read(
         return otherwise, [run.error(RELATIONSHIPS_UNREAD, message)]
 
 
-def _place(placed: Placed) -> PersonalPlace:
-    reasons = [
-        PersonalReason(told=each.told, weight=round(each.weight, 4), concept=each.concept, document=each.document)
-        for each in placed.reasons
-    ]
-    return PersonalPlace(before=placed.place + 1, shift=round(placed.shift, 4), reasons=reasons)
+def _place(placed: Placed) -> dict[str, Any]:
+    reasons = [{**asdict(each), "weight": round(each.weight, 4)} for each in placed.reasons]
+    return {"before": placed.place + 1, "shift": round(placed.shift, 4), "reasons": reasons}

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 from langgraph.runtime import ServerInfo
 
-from agents.chat.budget import QuestionBudget, Spent
 from agents.chat.local_model import is_local, local_name, open_local_model, refuse_file_of_client
 from agents.chat.model import ChatModel, open_chat_model
 from agents.chat.reply_cache import Replies
 from agents.chat.throttle import Throttle
+from agents.chat.usage import QuestionBudget, Spent
 from agents.extraction.run import ExtractionRun, Retries
 from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graph.moments import last_moment
-from graph.retrieve.superseded import superseded_facts, superseded_passages
+from graph.retrieve.past import superseded_facts, superseded_passages
 from graph.storage.workspace import Workspace, resolve_workspace
 from workflows.runtime.resources import OpenRun
 from workflows.states.records import Update

@@ -116,7 +116,7 @@ def _keep_passages(hits: list[Any], selection: Selection, key: str = "id") -> li
     return [hit for hit in hits if _is_selected(place.get(hit[key]), selection)]
 
 
-def keep_seeds(seeds: Mapping[str, Any], selection: Selection) -> Update:
+def _keep_seeds(seeds: Mapping[str, Any], selection: Selection) -> Update:
     """Return the seeds of a `SeedSet` that a selection lets be seen, spelled as it shows them."""
     place = selection.graph.entity_index
     entities = [
@@ -166,7 +166,7 @@ _KEEPERS: Mapping[str, Callable[[Any, Selection], Any]] = {
     "facts": _keep_facts,
     "passages": _keep_hits,
     "passage_candidates": _keep_passages,
-    "seeds": keep_seeds,
+    "seeds": _keep_seeds,
 }
 
 NAMING_PASSAGES = frozenset(_KEEPERS)

@@ -23,6 +23,7 @@ from graph.retrieve.search import (
     walk_passages,
 )
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationFactors, RelationType, entity_id
+from graph.server_clients import told_to_clients
 from graph.walk.pagerank import Walk
 from graph.walk.strengths import tuned
 from workflows.runtime.resources import OpenRun, tuning_for
@@ -208,7 +209,8 @@ def agent_tool(opened: Callable[[], OpenRun]) -> BaseTool:
 
     def walk_or_tell(**arguments: Any) -> dict[str, Any]:
         try:
-            return _walk_for_agent(opened(), **arguments)
+            with told_to_clients():
+                return _walk_for_agent(opened(), **arguments)
         except BadInput as fault:
             if type(fault) is BadInput:  # its subclasses are about the workspace or the installation
                 raise ToolException(str(fault)) from fault

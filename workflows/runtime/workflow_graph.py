@@ -16,6 +16,8 @@ from langgraph.types import RetryPolicy
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 
 from graph.errors import TransportFault
+from graph.server_clients import told_to_clients
+from workflows.runtime.access import heed_server
 from workflows.runtime.node import Node
 from workflows.runtime.node_threads import OnOwnThreads
 from workflows.runtime.resources import index_pool, run_of_caller
@@ -95,12 +97,15 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
             yield None
             return
         form: Any = self.context_schema
-        who = merge_configs(ensure_config(), self.config, config).get("configurable", {}).get("langgraph_auth_user")
-        run = run_of_caller(form, around if given is None else given, who, outer)
-        try:
-            yield run.context
-        finally:
-            run.end()
+        configurable = merge_configs(ensure_config(), self.config, config).get("configurable", {})
+        heed_server(configurable)
+        with told_to_clients():
+            who = configurable.get("langgraph_auth_user")
+            run = run_of_caller(form, around if given is None else given, who, outer)
+            try:
+                yield run.context
+            finally:
+                run.end()
 
     def get_graph(self, config: RunnableConfig | None = None, *, xray: int | bool = False) -> Graph:
         """Return the drawing."""

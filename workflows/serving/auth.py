@@ -17,6 +17,7 @@ from uuid import UUID, uuid5
 from langgraph_sdk import Auth
 
 from graph.errors import MaraError, NoAccess
+from graph.server_clients import told
 from workflows.access.identity import TOKEN_PREFIX, Identity, Keyring, authorization_of
 from workflows.runtime.access import IDENTITY, check_clients_may_index, identity_of_user
 
@@ -86,7 +87,7 @@ def _shown(headers: Mapping[bytes, bytes]) -> str | None:
 
 def _refused(refusal: NoAccess) -> Auth.exceptions.HTTPException:
     challenge = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else None
-    return Auth.exceptions.HTTPException(status_code=refusal.status, detail=str(refusal), headers=challenge)
+    return Auth.exceptions.HTTPException(status_code=refusal.status, detail=told(str(refusal)), headers=challenge)
 
 
 def _is_of_indexing(value: Mapping[str, Any]) -> bool:

@@ -21,11 +21,10 @@ from graph.metadata_filter import narrowed
 from graph.retrieve.modes import Mode
 from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, asking, make_context
-from workflows.conversation.session import Thread, turns_of_history
+from workflows.conversation.session import Conversations, Thread, new_key, turns_of_history
 from workflows.results import understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.runtime.visibility import check_keys
-from workflows.serving.conversations import Conversations, new_key
 from workflows.settings.problems import problems_of
 from workflows.states.records import NO_USAGE, UsageRecord, add_usage
 from workflows.streaming import Answered, NodeStarted, aask_stream
@@ -260,13 +259,7 @@ def _told_to_the_client(workspace: Path) -> Iterator[None]:
 
 
 def _context(
-    workspace: Path,
-    fixed: Mapping[str, Any],
-    user: str,
-    mode: Mode,
-    top_k: int,
-    where: Mapping[str, Any],
-    as_of: str,
+    workspace: Path, fixed: Mapping[str, Any], user: str, mode: Mode, top_k: int, where: Mapping[str, Any], as_of: str
 ) -> Context:
     given = make_context(workspace=str(workspace), mode=mode, top_k=top_k, where=where, as_of=as_of, user_id=user)
     context = given.within(fixed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, WithJsonSchema, field_validator
 
-from agents.chat.budget import Limits
+from agents.chat.usage import Limits
 from agents.roles import Turn
 from graph.endpoints.openai_protocol import question_s
 from graph.errors import BadInput

@@ -11,20 +11,13 @@ from typing_extensions import TypedDict  # pydantic, and so the schemas, takes n
 from agents.chat.usage import Usage
 from agents.extraction.run import Extracted
 from graph.schema import Extraction, Passage, RelationType, Triple
+from graph.server_clients import told
 from graph.storage.entry import content_hash
 
 SHOWN_FAILURES = 50
 """Failed passages listed with their reasons; all are counted, and the record keeps every reason."""
 
 _LONGEST_REASON = 500
-
-
-class RunKey(TypedDict):
-    """Key of a run, sufficient to make it again where it is gone (a fork, a restart, an interrupt)."""
-
-    sources: list[str]
-    triples: str
-    sync: bool
 
 
 class FoundInPassage(TypedDict):
@@ -45,25 +38,11 @@ class FoundInPassage(TypedDict):
     retries: dict[str, int]
 
 
-class Removals(TypedDict):
-    """What a sync is to remove: how many passages, of which sources (the first ones), and a digest of their ids."""
-
-    passages: int
-    sources: list[str]
-    source_count: int
-    digest: str
-
-
-class IndexingOutput(TypedDict):
-    """Output of indexing: see `workflows.indexing_run.report`."""
-
-    report: NotRequired[dict[str, Any]]
-
-
-class IndexingState(RunKey, IndexingOutput):
+class IndexingState(TypedDict):
     """State of the indexing workflow.
 
     Attributes:
+        report: the output, see `workflows.indexing_run.report`.
         started: when, in seconds since 1970.
         batch: ids of the passages under way.
         extractions: what was found in them.
@@ -71,10 +50,15 @@ class IndexingState(RunKey, IndexingOutput):
         notes: what extraction dropped or defaulted, by reason.
         retries: how often a model was asked again, by what had gone wrong.
         failed: {passage id: reason}, of the first ones.
-        removals: what a person has still to decide on.
+        removals: what a sync is to remove, on which a person has still to decide: how many ``passages``, of which
+            ``sources`` (the first ones, and their ``source_count``), and a ``digest`` of their ids.
         approved: digest of the removals that a person approved.
     """
 
+    sources: list[str]
+    triples: str
+    sync: bool
+    report: NotRequired[dict[str, Any]]
     started: float
     batch: list[str]
     extractions: list[FoundInPassage]
@@ -82,7 +66,7 @@ class IndexingState(RunKey, IndexingOutput):
     notes: dict[str, int]
     retries: dict[str, int]
     failed: dict[str, str]
-    removals: NotRequired[Removals | None]
+    removals: NotRequired[dict[str, Any] | None]
     approved: NotRequired[str]
 
 
@@ -148,4 +132,4 @@ def _tally(usage: Usage, *, cached: bool) -> dict[str, int]:
 
 def _reason(extracted: Extracted) -> str:
     reason = f"{extracted.kind}: {extracted.failure}" if extracted.kind else extracted.failure
-    return reason[:_LONGEST_REASON] or "no reason was told"
+    return told(reason)[:_LONGEST_REASON] or "no reason was told"

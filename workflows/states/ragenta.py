@@ -46,18 +46,6 @@ class JudgementRecord(TypedDict):
     kept: bool
 
 
-class BarRecord(TypedDict):
-    """Where the adaptive bar lay among the passages of one question: tau, sigma and tau - n sigma."""
-
-    question: str
-    tau: float
-    sigma: float
-    bar: float
-    floor: float
-    judged: int
-    kept: int
-
-
 class Candidate(TypedDict):
     """A passage that is to be judged for a question, and how many calls of the model that may take (null: any)."""
 
@@ -95,15 +83,6 @@ def add_found(present: list[Found], new: list[Found] | None) -> list[Found]:
     return [*present, *new]
 
 
-class RagentaOutput(Output, total=False):
-    """The output of workflow ragenta: what was judged beside what every workflow puts out."""
-
-    judge_outcome: str
-    judgements: Annotated[list[JudgementRecord], add_judgements]
-    bars: list[BarRecord]
-    final_prompt: str
-
-
 JUDGED = ("judge_outcome", "judgements", "bars", "written_from", "final_prompt")
 """The keys of an output that tell of judged passages."""
 
@@ -111,12 +90,23 @@ SETTLED = ("answer", "plain_answer", "refused", "citations", "written_from", "fi
 """The keys of a settled answer, to come back to where follow-ups leave nothing of it."""
 
 
+class RagentaOutput(Output, total=False):
+    """The output of workflow ragenta: what was judged beside what every workflow puts out."""
+
+    judge_outcome: str
+    judgements: Annotated[list[JudgementRecord], add_judgements]
+    bars: list[dict[str, Any]]
+    final_prompt: str
+
+
 class RagentaState(State, RagentaOutput, total=False):
     """The state of workflow ragenta.
 
     ``kept`` are the numbers of the passages that the answer is written from, in the order in which they are shown,
-    ``new_kept`` those that the last judging added. ``round`` is 0 before the first round of follow-ups;
-    ``calls_before`` is what the run had taken when they began, ``follow_ups_began`` when that was (seconds of work).
+    ``new_kept`` those that the last judging added. ``bars`` tell, a question each, where the adaptive bar lay among its
+    passages: tau, sigma and tau - n sigma, the floor, and how many were judged and kept. ``round`` is 0 before the
+    first round of follow-ups; ``calls_before`` is what the run had taken when they began, ``follow_ups_began`` when
+    that was (seconds of work).
     """
 
     judges_passages: bool

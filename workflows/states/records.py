@@ -6,11 +6,11 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict  # pydantic, and so the schemas, takes no other before Python 3.12
 
-from agents.chat.budget import Spent
-from agents.chat.usage import Usage
+from agents.chat.usage import Spent, Usage
 from agents.roles import Feedback
 from graph.errors import MalformedReply, MaraError
 from graph.schema import MetadataValue
+from graph.server_clients import told
 
 Update = dict[str, Any]
 """The update that a node returns."""
@@ -50,37 +50,15 @@ class Understood(TypedDict):
     by: str
 
 
-class PersonalReason(TypedDict):
-    """Why a passage was moved, in words, and how much that weighs, in [-1, 1].
-
-    ``concept`` and ``document`` are the ids of what it is about; empty for none.
-    """
-
-    told: str
-    weight: float
-    concept: str
-    document: str
-
-
-class PersonalPlace(TypedDict):
-    """How a personal ranking moved a passage.
-
-    ``before`` is its number without it, ``shift`` how many places it was moved up by before others were. A passage of
-    which nothing is known has no reasons: others moved past it.
-    """
-
-    before: int
-    shift: float
-    reasons: list[PersonalReason]
-
-
 class PassageHit(TypedDict):
     """A retrieved passage, where it comes from, and the score of the mode that ranked it.
 
     Its number is its place in the ranking, and what citations mean by it; passages that follow-up questions find get
     the next ones, and keep the score of their own ranking. ``follow_up`` tells which question found it, from 1;
-    ``personal`` how a personal ranking moved it. Where the question was asked as of a date, ``superseded_at`` tells
-    when its words ended; None where they still stand.
+    ``personal`` how a personal ranking moved it: its number ``before``, how many places it was moved up by (``shift``)
+    before others were, and the ``reasons``: what was ``told``, its ``weight`` in [-1, 1], and the ids of the
+    ``concept`` and the ``document`` that it is about (empty for none). Where the question was asked as of a date,
+    ``superseded_at`` tells when its words ended; None where they still stand.
     """
 
     number: int
@@ -91,7 +69,7 @@ class PassageHit(TypedDict):
     metadata: dict[str, MetadataValue]
     score: float
     follow_up: NotRequired[int]
-    personal: NotRequired[PersonalPlace]
+    personal: NotRequired[dict[str, Any]]
     superseded_at: NotRequired[str | None]
 
 
@@ -139,18 +117,6 @@ class SeedSet(TypedDict):
 
     entities: list[EntitySeed]
     passages: list[PassageSeed]
-
-
-class WalkReport(TypedDict):
-    """The computation of the walk: engine, error (L1 over all nodes), number of arcs, and damping.
-
-    PRPACK does not tell the arcs; under a filter they would tell of hidden passages.
-    """
-
-    engine: str
-    error: float
-    arcs: int | None
-    damping: float
 
 
 class Factors(TypedDict):
@@ -323,9 +289,9 @@ def feedback_from(refusal: Refusal | None) -> Feedback | None:
 def refusal_of(fault: MaraError, *, final: bool) -> Refusal:
     """Return a malformed reply, or why there was none, as state."""
     raw = fault.raw if isinstance(fault, MalformedReply) else ""
-    return Refusal(reason=fault.message, raw=raw, final=final, kind=fault.kind)
+    return Refusal(reason=told(fault.message), raw=raw, final=final, kind=fault.kind)
 
 
 def error_of(node: str, kind: str, message: str, attempt: int, raw: str = "") -> ErrorRecord:
     """Return an entry for ``errors``; a long reply is cut to 2,000 characters."""
-    return ErrorRecord(node=node, kind=kind, message=message, attempt=attempt, raw=raw[:2000])
+    return ErrorRecord(node=node, kind=kind, message=told(message), attempt=attempt, raw=raw[:2000])

@@ -6,12 +6,10 @@ A workflow has one state; a node says which of its keys it reads (`workflows.run
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, Required
 
-from typing_extensions import (
-    TypedDict,
-    get_type_hints,
-)  # pydantic, and so the schemas, takes no other before Python 3.12
+# pydantic, and so the schemas, takes no other before Python 3.12.
+from typing_extensions import TypedDict, get_type_hints
 
 from workflows.states.records import (
     CitationMark,
@@ -29,7 +27,6 @@ from workflows.states.records import (
     TurnRecord,
     Understood,
     UsageRecord,
-    WalkReport,
     add_errors,
     add_timings,
     add_usage,
@@ -48,22 +45,20 @@ class Asked(TypedDict):
     turns: NotRequired[list[TurnRecord]]
 
 
-class _Begun(TypedDict):
-    question: str
-    understood: NotRequired[Understood | None]
-    mode: str
-
-
-class Output(_Begun, total=False):
+class Output(TypedDict, total=False):
     """The output of workflow mara, and of every other that answers, in the documented order.
 
     ``understood`` is None where the question stood alone; ``walk``, ``relation_factors``, ``passage_weight`` and
     ``tuning`` where nothing walked, or not by them; ``recorded``, ids of what was written to the history, where nothing
     was. ``as_of`` is the date that was asked for, ``models`` the chat model (or ``offline``), the embedding model and
-    the vector store. ``claims_checked_by`` is empty where nothing was checked. ``written_from`` are the numbers of the
-    passages that the answer was written from.
+    the vector store. ``walk`` tells the engine, the error (L1 over all nodes), the number of arcs (None for PRPACK, and
+    under a filter, where they would tell of hidden passages) and the damping. ``claims_checked_by`` is empty where
+    nothing was checked. ``written_from`` are the numbers of the passages that the answer was written from.
     """
 
+    question: Required[str]
+    understood: Understood | None
+    mode: Required[str]
     workflow: str
     answer: str
     plain_answer: str
@@ -72,7 +67,7 @@ class Output(_Begun, total=False):
     citations: list[CitationMark]
     passages: list[PassageHit]
     ranked_by: str
-    walk: WalkReport | None
+    walk: dict[str, Any] | None
     facts: list[FactHit]
     fact_outcome: str
     relation_factors: Factors | None

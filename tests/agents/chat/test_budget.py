@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents.chat import budget as budget_module
-from agents.chat.budget import Limits, QuestionBudget, Spent, budget_of_question
+from agents.chat import usage as budget_module
+from agents.chat.usage import Limits, QuestionBudget, Spent, budget_of_question
 
 
 class Clock:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from pydantic import SecretStr
@@ -39,7 +37,7 @@ def test_other_names_are_models_behind_a_server(model: str) -> None:
 
 def test_a_client_of_a_server_names_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_file_of_client("local:/etc/passwd")
-    monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+    monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
     refuse_file_of_client("local")
     with pytest.raises(BadInput, match="may not name a model file") as refused:
         refuse_file_of_client("local:/etc/passwd")

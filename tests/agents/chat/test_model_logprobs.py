@@ -13,8 +13,8 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from agents.chat.agent import json_format
-from agents.chat.logprobs import LEAST, TokenLogprobs, read_logprobs
 from agents.chat.model import ChatReply
+from agents.chat.replies import LEAST, TokenLogprobs, read_logprobs
 from agents.chat.usage import Usage
 from graph.errors import ModelUnavailable
 from tests.chatting import TEXT, Verdict, messages, model_on, served

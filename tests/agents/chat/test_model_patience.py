@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from agents.chat.budget import Limits, QuestionBudget, Spent, tallied
 from agents.chat.model import ChatModel
-from agents.chat.usage import Usage
+from agents.chat.usage import Limits, QuestionBudget, Spent, Usage, tallied
 from graph.errors import BudgetSpent, MaraError, SlowReply, TransportFault
 from tests.chatting import messages, model_on
 from tests.scripted_server import Fault, Reply, ReplyLike, ScriptedServer, scripted

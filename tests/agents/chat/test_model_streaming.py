@@ -9,10 +9,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
-from agents.chat.budget import tallied
 from agents.chat.model import CHARACTERS_A_TOKEN, ChatModel
 from agents.chat.replies import without_thinking
-from agents.chat.usage import Usage
+from agents.chat.usage import Usage, tallied
 from graph.errors import MalformedReply, ModelUnavailable, TransportFault
 from tests import chatting
 from tests.chatting import TEXT, Verdict, ask_object, ask_text, messages, model_on, served

@@ -11,9 +11,9 @@ import pytest
 
 from agents.answerer import ChatAnswerer, ClosedBookAnswerer
 from agents.answers.claims import Claim
-from agents.chat.budget import tallied
 from agents.chat.context_window import most_tokens
 from agents.chat.model import ChatModel
+from agents.chat.usage import tallied
 from agents.claim_judge import ChatClaimJudge
 from agents.extractor import ChatExtractor
 from agents.fact_filter import ChatFactFilter

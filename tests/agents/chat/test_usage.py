@@ -5,8 +5,7 @@ from contextvars import copy_context
 
 import pytest
 
-from agents.chat.budget import count_usage, tallied
-from agents.chat.usage import Prices, Usage, prices_of
+from agents.chat.usage import Prices, Usage, count_usage, prices_of, tallied
 from graph.errors import BadInput
 
 

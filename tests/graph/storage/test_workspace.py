@@ -3,11 +3,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -339,7 +337,7 @@ class TestResolving:
 class TestResolvingInAServer:
     @pytest.fixture(autouse=True)
     def served(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+        monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
         monkeypatch.setenv("MARA_WORKSPACE", "/data/mara")
 
     @pytest.mark.parametrize("name", ["other", "Other-2", "a.b", "_x", "0", "x" * 64])
@@ -376,7 +374,7 @@ class TestWorkspacesThatClientsMake:
     @pytest.fixture(autouse=True)
     def place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         """The folder of the default workspace, which a server's clients may name others beside."""
-        monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+        monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
         monkeypatch.setenv("MARA_WORKSPACE", str(tmp_path / "default"))
         Workspace(tmp_path / "there").create()
         return tmp_path
@@ -442,5 +440,5 @@ class TestWorkspacesThatClientsMake:
             check_may_be_written(resolve_workspace("other"))
 
     def test_outside_a_server_anything_may_be_written(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delitem(sys.modules, "langgraph_api")
+        monkeypatch.delenv("LANGSERVE_GRAPHS")
         check_may_be_written(place / "other")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -46,7 +44,7 @@ def info(name: str, told: str = "") -> ServerInfo:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process be one that serves clients."""
-    monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+    monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy, Send
 from typing_extensions import TypedDict
 
-from agents.chat.budget import count_usage, tallied
-from agents.chat.usage import Usage
+from agents.chat.usage import Usage, count_usage, tallied
 from graph.errors import BadInput, TransportFault
 from tests.trace_server import TraceServer
 from workflows.context import Context

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -146,7 +144,7 @@ def test_a_client_of_a_server_may_name_no_model_file_but_its_operator_may(
     (tmp_path / "own.gguf").write_bytes(b"GGUF")
     file = f"local:{tmp_path / 'own.gguf'}"
     monkeypatch.setattr(local_model, "check_packages", lambda: None)
-    monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
+    monkeypatch.setenv("LANGSERVE_GRAPHS", "{}")
     for context in (Context(model=file), IndexingContext(model=file)):
         with pytest.raises(BadInput, match="may not name a model file"):
             chat_model_of(context, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from asyncio import to_thread
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from agents.roles import Turn
 from workflows.conversation.kept import ANSWERED, FAILED, STOPPED, TOUCHED_EVERY_S, Conversations, KeptTurn
 from workflows.serving.page.turns import shown
 from workflows.settings.mara import Context
-from workflows.streaming import ANSWERING, Answered, Event, NodeStarted, Progress, Token, aask_stream
+from workflows.streaming import ANSWERING, Answered, NodeStarted, Progress, Token, aask_with_pauses
 
 if TYPE_CHECKING:
     from workflows.serving.metrics import Metrics
@@ -84,17 +84,18 @@ async def answer(
     draft, is_kept = _Draft(), False
     yield event("begun", turn=shown(turn))
     try:
-        async for told in _with_pauses(aask_stream(turn.question, context, turns)):
-            if told is None:
-                await to_thread(store.touch, turn.id)
-                yield ": at work\n\n"
-            elif isinstance(told, Answered):
-                await to_thread(store.finish, turn.id, ANSWERED, result=told.result)
-                is_kept = True
-                metrics.answered(told.result)
-            else:
-                for each in draft.events_of(told):
-                    yield each
+        async with aclosing(aask_with_pauses(turn.question, context, turns, TOUCHED_EVERY_S)) as events:
+            async for told in events:
+                if told is None:
+                    await to_thread(store.touch, turn.id)
+                    yield ": at work\n\n"
+                elif isinstance(told, Answered):
+                    await to_thread(store.finish, turn.id, ANSWERED, result=told.result)
+                    is_kept = True
+                    metrics.answered(told.result)
+                else:
+                    for each in draft.events_of(told):
+                        yield each
     except Exception as fault:
         metrics.failed(fault)
         await to_thread(store.finish, turn.id, FAILED, answer=draft.text, error=tell(fault))
@@ -151,33 +152,3 @@ class _Draft:
 
 def _words(node: str) -> str:
     return STEPS.get(node, node.replace("_", " ").capitalize())
-
-
-async def _with_pauses(events: AsyncGenerator[Event, None]) -> AsyncIterator[Event | None]:
-    """Yield events as they come, and None wherever none came for a while."""
-    told: asyncio.Queue[Event | Exception | None] = asyncio.Queue()
-
-    async def listen() -> None:
-        try:
-            async with aclosing(events):
-                async for each in events:
-                    told.put_nowait(each)
-            told.put_nowait(None)
-        except Exception as fault:
-            told.put_nowait(fault)
-
-    listener = asyncio.create_task(listen())
-    try:
-        while True:
-            try:
-                each = await asyncio.wait_for(told.get(), TOUCHED_EVERY_S)
-            except TimeoutError:
-                yield None
-                continue
-            if each is None:
-                return
-            if isinstance(each, Exception):
-                raise each
-            yield each
-    finally:
-        listener.cancel()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
@@ -19,25 +19,24 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, request_response
 
-from workflows.serving.allowed_origins import AllowedOrigins
+from graph.server_clients import serve_clients
+from workflows.serving.allowed_origins import AllowedOrigins, OperatorPaths
 from workflows.serving.guard import Guard
-from workflows.serving.operator_paths import OperatorPaths
 from workflows.serving.page.api import Admitted, ask_once, health, in_a_thread, metrics, ready, retrieve
 from workflows.serving.page.endpoints import (
     add_document,
     ask,
-    count_view,
     delete_conversation,
     explanation,
     filters,
     index_documents,
     list_conversations,
     read_conversation,
-    read_source,
     read_turn,
     rename_conversation,
     setup,
 )
+from workflows.serving.page.reading import count_view, read_source
 from workflows.serving.page.requests import Endpoint, plain, told
 from workflows.serving.page.site import Site
 from workflows.serving.service import Service
@@ -153,7 +152,11 @@ def _files() -> dict[str, bytes]:
 def _platform_app() -> Starlette:
     """Return the page for a LangGraph server, with what stands before all that the server answers with."""
     site, service = Site(), Service()
-    opening = partial(_opening, site, service, False)
+
+    def opening(app: Starlette) -> AbstractAsyncContextManager[None]:
+        serve_clients()
+        return _opening(site, service, False, app)
+
     before = [Middleware(AllowedOrigins), Middleware(OperatorPaths)]
     return Starlette(routes=routes(site, service), middleware=before, lifespan=opening)
 

@@ -167,33 +167,38 @@ def check_name(name: str) -> None:
         raise BadInput(f"{name} is of a kind that is not read", READABLE_HINT)
 
 
-async def indexed(work: Callable[[Callable[[str, int, int], None]], Any]) -> AsyncIterator[tuple[str, Any]]:
+async def indexed(
+    work: Callable[[Callable[[str, int, int], None]], Any], told_of: Callable[[Exception], str]
+) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Do the work of an indexing run in a thread of its own and yield how far it is, then what came of it.
 
-    Whoever leaves the iterator does not stop the run.
+    Leaving the iterator does not stop the run.
+
+    Args:
+        work: the run, which is given what to tell its progress to.
+        told_of: returns what visitors may be told of an error.
 
     Yields:
-        ``("progress", (stage, done, total))``, and at last ``("report", report)``.
+        The kind and the values of an event: ``progress`` again and again, and at last ``ended`` or ``failed``.
     """
     import asyncio
 
     loop = asyncio.get_running_loop()
-    told: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+    told: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
 
-    def tell(kind: str, value: Any) -> None:
+    def tell(kind: str, **values: Any) -> None:
         with suppress(RuntimeError):  # The loop is closed: nobody listens any more.
-            loop.call_soon_threadsafe(told.put_nowait, (kind, value))
+            loop.call_soon_threadsafe(told.put_nowait, (kind, values))
 
     def run() -> None:
         try:
-            tell("report", work(lambda *stage: tell("progress", stage)))
+            report = work(lambda stage, done, total: tell("progress", stage=stage, done=done, total=total))
+            tell("ended", report=report)
         except Exception as fault:
-            tell("fault", fault)
+            tell("failed", message=told_of(fault))
 
     threading.Thread(target=run, name="page-indexing", daemon=True).start()
     kind = ""
-    while kind != "report":
-        kind, value = await told.get()
-        if kind == "fault":
-            raise value
-        yield kind, value
+    while kind not in ("ended", "failed"):
+        kind, values = await told.get()
+        yield kind, values

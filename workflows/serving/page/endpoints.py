@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import asdict
 from functools import lru_cache, partial
 from importlib.metadata import version
 from typing import Any
@@ -27,7 +28,6 @@ from workflows.runtime.resources import open_workspace_index
 from workflows.serving.page.answers import answer, event
 from workflows.serving.page.documents import FILE_BYTES, FILES_AT_ONCE, indexed
 from workflows.serving.page.markdown import check_installed
-from workflows.serving.page.reading import source_beside, view_source
 from workflows.serving.page.requests import Asked, identity_of, parts_of, shown_key
 from workflows.serving.page.site import Site
 from workflows.serving.page.turns import details, shown
@@ -104,17 +104,6 @@ def read_turn(asked: Asked) -> dict[str, Any]:
     return details(asked.site.conversations.turn(asked.identity.owner, asked.path["id"]))
 
 
-def read_source(asked: Asked) -> dict[str, Any]:
-    """Return what the history tells of a source that is open."""
-    return source_beside(asked.site, asked.identity, asked.path["id"], asked.path["number"])
-
-
-def count_view(asked: Asked) -> dict[str, Any]:
-    """Count a view of a source that was open."""
-    seconds = asked.body.get("seconds")
-    return view_source(asked.site, asked.identity, asked.path["id"], asked.path["number"], seconds)
-
-
 def ask(asked: Asked) -> Response:
     """Keep a question and begin to answer it."""
     settings = asked.body.get("settings", {})
@@ -126,13 +115,7 @@ def ask(asked: Asked) -> Response:
     context = asked.site.in_history(context, asked.identity, conversation).as_turn(key, replaces)
     alone, store = asked.body.get("alone") is True, asked.site.conversations
     turn, results = store.begin(
-        asked.identity.owner,
-        conversation,
-        key,
-        question,
-        settings,
-        alone=alone,
-        replaces=replaces,
+        asked.identity.owner, conversation, key, question, settings, alone=alone, replaces=replaces
     )
     turns = [] if alone else [turn_of(result) for result in results]
     return _stream(answer(store, asked.identity.owner, turn, context, turns, asked.site.told, asked.service.metrics))
@@ -158,7 +141,8 @@ def index_documents(asked: Asked) -> Response:
         if not isinstance(given, list) or len(given) > FILES_AT_ONCE or not all(isinstance(one, str) for one in given):
             raise BadInput(f"Add at most {FILES_AT_ONCE} files at once", "Correct the request")
     uploads.check_waiting([*names, *replaced])
-    return _stream(_indexing(asked.site, partial(uploads.index, names, replaced)))
+    told = indexed(partial(uploads.index, names, replaced), asked.site.told)
+    return _stream(event(kind, **values) async for kind, values in told)
 
 
 async def add_document(site: Site, request: Request) -> Response:
@@ -170,29 +154,12 @@ async def add_document(site: Site, request: Request) -> Response:
     return JSONResponse({})
 
 
-async def _indexing(site: Site, work: Callable[..., Any]) -> AsyncIterator[str]:
-    try:
-        async for kind, value in indexed(work):
-            if kind == "progress":
-                stage, done, total = value
-                yield event("progress", stage=stage, done=done, total=total)
-            else:
-                yield event("ended", report=value)
-    except Exception as fault:
-        yield event("failed", message=site.told(fault))
-
-
 def _stream(events: AsyncIterator[str]) -> Response:
     return StreamingResponse(events, 200, _EVENTS, "text/event-stream")
 
 
 def _listed(conversation: Conversation) -> dict[str, Any]:
-    return {
-        "id": conversation.id,
-        "title": visible(conversation.title),
-        "version": conversation.version,
-        "changed": conversation.changed,
-    }
+    return {**asdict(conversation), "title": visible(conversation.title)}
 
 
 def known_values(context: Context) -> list[dict[str, Any]]:

@@ -13,46 +13,47 @@ from graph.relationships.history import record_view
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NodeType
 from graph.storage.workspace import resolve_workspace
-from workflows.access.identity import Identity
 from workflows.context import Context
 from workflows.conversation.kept import NoConversation
 from workflows.discovery import related_documents
 from workflows.output.printable import visible
 from workflows.runtime.resources import open_run
 from workflows.runtime.visibility import sees
-from workflows.serving.page.site import Site
+from workflows.serving.page.requests import Asked
 
 LONGEST_VIEW_S = 3_600
 """Seconds of one view that count at most: who leaves a document open for a night does not read it."""
 
 
-def source_beside(site: Site, identity: Identity, turn: str, number: str) -> dict[str, Any]:
-    """Return what the history tells of a source of a turn.
+def read_source(asked: Asked) -> dict[str, Any]:
+    """Return what the history tells of a source that is open.
 
     Raises:
         NoConversation: the turn is not theirs, or has no such source.
         BadInput: no history is kept, or the workspace does not hold the passage any more.
     """
-    context, passage = _opened(site, identity, turn, number)
+    context, passage = _opened(asked)
     told = read_beside(context, passage)
     related = [{key: visible(each[key]) for key in ("title", "path", "told")} for each in told["related"]]
     return {"views": told["views"], "related": related}
 
 
-def view_source(site: Site, identity: Identity, turn: str, number: str, seconds: object) -> dict[str, Any]:
-    """Count a view of a source of a turn; tell whether it counts. Raises as `source_beside` does."""
+def count_view(asked: Asked) -> dict[str, Any]:
+    """Count a view of a source that was open; tell whether it counts. Raises as `read_source` does."""
+    seconds = asked.body.get("seconds")
     if type(seconds) is not int:
         raise BadInput("seconds is to be a whole number", "Correct the request")
-    context, passage = _opened(site, identity, turn, number)
+    context, passage = _opened(asked)
     return {"counted": view_passage(context, passage, seconds)}
 
 
-def _opened(site: Site, identity: Identity, turn: str, number: str) -> tuple[Context, str]:
-    """Return the settings of a turn in the history of its visitor, and the id of the passage of that number."""
+def _opened(asked: Asked) -> tuple[Context, str]:
+    """Return the settings of a turn in the history of its visitor, and the id of the passage that is open."""
+    site, identity = asked.site, asked.identity
     site.check_keeps_history()
-    kept = site.conversations.turn(identity.owner, turn)
+    kept = site.conversations.turn(identity.owner, asked.path["id"])
     passages = kept.result["passages"] if kept.result else []
-    found = next((hit["id"] for hit in passages if str(hit["number"]) == number), None)
+    found = next((hit["id"] for hit in passages if str(hit["number"]) == asked.path["number"]), None)
     if found is None:
         raise NoConversation("There is no such source in this turn", "Load the conversation again")
     return site.in_history(site.context(identity, kept.settings), identity, ""), found

@@ -46,17 +46,16 @@ def test_a_turn_under_way_is_touched_long_before_it_counts_as_cut() -> None:
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return what the page is told of a run with these events and pauses, and the state that its turn is kept in."""
 
-    def run(*happening: Event | float | Exception) -> tuple[list[dict[str, Any]], str, Any]:
-        async def scripted(question: str, context: Context, turns: Sequence[Turn]) -> AsyncIterator[Event]:
+    def run(*happening: Event | Exception | None) -> tuple[list[dict[str, Any]], str, Any]:
+        async def scripted(
+            question: str, context: Context, turns: Sequence[Turn], pause_s: float
+        ) -> AsyncIterator[Event | None]:
             for each in happening:
                 if isinstance(each, Exception):
                     raise each
-                if isinstance(each, float):
-                    await asyncio.sleep(each)
-                else:
-                    yield each
+                yield each
 
-        monkeypatch.setattr(answers, "aask_stream", scripted)
+        monkeypatch.setattr(answers, "aask_with_pauses", scripted)
         store = Conversations(tmp_path / "conversations.sqlite")
         turn, _ = store.begin("me", "conversation-1", "turn-0001", "Who?", {})
 
@@ -101,7 +100,6 @@ def test_passages_that_are_judged_are_counted(told: Any) -> None:
 
 
 def test_a_silent_model_is_waited_for_and_the_turn_stays_alive(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "TOUCHED_EVERY_S", 0.01)
     touched: list[str] = []
     touch = Conversations.touch
 
@@ -110,7 +108,7 @@ def test_a_silent_model_is_waited_for_and_the_turn_stays_alive(told: Any, monkey
         touch(store, turn)
 
     monkeypatch.setattr(Conversations, "touch", noted)
-    _, stream, _ = told(NodeStarted("write_answer", 1), 0.2, ValueError("enough"))
+    _, stream, _ = told(NodeStarted("write_answer", 1), None, ValueError("enough"))
     assert ": at work\n\n" in stream
     assert set(touched) == {"turn-0001"}
 
