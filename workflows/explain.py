@@ -11,8 +11,7 @@ from typing import Any
 from graph.environment import refresh_environment
 from graph.errors import BadInput
 from graph.explain.flow_paths import FlowPath, told_paths
-from graph.explain.flow_subgraph import Subgraph, Visible, choose_subgraph, visible_part
-from graph.explain.flows import EdgeFacts
+from graph.explain.flows import EdgeFacts, Subgraph, Visible, choose_subgraph, visible_part
 from graph.storage.workspace import resolve_workspace, write_atomically
 from workflows.context import Context
 from workflows.explanation.assembly import Assembly, NodeNames

@@ -15,6 +15,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from contextlib import aclosing, closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def load_documents(state: IndexingState, run: IndexingRun) -> Update:
     started = time.time()
     run.read()
     return {
-        **key_in(state),
+        **asdict(key_in(state)),
         "started": started,
         "batch": [],
         "extractions": [],

@@ -14,9 +14,8 @@ from graph.schema import entity_id
 from graph.storage.entry import Entry, facts_of
 from graph.storage.record import Record
 from graph.storage.record_tables import NewVectors
-from graph.storage.synonym_pairs import NameVectors
+from graph.storage.synonym_pairs import EXACT_NAMES, NameVectors
 from graph.storage.workspace import Workspace
-from graph.synonyms import EXACT_NAMES
 from graph.text import normalise_name
 
 _BATCH = 20_000

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +35,8 @@ def open_snapshot(folder: Path) -> tuple[Finding, KnowledgeGraph | None]:
     """Read a snapshot, all of its numbers and texts."""
     try:
         graph = load(folder, thorough=True)
-        for texts in (
-            graph.entity_names,
-            graph.entity_labels,
-            graph.passages,
-            graph.facts,
-            graph.facts.rows,
-            graph.aliases,
-        ):
-            for _ in texts:
-                pass
+        named = chain(graph.entity_names, graph.entity_labels, graph.aliases)
+        deque(chain(named, graph.passages, graph.facts, graph.facts.rows), maxlen=0)
     except (OSError, ValueError) as fault:
         return repairable("snapshot", f"The snapshot cannot be read ({fault})", [folder.name]), None
     message = f"{len(graph.passages)} passages, {graph.n_entities} entities, {len(graph.edges)} edges can be read"
@@ -142,16 +135,12 @@ def check_search_index(
         if not findings[-1].ok:
             continue
         if name == "passages":
-            findings.append(_check_vectors(store, name, wanted, lambda start, stop: graph.passage_vectors[start:stop]))
+            findings.append(_check_vectors(store, name, wanted, lambda _, place: graph.passage_vectors[place]))
         elif record is None:
             findings.append(sound("search index: vectors of facts", _MOVED_ON))
         else:
-            findings.append(_check_vectors(store, name, wanted, partial(_fact_vectors, record, wanted)))
+            findings.append(_check_vectors(store, name, wanted, lambda ids, _: record.fact_vectors(ids)))
     return findings
-
-
-def _fact_vectors(record: RecordReader, ids: Sequence[str], start: int, stop: int) -> NDArray[np.float32]:
-    return record.fact_vectors(ids[start:stop])
 
 
 def _check_ids(
@@ -185,17 +174,17 @@ def _changed_passages(store: SearchIndex, graph: KnowledgeGraph, record: RecordR
 
 
 def _check_vectors(
-    store: SearchIndex, name: str, wanted: Sequence[str], vectors: Callable[[int, int], NDArray[np.float32]]
+    store: SearchIndex, name: str, wanted: Sequence[str], vectors: Callable[[Sequence[str], slice], NDArray[np.float32]]
 ) -> Finding:
     """Compare all vectors, some thousand at a time, and search for some of them.
 
-    ``vectors`` returns those of the ids from one place up to another.
+    ``vectors`` returns those of some ids, which stand in a slice of those that are wanted.
     """
     check, odd, lost = f"search index: vectors of {name}", list[str](), list[str]()
     searched = range(0, len(wanted), max(1, len(wanted) // _SEARCHES))
     for start in range(0, len(wanted), _PAGE):
         page = wanted[start : start + _PAGE]
-        right, held = vectors(start, start + len(page)), store.vectors(name, page)
+        right, held = vectors(page, slice(start, start + len(page))), store.vectors(name, page)
         odd += [key for key, vector in zip(page, right, strict=True) if not _is_same(held.get(key), vector)]
         asked = [row - start for row in searched if start <= row < start + len(page)] if not odd else []
         lost += [page[row] for row in asked if not _finds(store.search(name, right[row], 1))]

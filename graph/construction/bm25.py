@@ -142,7 +142,11 @@ class SparseIndex:
         postings = self._postings(question)
         if k < 1 or not postings:
             return []
-        sums = self._zeros()
+        try:
+            # Made once for each question at a time, and put back as zeros.
+            sums = self._sums.pop()
+        except IndexError:
+            sums = np.zeros(self.n_passages, dtype=np.float32)
         for passages, weights in postings:
             sums[passages] += weights
         held = [passages for passages, _ in postings]
@@ -162,13 +166,6 @@ class SparseIndex:
         known = [number for term in terms(question) if (number := self.numbers.get(term)) is not None]
         places = [slice(self.starts.item(number), self.starts.item(number + 1)) for number in known]
         return [(self.passages[place].astype(np.intp), self.weights[place]) for place in places]
-
-    def _zeros(self) -> NDArray[np.float32]:
-        """Return a zero for each passage: made once for each question at a time, and put back as it was."""
-        try:
-            return self._sums.pop()
-        except IndexError:
-            return np.zeros(self.n_passages, dtype=np.float32)
 
 
 def _near(
@@ -230,7 +227,7 @@ def terms_of(text_tokens: Sequence[str]) -> list[str]:
     """Return the search terms of a text's tokens, see `terms`."""
     stems = [*map(_stem, text_tokens)]
     if None not in stems:
-        return [stem for stem in stems if stem]
+        return [*filter(None, stems)]
     found: list[str] = []
     run: list[str] = []
     for token, stem in zip(text_tokens, stems, strict=True):

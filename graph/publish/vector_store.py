@@ -286,12 +286,13 @@ class VectorStore:
         if k < 1:
             return []
         with self._faults():
-            collection = self._collection(name)
+            collection = self._collections.open(name)
             if within is not None and self.shared and not isinstance(collection, Paged):
                 within = known_in(collection, [*within])
             if within is not None and not within:
                 return []
-            few = 0 if self.shared else _if_few(self._size(name) if within is None else len(within))
+            size = 0 if self.shared else self._size(name) if within is None else len(within)
+            few = size if size <= EF_SEARCH else 0
             found = collection.query(
                 query_embeddings=[vector],
                 n_results=max(k, few),
@@ -330,7 +331,7 @@ class VectorStore:
         include = ["metadatas"] if self.shared else []
         selected: dict[str, Mapping[str, Any]] = {}
         with self._faults():
-            for page in pages_of(self._collection("passages"), where=dict(where), include=include):
+            for page in pages_of(self._collections.open("passages"), where=dict(where), include=include):
                 selected.update(zip(page["ids"], page["metadatas"] or [{}] * len(page["ids"]), strict=True))
         return selected
 
@@ -438,9 +439,6 @@ class VectorStore:
         _delete(collection, gone)
         _put(collection, Stamp(before.embedding_model, commit, holds | {commit} - {""}))
 
-    def _collection(self, name: str) -> Any:
-        return self._collections.open(name)
-
     @contextmanager
     def _faults(self) -> Iterator[None]:
         try:
@@ -464,11 +462,6 @@ def _check_number_of_metadata(wanted: Vectors, rows: Sequence[int]) -> None:
                 f"The passage {wanted.ids[row]!r} has {count:,} metadata, more than the search index takes",
                 "Index its source again, which leaves out what is over the limits, or remove it with `mara remove ID`",
             )
-
-
-def _if_few(size: int) -> int:
-    """Return how many records there are, where that is few enough for all to be compared; else 0."""
-    return size if size <= EF_SEARCH else 0
 
 
 def _fingerprint_of(wanted: Vectors, row: int) -> str | None:

@@ -94,7 +94,8 @@ class DocumentStep:
         self._gone = [key for key in known if key not in fingerprints]
         changed = [key for key, made in fingerprints.items() if known.get(key) != made]
         self._changes = {key: self._change(key, fingerprints[key]) for key in changed}
-        self._before = self._chunks([*self._gone, *(key for key in changed if key in known)])
+        there = [*self._gone, *(key for key in changed if key in known)]
+        self._before = {key: _Chunk(*row) for key, *row in relationships.execute(_CHUNKS, (there,))}
         self._known = record.versions.times([*self._gone, *changed])
         self._times = self._times_of_documents()
 
@@ -130,9 +131,6 @@ class DocumentStep:
     def _change(self, key: str, fingerprint: str) -> _Change:
         passage = self._graph.passages[self._graph.passage_index[key]]
         return _Change(origin_of(passage), content_hash(passage), fingerprint)
-
-    def _chunks(self, keys: Sequence[str]) -> dict[str, _Chunk]:
-        return {key: _Chunk(*row) for key, *row in self._to.execute(_CHUNKS, (list(keys),))}
 
     def _first_origins(self) -> dict[str, Origin]:
         """Return {document: the origin of its first passage that is new or changed}."""
@@ -242,18 +240,16 @@ class DocumentStep:
         """Count the version up of documents that only lost passages; return them."""
         lost = {self._before[key].document for key in self._gone if key in self._before} - set(written)
         nodes = [node for key in sorted(lost) if (node := self._to.node(NodeType.DOCUMENT, key)) is not None]
-        self._to.put_nodes(
-            Node(node.type, node.id, {**node.properties, "updated_at": self._updated(node.id), "version": _next(node)})
-            for node in nodes
-        )
+        for node in nodes:
+            _, updated_at = self._times.get(node.id, ("", self._now))
+            self._to.put_node(
+                Node(node.type, node.id, {**node.properties, "updated_at": updated_at, "version": _next(node)})
+            )
         return [node.id for node in nodes]
 
     def _first(self, passage: str) -> str:
         first, last = self._known.get(passage, (ALWAYS, ALWAYS))
         return _property_of(first or last) if last != ALWAYS else self._now
-
-    def _updated(self, document: str) -> str:
-        return self._times.get(document, ("", self._now))[1]
 
     def _write_sources(self, documents: Sequence[str]) -> None:
         """Write where documents come from and which pages they link to; sources that nothing names any more go."""

@@ -289,7 +289,9 @@ def passages_of(record: RelationshipRecord, provenance: ProvenanceFilter) -> fro
         (provenance.newer_than, _SINCE),
         (provenance.cited_before, _CITED_BEFORE),
     )
-    return frozenset.intersection(*(_ids(record.execute(query, values)) for given, query in wanted if given))
+    return frozenset.intersection(
+        *(frozenset(key for (key,) in record.execute(query, values)) for given, query in wanted if given)
+    )
 
 
 def passages_that_stood(stood: Iterable[Stood], of_documents: ProvenanceFilter) -> frozenset[str]:
@@ -343,7 +345,3 @@ def first_moment_after(date: str) -> str:
     first, following = span
     microseconds = round(following * 1_000_000) + (first == following)
     return time_text(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=microseconds))
-
-
-def _ids(rows: Iterable[tuple[str]]) -> frozenset[str]:
-    return frozenset(key for (key,) in rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -38,9 +38,8 @@ from graph.relationships.tables import (
 )
 from graph.storage import database
 from graph.storage.database import Cursor, Database, SqliteDatabase, Values, fault_named, faults_named
-from graph.storage.new_place import place_to_make
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
-from graph.storage.place import Place, place_of
+from graph.storage.place import Place, place_of, place_to_make
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
 _FORMAT = 1
@@ -115,28 +114,20 @@ class RelationshipRecord:
             return _in_postgres(place, path.parent, create=create)
         if not create and not path.exists():
             raise _no_graph(path.parent)
-        with _faults_of_file_named(path):
+        with _faults_of_file_named(path), ExitStack() as undone:
             if path.exists() and (read_only or not (may_write(path.parent) and may_write(path))):
-                return self._opened_for_reading(path)
-            connection = sqlite3.connect(path, timeout=database.BUSY_TIMEOUT_S, isolation_level=None)
-            try:
+                self._scratch = scratch_folder()
+                undone.callback(self._scratch.cleanup)
+                connection = undone.enter_context(closing(open_read_only(path, Path(self._scratch.name))[0]))
+                connection.execute("COMMIT")
+                _check_format(connection)
+            else:
+                opened = sqlite3.connect(path, timeout=database.BUSY_TIMEOUT_S, isolation_level=None)
+                connection = undone.enter_context(closing(opened))
                 connection.execute("PRAGMA foreign_keys = ON")
                 connection.execute("PRAGMA secure_delete = ON")
                 _prepare(connection)
-            except BaseException:
-                connection.close()
-                raise
-        return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS)
-
-    def _opened_for_reading(self, path: Path) -> Database:
-        self._scratch = scratch_folder()
-        try:
-            connection, _ = open_read_only(path, Path(self._scratch.name))
-            connection.execute("COMMIT")
-            _check_format(connection)
-        except BaseException:
-            self._scratch.cleanup()
-            raise
+            undone.pop_all()
         return SqliteDatabase(connection, path, _RESTORE, _LOG_TIMEOUT_MS)
 
     @classmethod

@@ -200,10 +200,6 @@ class Index:
         scores = self._scores(question)
         return scores if rows is None else scores[rows]
 
-    def score_passages_sparse(self, question: str) -> NDArray[np.float64]:
-        """Return the BM25 score of every passage, shape (n_passages,)."""
-        return self._sparse.scores(question)
-
     def close(self) -> None:
         """Let go of the files."""
         self.files.close()

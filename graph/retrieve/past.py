@@ -14,7 +14,7 @@ import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from graph.construction.builder import PASSAGE_CLASSES
 from graph.embedding.embeddings import Embedder, check_embedder
-from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked, WorkspaceMissing
+from graph.errors import BadInput, WorkspaceDamaged, WorkspaceMissing
 from graph.metadata_filter import meets, read_conditions
 from graph.moments import last_moment, shown
 from graph.own_types import OWN_TYPES
@@ -33,6 +33,7 @@ from graph.retrieve.open_index import Index
 from graph.schema import stable_id
 from graph.storage.entry import Entry
 from graph.storage.generation import GenerationHold, Layer
+from graph.storage.lease import alone
 from graph.storage.read_only import may_write, scratch_folder
 from graph.storage.record import Record
 from graph.storage.versions import Span, Versions
@@ -264,18 +265,10 @@ def _embedded(entry: Entry, model: str, embedder: Embedder) -> Entry:
     return replace(entry, vector=vector, windows=windows)
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(folder: Path) -> AbstractContextManager[None]:
     """Let no other process or thread derive anything in a folder meanwhile. Raises WorkspaceLocked."""
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(folder / ".lock", timeout=_WAIT_S, thread_local=False):
-            yield
-    except Timeout as fault:
-        raise WorkspaceLocked(
-            f"Another process has been deriving an index in {folder} for {_WAIT_S:g} s", "Ask again, or stop it"
-        ) from fault
+    told = f"Another process has been deriving an index in {folder} for {_WAIT_S:g} s"
+    return alone(folder / ".lock", _WAIT_S, told, "Ask again, or stop it")
 
 
 def _prune(kept: Path) -> None:

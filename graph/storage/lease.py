@@ -59,6 +59,18 @@ class ProcessLock(Protocol):
         """Give the lock free."""
 
 
+@contextmanager
+def alone(path: Path, wait_s: float, told: str, hint: str) -> Iterator[None]:
+    """Let no other process or thread into such a block meanwhile. Raises WorkspaceLocked with a message and a hint."""
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(path, timeout=wait_s, thread_local=False):
+            yield
+    except Timeout as fault:
+        raise WorkspaceLocked(told, hint) from fault
+
+
 class _LockFile:
     """A lock on a file of this machine."""
 

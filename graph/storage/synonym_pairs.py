@@ -1,8 +1,9 @@
 """Where the pairs of synonyms come from: the record up to a number of names, above it an index as the graph is built.
 
-A writer that adds names finds their pairs at once, each new name by its product with every other. Above `EXACT_NAMES`
-it finds none, the record holds none and notes so; the build finds all of them by an index that misses a few. Which of
-the two holds follows from the number of names alone, however the record came by it.
+Names may be synonyms where their vectors are near. A writer that adds names finds their pairs at once, each new name by
+its product with every other. Above `EXACT_NAMES` it finds none, the record holds none and notes so; the build finds
+all of them by an index that misses a few. Which of the two holds follows from the number of names alone, however the
+record came by it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,27 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from graph import synonyms
 from graph.embedding.embeddings import understanding_of
 from graph.storage.record import SYNONYMS, Record
-from graph.synonyms import SYNONYM_COSINE, may_have_synonyms
+from graph.text import name_length
+
+SYNONYM_COSINE = 0.8
+"""Two names are synonyms where the cosine of their vectors is at least this."""
+
+SYNONYM_SHORTEST = 3
+"""A synonym edge needs names of at least this many letters or digits."""
+
+SYNONYMS_PER_NAME = 100
+"""A pair is kept when it is among so many nearest of at least one of its names."""
+
+EXACT_NAMES = 200_000
+"""Of more names, the product of each with each takes minutes and grows with their square: an index finds the pairs."""
+
+
+def may_have_synonyms(name: str, understands: Callable[[str], bool]) -> bool:
+    """Tell whether a name's vector says what else it may be called; ``understands`` is the embedding model's."""
+    return name_length(name) >= SYNONYM_SHORTEST and understands(name)
+
 
 _BLOCK_ROWS = 1024
 _ROUNDING = 2e-3
@@ -124,7 +142,7 @@ def leave_to_build(record: Record, names: int) -> bool:
     """Tell whether a writer is to find no pairs, where the record is about to hold so many names; note it if so."""
     if are_left_to_build(record):
         return True
-    if names <= synonyms.EXACT_NAMES:
+    if names <= EXACT_NAMES:
         return False
     record.replace_synonyms([], _BY_INDEX)
     return True
@@ -132,7 +150,7 @@ def leave_to_build(record: Record, names: int) -> bool:
 
 def settle_synonyms(record: Record) -> None:
     """Let the record hold every pair, or none, as the number of its names asks for; the caller holds the lock."""
-    if not leave_to_build(record, record.count_names()) or record.count_names() > synonyms.EXACT_NAMES:
+    if not leave_to_build(record, record.count_names()) or record.count_names() > EXACT_NAMES:
         return
     ids, names, vectors = record.names()
     known = NameVectors(understanding_of(record.embedding_model), record.name_vectors)

@@ -18,6 +18,7 @@ import numpy as np
 from graph.construction.edges import EDGE_KINDS
 from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
 from graph.schema import ENTITY_RELATIONS, PASSAGE_RELATIONS, RelationType
+from graph.storage.lease import alone
 from graph.storage.workspace import write_atomically
 from graph.walk.factors import EdgeFactors
 
@@ -217,18 +218,15 @@ def to_json(tuning: Tuning) -> dict[str, Any]:
 @contextmanager
 def _writing(root: Path) -> Iterator[tuple[History, Callable[[History], None]]]:
     """Yield the history as it is, and what writes another, while no other process does so."""
-    from filelock import FileLock, Timeout
 
     def write(history: History) -> None:
         versions = [to_json(tuning) for tuning in history.versions[1:]]
         body = {"format_version": _FORMAT, "current": history.current, "versions": versions}
         write_atomically(root / TUNING_FILE, json.dumps(body, indent=2) + "\n")
 
-    try:
-        with FileLock(root / _LOCK_FILE, timeout=_LOCK_TIMEOUT_S):
-            yield load_history(root), write
-    except Timeout as fault:
-        raise WorkspaceLocked(f"Another process is tuning {root}", "Try again when it is done") from fault
+    told = f"Another process is tuning {root}"
+    with alone(root / _LOCK_FILE, _LOCK_TIMEOUT_S, told, "Try again when it is done"):
+        yield load_history(root), write
 
 
 @lru_cache(maxsize=_KEPT)

@@ -28,7 +28,6 @@ NEED_AN_EXTRA = {
     "workflows/serving/mcp_stdio.py": {"mcp"},
     "workflows/serving/metrics.py": {"prometheus_client"},
     "workflows/serving/allowed_origins.py": {"starlette"},
-    "workflows/serving/operator_paths.py": {"starlette"},
     "workflows/serving/page/app.py": {"starlette"},
     "workflows/serving/page/endpoints.py": {"starlette"},
     "workflows/serving/guard.py": {"starlette"},

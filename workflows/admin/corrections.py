@@ -9,18 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from graph.corrections import kinds
 from graph.corrections.apply import Corrections, Stated
-from graph.corrections.kinds import (
-    MAX_NOTE,
-    Change,
-    Correction,
-    Drop,
-    Pin,
-    Split,
-    Statement,
-    What,
-    what_from_json,
-)
 from graph.embedding.embeddings import configured_embedder
 from graph.environment import refresh_environment
 from graph.errors import BadInput
@@ -38,7 +28,7 @@ _KEPT_APART = ("id", "note", "made_at", "undone_at")
 """Keys of an exported correction that do not say what it is."""
 
 
-def correct(root: Path, wanted: Sequence[What], note: str = "", *, dry_run: bool = False) -> dict[str, Any]:
+def correct(root: Path, wanted: Sequence[kinds.What], note: str = "", *, dry_run: bool = False) -> dict[str, Any]:
     """Make corrections, and publish the graph with them. Only the passages concerned are written.
 
     Args:
@@ -56,8 +46,8 @@ def correct(root: Path, wanted: Sequence[What], note: str = "", *, dry_run: bool
         WorkspaceMissing: there is no workspace, or it is empty.
         WorkspaceLocked: another process is writing.
     """
-    if len(note) > MAX_NOTE:
-        raise BadInput(f"The note has {len(note):,} characters", f"Give {MAX_NOTE:,} at most")
+    if len(note) > kinds.MAX_NOTE:
+        raise BadInput(f"The note has {len(note):,} characters", f"Give {kinds.MAX_NOTE:,} at most")
 
     def plan(record: Record) -> Plan:
         _check_places(record, wanted)
@@ -120,12 +110,12 @@ def import_corrections(root: Path, path: Path, *, dry_run: bool = False) -> dict
         WorkspaceLocked: another process is writing.
     """
     rows = _read_rows(path)
-    wanted = [(what_from_json(_said(row)), str(row.get("note", ""))) for row in rows if not row.get("undone_at")]
+    wanted = [(kinds.what_from_json(_said(row)), str(row.get("note", ""))) for row in rows if not row.get("undone_at")]
     done = _carry_out(root, lambda record: plan_corrections(record, wanted), dry_run=dry_run)
     return {**done, "left_out": len(rows) - len(wanted)}
 
 
-def read_statement(root: Path, text: str, relation: str = "") -> Statement:
+def read_statement(root: Path, text: str, relation: str = "") -> kinds.Statement:
     """Return the fact that a text names: its id, or subject, predicate and object between bars.
 
     Args:
@@ -141,7 +131,7 @@ def read_statement(root: Path, text: str, relation: str = "") -> Statement:
         kind = _relation(record, relation)
         parts = [part.strip() for part in text.split("|")]
         if len(parts) == 3:
-            return Statement(parts[0], parts[1], parts[2], kind)
+            return kinds.Statement(parts[0], parts[1], parts[2], kind)
         if not text.startswith("fact-"):
             hint = 'Give three parts, "SUBJECT | PREDICATE | OBJECT", or the id of a fact'
             raise BadInput(f"{text[:200]!r} names no fact", hint)
@@ -149,11 +139,11 @@ def read_statement(root: Path, text: str, relation: str = "") -> Statement:
         for entry in record.entries(record.passages_with("facts", [text])):
             for t in corrections.stated(entry.passage, entry.extraction).triples:
                 if Fact(t.subject, t.predicate, t.object, t.relation).id == text:
-                    return Statement(t.subject, t.predicate, t.object, kind or t.relation.value)
+                    return kinds.Statement(t.subject, t.predicate, t.object, kind or t.relation.value)
     raise BadInput(f"No passage states the fact {text[:200]!r}", "`mara ask --verbose --json` shows the ids of facts")
 
 
-def pinned(root: Path, text: str, passage: str, relation: str = "") -> Pin:
+def pinned(root: Path, text: str, passage: str, relation: str = "") -> kinds.Pin:
     """Return the correction that pins a fact in a passage; without a relation type, of the one that its words tell.
 
     A source or document of one passage stands for that passage. Raises as `read_statement`.
@@ -164,7 +154,7 @@ def pinned(root: Path, text: str, passage: str, relation: str = "") -> Pin:
             told, _ = type_triple(fact.subject, fact.predicate, fact.object, declared_types(record))
             fact = replace(fact, relation=told.value)
         within = [] if record.states([passage]) else _passages_of(record, passage)
-    return Pin(fact, within[0] if len(within) == 1 else passage)
+    return kinds.Pin(fact, within[0] if len(within) == 1 else passage)
 
 
 def _carry_out(root: Path, plan_of: Callable[[Record], Plan], *, dry_run: bool) -> dict[str, Any]:
@@ -202,7 +192,7 @@ def _told(root: Path, record: Record, plan: Plan, *, dry_run: bool) -> dict[str,
     }
 
 
-def _counted(each: Correction, passages: Mapping[int, int]) -> dict[str, Any]:
+def _counted(each: kinds.Correction, passages: Mapping[int, int]) -> dict[str, Any]:
     return {**each.to_json(), "passages": passages[each.id]}
 
 
@@ -218,11 +208,11 @@ def _difference(each: Restated) -> dict[str, Any]:
 
 def _lines(stated: Stated) -> list[str]:
     names = dict.fromkeys(name for name in (stated.topic, *stated.entities) if name)
-    facts = [str(Statement(t.subject, t.predicate, t.object, t.relation.value)) for t in stated.triples]
+    facts = [str(kinds.Statement(t.subject, t.predicate, t.object, t.relation.value)) for t in stated.triples]
     return [*names, *facts]
 
 
-def _check_places(record: Record, wanted: Iterable[What]) -> None:
+def _check_places(record: Record, wanted: Iterable[kinds.What]) -> None:
     """Raise BadInput where a correction names a place that no passage lies in."""
     named = {place for what in wanted for place in _places(what)}
     if not named:
@@ -236,7 +226,7 @@ def _check_places(record: Record, wanted: Iterable[What]) -> None:
             "Name one as passages name it: `mara ask --verbose` shows ids, `mara stats` sources",
         )
     for what in wanted:
-        if isinstance(what, Pin) and not record.states([what.passage]):
+        if isinstance(what, kinds.Pin) and not record.states([what.passage]):
             within = _passages_of(record, what.passage)
             more = f" and {len(within) - _NAMED} more" if len(within) > _NAMED else ""
             raise BadInput(
@@ -250,10 +240,10 @@ def _passages_of(record: Record, place: str) -> list[str]:
     return sorted({key for each in (record.sources(), record.documents()) for key, of in each.items() if of == place})
 
 
-def _places(what: What) -> tuple[str, ...]:
-    if isinstance(what, Pin):
+def _places(what: kinds.What) -> tuple[str, ...]:
+    if isinstance(what, kinds.Pin):
         return (what.passage,)
-    return what.places if isinstance(what, Split | Change | Drop) else ()
+    return what.places if isinstance(what, kinds.Split | kinds.Change | kinds.Drop) else ()
 
 
 def _relation(record: Record, name: str) -> str:
@@ -281,7 +271,7 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
             row = json.loads(line)
             if not isinstance(row, dict):
                 raise ValueError("it is no object")
-            what_from_json(_said(row))
+            kinds.what_from_json(_said(row))
         except (ValueError, RecursionError) as fault:
             message = fault.message if isinstance(fault, BadInput) else str(fault)
             hint = "Give a file as `mara correct export` writes it; none was imported"

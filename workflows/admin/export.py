@@ -11,16 +11,7 @@ from typing import Any
 from graph.embedding.embeddings import configured_embedder
 from graph.errors import BadInput
 from graph.explain.matrices import MatrixWeights, write_matrices
-from graph.relationships.exchange.lines import (
-    Part,
-    from_json_line,
-    from_statement,
-    import_lines,
-    parts_of,
-    to_graphml,
-    to_json_line,
-    to_statement,
-)
+from graph.relationships import exchange
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Node
 from graph.retrieve.open_index import open_index
@@ -64,9 +55,9 @@ class GraphFormat(StrEnum):
     GRAPHML = "graphml"
 
 
-_READERS: dict[GraphFormat, Callable[[str], Part | None]] = {
-    GraphFormat.JSONL: from_json_line,
-    GraphFormat.CYPHER: from_statement,
+_READERS: dict[GraphFormat, Callable[[str], exchange.Part | None]] = {
+    GraphFormat.JSONL: exchange.from_json_line,
+    GraphFormat.CYPHER: exchange.from_statement,
 }
 
 
@@ -84,7 +75,7 @@ def export_graph(root: Path, path: Path, form: GraphFormat) -> dict[str, Any]:
     """
     counts = {"nodes": 0, "edges": 0}
     with RelationshipRecord.of(root) as record, record.as_it_stands():
-        write_lines(path, _lines(_counted(parts_of(record), counts), form))
+        write_lines(path, _lines(_counted(exchange.parts_of(record), counts), form))
     return {"file": str(path), "format": form.value, **counts}
 
 
@@ -117,7 +108,7 @@ def import_graph(root: Path, path: Path, form: GraphFormat) -> dict[str, Any]:
         with path.open(encoding="utf-8") as file:
             _make_folder(root)
             with RelationshipRecord.of(root, create=True) as record:
-                nodes, edges = import_lines(record, file, _READERS[form])
+                nodes, edges = exchange.import_lines(record, file, _READERS[form])
     except UnicodeDecodeError as fault:
         raise BadInput(f"{path} is not UTF-8 text", "Import what `mara graph export` wrote") from fault
     except OSError as fault:
@@ -132,17 +123,17 @@ def _make_folder(root: Path) -> None:
         raise BadInput(f"{root} cannot be made ({fault.strerror})", "Name another folder with --workspace") from fault
 
 
-def _lines(parts: Iterator[Part], form: GraphFormat) -> Iterator[str]:
+def _lines(parts: Iterator[exchange.Part], form: GraphFormat) -> Iterator[str]:
     if form is GraphFormat.GRAPHML:
-        yield from to_graphml(parts)
+        yield from exchange.to_graphml(parts)
         return
     if form is GraphFormat.CYPHER:
         yield _HEADER
-    write = to_json_line if form is GraphFormat.JSONL else to_statement
+    write = exchange.to_json_line if form is GraphFormat.JSONL else exchange.to_statement
     yield from (f"{write(part)}\n" for part in parts)
 
 
-def _counted(parts: Iterator[Part], counts: dict[str, int]) -> Iterator[Part]:
+def _counted(parts: Iterator[exchange.Part], counts: dict[str, int]) -> Iterator[exchange.Part]:
     for part in parts:
         counts["nodes" if isinstance(part, Node) else "edges"] += 1
         yield part

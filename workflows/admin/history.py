@@ -28,15 +28,15 @@ from graph.relationships.cypher.copies import remove_copies
 from graph.relationships.cypher.mirror import was_mirrored
 from graph.relationships.history import now
 from graph.relationships.record import RelationshipRecord, has_relationships
+from graph.relationships.tables import along
 from graph.storage.marks import Mark, erase_marks, read_marks
 from graph.storage.workspace import Workspace, write_atomically
 from workflows.conversation.kept import FILE_NAME, Conversations, KeptTurn
 from workflows.conversation.kept import Conversation as PageConversation
 from workflows.runtime.graph_server import erase_on_graph_server
 
-_DOCUMENT_OF = """
-    SELECT document.title, document.path FROM document_chunk
-    JOIN chunk_of ON chunk_of.source = document_chunk.key JOIN document ON document.key = chunk_of.target
+_DOCUMENT_OF = f"""
+    SELECT title, document.path FROM {along("document_chunk -chunk_of-> document")}
     WHERE document_chunk.id = ?"""
 
 NO_SERVER, SERVER_NOT_NAMED, ERASED_ON_SERVER = "none", "not named", "erased"

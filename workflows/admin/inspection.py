@@ -252,8 +252,7 @@ def entity_type(root: Path, name: str) -> str | None:
 
 def _summary(degree: NDArray[np.intp]) -> dict[str, float]:
     """Return how many edges the nodes have that have any."""
-    if not len(degree):
-        return {"min": 0, "median": 0.0, "mean": 0.0, "p95": 0.0, "max": 0}
+    degree = degree if len(degree) else np.zeros(1, dtype=np.intp)
     return {
         "min": int(degree.min()),
         "median": float(np.median(degree)),

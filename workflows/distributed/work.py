@@ -9,9 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from agents.chat.reply_cache import Replies
-from agents.chat.throttle import Throttle
-from agents.extraction.run import ExtractionRun, Retries
-from agents.extractor import ChatExtractor, Extractor
+from agents.extraction.run import ExtractionRun
 from graph.embedding.bert import THREADS_VARIABLE
 from graph.embedding.embeddings import Embedder, TextCache, check_embedder, configured_embedder
 from graph.endpoints.address import censored
@@ -20,7 +18,7 @@ from graph.errors import BadInput, ClusterUnavailable, MaraError
 from graph.own_types import OwnTypes
 from graph.sources.documents import FileRead, ToRead, read_each
 from workflows.distributed.shards import Shard, ShardTask, embedded
-from workflows.runtime.resources import extractor_for
+from workflows.runtime.resources import extraction_run, extractor_for
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, found_in
 
@@ -119,7 +117,7 @@ class Worker:
                 f"A worker has the extractor {extractor.name!r}, the run {self._work.extractor!r}",
                 "Install the same version of mara and its models on all machines",
             )
-        return shared_run(extractor, self._work.context, self._work.extractors, self._cache)
+        return extraction_run(extractor, self._work.context, self._cache, self._work.extractors)
 
     @cached_property
     def _embedder(self) -> Embedder:
@@ -141,24 +139,6 @@ class _Remembering:
         self.count_windows = model.count_windows
         self.understands = model.understands
         self.embed = TextCache(model.embed, _CACHED_TEXTS).embed
-
-
-def shared_run(extractor: Extractor, context: IndexingContext, shares: int, cache: Replies | None) -> ExtractionRun:
-    """Return an extractor's run under its share of a run's limits."""
-
-    def share(limit: float | None) -> float | None:
-        return None if limit is None else limit / shares
-
-    return ExtractionRun(
-        extractor,
-        concurrency=max(1, context.concurrency // shares) if isinstance(extractor, ChatExtractor) else 1,
-        cache=cache,
-        throttle=Throttle(
-            requests_per_minute=share(context.requests_per_minute),
-            tokens_per_minute=share(context.tokens_per_minute),
-        ),
-        retries=Retries(malformed=context.max_json_retries),
-    )
 
 
 @dataclass(frozen=True, slots=True)

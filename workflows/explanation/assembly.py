@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from graph.construction.knowledge_graph import GraphFact, KnowledgeGraph
 from graph.explain.flow_paths import FlowPath, FlowStep
-from graph.explain.flow_subgraph import Subgraph, Visible
-from graph.explain.flows import EdgeFacts, Flows
+from graph.explain.flows import EdgeFacts, Flows, Subgraph, Visible
 from graph.retrieve.selection import Selection
 from graph.schema import Passage, entity_id
 from workflows.explanation.model import Edge, Node, Path, Shown, Step

@@ -1,11 +1,20 @@
-"""The changes that a run has to make: the wanted passages, compared with those that the record holds."""
+"""The changes that a run has to make: the wanted passages, compared with those that the record holds.
+
+Passages whose source could not be read this time stay.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from graph.schema import Passage
+from graph.sources.documents import LINK_TO_NOTHING, Documents
+from graph.sources.loaders.files import readable_path
+from graph.sources.loaders.links import is_link_list
+from graph.sources.skipped import first_of_each_reason
 from graph.sources.triples import ImportedTriples
 from graph.storage.entry import content_hash, fingerprint
 from graph.storage.record import Record
@@ -14,6 +23,9 @@ from graph.storage.writer import clean_extraction
 
 _COMPARED = 5_000
 """Passages whose states are in memory at once."""
+
+_SHOWN_FILES = 5
+_ENTRY = re.compile(r", (?:line|row|item) [0-9]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +126,27 @@ def _lies_in(source: str, places: Collection[str]) -> bool:
         return True
     parents = source.split("/")[:-1]
     return any("/".join(parents[:depth]) in places for depth in range(1, len(parents) + 1))
+
+
+def refused_sources(documents: Documents, sources: Sequence[Path]) -> set[str]:
+    """Return the sources that could not be read, as their passages name them: relative to the folder given.
+
+    The passages of a list of web pages name the pages: where one could not be read whole, none of them goes.
+    """
+    refused = [one for one in documents.refused if not one.reason.endswith(LINK_TO_NOTHING)]
+    names = {_ENTRY.sub("", one.source) for one in refused}
+    for folder in map(readable_path, sources):
+        prefix = f"{folder.rstrip('/')}/"
+        names |= {name.removeprefix(prefix) if name != folder else "." for name in tuple(names)}
+    return names | {"http:", "https:"} if any(is_link_list(Path(name)) for name in names) else names
+
+
+def nothing_found(sources: Sequence[Path], documents: Documents) -> str:
+    """Return what is told where no passage was found."""
+    places = ", ".join(map(str, sources))
+    unread = [*documents.refused, *first_of_each_reason(documents.skipped)]
+    if not unread:
+        return f"There is no text at {places}"
+    reasons = "; ".join(each.reason.rstrip(".") for each in unread[:_SHOWN_FILES])
+    more = len(documents.refused) + len(documents.skipped) - _SHOWN_FILES
+    return f"Nothing at {places} could be read: {reasons}{f'; and {more:,} more files' if more > 0 else ''}"

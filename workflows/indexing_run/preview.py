@@ -16,8 +16,8 @@ from graph.sources.skipped import by_reason, first_of_each_reason
 from graph.storage.record_reader import RecordReader
 from graph.storage.workspace import REPLY_CACHE
 from workflows.indexing_run.changes import Changes
-from workflows.indexing_run.extracting import extraction_run
 from workflows.indexing_run.run import IndexingRun, RunKey
+from workflows.runtime.resources import extraction_run
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 

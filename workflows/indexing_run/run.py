@@ -6,6 +6,7 @@ them with the record again; committed passages then count as unchanged.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -41,11 +42,10 @@ from workflows.access.source_paths import resolve_source
 from workflows.distributed.engine import Totals
 from workflows.distributed.run import DistributedRun
 from workflows.distributed.shards import ShardFolder
-from workflows.indexing_run.changes import Changes, plan_changes
+from workflows.indexing_run.changes import Changes, nothing_found, plan_changes, refused_sources
 from workflows.indexing_run.dating import check_date, keep_versions
-from workflows.indexing_run.extracting import extraction_run, workers_of
-from workflows.indexing_run.refusals import nothing_found, refused_sources
-from workflows.runtime.resources import extractor_for, fresh_generations
+from workflows.runtime.resources import extraction_run, extractor_for, fresh_generations
+from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 from workflows.states.indexing import FoundInPassage, extraction_of, found_in, found_in_file
 
@@ -382,3 +382,19 @@ class IndexingRun:
 
     def _tell_extracted(self) -> None:
         self.tell("extract", min(self._extracted, self.total), self.total)
+
+
+def workers_of(context: IndexingContext) -> DistributedRun | None:
+    """Return the workers of a run whose engine is Ray.
+
+    Raises:
+        BadInput: a client of a server named a cluster, or wants more workers than there are cores.
+        DependencyMissing: the packages of the extra are not installed.
+    """
+    if context.engine is not IndexingEngine.RAY:
+        return None
+    if context.address and serves_clients():
+        raise BadInput("A client may not name a Ray cluster", "Leave address out: it is for the command line")
+    if context.workers > (os.cpu_count() or 1) and serves_clients():
+        raise BadInput(f"{context.workers} workers are more than the server has cores", "Leave workers out")
+    return DistributedRun(context)

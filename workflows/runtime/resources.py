@@ -13,7 +13,10 @@ from langgraph.runtime import ServerInfo
 
 from agents.chat.local_model import is_local, local_name, open_local_model, refuse_file_of_client
 from agents.chat.model import ChatModel, open_chat_model
+from agents.chat.reply_cache import Replies
+from agents.chat.throttle import Throttle
 from agents.chat.usage import QuestionBudget, Spent
+from agents.extraction.run import ExtractionRun, Retries
 from agents.extractor import ChatExtractor, Extractor
 from agents.offline.extractor import OfflineExtractor
 from graph.embedding.embeddings import configured_embedder
@@ -232,6 +235,27 @@ def extractor_for(context: IndexingContext, own: OwnTypes = NO_TYPES) -> Extract
         return context.own_extractor
     models = _extraction_models(context)
     return ChatExtractor(models[0], own, models[1:]) if models else OfflineExtractor(own)
+
+
+def extraction_run(
+    extractor: Extractor, context: IndexingContext, cache: Replies | None, shares: int = 1
+) -> ExtractionRun:
+    """Return an extractor's run under its share of a run's limits; one that asks no model works in the caller's thread.
+
+    Args:
+        extractor: who extracts.
+        context: the settings of the run.
+        cache: kept replies of the model.
+        shares: how many extract side by side within these limits.
+    """
+    requests, tokens = (limit and limit / shares for limit in (context.requests_per_minute, context.tokens_per_minute))
+    return ExtractionRun(
+        extractor,
+        concurrency=max(1, context.concurrency // shares) if isinstance(extractor, ChatExtractor) else 1,
+        cache=cache,
+        throttle=Throttle(requests_per_minute=requests, tokens_per_minute=tokens),
+        retries=Retries(malformed=context.max_json_retries),
+    )
 
 
 def extraction_urls() -> list[str]:

@@ -1,7 +1,8 @@
-"""Which sites may use a LangGraph server through a browser, and by which names it may be called.
+"""Which sites may use a LangGraph server through a browser, by which names it may be called, and on which paths.
 
 The platform answers the pages of every site, under every name that points at it. Without keys that is a way into this
-machine for any page that its user opens.
+machine for any page that its user opens. And it answers whoever asks on the paths by which ``langgraph dev`` empties,
+shows and deploys itself, which its authentication does not cover.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from workflows.serving.guard import host_of, is_local, is_of_another_site
 ORIGINS_VARIABLE = "MARA_ORIGINS"
 """Names further origins, with commas between; ``*``: all of them."""
 
-PLATFORM_VARIABLE = "LANGGRAPH_HTTP"
-"""By which the platform hands ``http`` of langgraph.json to its server."""
-
 _WITHIN_THE_PROCESS = "/noauth"
 """The root path of the platform's requests to itself. No request from outside has one."""
+
+OPERATORS = frozenset({"internal", "deploy", "profile"})
+"""The parts of paths that nothing else has."""
 
 
 class AllowedOrigins:
@@ -101,3 +102,22 @@ def _is_origin(text: str) -> bool:
         return bool(parts.scheme and parts.hostname) and text == f"{parts.scheme}://{parts.netloc}"
     except ValueError:
         return False
+
+
+class OperatorPaths:
+    """Refuses the operator's paths where a server has keys: the platform would answer whoever asks.
+
+    Args:
+        app: all that the server answers with.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if environment().mara_auth and OPERATORS.intersection(scope.get("path", "").split("/")):
+            refusal = "This path is for the operator of the server. Use it on a server without MARA_AUTH"
+            await JSONResponse({"detail": refusal}, 403)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)

@@ -21,11 +21,10 @@ from graph.metadata_filter import narrowed
 from graph.retrieve.modes import Mode
 from graph.server_clients import without_folders
 from workflows.context import QUESTION_LIMIT, Context, asking, make_context
-from workflows.conversation.session import Thread, turns_of_history
+from workflows.conversation.session import Conversations, Thread, new_key, turns_of_history
 from workflows.results import understood_as
 from workflows.runtime.resources import close_indexes
 from workflows.runtime.visibility import check_keys
-from workflows.serving.conversations import Conversations, new_key
 from workflows.settings.problems import problems_of
 from workflows.states.records import NO_USAGE, UsageRecord, add_usage
 from workflows.streaming import Answered, NodeStarted, aask_stream

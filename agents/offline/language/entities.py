@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import chain, pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 import regex
@@ -395,9 +396,9 @@ def scan_entities(text: str, title: str = "", shapes: re.Pattern[str] | None = N
     ]
     found = _without_overlap([*shaped, *titles, *_quoted(text), *plain, *free])
     fixed = [span for span, taken in zip(found, _blocked(found, addresses), strict=True) if not taken]
-    starts = frozenset(start for start, _ in sentences)
+    starts = {start for start, _ in sentences}
     keys = [pair for start, end in sentences for pair in key_values(text, start, end)]
-    taken = _blocked(tokens, sorted([*fixed, *keys, *addresses], key=lambda span: span.start))
+    taken = _blocked(tokens, sorted([*fixed, *keys, *addresses], key=attrgetter("start")))
     runs, overlong = NameFinder(text, tokens, starts, taken, title).find()
     names = [EntitySpan(text[start:end], start, end, SpanKind.NAME) for start, end in runs]
     entities = _with_acronyms(text, _with_nicknames(text, _without_overlap([*names, *fixed])))

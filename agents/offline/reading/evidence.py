@@ -79,7 +79,7 @@ class SentenceChoice:
         self._dates = _document_dates(read.passages.values())
         self._bridged = cache(self._find_bridged)
         self._around = cache(partial(excerpt_around, sentences=read.sentences, worth=read.worth))
-        self.sides = self._find_sides()
+        self.sides = self._find_sides() if read.question.choices else []
         self.places = self._newest_first(self._filled(self.sides or self._hop()))
         self.excerpts = self._quoted()
 
@@ -102,8 +102,7 @@ class SentenceChoice:
         """Tell whether a row has a cell for each of the two things compared."""
         text = self._read.sentences[place].text
         keys = {pair.key.casefold() for pair in key_values(text, 0, len(text))}
-        names = [choice.name.casefold() for choice in self._read.question.choices]
-        return bool(names) and keys.issuperset(names)
+        return keys.issuperset(choice.name.casefold() for choice in self._read.question.choices)
 
     def _hop(self) -> list[int]:
         """The best sentence, or two that are better together: the first names what the second is about."""

@@ -23,7 +23,7 @@ from graph.construction.edge_weights import PassageClasses
 from graph.construction.edges import EDGE_KINDS
 from graph.construction.external import edges, facts, mentions, names, terms, weights
 from graph.construction.external.arrays import ArrayWriter, TextWriter
-from graph.construction.external.edges import write_synonyms
+from graph.construction.external.edges import count_into, write_synonyms
 from graph.construction.external.layout import Layout
 from graph.construction.external.scan import ScanTask, cuts_of, prune_cache, scan_shard, shards_of
 from graph.construction.external.spellings import write_spellings
@@ -42,8 +42,8 @@ def count(layout: Layout, n_entities: int, folder: Path) -> None:
     for index in range(len(layout.shards)):
         columns = layout.of_shard(index)
         entities = columns.array("entities")
-        _add(spelled, entities)
-        _add(in_triples, entities[columns.array("subject_of") + columns.array("object_of") > 0])
+        count_into(spelled, entities)
+        count_into(in_triples, entities[columns.array("subject_of") + columns.array("object_of") > 0])
         is_title[entities[columns.array("titled")]] = True
         written = columns.array("written_entities")
         times[written] += columns.array("written_times")
@@ -52,11 +52,6 @@ def count(layout: Layout, n_entities: int, folder: Path) -> None:
     np.save(folder / "name_passages.npy", spelled.astype(np.int32))
     np.save(folder / "name_shares.npy", np.asarray(1 - small / np.maximum(times, 1), dtype=np.float32))
     layout.whole.save(is_title=is_title)
-
-
-def _add(totals: NDArray[np.int64], entities: NDArray[np.int32]) -> None:
-    distinct, times = np.unique(entities, return_counts=True)
-    totals[distinct] += times
 
 
 def count_passages(layout: Layout, folder: Path, dimension: int) -> None:

@@ -24,8 +24,7 @@ from graph.construction.external.kept_pairs import FOLDER, near_pairs
 from graph.construction.external.layout import Layout, rows_of
 from graph.construction.external.names import entity_ids
 from graph.storage.record import Record
-from graph.storage.synonym_pairs import are_left_to_build
-from graph.synonyms import SYNONYMS_PER_NAME
+from graph.storage.synonym_pairs import SYNONYMS_PER_NAME, are_left_to_build
 
 _RUN = 1 << 20
 """Pairs that are sorted at once."""
@@ -140,16 +139,17 @@ def ranges_of_entities(layout: Layout, n_entities: int, synonyms: Synonyms, budg
     for index in range(len(layout.shards)):
         columns = layout.of_shard(index)
         for name in ("edge_entities", "fact_low"):
-            _count(weight, columns.array(name))
+            count_into(weight, columns.array(name))
     for number in range(synonyms.runs):
         for name in ("low", "high"):
-            _count(weight, synonyms.run(number).array(name))
+            count_into(weight, synonyms.run(number).array(name))
     ends = np.cumsum(weight)
     cut = np.searchsorted(ends, np.arange(budget, int(ends[-1]) if n_entities else 0, budget))
     return sorted({0, *cut.tolist(), n_entities})
 
 
-def _count(totals: NDArray[np.int64], entities: Ints) -> None:
+def count_into(totals: NDArray[np.int64], entities: Ints) -> None:
+    """Add to the total of each entity how often it stands among some."""
     distinct, times = np.unique(entities, return_counts=True)
     totals[distinct] += times
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graph.construction.columns import load_array
 from graph.construction.external.arrays import Ids
 from graph.construction.near_names import PAIR_FILES, ROUNDING, NearPairs, exact_cosines, find_near_names
-from graph.synonyms import SYNONYM_COSINE
+from graph.storage.synonym_pairs import SYNONYM_COSINE
 
 FOLDER = "near"
 """The folder of the build's cache that holds them."""

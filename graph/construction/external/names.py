@@ -17,8 +17,8 @@ from graph.construction.corrected_names import CorrectedNames
 from graph.construction.external.arrays import ArrayWriter, Columns, Ids, TextWriter, join_arrays, joined, strings_of
 from graph.construction.external.layout import Layout, Slice, ids_of, rows_of, slices_of_ids
 from graph.embedding.embeddings import understanding_of
+from graph.storage.synonym_pairs import may_have_synonyms
 from graph.storage.workspace import Workspace
-from graph.synonyms import may_have_synonyms
 from graph.text import findable
 
 Rows = NDArray[np.intp]

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from graph.construction.builder import ADDRESS_SIGNS
 from graph.construction.columns import TextTable
-from graph.construction.edges import EDGE_KINDS
 from graph.construction.evidence import Evidence, Handles, Names, read_evidence
 from graph.construction.external.arrays import Columns, Ids, joined
 from graph.construction.external.kept_pairs import FOLDER
@@ -221,11 +220,6 @@ def statement_key(fact: Fact) -> tuple[str, str, str]:
 def _relation_of(relation: RelationType, own: Handles) -> int:
     """Return the place of a relation type among the built-in ones, with the shard's own ones behind them."""
     return len(BUILT_IN) + own.known(relation) if relation.is_own else BUILT_IN.index(relation)
-
-
-def own_kind(number: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the shard's number of own relation types of some kinds of triples; negative for built-in kinds."""
-    return number - np.int32(len(EDGE_KINDS))
 
 
 def _save_tokens(columns: Columns, shard: _Shard) -> None:

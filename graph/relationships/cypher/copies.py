@@ -11,17 +11,18 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from graph.errors import BadInput, WorkspaceDamaged, WorkspaceLocked
+from graph.errors import BadInput, WorkspaceDamaged
 from graph.relationships.cypher import embedded, tables
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import EDGES, NODES, PropertyKind
 from graph.schema import stable_id
 from graph.storage.generation import GenerationHold
+from graph.storage.lease import alone
 from graph.storage.read_only import may_write
 from graph.storage.record import Record
 from graph.storage.workspace import write_atomically
@@ -132,17 +133,11 @@ def _folders(root: Path) -> list[Path]:
     return [path for path in (root / COPIES).iterdir() if path.is_dir()]
 
 
-@contextmanager
-def _making(root: Path) -> Iterator[None]:
+def _making(root: Path) -> AbstractContextManager[None]:
     """Let no other process make or remove copies meanwhile."""
-    from filelock import FileLock, Timeout
-
-    (root / COPIES).mkdir(exist_ok=True)
-    try:
-        with FileLock(root / COPIES / _LOCK, timeout=_LOCK_S):
-            yield
-    except Timeout as fault:
-        raise WorkspaceLocked(f"Another process makes a copy in {root / COPIES}", "Wait until it is done") from fault
+    folder = root / COPIES
+    folder.mkdir(exist_ok=True)
+    return alone(folder / _LOCK, _LOCK_S, f"Another process makes a copy in {folder}", "Wait until it is done")
 
 
 _PAGE = 1_000

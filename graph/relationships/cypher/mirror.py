@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from graph.errors import BadInput, WorkspaceLocked
+from graph.errors import BadInput
 from graph.relationships.cypher import tables
 from graph.relationships.cypher.bolt import BoltServer
 from graph.relationships.cypher.dialect import VectorIndex
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import NODES, NodeType
 from graph.relationships.tables import table_of_edges, table_of_nodes
+from graph.storage.lease import alone
 from graph.storage.record import Record
 
 _FORMAT = 1
@@ -80,7 +80,9 @@ def mirror(root: Path, server: BoltServer, *, whole: bool = False, vectors: Vect
         GraphUnavailable: the server does not answer; what was sent stays, and the next call goes on.
         WorkspaceLocked: another process is sending.
     """
-    with RelationshipRecord.of(root) as record, _sending(root):
+    # Of two processes that send, what is older could come later.
+    told = "Another process is sending to the graph server"
+    with RelationshipRecord.of(root) as record, alone(root / _LOCK, _LOCK_S, told, "Try again when it is done"):
         identity = _identity(record)
         with tables.passages_of(root) as passages, record.as_it_stands():
             run = _Run(record, passages, server, identity)
@@ -256,15 +258,3 @@ def _identity(record: RelationshipRecord) -> str:
             if not record.note(_IDENTITY):
                 record.set_note(_IDENTITY, uuid.uuid4().hex)
     return record.note(_IDENTITY)
-
-
-@contextmanager
-def _sending(root: Path) -> Iterator[None]:
-    """Let no other process send to the server meanwhile: what is older could come later."""
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(root / _LOCK, timeout=_LOCK_S):
-            yield
-    except Timeout as fault:
-        raise WorkspaceLocked("Another process is sending to the graph server", "Try again when it is done") from fault

@@ -153,35 +153,35 @@ def no_collection(store: VectorStore) -> None:
 
 
 def no_fact(store: VectorStore) -> None:
-    collection = store._collection("facts")
+    collection = store._collections.open("facts")
     collection.delete(ids=[collection.get(limit=1)["ids"][0]])
 
 
 def no_passage(store: VectorStore) -> None:
-    store._collection("passages").delete(ids=["cd"])
+    store._collections.open("passages").delete(ids=["cd"])
 
 
 def other_vector_of_a_fact(store: VectorStore) -> None:
-    collection = store._collection("facts")
+    collection = store._collections.open("facts")
     key = collection.get(limit=1)["ids"][0]
     collection.update(ids=[key], embeddings=HashEmbedder().embed(["something else"]))
 
 
 def other_vector_of_a_passage(store: VectorStore) -> None:
-    store._collection("passages").update(ids=["cd"], embeddings=HashEmbedder().embed(["something else"]))
+    store._collections.open("passages").update(ids=["cd"], embeddings=HashEmbedder().embed(["something else"]))
 
 
 def older_passage(store: VectorStore) -> None:
-    store._collection("passages").update(ids=["cd"], metadatas=[passage_metadata("older", "cd.txt", {})])
+    store._collections.open("passages").update(ids=["cd"], metadatas=[passage_metadata("older", "cd.txt", {})])
 
 
 def broken_off(store: VectorStore) -> None:
-    collection = store._collection("passages")
+    collection = store._collections.open("passages")
     collection.modify(metadata={**collection.metadata, "mara_writing": "a commit"})
 
 
 def of_another_commit_than_the_snapshot(store: VectorStore) -> None:
-    collection = store._collection("facts")
+    collection = store._collections.open("facts")
     collection.modify(metadata={**collection.metadata, "mara_commit": "another"})
 
 
@@ -207,7 +207,7 @@ def test_what_the_search_index_lacks_is_found(
 
 def test_a_record_too_many_is_found_and_taken_out(workspace: Workspace) -> None:
     vector = HashEmbedder().embed(["nothing"])
-    with_store(workspace, lambda store: store._collection("facts").add(ids=["fact-0"], embeddings=vector))
+    with_store(workspace, lambda store: store._collections.open("facts").add(ids=["fact-0"], embeddings=vector))
     before, _, after = repair_workspace(workspace.root)
     assert problems(before) == {"search index: facts": True}
     assert "fact-0" in said(before, "search index: facts")
@@ -252,7 +252,7 @@ def with_folder(generation: int, change: Callable[[VectorStore], object]) -> Dam
 
 
 def no_passage_of_the_layer(store: VectorStore) -> None:
-    store._collection("passages").delete(ids=["ef"])
+    store._collections.open("passages").delete(ids=["ef"])
 
 
 LAYERED: dict[str, tuple[Damage, str]] = {
@@ -314,7 +314,7 @@ class TestLayers:
 
     def test_a_change_of_what_is_hidden_is_no_damage(self, layered: Workspace) -> None:
         vector = HashEmbedder().embed(["something else"])
-        with_folder(1, lambda store: store._collection("passages").update(ids=["ef"], embeddings=vector))(layered)
+        with_folder(1, lambda store: store._collections.open("passages").update(ids=["ef"], embeddings=vector))(layered)
         assert examine_workspace(layered.root).ok
 
 
@@ -347,7 +347,7 @@ class TestServer:
 
     def test_what_older_generations_left_is_no_problem_and_goes(self, served: Workspace) -> None:
         vector = HashEmbedder().embed(["nothing"])
-        with_store(served, lambda store: store._collection("facts").add(ids=["fact-0"], embeddings=vector))
+        with_store(served, lambda store: store._collections.open("facts").add(ids=["fact-0"], embeddings=vector))
         before, done, after = repair_workspace(served.root)
         assert before.ok
         assert tidyings(before) == {"search index: facts"}

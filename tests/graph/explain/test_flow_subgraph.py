@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from graph.construction.edges import EDGE_KINDS, EdgeKind, TypedGraph
 from graph.construction.knowledge_graph import FactTable
-from graph.explain.flow_subgraph import EDGES_PER_NODE, Visible, choose_subgraph, visible_part
-from graph.explain.flows import EdgeFacts, Flows
+from graph.explain.flows import EDGES_PER_NODE, EdgeFacts, Flows, Visible, choose_subgraph, visible_part
 from graph.retrieve.open_index import Index, open_index
 from graph.retrieve.selection import Selection
 from graph.schema import RelationType, entity_id

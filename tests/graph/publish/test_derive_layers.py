@@ -253,7 +253,7 @@ def base_garbled(workspace: Workspace) -> None:
 
 def base_of_another_commit(workspace: Workspace) -> None:
     store = VectorStore.embedded(workspace.index_folder(1) / "chroma")
-    collection = store._collection("facts")
+    collection = store._collections.open("facts")
     collection.modify(metadata={**collection.metadata, "mara_commit": "another"})
     store.close()
 
@@ -261,7 +261,7 @@ def base_of_another_commit(workspace: Workspace) -> None:
 def base_lacks_a_fact(workspace: Workspace) -> None:
     store = VectorStore.embedded(workspace.index_folder(1) / "chroma")
     kept = next(key for key in store.fingerprints("facts") if key not in layer_of(workspace).removed["facts"])
-    store._collection("facts").delete(ids=[kept])
+    store._collections.open("facts").delete(ids=[kept])
     store.close()
 
 

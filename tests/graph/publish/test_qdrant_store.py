@@ -205,7 +205,7 @@ class TestWorkspace:
     def test_a_doctor_finds_what_is_missing_and_puts_it_back(self, workspace: Workspace) -> None:
         assert examine_workspace(workspace.root).ok
         store = VectorStore.qdrant(f"{record_id(workspace)}-")
-        store._collection("facts").delete(ids=list(store.fingerprints("facts"))[:2])
+        store._collections.open("facts").delete(ids=list(store.fingerprints("facts"))[:2])
         found = examine_workspace(workspace.root)
         assert any("2 are missing" in finding.message for finding in found.findings)
         _, done, after = repair_workspace(workspace.root)

@@ -121,7 +121,7 @@ class TestSynchronising:
         reserved = {"": 1, "#x": 1, "$in": 1, "chroma:document": "x", "source": "theirs", "mara_fingerprint": "theirs"}
         row = passage_metadata("print", "a.txt", {**given, **reserved})
         store.synchronise("passages", Vectors(["a"], unit_vectors(1), [row]), "m")
-        kept = store._collection("passages").get(include=["metadatas"])["metadatas"][0]
+        kept = store._collections.open("passages").get(include=["metadatas"])["metadatas"][0]
         assert kept == {**given, "source": "a.txt", "mara_fingerprint": "2:print"}
 
     def test_what_an_older_version_wrote_is_written_again(

@@ -59,9 +59,10 @@ def open_among(workspaces: list[Path]) -> str:
 @contextmanager
 def run(pool: IndexPool, *roots: Path) -> Iterator[list[Index]]:
     """Use the indexes of some workspaces within the block, as a run does."""
-    used = [pool.get(root, HashEmbedder()) for root in roots]
-    for index in used:
-        pool.begin_use(index)
+    used = []
+    for root in roots:
+        used.append(pool.get(root, HashEmbedder()))
+        pool.begin_use(used[-1])
     try:
         yield used
     finally:

@@ -224,7 +224,7 @@ def older_vectors(store: VectorStore, ids: Sequence[str]) -> None:
     """The same ids with the vectors of another commit."""
     older = Vectors(ids, np.eye(len(ids), DIMENSION, dtype=np.float32))
     with store._faults():
-        store._collection("facts").upsert(ids=list(ids), embeddings=older.vectors)
+        store._collections.open("facts").upsert(ids=list(ids), embeddings=older.vectors)
     store.synchronise("facts", older, "hash", commit="older")
 
 
@@ -237,7 +237,7 @@ def half_written(store: VectorStore, ids: Sequence[str]) -> None:
 
 
 def one_record_less(store: VectorStore, ids: Sequence[str]) -> None:
-    store._collection("facts").delete(ids=[ids[0]])
+    store._collections.open("facts").delete(ids=[ids[0]])
 
 
 class TestStaleCollections:
@@ -368,7 +368,7 @@ class TestReadersInOtherProcesses:
         publish_workspace(tmp_path, CARS, BUILT)
         reader = open_index(tmp_path, HashEmbedder())
         lost = next(key for key, fact in reader.graph.facts.items() if fact.fact.subject == "Car 0")
-        chroma_of(reader)._collection("facts").delete(ids=[lost])
+        chroma_of(reader)._collections.open("facts").delete(ids=[lost])
         monkeypatch.setattr("graph.retrieve.open_index._MOST_OVERFETCHED", 0)
         found = reader.search_facts("car", 9, reader.select({"source": {"$in": ["car-0.txt", "car-1.txt"]}}))
         assert [fact.fact.subject for fact, _ in found] == ["Car 1"]

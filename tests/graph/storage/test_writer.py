@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph import synonyms
 from graph.construction.builder import GraphBuilder
 from graph.construction.edges import Edges
 from graph.errors import EmbeddingMismatch
 from graph.schema import Extraction, Passage, RelationType, Triple, entity_id
+from graph.storage import synonym_pairs as synonyms
 from graph.storage.record import Record
 from graph.storage.synonym_pairs import settle_synonyms
 from graph.storage.writer import Writer, clean_extraction, reembed

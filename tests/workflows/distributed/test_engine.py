@@ -17,7 +17,8 @@ from workflows.distributed.run import DistributedRun
 from workflows.distributed.shards import SHARD_PASSAGES, ShardTask, plan_shards
 from workflows.distributed.wire import FilesRead, Job, MakeJob, ReadJob, ShardMade, files_to_json, reading_from_json
 from workflows.distributed.work import Work, read_task
-from workflows.indexing_run.extracting import workers_of
+from workflows.indexing_run import run
+from workflows.indexing_run.run import workers_of
 from workflows.settings.enums import IndexingEngine
 from workflows.settings.indexing import IndexingContext
 
@@ -180,12 +181,11 @@ def test_the_engine_says_which_package_it_lacks(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_caller_s_own_extractor_and_a_client_s_cluster_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from agents.offline.extractor import OfflineExtractor
-    from workflows.indexing_run import extracting
 
     assert workers_of(IndexingContext()) is None
     with pytest.raises(BadInput, match="extractor of a caller"):
         DistributedRun(CONTEXT.called_by("w", OfflineExtractor()))
-    monkeypatch.setattr(extracting, "serves_clients", lambda: True)
+    monkeypatch.setattr(run, "serves_clients", lambda: True)
     with pytest.raises(BadInput, match="A client may not name a Ray cluster"):
         workers_of(CONTEXT.model_copy(update={"address": "elsewhere:6379"}))
     with pytest.raises(BadInput, match="4096 workers are more than the server has cores"):

@@ -252,4 +252,4 @@ def test_the_version_of_the_code_is_that_of_all_that_an_answer_depends_on(import
     known |= {name.removesuffix("/__init__") for name in known}
     left_out = {name.replace(".", "/") for name in imported()} - known
     assert not left_out
-    assert {"graph/retrieve/search", "agents/offline/manager", "prompts/manager"} <= known
+    assert {"graph/retrieve/search", "agents/manager", "prompts/manager"} <= known

@@ -10,7 +10,7 @@ from unicodedata import east_asian_width
 
 from graph.errors import BadInput
 from graph.relationships.discovery import COMMON
-from graph.relationships.exchange.lines import to_graphml
+from graph.relationships.exchange import to_graphml
 from graph.relationships.explanations import ExplanationType
 from graph.relationships.record import RelationshipRecord
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType

@@ -20,9 +20,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, request_response
 
 from graph.server_clients import serve_clients
-from workflows.serving.allowed_origins import AllowedOrigins
+from workflows.serving.allowed_origins import AllowedOrigins, OperatorPaths
 from workflows.serving.guard import Guard
-from workflows.serving.operator_paths import OperatorPaths
 from workflows.serving.page.api import Admitted, ask_once, health, in_a_thread, metrics, ready, retrieve
 from workflows.serving.page.endpoints import (
     add_document,

@@ -150,7 +150,7 @@ def test_more_than_a_hundred_near_names_lose_the_same_pairs(tmp_path: Path) -> N
 def test_pairs_that_the_record_leaves_to_the_build_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graph.synonyms.EXACT_NAMES", 10)
+    monkeypatch.setattr("graph.storage.synonym_pairs.EXACT_NAMES", 10)
     corpus = [passage_of(f"p{n}", f"{'Nissan' if n % 2 else 'Datsun'} {n}", "Nissan 3 and Datsun 4") for n in range(30)]
     workspace = publish_workspace(tmp_path / "workspace", corpus)
     with workspace.open_record() as record:

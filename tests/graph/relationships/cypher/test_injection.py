@@ -15,7 +15,7 @@ from graph.relationships.cypher.bolt import BoltServer, ServerSettings, server_u
 from graph.relationships.cypher.copies import open_copy
 from graph.relationships.cypher.mirror import mirror
 from graph.relationships.discovery import discover
-from graph.relationships.exchange.lines import Part, from_json_line, from_statement, import_lines, parts_of
+from graph.relationships.exchange import Part, from_json_line, from_statement, import_lines, parts_of
 from graph.relationships.schema import Edge, EdgeType, Node, NodeType
 from tests.bolt_server import PASSWORD, USER, BoltEndpoint
 from tests.graph.relationships.cypher.conftest import fill

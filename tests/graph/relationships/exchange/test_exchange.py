@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.errors import BadInput, MissingEndpoint, NotInSchema
-from graph.relationships.exchange.lines import (
+from graph.relationships.exchange import (
     from_json_line,
     from_statement,
     import_lines,

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.errors import BadInput
-from workflows.conversation.session import Thread
-from workflows.serving.conversations import MOST_TURNS, Conversations
+from workflows.conversation.session import MOST_TURNS, Conversations, Thread
 
 
 def result_of(question: str, *choices: str) -> dict[str, Any]:

@@ -195,7 +195,11 @@ def to_graphml(parts: Iterable[Part], counts: Mapping[str, int] = MappingProxyTy
     """
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    for name, keys in (("graph", dict.fromkeys(counts, "long")), ("node", _node_keys()), ("edge", _edge_keys())):
+    for name, keys in (
+        ("graph", dict.fromkeys(counts, "long")),
+        ("node", {"kind": "string", "ref": "string", **_kinds(NODES.values())}),
+        ("edge", {"kind": "string", **_kinds(schema.properties for schema in EDGES.values())}),
+    ):
         for key, kind in keys.items():
             yield f'<key id="{name}_{key}" for="{name}" attr.name="{key}" attr.type="{kind}"/>\n'
     yield '<graph id="relationships" edgedefault="directed">\n'
@@ -220,14 +224,6 @@ def _data(name: str, values: Mapping[str, PropertyValue]) -> str:
         for key, value in values.items()
         if value is not None
     )
-
-
-def _node_keys() -> dict[str, str]:
-    return {"kind": "string", "ref": "string", **_kinds(NODES.values())}
-
-
-def _edge_keys() -> dict[str, str]:
-    return {"kind": "string", **_kinds(schema.properties for schema in EDGES.values())}
 
 
 def _kinds(declared: Iterable[Mapping[str, Property]]) -> dict[str, str]:
