@@ -48,7 +48,7 @@ from workflows.states.conversion import (
     seed_set,
     start_of,
 )
-from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, Update
+from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, TurnRecord, Update
 from workflows.states.shared import Asked, State, searched_words
 
 
@@ -85,12 +85,13 @@ def begin(state: Asked, run: OpenRun) -> Update:
     if not index.complete:
         unfinished = "The last indexing run was interrupted: documents may be missing; run `mara index` again"
         errors.append(run.error("IndexingUnfinished", unfinished))
-    unknown = unknown_keys(index, context.where, context.fixed_where)
-    if unknown and unknown.held:
+    if context.where and (unknown := unknown_keys(index, context.where, context.fixed_where)) and unknown.held:
         errors.append(run.error("UnknownKeys", unknown.note))
-    turns, unread = turns_before(asked.turns, run)
-    earlier, hidden = visible_turns(turns, run)
-    errors += [*unread, *hidden]
+    earlier: list[TurnRecord] = []
+    if asked.turns or context.conversation_id:
+        turns, unread = turns_before(asked.turns, run)
+        earlier, hidden = visible_turns(turns, run)
+        errors += [*unread, *hidden]
     if _is_empty(selection):
         errors.append(run.nothing_selected())
     else:
