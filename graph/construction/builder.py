@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +26,9 @@ from graph.construction.edge_weights import (
 )
 from graph.construction.edges import EDGE_KINDS, Edges, kinds_with, sort_edges
 from graph.construction.evidence import Evidence, Floats, Handles, Links, Names, Writings, keep_smallest, read_evidence
+from graph.construction.external.arrays import joined
 from graph.construction.knowledge_graph import FactTable, KnowledgeGraph
-from graph.construction.near_names import synonym_columns
+from graph.construction.near_names import synonyms_of
 from graph.corrections.apply import Corrections
 from graph.own_types import OwnTypes
 from graph.schema import Fact, RelationType, entity_id
@@ -46,7 +46,6 @@ _DEAD_HANDLES = 10_000
 _BLOCK = 1024
 
 Ints = NDArray[np.int32]
-T = TypeVar("T", bound=np.generic)
 
 
 class GraphBuilder:
@@ -103,12 +102,12 @@ class GraphBuilder:
 
     def sparse(self) -> SparseIndex:
         """Return the BM25 index of the passages of the last update."""
-        return SparseIndex.of_terms([evidence.terms for evidence in self._in_order], self._terms.keys)
+        return SparseIndex.of_terms([evidence.terms for evidence in self._in_order], self._terms.order)
 
     def graph(self, record: Record) -> KnowledgeGraph:
         """Return the graph of the last update, which is to be of this record."""
         entities = self._names.in_use()
-        entity_of = _positions(entities, len(self._names.keys))
+        entity_of = _positions(entities, len(self._names.order))
         passages = self._in_order
         n = len(entities)
         spelled = self._links(entity_of)
@@ -137,7 +136,7 @@ class GraphBuilder:
             edges=sort_edges(join_edges(edges)),
             own=own,
             entity_types=self._typed_entities(entity_of, own),
-            known_ids=[self._names.keys[handle] for handle in entities],
+            known_ids=[self._names.order[handle] for handle in entities],
         )
 
     def _all_aliases(self, entities: Sequence[int], entity_of: Ints) -> tuple[tuple[str, int], ...]:
@@ -149,7 +148,7 @@ class GraphBuilder:
 
     def _is_mostly_dead(self) -> bool:
         return any(
-            len(handles.keys) > _DEAD_HANDLES and 2 * sum(map(bool, handles.held)) < len(handles.keys)
+            len(handles.order) > _DEAD_HANDLES and 2 * sum(map(bool, handles.held)) < len(handles.order)
             for handles in (self._names, self._facts)
         )
 
@@ -194,7 +193,7 @@ class GraphBuilder:
 
     def _take_over(self, names: CorrectedNames) -> Iterable[str]:
         """Let other corrections say what names mean; yield the spellings that may mean another name in some passage."""
-        held = [self._names.find(entity_id(name)) for name in names.differing_names(self._corrected)]
+        held = [self._names.get(entity_id(name), -1) for name in names.differing_names(self._corrected)]
         known = [handle for handle in held if handle >= 0 and self._names.held[handle]]
         spellings = [spelled for handle in known for spelled in self._forget(handle)]
         spellings += names.differing_spellings(self._corrected)
@@ -239,7 +238,7 @@ class GraphBuilder:
         if not parts:
             return
         handles = np.unique(np.concatenate([links.names for links in parts]))
-        vectors = record.name_vectors([self._names.keys[handle] for handle in handles.tolist()])
+        vectors = record.name_vectors([self._names.order[handle] for handle in handles.tolist()])
         for evidence in waiting:
             for links in (evidence.links, evidence.mentions):
                 rows = vectors[np.searchsorted(handles, links.names)]
@@ -253,29 +252,29 @@ class GraphBuilder:
         numbers = np.arange(len(self._in_order), dtype=np.int32)
         return PassageLinks(
             passages=np.concatenate([np.repeat(numbers, count) for count in counts]),
-            entities=entity_of[_joined([links.names for links in every], np.int32)],
-            subject_of=_joined([links.subject_of for links in every], np.int32),
-            object_of=_joined([links.object_of for links in every], np.int32),
-            titled=_joined([links.titled for links in every], np.bool_),
-            offsets=_joined([links.offsets for links in every], np.int32),
-            cosines=_joined([links.cosines for links in every], np.float32),
+            entities=entity_of[joined([links.names for links in every], np.int32)],
+            subject_of=joined([links.subject_of for links in every], np.int32),
+            object_of=joined([links.object_of for links in every], np.int32),
+            titled=joined([links.titled for links in every], np.bool_),
+            offsets=joined([links.offsets for links in every], np.int32),
+            cosines=joined([links.cosines for links in every], np.float32),
             own=np.repeat([True, False], [count.sum() for count in counts]),
         )
 
     def _name_shares(self, entity_of: Ints, n_entities: int) -> Floats:
         """Of all times that the corpus spells each name outside addresses, the share not in small letters."""
         every = [evidence.writings for evidence in self._in_order]
-        entities = entity_of[_joined([writings.names for writings in every], np.int32)]
+        entities = entity_of[joined([writings.names for writings in every], np.int32)]
         times, small = (
-            np.bincount(entities, _joined([getattr(writings, column) for writings in every], np.int32), n_entities)
+            np.bincount(entities, joined([getattr(writings, column) for writings in every], np.int32), n_entities)
             for column in ("times", "small")
         )
         return np.asarray(1 - small / np.maximum(times, 1), dtype=np.float32)
 
     def _own_types(self, record: Record) -> OwnTypes:
         """Return the record's own types that the facts of the last update have."""
-        kinds = np.unique(_joined([evidence.kinds for evidence in self._in_order], np.int32))
-        met = [self._own_relations.keys[kind] for kind in (kinds[kinds >= len(EDGE_KINDS)] - len(EDGE_KINDS)).tolist()]
+        kinds = np.unique(joined([evidence.kinds for evidence in self._in_order], np.int32))
+        met = [self._own_relations.order[kind] for kind in (kinds[kinds >= len(EDGE_KINDS)] - len(EDGE_KINDS)).tolist()]
         relations = [RelationType(name) for name in met]
         return declared_types(record).used(relations, set(self._entity_types().values()))
 
@@ -296,19 +295,19 @@ class GraphBuilder:
 
     def _fact_edges(self, entity_of: Ints, own: OwnTypes) -> Edges:
         kind_of = {kind.relation: index for index, kind in enumerate(kinds_with(own.relation_types))}
-        met = [kind_of.get(RelationType(name), 0) for name in self._own_relations.keys]
+        met = [kind_of.get(RelationType(name), 0) for name in self._own_relations.order]
         renumbered = np.array([*range(len(EDGE_KINDS)), *met], dtype=np.uint8)
         return fact_edges(
-            entity_of[_joined([evidence.subjects for evidence in self._in_order], np.int32)],
-            entity_of[_joined([evidence.objects for evidence in self._in_order], np.int32)],
-            renumbered[_joined([evidence.kinds for evidence in self._in_order], np.int32)],
-            _joined([evidence.confidences for evidence in self._in_order], np.float64),
+            entity_of[joined([evidence.subjects for evidence in self._in_order], np.int32)],
+            entity_of[joined([evidence.objects for evidence in self._in_order], np.int32)],
+            renumbered[joined([evidence.kinds for evidence in self._in_order], np.int32)],
+            joined([evidence.confidences for evidence in self._in_order], np.float64),
         )
 
     def _synonym_edges(self, record: Record, entity_of: Ints, triple_passages: Ints) -> Edges:
-        pairs = synonym_columns(record).without(self._corrected.apart)
-        entities = entity_of[np.array([self._names.known(name) for name in pairs.ids], dtype=np.int64)]
-        return synonym_edges(entities[pairs.first], entities[pairs.second], pairs.cosines, triple_passages)
+        ids, pairs = synonyms_of(record, self._corrected.apart)
+        entities = entity_of[np.array([self._names.known(name) for name in ids], dtype=np.int64)]
+        return synonym_edges(entities[pairs.first], entities[pairs.second], pairs.cosine, triple_passages)
 
     def _passage_edges(self, record: Record, links: PassageLinks, n_entities: int) -> Edges:
         lengths = np.array([len(evidence.passage.content) for evidence in self._in_order], dtype=np.int32)
@@ -339,20 +338,20 @@ class GraphBuilder:
 
     def _holding(self, held: Sequence[Ints], sought: Collection[int]) -> list[Evidence]:
         """Return the passages that hold one of these handles, where ``held`` has those of each passage."""
-        wanted = np.isin(_joined(held, np.int32), np.fromiter(sought, dtype=np.int32))
+        wanted = np.isin(joined(held, np.int32), np.fromiter(sought, dtype=np.int32))
         owners = np.repeat(np.arange(len(held)), [len(some) for some in held])
         return [self._in_order[row] for row in np.unique(owners[wanted]).tolist()]
 
     def _fact_table(self, entity_of: Ints, own: OwnTypes) -> FactTable:
         facts = self._facts.in_use()
-        fact_of = _positions(facts, len(self._facts.keys))
+        fact_of = _positions(facts, len(self._facts.order))
         spelled = self._statements(facts)
         ends = [self._fact_ends[handle] for handle in facts]
-        held = _joined([evidence.facts for evidence in self._in_order], np.int32)
+        held = joined([evidence.facts for evidence in self._in_order], np.int32)
         counts = [len(evidence.facts) for evidence in self._in_order]
         pairs = np.unique(fact_of[held].astype(np.int64) * len(counts) + np.repeat(np.arange(len(counts)), counts))
         return FactTable.of_columns(
-            [self._facts.keys[handle] for handle in facts],
+            [self._facts.order[handle] for handle in facts],
             spelled,
             entity_of[np.array(ends, dtype=np.int64).reshape(len(ends), 2)],
             _lists(pairs, len(counts), len(facts)),
@@ -365,10 +364,6 @@ def _positions(handles: Sequence[int], n_handles: int) -> Ints:
     positions = np.full(n_handles, -1, dtype=np.int32)
     positions[handles] = np.arange(len(handles), dtype=np.int32)
     return positions
-
-
-def _joined(parts: Sequence[NDArray[T]], dtype: type[T]) -> NDArray[T]:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
 
 
 def _stack(vectors: Sequence[NDArray[np.float32]], dimension: int) -> NDArray[np.float32]:

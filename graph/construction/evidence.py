@@ -26,51 +26,39 @@ Floats = NDArray[np.float32]
 NO_FLOATS: Floats = np.zeros(0, dtype=np.float32)
 
 
-class _Numbers(dict[str, int]):
-    """Numbers of keys; one that is asked for and new is numbered next, and appended to both lists."""
+class Handles(dict[str, int]):
+    """Numbers for keys, given once and never to another key: a key that is looked up and new is numbered next.
 
-    def __init__(self, keys: list[str], held: list[int]) -> None:
-        super().__init__()
-        self._keys = keys
-        self._held = held
-
-    def __missing__(self, key: str) -> int:
-        number = self[key] = len(self._keys)
-        self._keys.append(key)
-        self._held.append(0)
-        return number
-
-
-class Handles:
-    """Numbers for keys, given once and never to another key; and how many passages hold each."""
+    Attributes:
+        order: the keys by their numbers.
+        held: how many passages hold each.
+    """
 
     def __init__(self) -> None:
-        self.keys: list[str] = []
+        super().__init__()
+        self.order: list[str] = []
         self.held: list[int] = []
-        self._of_key = _Numbers(self.keys, self.held)
 
-    def of(self, key: str) -> int:
-        """Return the key's number."""
-        return self._of_key[key]
+    def __missing__(self, key: str) -> int:
+        number = self[key] = len(self.order)
+        self.order.append(key)
+        self.held.append(0)
+        return number
 
     def of_all(self, keys: Iterable[str]) -> Ints:
         """Return the number of each key."""
-        return _ints([*map(self._of_key.__getitem__, keys)])
+        return _ints([*map(self.__getitem__, keys)])
 
     def known(self, key: str) -> int:
         """Return the number of a key that has one. Raises KeyError where it has none."""
-        handle = self.find(key)
-        if handle < 0:
+        handle = self.get(key)
+        if handle is None:
             raise KeyError(key)
         return handle
 
-    def find(self, key: str) -> int:
-        """Return the number of a key; -1 for one that has none."""
-        return self._of_key.get(key, -1)
-
     def in_use(self) -> list[int]:
         """Return the handles that some passage holds, in the order of their keys."""
-        return sorted((handle for handle, count in enumerate(self.held) if count), key=self.keys.__getitem__)
+        return sorted((handle for handle, count in enumerate(self.held) if count), key=self.order.__getitem__)
 
 
 class Names(Handles):
@@ -86,7 +74,7 @@ class Names(Handles):
         handle = self._of_spelling.get(spelling)
         if handle is None:
             normal = normalise_name(spelling)
-            handle = self.of(entity_id(spelling)) if normal else -1
+            handle = self[entity_id(spelling)] if normal else -1
             if handle == len(self.normal):
                 self.normal.append(normal)
             self._of_spelling[sys.intern(spelling)] = handle
@@ -232,7 +220,7 @@ def read_evidence(
         objects=_ints(objects),
         kinds=_ints([_kind_of(fact, own_relations) for fact in statements]),
         confidences=np.array([triple.confidence for triple, _, _ in triples], dtype=np.float64),
-        facts=_ints([facts.of(fact.id) for fact in statements]),
+        facts=facts.of_all(fact.id for fact in statements),
         statements=statements,
         terms=terms.of_all(terms_of(tokens)),
         alias=(full, own) if own >= 0 and full != names.normal[own] else None,
@@ -286,7 +274,7 @@ def _fact(triple: Triple) -> Fact:
 
 def _kind_of(fact: Fact, own_relations: Handles) -> int:
     kind = KIND_INDEX.get(EdgeKind(fact.relation))
-    return len(KIND_INDEX) + own_relations.of(fact.relation) if kind is None else kind
+    return len(KIND_INDEX) + own_relations[fact.relation] if kind is None else kind
 
 
 def _ints(values: Sequence[int]) -> Ints:

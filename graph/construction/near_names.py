@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -67,8 +67,24 @@ class NearPairs:
         first, second, cosine = (folder / name for name in PAIR_FILES)
         return NearPairs(_mapped(first, np.int32), _mapped(second, np.int32), _mapped(cosine, np.float64))
 
+    @staticmethod
+    def of(vectors: Floats, first: Longs, second: Longs) -> NearPairs:
+        """Return those of some pairs of rows that reach the bar."""
+        cosines = exact_cosines(vectors, first, second)
+        near = cosines >= SYNONYM_COSINE
+        return NearPairs(first[near].astype(np.int32), second[near].astype(np.int32), np.minimum(1.0, cosines[near]))
+
     def __len__(self) -> int:
         return len(self.first)
+
+
+def write_pairs(folder: Path, found: Iterable[NearPairs]) -> None:
+    """Write pairs into a folder, part after part."""
+    with ExitStack() as stack:
+        files = [stack.enter_context((folder / name).open("wb")) for name in PAIR_FILES]
+        for pairs in found:
+            for file, column in zip(files, (pairs.first, pairs.second, pairs.cosine), strict=True):
+                file.write(np.ascontiguousarray(column).data)
 
 
 def find_near_names(vectors: Floats, eligible: NDArray[np.bool_], folder: Path) -> NearPairs:
@@ -92,7 +108,8 @@ def find_near_names(vectors: Floats, eligible: NDArray[np.bool_], folder: Path) 
             if len(rows) > 1:
                 cells = _Cells.divide(vectors, rows, Path(scratch), pool)
                 deque(pool.map(lambda block: buckets.add(*cells.neighbours(block)), cells.blocks()), maxlen=0)
-            return buckets.write_pairs(vectors, folder, pool)
+            write_pairs(folder, buckets.pairs(vectors, pool))
+    return NearPairs.load(folder)
 
 
 class _Cells:
@@ -223,24 +240,12 @@ class _Buckets:
                     with self._path(bucket).open("ab") as file:
                         keys[start:end].tofile(file)
 
-    def write_pairs(self, vectors: Floats, folder: Path, pool: ThreadPoolExecutor) -> NearPairs:
-        """Write the pairs that reach the bar, each once, and return them."""
-        paths = [folder / name for name in PAIR_FILES]
-        with ExitStack() as stack:
-            files = [stack.enter_context(path.open("wb")) for path in paths]
-            for path in filter(Path.exists, map(self._path, range(_BUCKETS))):
-                keys = np.unique(np.fromfile(path, dtype=np.int64))
-                starts = range(0, len(keys), _EXACT_BLOCK)
-                for columns in pool.map(partial(self._exact, vectors), (keys[at : at + _EXACT_BLOCK] for at in starts)):
-                    for column, file in zip(columns, files, strict=True):
-                        file.write(np.ascontiguousarray(column).data)
-        return NearPairs.load(folder)
-
-    def _exact(self, vectors: Floats, keys: Longs) -> tuple[NDArray[np.int32], NDArray[np.int32], Doubles]:
-        first, second = np.divmod(keys, self._n_rows)
-        cosines = exact_cosines(vectors, first, second)
-        near = cosines >= SYNONYM_COSINE
-        return first[near].astype(np.int32), second[near].astype(np.int32), np.minimum(1.0, cosines[near])
+    def pairs(self, vectors: Floats, pool: ThreadPoolExecutor) -> Iterator[NearPairs]:
+        """Yield the pairs that reach the bar, each once."""
+        for path in filter(Path.exists, map(self._path, range(_BUCKETS))):
+            keys = np.unique(np.fromfile(path, dtype=np.int64))
+            blocks = (keys[at : at + _EXACT_BLOCK] for at in range(0, len(keys), _EXACT_BLOCK))
+            yield from pool.map(lambda block: NearPairs.of(vectors, *np.divmod(block, self._n_rows)), blocks)
 
     def _path(self, bucket: int) -> Path:
         return self._folder / f"pairs{bucket}.bin"
@@ -305,45 +310,31 @@ def _mapped(path: Path, dtype: DTypeLike) -> NDArray[Any]:
     return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class SynonymColumns:
-    """Pairs of names with near vectors, one element each.
+def synonyms_of(record: Record, apart: Collection[tuple[str, str]]) -> tuple[Sequence[str], NearPairs]:
+    """Return ids of names, and the pairs of synonyms of a record by their places among them, all in memory.
 
-    Attributes:
-        ids: of names.
-        first, second: places among the ids.
-        cosines: of the names' vectors.
+    ``apart`` has the pairs (smaller id, larger id) that are none.
     """
-
-    ids: Sequence[str]
-    first: NDArray[np.int32]
-    second: NDArray[np.int32]
-    cosines: NDArray[np.float64]
-
-    def without(self, apart: Collection[tuple[str, str]]) -> SynonymColumns:
-        """Return the pairs less those of (smaller id, larger id)."""
-        place = {key: number for number, key in enumerate(self.ids)} if apart else {}
-        gone = [place[a] * len(place) + place[b] for a, b in apart if a in place and b in place]
-        kept = ~np.isin(self.first.astype(np.int64) * len(place) + self.second, np.array(gone, dtype=np.int64))
-        return SynonymColumns(self.ids, self.first[kept], self.second[kept], self.cosines[kept])
+    ids, pairs = _near(record) if are_left_to_build(record) else _held(record)
+    place = {key: number for number, key in enumerate(ids)} if apart else {}
+    gone = [place[a] * len(place) + place[b] for a, b in apart if a in place and b in place]
+    kept = ~np.isin(pairs.first.astype(np.int64) * len(place) + pairs.second, np.array(gone, dtype=np.int64))
+    return ids, NearPairs(pairs.first[kept], pairs.second[kept], pairs.cosine[kept])
 
 
-def synonym_columns(record: Record) -> SynonymColumns:
-    """Return the pairs of synonyms of a record, all in memory."""
-    if are_left_to_build(record):
-        return _near(record)
+def _held(record: Record) -> tuple[Sequence[str], NearPairs]:
     pairs = record.synonyms()
     ids = sorted({*chain.from_iterable(pair[:2] for pair in pairs)})
     place = {key: number for number, key in enumerate(ids)}
     first = np.array([place[name] for name, _, _ in pairs], dtype=np.int32)
     second = np.array([place[name] for _, name, _ in pairs], dtype=np.int32)
-    return SynonymColumns(ids, first, second, np.array([cosine for _, _, cosine in pairs], dtype=np.float64))
+    return ids, NearPairs(first, second, np.array([cosine for _, _, cosine in pairs], dtype=np.float64))
 
 
-def _near(record: Record) -> SynonymColumns:
+def _near(record: Record) -> tuple[Sequence[str], NearPairs]:
     ids, names, vectors = record.names()
     understands = understanding_of(record.embedding_model)
     eligible = np.array([may_have_synonyms(name, understands) for name in names], dtype=np.bool_)
     with TemporaryDirectory() as folder:
         near = find_near_names(vectors, eligible, Path(folder))
-        return SynonymColumns(ids, np.array(near.first), np.array(near.second), np.array(near.cosine))
+        return ids, NearPairs(np.array(near.first), np.array(near.second), np.array(near.cosine))

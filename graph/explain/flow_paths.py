@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -38,8 +38,6 @@ MOST_TRIED = 2000
 
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-"""One a kind of edge: whether it stands for facts. Synonyms do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ def told_paths(
         seeds: which nodes a path may start at, of those where mass starts; all of them without.
         limit: how many best paths a node.
     """
-    arcs, starts = _taken_arcs(flows, edges), _starting_nodes(flows, seeds)
+    arcs, starts = _taken_arcs(flows, edges), np.flatnonzero((flows.restart > 0) & (True if seeds is None else seeds))
     best, over_facts = _BestPaths(flows, arcs, starts), _FactPaths(flows, arcs, starts)
     told = []
     for node in nodes:
@@ -127,18 +125,8 @@ class _Arcs:
         kept = np.ones(len(self.edges), dtype=bool)
         kept[:-1] &= ~(same & fact_is_more)
         kept[1:] &= ~(same & ~fact_is_more)
-        return self._only(np.flatnonzero(kept))
-
-    def _only(self, kept: NDArray[np.intp]) -> _Arcs:
-        return _Arcs(
-            starts=np.searchsorted(self.enters[kept], np.arange(len(self.starts))).astype(np.int32),
-            leaves=self.leaves[kept],
-            enters=self.enters[kept],
-            edges=self.edges[kept],
-            is_fact=self.is_fact[kept],
-            shares=self.shares[kept],
-            lengths=self.lengths[kept],
-        )
+        starts = np.searchsorted(self.enters[kept], np.arange(len(self.starts))).astype(np.int32)
+        return _Arcs(starts, *(getattr(self, column.name)[kept] for column in fields(self)[1:]))
 
 
 def _taken_arcs(flows: Flows, edges: NDArray[np.bool_] | None = None) -> _Arcs:
@@ -172,12 +160,6 @@ def _taken_arcs(flows: Flows, edges: NDArray[np.bool_] | None = None) -> _Arcs:
     )
 
 
-def _starting_nodes(flows: Flows, seeds: NDArray[np.bool_] | None) -> NDArray[np.intp]:
-    """Return the nodes where mass starts, of those that a path may start at; all of them without."""
-    starts = flows.restart > 0
-    return np.flatnonzero(starts if seeds is None else starts & seeds)
-
-
 class _BestPaths:
     """Finds the paths by which most of a walk's mass comes."""
 
@@ -205,13 +187,11 @@ class _BestPaths:
 
     def _path(self, seed: int, node: int, following: NDArray[np.int32]) -> FlowPath:
         steps: list[FlowStep] = []
-        here, mass = seed, self._flows.restart.item(seed)
+        here = seed
         while here != node:
-            step = self._step(here, following.item(here))
-            mass *= self._flows.damping * step.share
-            steps.append(step)
-            here = step.target
-        return FlowPath(seed, node, mass, tuple(steps))
+            steps.append(self._step(here, following.item(here)))
+            here = steps[-1].target
+        return _path_of(self._flows, seed, node, tuple(steps))
 
     def _step(self, source: int, target: int) -> FlowStep:
         arcs = self._arcs
@@ -275,7 +255,7 @@ class _FactPaths:
             _wait(waiting, number, place + 1, longer)
             ending = self._ending(longer, place)
             if longer.whole[place]:
-                return [self._path(ending)]
+                return [_path_of(self._flows, ending.node, node, ending.steps)]
         return []
 
     @cached_property
@@ -321,11 +301,12 @@ class _FactPaths:
         steps = (FlowStep(node, longer.ending.node, arcs.edges.item(arc), arcs.shares.item(arc)), *longer.ending.steps)
         return _Ending(node, bool(longer.takes_fact[place]), longer.length.item(place), steps)
 
-    def _path(self, whole: _Ending) -> FlowPath:
-        mass = self._flows.restart.item(whole.node)
-        for step in whole.steps:
-            mass *= self._flows.damping * step.share
-        return FlowPath(whole.node, whole.steps[-1].target, mass, whole.steps)
+
+def _path_of(flows: Flows, seed: int, node: int, steps: tuple[FlowStep, ...]) -> FlowPath:
+    mass = flows.restart.item(seed)
+    for step in steps:
+        mass *= flows.damping * step.share
+    return FlowPath(seed, node, mass, steps)
 
 
 def _wait(waiting: list[tuple[float, int, int, _Longer]], number: int, place: int, longer: _Longer) -> None:

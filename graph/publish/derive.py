@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from graph.construction.builder import GraphBuilder
-from graph.construction.external.build import build_on_disk
-from graph.construction.external.settings import build_processes, is_built_on_disk
+from graph.construction.external.build import build_on_disk, build_processes, is_built_on_disk
 from graph.construction.knowledge_graph import load, load_header, save
 from graph.errors import WorkspaceDamaged, shortage_behind
 from graph.publish.search_indexes import SearchIndexWriter, Wanted, is_to_move

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graph.construction.columns import load_array
 from graph.construction.external.arrays import ID_TYPE, Ids, find
-from graph.construction.near_names import PAIR_FILES, ROUNDING, NearPairs, exact_cosines, find_near_names
+from graph.construction.near_names import ROUNDING, NearPairs, find_near_names, write_pairs
 from graph.storage.synonym_pairs import SYNONYM_COSINE
 
 FOLDER = "near"
@@ -74,11 +74,7 @@ def near_pairs(ids: Ids, vectors: Floats, eligible: NDArray[np.bool_], kept: Pat
         changed = 0
         find_near_names(vectors, eligible, unfinished)
     else:
-        with ExitStack() as stack:
-            files = [stack.enter_context((unfinished / name).open("wb")) for name in PAIR_FILES]
-            for pairs in (*_moved(known.pairs, place), *_pairs_of(new, vectors, eligible)):
-                for file, column in zip(files, (pairs.first, pairs.second, pairs.cosine), strict=True):
-                    file.write(np.ascontiguousarray(column).data)
+        write_pairs(unfinished, chain(_moved(known.pairs, place), _pairs_of(new, vectors, eligible)))
     for name, array in (("ids", ids), ("sums", sums)):
         np.save(unfinished / f"{name}.npy", array)
     (unfinished / _STAMP).write_text(json.dumps({"version": _VERSION, "changed": changed}), encoding="utf-8")
@@ -141,7 +137,4 @@ def _pairs_of(new: Longs, vectors: Floats, eligible: NDArray[np.bool_]) -> Itera
             of, others = np.nonzero(block @ vectors[at : at + _ROWS].T >= SYNONYM_COSINE - ROUNDING)
             one, other = rows[of], others + at
             once = eligible[other] & np.where(is_new[other], one < other, True)
-            first, second = np.minimum(one, other)[once], np.maximum(one, other)[once]
-            cosines = exact_cosines(vectors, first, second)
-            near = cosines >= SYNONYM_COSINE
-            yield NearPairs(first[near].astype(np.int32), second[near].astype(np.int32), np.minimum(1.0, cosines[near]))
+            yield NearPairs.of(vectors, np.minimum(one, other)[once], np.maximum(one, other)[once])

@@ -52,7 +52,7 @@ def scan(entries: Iterable[Entry], corrections: Corrections, dimension: int, fol
     columns = Columns(folder)
     _save_passages(columns, shard, dimension)
     names = _in_use(shard)
-    number_of = np.full(len(shard.names.keys), -1, dtype=np.int32)
+    number_of = np.full(len(shard.names.order), -1, dtype=np.int32)
     number_of[names] = np.arange(len(names), dtype=np.int32)
     _save_names(columns, shard, names, number_of)
     _save_links(columns, shard, number_of)
@@ -104,12 +104,12 @@ def _chunk_key(chunk_of: tuple[str, str] | None) -> bytes:
 def _in_use(shard: _Shard) -> NDArray[np.intp]:
     """Return the numbers of the names that some passage holds, in the order of their ids."""
     held = np.unique(joined([evidence.links.names for evidence in shard.passages], np.int32)).tolist()
-    return np.array(sorted(held, key=shard.names.keys.__getitem__), dtype=np.intp)
+    return np.array(sorted(held, key=shard.names.order.__getitem__), dtype=np.intp)
 
 
 def _save_names(columns: Columns, shard: _Shard, names: NDArray[np.intp], number_of: Ints) -> None:
     """Write the names in the order of their ids, how each is spelled and of which types, and the passages' aliases."""
-    columns.save(name_ids=packed([shard.names.keys[handle] for handle in names.tolist()]))
+    columns.save(name_ids=packed([shard.names.order[handle] for handle in names.tolist()]))
     columns.save_texts("names", (shard.names.normal[handle] for handle in names.tolist()))
     labels: Counter[tuple[int, str]] = Counter()
     types: Counter[tuple[int, str]] = Counter()
@@ -163,7 +163,7 @@ def _save_facts(columns: Columns, shard: _Shard, number_of: Ints) -> None:
     held = joined([evidence.facts for evidence in every], np.int32)
     subjects = number_of[joined([evidence.subjects for evidence in every], np.int32)]
     objects = number_of[joined([evidence.objects for evidence in every], np.int32)]
-    ids = packed(shard.facts.keys)
+    ids = packed(shard.facts.order)
     order = np.argsort(ids, kind="stable")
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
@@ -181,7 +181,7 @@ def _save_facts(columns: Columns, shard: _Shard, number_of: Ints) -> None:
         keep_smallest(shown, evidence.facts.tolist(), evidence.statements)
     facts = [shown[handle] for handle in order.tolist()]
     columns.save_texts("statements", (part for fact in facts for part in (fact.subject, fact.predicate, fact.object)))
-    columns.save_texts("own_relations", shard.own_relations.keys)
+    columns.save_texts("own_relations", shard.own_relations.order)
     columns.save(
         fact_ids=ids[order],
         fact_ends=ends,
@@ -193,14 +193,14 @@ def _save_facts(columns: Columns, shard: _Shard, number_of: Ints) -> None:
 
 def _relation_of(relation: RelationType, own: Handles) -> int:
     """Return the place of a relation type among the built-in ones, with the shard's own ones behind them."""
-    return len(BUILT_IN) + own.known(relation) if relation.is_own else BUILT_IN.index(relation)
+    return len(BUILT_IN) + own[relation] if relation.is_own else BUILT_IN.index(relation)
 
 
 def _save_tokens(columns: Columns, shard: _Shard) -> None:
     """Write the tokens of each passage, where they start, and how the text around them is written."""
     words = Handles()
     numbers = [words.of_all(evidence.words.split()) for evidence in shard.passages]
-    columns.save_texts("words", words.keys)
+    columns.save_texts("words", words.order)
     columns.save(
         tokens=joined(numbers, np.int32),
         token_counts=np.fromiter(map(len, numbers), dtype=np.int64, count=len(numbers)),
@@ -229,7 +229,7 @@ def _save_terms(columns: Columns, shard: _Shard) -> None:
     every = [evidence.terms for evidence in shard.passages]
     pairs = joined(every, np.int32).astype(np.int64) << 32 | _repeated(every)
     held, times = np.unique(pairs, return_counts=True)
-    columns.save_texts("terms", shard.terms.keys)
+    columns.save_texts("terms", shard.terms.order)
     columns.save(
         term_counts=np.fromiter(map(len, every), dtype=np.int64, count=len(every)),
         posting_terms=(held >> 32).astype(np.int32),

@@ -75,16 +75,8 @@ def _links(own: Columns, layout: Layout) -> PassageLinks:
     entities, is_own = own.array("entities"), own.array("own")
     frequency = read_array(layout.folder / "name_passages.npy")
     kept = is_kept(is_own, frequency[entities], layout.n_passages)
-    return PassageLinks(
-        passages=own.array("passages")[kept],
-        entities=entities[kept],
-        subject_of=own.array("subject_of")[kept],
-        object_of=own.array("object_of")[kept],
-        titled=own.array("titled")[kept],
-        offsets=own.array("offsets")[kept],
-        cosines=np.zeros(0, dtype=np.float32),
-        own=is_own[kept],
-    )
+    names = ("passages", "entities", "subject_of", "object_of", "titled", "offsets", "own")
+    return PassageLinks(**{name: own.array(name)[kept] for name in names}, cosines=np.zeros(0, dtype=np.float32))
 
 
 def _cosines(links: PassageLinks, layout: Layout, passage_vectors: NDArray[np.float32]) -> NDArray[np.float32]:

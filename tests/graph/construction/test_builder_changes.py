@@ -157,4 +157,4 @@ def test_it_forgets_handles_of_what_is_long_gone(record: Record, monkeypatch: py
         titled = replace(passage_of("a", f"Title {n}", "text"), source=str(n))
         write_passages(record, [titled], {}, HashEmbedder())
         assert_same(builder.build(record), GraphBuilder().build(record))
-    assert len(builder._names.keys) < 6
+    assert len(builder._names.order) < 6

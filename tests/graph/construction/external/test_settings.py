@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.construction.external.settings import build_processes, is_built_on_disk
+from graph.construction.external.build import build_processes, is_built_on_disk
 from graph.errors import BadInput
 from graph.publish.derive import publish
 from graph.retrieve.open_index import open_index
@@ -21,7 +21,7 @@ def test_it_is_built_where_the_setting_says_else_by_size(
 ) -> None:
     workspace = publish_workspace(tmp_path / "workspace", CORPUS)
     monkeypatch.setenv("MARA_BUILD", said)
-    monkeypatch.setattr("graph.construction.external.settings.LARGE", least)
+    monkeypatch.setattr("graph.construction.external.build.LARGE", least)
     with workspace.open_record() as record:
         assert is_built_on_disk(record) is expected
 
