@@ -20,7 +20,7 @@ from graph.server_clients import told_to_clients
 from workflows.runtime.access import heed_server
 from workflows.runtime.node import Node
 from workflows.runtime.node_threads import OnOwnThreads
-from workflows.runtime.resources import index_pool, run_of_caller
+from workflows.runtime.resources import INDEX_POOL, run_of_caller
 from workflows.settings.mara import Context
 from workflows.states.records import Refusal
 from workflows.states.shared import is_final, part_of
@@ -71,7 +71,7 @@ class WorkflowGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         """Run the workflow; every synchronous way does so."""
         with self._opened(config, context) as opened:
             yield from super().stream(input, config, context=opened, **kwargs)
-        index_pool().close_unused()
+        INDEX_POOL.close_unused()
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, *, context: Any = None, **kwargs: Any
