@@ -81,7 +81,7 @@ def agent_of(agent: Agent[Role, Said], run: OpenRun) -> Role:
     Raises ModelUnavailable.
     """
     context = run.context
-    own = context.own_agents.get(agent.name)
+    own = context.beside.agents.get(agent.name)
     if own is None and agent.own is not None:
         own = agent.own(context, chat_model_name(context) != OFFLINE)
     if own is not None:

@@ -53,7 +53,7 @@ def node(*reads: str) -> Callable[[Work[State]], Node[State]]:
             start, tell_stream = time.perf_counter(), runtime.stream_writer
             task = runtime.execution_info.task_id if runtime.execution_info else ""
             with told_to_clients():
-                run: OpenRun = runtime.context.run.at(name, task, state)
+                run: OpenRun = runtime.context.beside.run.at(name, task, state)
                 tell_stream({"node": name, "event": "started"})
                 with described(lambda: about_run(run)) as tell_trace, run.budget.working() as tally:
                     if run.goes_on:
