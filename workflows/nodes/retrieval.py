@@ -255,7 +255,8 @@ def _ranked_by_similarity(state: State, run: OpenRun) -> Update:
     if _is_empty(run.selection):
         return {**nothing_else, **_nothing(run)}
     personal = personal_of(run)
-    depth = thread_depth(run, personal.depth)
+    # The conversation may raise a passage from below.
+    depth = max(personal.depth, FUSED_DEPTH) if run.context.thread_share else personal.depth
     ranking = _rank_step(
         run,
         {"query": question, "k": k, "mode": mode.value},
@@ -423,11 +424,6 @@ def with_seeds_of_thread(run: OpenRun, entities: Mapping[int, float]) -> tuple[d
     place = run.index.graph.entity_index
     thread = {place[concept]: weight for concept, weight in concepts.items() if concept in place}
     return with_thread_seeds(entities, thread, share), errors
-
-
-def thread_depth(run: OpenRun, k: int) -> int:
-    """Return how many passages are to be ranked by similarity, so that the conversation may raise one from below."""
-    return max(k, FUSED_DEPTH) if run.context.thread_share else k
 
 
 def with_relevance_of_thread(run: OpenRun, ranking: Ranking) -> tuple[Ranking, list[ErrorRecord]]:
