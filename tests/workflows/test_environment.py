@@ -19,6 +19,7 @@ from workflows.ask import ask
 from workflows.context import Context, asking
 from workflows.explain import explain
 from workflows.indexing import index_sources, reembed_workspace
+from workflows.serving.page import reading
 
 WAYS: dict[str, Callable[[], Any]] = {
     "ask": lambda: ask(QUESTION, Context()),
