@@ -38,8 +38,9 @@ from graph.relationships.tables import (
 )
 from graph.storage import database
 from graph.storage.database import Cursor, Database, SqliteDatabase, Values, fault_named, faults_named
+from graph.storage.new_place import place_to_make
 from graph.storage.place import RELATIONSHIPS_FILE as RELATIONSHIPS_FILE
-from graph.storage.place import Place, place_of, place_to_make
+from graph.storage.place import Place, place_of
 from graph.storage.read_only import may_write, open_read_only, scratch_folder
 
 _FORMAT = 1

@@ -35,7 +35,8 @@ from graph.storage.entry import (
     hash_of,
     to_row,
 )
-from graph.storage.place import place_of, place_to_make
+from graph.storage.new_place import place_to_make
+from graph.storage.place import place_of
 from graph.storage.read_only import may_write, scratch_folder
 from graph.storage.record_files import copy_record, copy_to_file, no_record, open_for_reading, open_for_writing
 from graph.storage.record_tables import (

@@ -39,7 +39,6 @@ from workflows.runtime.tracing import (
 )
 from workflows.runtime.walk_tool import walk_as_tool
 from workflows.settings.mara import SHOWN_SEEDS, Question
-from workflows.states.checks import check_same_kind
 from workflows.states.conversion import (
     fact_hit,
     facts_of,
@@ -49,7 +48,7 @@ from workflows.states.conversion import (
     start_of,
 )
 from workflows.states.records import ErrorRecord, FactHit, Factors, SeedSet, TurnRecord, Update
-from workflows.states.shared import Asked, State, searched_words
+from workflows.states.shared import Asked, State, check_same_kind, searched_words
 
 
 def fresh_state() -> Update:

@@ -14,9 +14,8 @@ from workflows.runtime.superseded import with_superseded
 from workflows.runtime.tracing import about_run, about_update, described
 from workflows.runtime.visibility import NAMING_PASSAGES, within_filter
 from workflows.settings.mara import Context
-from workflows.states.checks import check_shape
 from workflows.states.records import FIRST_NODE, Update, spent_record, usage_record
-from workflows.states.shared import part_of
+from workflows.states.shared import check_shape, part_of
 
 EVERY_NODE = ("question", "mode", "generation", "spent")
 """The keys of a state that every node but the first reads."""

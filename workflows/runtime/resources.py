@@ -168,7 +168,7 @@ def open_workspace_index(context: Context, generation: int | None = None) -> Ind
     root, embedder = resolve_workspace(context.workspace), configured_embedder()
     if context.as_of:
         return _PAST.get(root, embedder, context.as_of, generation)
-    return _FRESH.get(root, embedder) if generation is None else _POOL.get(root, embedder, generation)
+    return _FRESH.get(root, embedder) if generation is None and _FRESH.watch else _POOL.get(root, embedder, generation)
 
 
 def fresh_generations() -> FreshGenerations:
