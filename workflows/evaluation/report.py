@@ -10,10 +10,9 @@ from typing import Any
 
 from graph.storage.workspace import write_atomically
 from graph.text import counted
-from workflows.evaluation import plots
+from workflows.evaluation import DEPTHS, plots
 from workflows.evaluation.compare import METRICS, Difference, grouped_differences, pair_rows, paired_differences
 from workflows.evaluation.comparison_page import group_table, verdict
-from workflows.evaluation.metrics import DEPTHS
 from workflows.evaluation.statistics import DRAWS
 from workflows.evaluation.systems import Control, is_control
 from workflows.evaluation.tables import (

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agents.chat.local_model import LOCAL, local_name
+from workflows.evaluation import ALL_GOLD_DEPTHS, DEPTHS, mean
 from workflows.evaluation.compare import METRICS, Difference, Row, question_hops, question_type
-from workflows.evaluation.metrics import ALL_GOLD_DEPTHS, DEPTHS, mean
 from workflows.evaluation.statistics import SIGNIFICANT
 from workflows.evaluation.systems import NEED_A_MODEL, Given, answer_systems
 from workflows.output.markdown import NOTHING, code, figure, interval, p_value, plain, signed, table
