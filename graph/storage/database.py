@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -179,7 +179,7 @@ def in_place(keys: Sequence[str], columns: Sequence[str]) -> str:
     return f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
 
 
-def fault_named(fault: Exception, told: str, restore: str) -> MaraError:
+def fault_named(fault: Exception, told: str, restore: str, refused: str = "cannot be opened for writing") -> MaraError:
     """Return the error that tells a fault of SQLite, given what the file is called and what to do if it is damaged."""
     if shortage := shortage_behind(fault):
         return shortage
@@ -188,8 +188,39 @@ def fault_named(fault: Exception, told: str, restore: str) -> MaraError:
         if "locked" in said:
             return WorkspaceLocked(f"{told} is being written by another process", "Try again later")
         if any(words in said for words in _REFUSALS):
-            return BadInput(f"{told} cannot be opened for writing ({said})", "Check the permissions and the disk")
+            return BadInput(f"{told} {refused} ({said})", "Check the permissions and the disk")
     return WorkspaceDamaged(f"{told} cannot be read ({said})", restore)
+
+
+@contextmanager
+def file_faults_named(path: Path, restore: str, refused: str = "cannot be opened for writing") -> Iterator[None]:
+    """Raise faults of SQLite in the block, in which a file is opened, as `fault_named` tells them."""
+    try:
+        yield
+    except sqlite3.DatabaseError as fault:
+        raise fault_named(fault, str(path), restore, refused) from fault
+
+
+def prepare(connection: sqlite3.Connection, number: int, statements: Iterable[str]) -> None:
+    """Bring a fresh file to the format of that number by these statements. Raises DatabaseError for one of another."""
+    if check_format(connection, number):
+        return
+    with suppress(sqlite3.OperationalError):  # another process is switching it just now
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    if not check_format(connection, number):
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number}")
+    connection.execute("COMMIT")
+
+
+def check_format(connection: sqlite3.Connection, number: int) -> bool:
+    """Tell whether a file has the format of that number, rather than none. Raises DatabaseError for another."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version not in (0, number):
+        raise sqlite3.DatabaseError(f"it is of format {version}, this version reads {number}")
+    return bool(version)
 
 
 def _bound(value: Any) -> Any:
